@@ -1,0 +1,300 @@
+"""Rows as users give them, laid out for the kernels block by block.
+
+Probabilities and labels come as NumPy arrays of any type and order, as SciPy sparse matrices, as
+class ids, read-only or mapped from a file. What a kernel can read as it is, it reads as it is;
+anything else is converted a block of rows at a time, so that no second copy of the data is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._validate import shown
+from omma.kernels.labels import find_labels
+
+BLOCK = 1 << 20  # stored numbers handed to a kernel at a time
+
+Rows = NDArray[np.int64]
+Ids = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+
+
+class _Alias:
+    """Lets NumPy see read-only memory without the read-only flag.
+
+    Numba compiles every kernel again for read-only arrays. Kernels never write to their input, so
+    nothing is lost by hiding the flag from them, and some ten seconds of compilation are saved.
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+def unflagged(array: NDArray[Any]) -> NDArray[Any]:
+    """The same memory as a plain array that is not marked read-only."""
+    if array.flags.writeable and type(array) is np.ndarray:
+        return array
+    return np.asarray(_Alias(array)) if array.size else np.array(array)
+
+
+def as_it_is(array: NDArray[Any], types: tuple[Any, ...]) -> bool:
+    """Whether a kernel can read the array without conversion."""
+    return array.flags.c_contiguous and array.dtype.isnative and array.dtype.type in types
+
+
+@dataclass(frozen=True)
+class DenseProbabilities:
+    """An (n, m) array, one row an instance; ``vector`` when it was given as (n,)."""
+
+    array: NDArray[Any]
+    vector: bool
+
+    @property
+    def n(self) -> int:
+        return int(self.array.shape[0])
+
+    @property
+    def m(self) -> int:
+        return int(self.array.shape[1])
+
+    @property
+    def rows_per_block(self) -> int:
+        return max(1, BLOCK // max(1, self.m))
+
+    def block(self, rows: Rows) -> tuple[NDArray[Any], Rows]:
+        """An array that kernels read, and where the wanted rows are in it."""
+        if as_it_is(self.array, (np.float32, np.float64)):
+            return unflagged(self.array), rows
+        taken = np.ascontiguousarray(self.array[rows], dtype=np.float64)
+        return taken, np.arange(len(rows), dtype=np.int64)
+
+    def explain(self, row: int) -> str:
+        """What is wrong with a row that a kernel refused."""
+        values = np.asarray(self.array[row], dtype=np.float64)
+        wrong = int(np.flatnonzero(~((values >= 0) & (values <= 1)))[0])
+        return f"probabilities from 0 to 1, got {values[wrong]:g} in row {row}, label {wrong}"
+
+
+@dataclass(frozen=True)
+class SparseProbabilities:
+    """A CSR matrix; labels that are not stored have probability zero."""
+
+    matrix: Any
+    vector: bool = False
+
+    @property
+    def n(self) -> int:
+        return int(self.matrix.shape[0])
+
+    @property
+    def m(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @property
+    def rows_per_block(self) -> int:
+        return max(1, int(BLOCK * self.n / max(1, self.matrix.nnz)))
+
+    def block(
+        self, rows: Rows
+    ) -> tuple[NDArray[np.int32], NDArray[Any], Rows, Rows, NDArray[np.int64] | None]:
+        """Indices and probabilities that kernels read, with start and end of each wanted row.
+
+        The last is None where they are those of the matrix itself, else the entries copied.
+        """
+        indices, data, indptr = self.matrix.indices, self.matrix.data, self.matrix.indptr
+        starts = indptr[rows].astype(np.int64)
+        ends = indptr[rows + 1].astype(np.int64)
+        if as_it_is(indices, (np.int32,)) and as_it_is(data, (np.float32, np.float64)):
+            return unflagged(indices), unflagged(data), starts, ends, None
+        entries = entries_of(starts, ends)
+        lengths = ends - starts
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        taken = indices[entries].astype(np.int32), data[entries].astype(np.float64)
+        return *taken, starts, ends, entries
+
+    def explain(self, row: int) -> str:
+        """What is wrong with a row that a kernel refused."""
+        start, end = self.matrix.indptr[row], self.matrix.indptr[row + 1]
+        labels = np.asarray(self.matrix.indices[start:end])
+        values = np.asarray(self.matrix.data[start:end], dtype=np.float64)
+        wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
+        if len(wrong):
+            at = int(wrong[0])
+            return f"probabilities from 0 to 1, got {values[at]:g} in row {row}, label {labels[at]}"
+        return f"sorted label ids below {self.m} in each row, got {shown(labels.tolist())}"
+
+
+Probabilities = DenseProbabilities | SparseProbabilities
+
+
+def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The positions ``starts[0]:ends[0], starts[1]:ends[1], …`` as one array."""
+    lengths = ends - starts
+    total = int(lengths.sum())
+    shift = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return np.arange(total, dtype=np.int64) + shift
+
+
+def read_probabilities(owner: str, eta: Any) -> Probabilities:
+    """Probabilities of a sequence: (n,), (n, m), or sparse of that shape."""
+    if sparse.issparse(eta):
+        if eta.ndim != 2:
+            raise ValueError(f"eta of {owner} must have two dimensions, got shape {eta.shape}")
+        matrix = eta.tocsr()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return SparseProbabilities(check_kind(owner, matrix, matrix.dtype))
+    array = np.asanyarray(eta)
+    check_kind(owner, array, array.dtype)
+    if array.ndim == 1:
+        return DenseProbabilities(array[:, np.newaxis], vector=True)
+    if array.ndim != 2:
+        raise ValueError(
+            f"eta of {owner} must have the shape (rows, labels), or (rows,) for a binary problem, "
+            f"got shape {array.shape}"
+        )
+    return DenseProbabilities(array, vector=False)
+
+
+def check_kind(owner: str, values: Any, dtype: Any) -> Any:
+    """Only real numbers can be probabilities."""
+    if dtype.kind not in "fiub":
+        raise TypeError(f"eta of {owner} must hold real numbers, got the type {dtype}")
+    return values
+
+
+@dataclass(frozen=True)
+class Labels:
+    """True labels, read a block at a time; ``owner`` and ``parameter`` appear in messages."""
+
+    owner: str
+    parameter: str
+    given: Any
+    m: int
+
+    def block(self, rows: Rows) -> Ids:
+        """Label ids of the wanted rows: those of row t are ``ids[starts[t]:ends[t]]``."""
+        if sparse.issparse(self.given):
+            return self._sparse_block(rows)
+        if self.given.ndim == 1:
+            return self._class_block(rows)
+        return self._dense_block(rows)
+
+    @property
+    def class_ids(self) -> bool:
+        """Whether labels came as one class id a row."""
+        return not sparse.issparse(self.given) and self.given.ndim == 1
+
+    def _class_block(self, rows: Rows) -> Ids:
+        ids = self.given[rows]
+        wrong = np.flatnonzero((ids < 0) | (ids >= self.m) | (ids != np.floor(ids)))
+        if len(wrong):
+            raise ValueError(
+                f"class ids in {self.parameter} of {self.owner} must be whole numbers from 0 to "
+                f"{self.m - 1}, got {ids[wrong[0]]} in row {rows[wrong[0]]}"
+            )
+        places = np.arange(len(rows) + 1, dtype=np.int64)
+        return places[:-1], places[1:], ids.astype(np.int32)
+
+    def _dense_block(self, rows: Rows) -> Ids:
+        array, wanted = self.given, rows
+        if as_it_is(array, (np.bool_, np.int8, np.uint8)):
+            array = unflagged(array).view(np.uint8)
+        else:
+            array = np.ascontiguousarray(array[rows], dtype=np.float64)
+            wanted = np.arange(len(rows), dtype=np.int64)
+        starts = np.empty(len(rows) + 1, dtype=np.int64)
+        ids = np.empty(len(rows) * self.m, dtype=np.int32)
+        good = find_labels(array, wanted, starts, ids)
+        if good < len(rows):
+            refuse_labels(self.owner, self.parameter, int(rows[good]), self.given[rows[good]])
+        return starts[:-1], starts[1:], ids
+
+    def _sparse_block(self, rows: Rows) -> Ids:
+        indptr = self.given.indptr
+        return (
+            indptr[rows].astype(np.int64),
+            indptr[rows + 1].astype(np.int64),
+            unflagged(self.given.indices),
+        )
+
+
+def refuse_labels(owner: str, parameter: str, row: int, values: NDArray[Any]) -> None:
+    """Say which value is neither zero nor one."""
+    wrong = values[(values != 0) & (values != 1)][0]
+    raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {wrong} in row {row}")
+
+
+def read_sparse_labels(owner: str, y: Any, parameter: str) -> Any:
+    """A CSR matrix that stores nothing but ones, with sorted int32 label ids."""
+    given = y.tocsr()
+    if not given.has_canonical_format:
+        given = given.copy()
+        given.sum_duplicates()
+    wrong = np.flatnonzero((given.data != 0) & (given.data != 1))
+    if len(wrong):
+        row = int(np.searchsorted(given.indptr, wrong[0], side="right")) - 1
+        refuse_labels(owner, parameter, row, given.data[wrong[:1]])
+    if not given.data.all():
+        given = given.copy()
+        given.eliminate_zeros()
+    if not as_it_is(given.indices, (np.int32,)):
+        parts = (given.data, given.indices.astype(np.int32), given.indptr)
+        given = sparse.csr_array(parts, shape=given.shape)
+    return given
+
+
+def read_labels(owner: str, y: Any, n: int, m: int, parameter: str = "y") -> Labels:
+    """True labels of n rows: indicators (n, m), sparse or not, or class ids (n,)."""
+    if sparse.issparse(y):
+        given = read_sparse_labels(owner, y, parameter)
+    else:
+        given = np.asanyarray(y)
+        if given.dtype.kind not in "fiub":
+            raise TypeError(f"{parameter} of {owner} must hold numbers, got the type {given.dtype}")
+        if given.ndim == 1 and m == 1:
+            given = given[:, np.newaxis]
+    shapes = {(n, m), (n,)} if m > 1 else {(n, 1)}
+    if given.shape not in shapes:
+        wanted = f"({n}, {m})" + (f", or ({n},) for class ids" if m > 1 else f" or ({n},)")
+        raise ValueError(
+            f"{parameter} of {owner} must have the shape {wanted} to fit eta, "
+            f"got shape {tuple(given.shape)}"
+        )
+    return Labels(owner, parameter, given, m)
+
+
+def read_weights(owner: str, weights: Any, n: int, parameter: str = "weights") -> NDArray[Any]:
+    """One finite weight of at least zero for each row; an empty array stands for none given."""
+    if weights is None:
+        return np.empty(0)
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n,):
+        raise ValueError(
+            f"{parameter} of {owner} must have the shape ({n},), got shape {array.shape}"
+        )
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(wrong):
+        raise ValueError(
+            f"{parameter} of {owner} must be finite and at least 0, "
+            f"got {array[wrong[0]]:g} in row {wrong[0]}"
+        )
+    return np.ascontiguousarray(array)
+
+
+def blocks(n: int, rows_per_block: int, order: Rows | None) -> Iterator[tuple[int, Rows]]:
+    """Where each block starts in the sequence, and which rows come in it."""
+    for start in range(0, n, rows_per_block):
+        stop = min(start + rows_per_block, n)
+        rows = np.arange(start, stop, dtype=np.int64) if order is None else order[start:stop]
+        yield start, rows

@@ -1,0 +1,247 @@
+"""Runs the replay kernels over a whole sequence, a block of rows at a time.
+
+A ``Plan`` is what a decision rule looks like to the kernels: numbers, and for a user's own metric
+the compiled derivatives. Fixed rules are plans without a metric.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._rows import Labels, Probabilities, Rows, SparseProbabilities, blocks
+from omma.kernels import gradient as gradient_kernel, replay as replay_kernel, step as step_kernel
+from omma.kernels.jit import uncached
+from omma.kernels.layout import NO_SUMS, TERM, TOTALS
+
+NO_TABLE = np.empty((0, TERM))
+NO_WEIGHTS = np.empty((2, 0))
+NO_MATRIX = np.empty((0, 0))
+NO_ROWS = np.empty(0, dtype=np.int64)
+NO_LABELS = np.empty(0, dtype=np.int32)
+NO_NUMBERS = np.empty(0)
+
+Progress = Callable[[int], None]
+
+
+@cache
+def _uncached(kernel: Any) -> Any:
+    return uncached(kernel)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A linear rule that follows its counts: what every kernel needs to know of it."""
+
+    k: int | None
+    table: NDArray[Any] | None = field(default_factory=lambda: NO_TABLE)
+    fixed: NDArray[Any] = field(default_factory=lambda: NO_WEIGHTS)
+    matrix: NDArray[Any] = field(default_factory=lambda: NO_MATRIX)
+    macro_psi: Any = None
+    micro_psi: Any = None
+    prior: float = 0.0
+    soft: bool = False
+    sums: int = NO_SUMS
+
+    def kernel(self, kernel: Any) -> Any:
+        """The kernel, compiled apart where it holds a user's own function."""
+        custom = self.macro_psi is not None or self.micro_psi is not None
+        return _uncached(kernel) if custom else kernel
+
+    @property
+    def rule(self) -> tuple[Any, ...]:
+        """The arguments with which every deciding kernel is told of the rule."""
+        return (
+            self.table,
+            self.fixed,
+            self.matrix,
+            self.macro_psi,
+            self.micro_psi,
+            self.prior,
+            self.k or 0,
+        )
+
+
+@dataclass
+class State:
+    """All that changes while a policy runs: its counts, and sums over labels where needed.
+
+    ``counts`` are the policy's own: with ``feedback="estimates"`` they count probabilities.
+    """
+
+    cells: NDArray[np.float64]
+    totals: NDArray[np.float64]
+
+    @classmethod
+    def zeros(cls, m: int) -> State:
+        """Nothing counted yet."""
+        return cls(np.zeros((3, m)), np.zeros(TOTALS))
+
+    def copy(self) -> State:
+        """A state that goes its own way."""
+        return State(self.cells.copy(), self.totals.copy())
+
+    @property
+    def m(self) -> int:
+        """The number of labels."""
+        return int(self.cells.shape[1])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, State):
+            return NotImplemented
+        return np.array_equal(self.cells, other.cells) and np.array_equal(self.totals, other.totals)
+
+
+def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Space for the kernels to work in: its size does not depend on the number of rows."""
+    return np.zeros((step_kernel.SCRATCH, m)), np.empty(m, dtype=np.int32)
+
+
+def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Slope and offset of every label, at the present counts."""
+    m = state.m
+    start = plan.fixed if plan.fixed.shape[1] else np.zeros((2, m))
+    slope, offset = start[0].copy(), start[1].copy()
+    kernel = plan.kernel(gradient_kernel.gradient)
+    kernel(
+        plan.table, plan.macro_psi, plan.micro_psi, plan.prior, state.cells, state.totals, slope,
+        offset,
+    )  # fmt: skip
+    return slope, offset
+
+
+@dataclass
+class Run:
+    """What is left when a sequence has been replayed."""
+
+    state: State
+    truth: State
+    predictions: Any
+    chosen: NDArray[np.int32] | None
+    snapshots: NDArray[np.float64]
+    snapshot_rows: NDArray[np.float64]
+    seconds: float
+
+
+def run(
+    owner: str,
+    plan: Plan,
+    eta: Probabilities,
+    labels: Labels | None,
+    *,
+    order: Rows | None = None,
+    weights: NDArray[Any] = NO_NUMBERS,
+    checkpoints: NDArray[np.int64] = NO_ROWS,
+    keep: bool = True,
+    progress: Progress | None = None,
+) -> Run:
+    """Replay a sequence; ``order`` says in which order the rows come, ``keep`` the predictions."""
+    state = State.zeros(eta.m)
+    truth = State.zeros(eta.m) if plan.soft else state
+    snapshots = np.empty((len(checkpoints), 3, eta.m))
+    snapshot_rows = np.empty(len(checkpoints))
+    work = scratch_space(eta.m)
+    sink = (
+        _SparseSink(eta, plan, keep)
+        if isinstance(eta, SparseProbabilities)
+        else _DenseSink(eta, plan, keep)
+    )
+
+    def replay(rows: Rows, true: Any, row_weights: Any, places: Any, first: int) -> int:
+        last = first + len(places)
+        return sink.replay(
+            rows,
+            (*true, row_weights, *plan.rule, plan.soft, plan.sums, state.cells, state.totals,
+             truth.cells, truth.totals, places, snapshots[first:last],
+             snapshot_rows[first:last], *work),
+        )  # fmt: skip
+
+    unknown = (NO_ROWS, NO_ROWS, NO_LABELS)
+    # Compile, or load from disk, outside the clock.
+    replay(NO_ROWS, unknown if labels is None else labels.block(NO_ROWS), NO_NUMBERS, NO_ROWS, 0)
+    started = time.perf_counter()
+    for start, rows in blocks(eta.n, eta.rows_per_block, order):
+        stop = start + len(rows)
+        first, last = np.searchsorted(checkpoints, (start, stop), side="right")
+        true = unknown if labels is None else labels.block(rows)
+        part = weights[rows] if len(weights) else weights
+        good = replay(rows, true, part, checkpoints[first:last] - start, first)
+        if good < len(rows):
+            raise ValueError(f"eta of {owner} must hold {eta.explain(int(rows[good]))}")
+        if progress is not None:
+            progress(len(rows))
+    seconds = time.perf_counter() - started
+    return Run(state, truth, sink.predictions(), sink.chosen, snapshots, snapshot_rows, seconds)
+
+
+class _DenseSink:
+    """Decisions on dense rows go into an int8 array of the same shape."""
+
+    chosen: NDArray[np.int32] | None = None
+
+    def __init__(self, eta: Any, plan: Plan, keep: bool) -> None:
+        self.eta = eta
+        self.keep = keep
+        self.kernel = plan.kernel(replay_kernel.replay_dense)
+        self.out = np.zeros((eta.n if keep else 0, eta.m), dtype=np.int8)
+
+    def replay(self, rows: Rows, arguments: tuple[Any, ...]) -> int:
+        array, wanted = self.eta.block(rows)
+        if not self.keep or wanted is rows:
+            return int(self.kernel(array, wanted, *arguments, self.out))
+        out = np.empty((len(rows), self.eta.m), dtype=np.int8)
+        good = int(self.kernel(array, wanted, *arguments, out))
+        self.out[rows] = out
+        return good
+
+    def predictions(self) -> Any:
+        if not self.keep:
+            return None
+        return self.out[:, 0] if self.eta.vector else self.out
+
+
+class _SparseSink:
+    """Decisions on sparse rows become a sparse matrix of the same kind."""
+
+    def __init__(self, eta: SparseProbabilities, plan: Plan, keep: bool) -> None:
+        self.eta = eta
+        self.k = plan.k
+        self.keep = keep
+        self.kernel = plan.kernel(replay_kernel.replay_sparse)
+        budget = plan.k is not None
+        self.kept = np.zeros(eta.matrix.nnz if keep and not budget else 0, dtype=np.int8)
+        # With a budget the labels of each row; without one how many of its entries are kept.
+        self.out = np.zeros((eta.n if keep else 0, plan.k or 1), dtype=np.int32)
+
+    @property
+    def chosen(self) -> NDArray[np.int32] | None:
+        return self.out if self.keep and self.k is not None else None
+
+    def replay(self, rows: Rows, arguments: tuple[Any, ...]) -> int:
+        indices, data, starts, ends, entries = self.eta.block(rows)
+        kept = self.kept
+        if entries is not None and len(kept):
+            kept = np.empty(len(entries), dtype=np.int8)
+        good = self.kernel(indices, data, starts, ends, rows, *arguments, kept, self.out)
+        if kept is not self.kept:
+            self.kept[entries] = kept
+        return int(good)
+
+    def predictions(self) -> Any:
+        if not self.keep:
+            return None
+        if self.k is not None:
+            lengths = np.full(self.eta.n, self.k)
+            indices = self.out.ravel()
+        else:
+            lengths = self.out[:, 0]
+            indices = self.eta.matrix.indices[self.kept.view(bool)]
+        indptr = np.concatenate(([0], np.cumsum(lengths)))
+        ones = np.ones(len(indices), dtype=np.int8)
+        return type(self.eta.matrix)((ones, indices, indptr), shape=(self.eta.n, self.eta.m))

@@ -1,0 +1,73 @@
+"""Checks at the door: one sentence that names the parameter, its owner, what was wanted, what came.
+
+Nothing here looks at the rows of large arrays; that is done while they are read.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """A value as an error message shows it: on one line, and not at length."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
+    """', did you mean …?' with the names that look most alike, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=count, cutoff=0.5)
+    return f"; did you mean {' or '.join(repr(one) for one in close)}?" if close else ""
+
+
+def check_choice(owner: str, parameter: str, value: Any, choices: tuple[str, ...]) -> None:
+    """One of a few words."""
+    if value not in choices:
+        wanted = " or ".join(repr(choice) for choice in choices)
+        hint = nearest(value, choices) if isinstance(value, str) else ""
+        raise ValueError(f"{parameter} of {owner} must be {wanted}, got {shown(value)}{hint}")
+
+
+def check_number(
+    owner: str,
+    parameter: str,
+    value: Any,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    strict: bool = False,
+) -> float:
+    """A finite real number within bounds; ``strict`` leaves the lower bound out."""
+    fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not fits or value < low or value > high or (strict and value == low):
+        if high < math.inf:
+            wanted = f"a number from {low:g} to {high:g}"
+        elif low > -math.inf:
+            wanted = f"a finite number {'above' if strict else 'of at least'} {low:g}"
+        else:
+            wanted = "a finite number"
+        kind = TypeError if not isinstance(value, Real) else ValueError
+        raise kind(f"{parameter} of {owner} must be {wanted}, got {shown(value)}")
+    return float(value)
+
+
+def check_positive_int(owner: str, parameter: str, value: Any, *, optional: bool = False) -> None:
+    """A whole number of at least one, or None where that is allowed."""
+    if optional and value is None:
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        wanted = "a whole number of at least 1" + (", or None" if optional else "")
+        kind = ValueError if isinstance(value, Integral) else TypeError
+        raise kind(f"{parameter} of {owner} must be {wanted}, got {shown(value)}")
+
+
+def check_budget(owner: str, k: int | None, m: int) -> None:
+    """A budget cannot exceed the number of labels."""
+    if k is not None and k > m:
+        raise ValueError(
+            f"k of {owner} must be at most the number of labels, which is {m}, got {k}"
+        )

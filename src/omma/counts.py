@@ -1,0 +1,328 @@
+"""Counts of true and predicted labels: all that a metric looks at.
+
+Per label the true positives ``tp``, the predictions ``predicted`` and the occurrences
+``positive``; and the number of rows ``n``. The other cells of the confusion tensor follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from omma._rows import read_weights
+from omma._validate import check_number, check_positive_int, shown
+
+Vector = NDArray[np.float64]
+
+
+class Counts:
+    """What happened to each label so far, in float64 and without any prior.
+
+    Counting rows of weight one with hard labels is exact up to 2**53 rows (9e15). Labels may be
+    soft: a label present to the degree 0.3 adds 0.3 where a present one adds 1.
+
+    Parameters
+    ----------
+    tp, predicted, positive : array-like of shape (m,)
+        True positives, predictions and occurrences of each label.
+    n : float
+        Number of rows, or their weight.
+    matrix : array-like of shape (m, m), optional
+        Counts of (true class, predicted class) pairs, for metrics that need them.
+
+    Examples
+    --------
+    >>> from omma import Counts
+    >>> counts = Counts.from_labels([[1, 0], [1, 1], [0, 1]], [[1, 0], [0, 1], [0, 0]])
+    >>> counts
+    Counts(n=3, tp=[1. 1.], predicted=[1. 1.], positive=[2. 2.])
+    >>> counts.fn
+    array([1., 1.])
+    >>> counts + counts == 2 * counts
+    True
+    """
+
+    __slots__ = ("matrix", "n", "positive", "predicted", "tp")
+
+    def __init__(
+        self,
+        tp: ArrayLike,
+        predicted: ArrayLike,
+        positive: ArrayLike,
+        n: float,
+        matrix: ArrayLike | None = None,
+    ) -> None:
+        self.tp = _vector("tp", tp)
+        self.predicted = _vector("predicted", predicted)
+        self.positive = _vector("positive", positive)
+        if not len(self.tp) == len(self.predicted) == len(self.positive):
+            raise ValueError(
+                "tp, predicted and positive of Counts must be of one length, got "
+                f"{len(self.tp)}, {len(self.predicted)} and {len(self.positive)}"
+            )
+        self.n = check_number("Counts", "n", n)
+        self.matrix = None if matrix is None else _square("matrix of Counts", matrix, self.m)
+
+    @classmethod
+    def zeros(cls, m: int, *, matrix: bool = False) -> Counts:
+        """No rows yet, of ``m`` labels; ``matrix`` also counts pairs of classes.
+
+        >>> Counts.zeros(2)
+        Counts(n=0, tp=[0. 0.], predicted=[0. 0.], positive=[0. 0.])
+        """
+        check_positive_int("Counts.zeros", "m", m)
+        nothing = np.zeros((3, m))
+        return cls(*nothing, 0.0, np.zeros((m, m)) if matrix else None)
+
+    @classmethod
+    def from_labels(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_labels: int | None = None,
+        matrix: bool = False,
+    ) -> Counts:
+        """Count rows of labels against rows of predictions.
+
+        Parameters
+        ----------
+        y_true, y_pred : array-like or sparse matrix of shape (n, m), or class ids of shape (n,)
+            ``y_true`` may be soft, with values from 0 to 1; ``y_pred`` is 0 or 1.
+        sample_weight : array-like of shape (n,), optional
+            A row of weight w counts as w rows.
+        n_labels : int, optional
+            Number of classes when both are class ids (default: the largest id plus one);
+            1 reads vectors as the 0/1 labels of a binary problem.
+        matrix : bool
+            Also count pairs of classes.
+
+        >>> Counts.from_labels([0, 2, 2], [0, 2, 1])
+        Counts(n=3, tp=[1. 0. 1.], predicted=[1. 1. 1.], positive=[1. 0. 2.])
+        """
+        true, predicted = _indicators(y_true, y_pred, n_labels)
+        n = true.shape[0]
+        weights = read_weights("Counts.from_labels", sample_weight, n, "sample_weight")
+        weight = weights if len(weights) else np.ones(n)
+        weighted = sparse.diags_array(weight) @ predicted
+        return cls(
+            _column_sums(true.multiply(weighted)),
+            _column_sums(weighted),
+            weight @ true,
+            float(weight.sum()),
+            (true.T @ weighted).toarray() if matrix else None,
+        )
+
+    @classmethod
+    def from_confusion(cls, matrix: ArrayLike) -> Counts:
+        """Rewrite an m×m matrix of (true class, predicted class) counts, class against rest.
+
+        >>> Counts.from_confusion([[5, 1], [2, 4]])
+        Counts(n=12, tp=[5. 4.], predicted=[7. 5.], positive=[6. 6.])
+        """
+        square = _square("matrix of Counts.from_confusion", matrix)
+        return cls(
+            np.diag(square), square.sum(axis=0), square.sum(axis=1), float(square.sum()), square
+        )
+
+    @property
+    def m(self) -> int:
+        """Number of labels."""
+        return len(self.tp)
+
+    @property
+    def fp(self) -> Vector:
+        """False positives: predicted but not there."""
+        return self.predicted - self.tp
+
+    @property
+    def fn(self) -> Vector:
+        """False negatives: there but not predicted."""
+        return self.positive - self.tp
+
+    @property
+    def tn(self) -> Vector:
+        """True negatives: neither there nor predicted."""
+        return self.n - self.predicted - self.positive + self.tp
+
+    def as_2x2(self) -> NDArray[np.float64]:
+        """The (m, 2, 2) tensor in scikit-learn's layout, ``[label, true, predicted]``.
+
+        >>> Counts([1], [3], [2], 10).as_2x2()
+        array([[[6., 2.],
+                [1., 1.]]])
+        """
+        return np.stack((self.tn, self.fp, self.fn, self.tp), axis=-1).reshape(-1, 2, 2)
+
+    def add(self, y_true: Any, y_pred: Any, weight: float = 1.0) -> None:
+        """Count one row of m labels, or one class id, in place.
+
+        >>> counts = Counts.zeros(3)
+        >>> counts.add([0, 1, 1], [0, 1, 0])
+        >>> counts.add(2, 2)
+        >>> counts
+        Counts(n=2, tp=[0. 1. 1.], predicted=[0. 1. 1.], positive=[0. 1. 2.])
+        """
+        check_number("Counts.add", "weight", weight, low=0.0)
+        row = Counts.from_labels(
+            _as_rows(y_true),
+            _as_rows(y_pred),
+            sample_weight=[weight],
+            n_labels=self.m,
+            matrix=self.matrix is not None,
+        )
+        if row.m != self.m:
+            raise ValueError(f"a row of Counts.add must have {self.m} labels, got {row.m}")
+        for name in ("tp", "predicted", "positive"):
+            vector = getattr(self, name)
+            vector += getattr(row, name)
+        self.n += row.n
+        if self.matrix is not None:
+            self.matrix += row.matrix
+
+    def copy(self) -> Counts:
+        """Counts that go their own way."""
+        return self * 1.0
+
+    def _combined(self, other: Any, sign: float) -> Counts:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        if other.m != self.m:
+            raise ValueError(
+                f"Counts can be added for the same number of labels only, got {self.m} and "
+                f"{other.m}"
+            )
+        both = self.matrix is not None and other.matrix is not None
+        return Counts(
+            self.tp + sign * other.tp,
+            self.predicted + sign * other.predicted,
+            self.positive + sign * other.positive,
+            self.n + sign * other.n,
+            self.matrix + sign * other.matrix if both else None,
+        )
+
+    def __add__(self, other: Any) -> Counts:
+        return self._combined(other, 1.0)
+
+    def __sub__(self, other: Any) -> Counts:
+        return self._combined(other, -1.0)
+
+    def __mul__(self, factor: float) -> Counts:
+        factor = check_number("Counts", "factor", factor, low=0.0)
+        return Counts(
+            self.tp * factor,
+            self.predicted * factor,
+            self.positive * factor,
+            self.n * factor,
+            None if self.matrix is None else self.matrix * factor,
+        )
+
+    __rmul__ = __mul__
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return (
+            self.n == other.n
+            and np.array_equal(self.tp, other.tp)
+            and np.array_equal(self.predicted, other.predicted)
+            and np.array_equal(self.positive, other.positive)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        parts = ", ".join(
+            f"{name}={np.array2string(getattr(self, name), threshold=6, edgeitems=2, precision=6)}"
+            for name in ("tp", "predicted", "positive")
+        )
+        return f"Counts(n={self.n:g}, {parts})"
+
+
+def _vector(name: str, values: ArrayLike) -> Vector:
+    vector = np.array(values, dtype=np.float64)
+    if vector.ndim != 1 or not len(vector):
+        raise ValueError(
+            f"{name} of Counts must have one number for each label, got shape {vector.shape}"
+        )
+    return vector
+
+
+def _square(what: str, values: ArrayLike, m: int | None = None) -> NDArray[np.float64]:
+    square = np.array(values, dtype=np.float64)
+    if square.ndim != 2 or square.shape[0] != square.shape[1] or m not in (None, len(square)):
+        side = "m" if m is None else m
+        raise ValueError(f"{what} must have the shape ({side}, {side}), got {square.shape}")
+    return square
+
+
+def _column_sums(matrix: Any) -> Vector:
+    return np.asarray(matrix.sum(axis=0), dtype=np.float64).ravel()
+
+
+def _as_rows(row: Any) -> Any:
+    """One row as a matrix of one row; a class id as a vector of one."""
+    if sparse.issparse(row):
+        return row
+    array = np.asarray(row)
+    return array[np.newaxis]
+
+
+def _indicators(y_true: Any, y_pred: Any, n_labels: int | None) -> tuple[Any, Any]:
+    """Both as CSR float64 matrices of one shape."""
+    check_positive_int("Counts.from_labels", "n_labels", n_labels, optional=True)
+    true, predicted = _as_matrix("y_true", y_true), _as_matrix("y_pred", y_pred)
+    m = n_labels
+    if m is None:
+        widths = [given.shape[1] for given in (true, predicted) if given.ndim == 2]
+        tops = [int(given.max(initial=0)) + 1 for given in (true, predicted) if given.ndim == 1]
+        m = max(widths or tops)
+    true = _one_layout("y_true", true, m)
+    predicted = _one_layout("y_pred", predicted, m)
+    if true.shape != predicted.shape:
+        raise ValueError(
+            "y_true and y_pred must have one shape, got "
+            f"{true.shape} and {predicted.shape} (rows, labels)"
+        )
+    if true.shape[0] == 0:
+        raise ValueError("y_true and y_pred must have at least one row, got none")
+    if true.nnz and not (true.data.min() >= 0 and true.data.max() <= 1):
+        raise ValueError(f"y_true must hold numbers from 0 to 1, got {shown(_outside(true))}")
+    if predicted.nnz and not np.isin(predicted.data, (0.0, 1.0)).all():
+        wrong = predicted.data[~np.isin(predicted.data, (0.0, 1.0))][0]
+        raise ValueError(f"y_pred must hold only 0 and 1, got {wrong:g}")
+    return true, predicted
+
+
+def _outside(matrix: Any) -> float:
+    return float(matrix.data[~((matrix.data >= 0) & (matrix.data <= 1))][0])
+
+
+def _as_matrix(name: str, y: Any) -> Any:
+    if sparse.issparse(y):
+        return y
+    array = np.asarray(y)
+    if array.dtype.kind not in "fiub" or array.ndim not in (1, 2):
+        raise ValueError(
+            f"{name} must be numbers of shape (rows, labels), or class ids of shape (rows,), got "
+            f"shape {array.shape} of type {array.dtype}"
+        )
+    return array
+
+
+def _one_layout(name: str, y: Any, m: int) -> Any:
+    if y.ndim == 2:
+        return sparse.csr_array(y, dtype=np.float64)
+    if m == 1:
+        return sparse.csr_array(y[:, np.newaxis], dtype=np.float64)
+    if len(y) and not (y.min() >= 0 and y.max() < m and (y == np.floor(y)).all()):
+        wrong = y[~((y >= 0) & (y < m) & (y == np.floor(y)))][0]
+        raise ValueError(
+            f"class ids in {name} must be whole numbers from 0 to {m - 1}, got {wrong}"
+        )
+    places = np.arange(len(y) + 1)
+    return sparse.csr_array((np.ones(len(y)), y.astype(np.int64), places), shape=(len(y), m))

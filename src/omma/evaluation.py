@@ -1,0 +1,346 @@
+"""The online protocol over a whole sequence, and what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from omma._rows import (
+    Labels,
+    Probabilities,
+    Rows,
+    blocks,
+    read_labels,
+    read_probabilities,
+    read_weights,
+)
+from omma._run import Progress, Run, State
+from omma._validate import check_positive_int, shown
+from omma.counts import Counts
+from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
+from omma.metrics import Metric, metric as find_metric
+from omma.policies import Policy
+from omma.rule import Rule
+
+
+def counts_of(state: State) -> Counts:
+    """The counts in a state, as users see them."""
+    cells = state.cells
+    return Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(state.totals[N]))
+
+
+@dataclass(frozen=True)
+class History:
+    """The metric so far, at some rows of the sequence.
+
+    ``rows`` are numbers of rows, ``values`` the metric over that many; it is worked out when it is
+    first asked for.
+    """
+
+    rows: NDArray[np.int64]
+    _counts: Callable[[], list[Counts]] = field(repr=False)
+    _metric: Metric = field(repr=False)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The metric over the first ``rows[i]`` rows; NaN where their weight is zero."""
+        return np.array(
+            [self._metric.value(counts) if counts.n > 0 else np.nan for counts in self._counts()]
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a policy did on a sequence.
+
+    Attributes
+    ----------
+    policy : Policy
+    metric : Metric
+        What ``value`` and ``history`` are measured by.
+    counts : Counts or None
+        True labels against predictions, without prior; None where labels were not given.
+    predictions : ndarray, sparse matrix or None
+        Indicators in eta's shape and order, int8 or CSR; None if they were not kept.
+    history : History or None
+        The metric so far.
+    rule : Rule
+        The policy's rule after the last row.
+    state : State
+        The policy's own state; with ``feedback="estimates"`` it counts probabilities.
+    seconds : float
+        Time of the replay, without compilation.
+    """
+
+    policy: Policy
+    metric: Metric
+    counts: Counts | None
+    predictions: Any = field(repr=False)
+    history: History | None = field(repr=False)
+    rule: Rule = field(repr=False)
+    state: Any = field(repr=False)
+    seconds: float
+    _chosen: Any = field(repr=False, default=None)
+
+    @cached_property
+    def value(self) -> float | None:
+        """The metric of true labels against predictions, over the whole sequence."""
+        return None if self.counts is None else self.metric.value(self.counts)
+
+    @property
+    def classes(self) -> NDArray[np.int32]:
+        """The predicted class of each row, where exactly one was predicted."""
+        if self.policy.budget != 1:
+            raise ValueError(
+                f"a trace has classes where k = 1, got k={self.policy.budget}: use predictions"
+            )
+        if self.predictions is None:
+            raise ValueError("a trace has classes where predictions were kept")
+        if self._chosen is not None:
+            return self._chosen[:, 0]  # type: ignore[no-any-return]
+        return np.atleast_2d(self.predictions.T).T.argmax(axis=1).astype(np.int32)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        value = "unknown" if self.value is None else f"{self.value:.4f}"
+        return f"<trace of {self.policy!r}: {self.metric.name} = {value}, {self.seconds:.3g} s>"
+
+
+def replay(
+    policy: Policy,
+    eta: Any,
+    y: Any = None,
+    *,
+    metric: str | Metric | None = None,
+    seed: int | None = None,
+    weights: ArrayLike | None = None,
+    predictions: bool = True,
+    checkpoints: int | ArrayLike = 50,
+    progress: bool = False,
+) -> Trace:
+    """Run a policy over a sequence: for each row decide, then learn its labels.
+
+    Parameters
+    ----------
+    policy : Policy
+        For example ``omma.OMMA("macro_f1")``.
+    eta : array-like or sparse matrix of shape (n, m), or (n,) for a binary problem
+        Probability of each label in each row.
+    y : array-like or sparse matrix of shape (n, m), or class ids of shape (n,), optional
+        True labels. They may be left out with ``feedback="estimates"``.
+    metric : str or Metric, optional
+        What to measure by; default the policy's own.
+    seed : int, optional
+        Take the rows in the order ``numpy.random.default_rng(seed).permutation(n)``; None keeps
+        theirs.
+    weights : array-like of shape (n,), optional
+        A row of weight w counts as w rows with the same decision.
+    predictions : bool
+        Keep the predictions.
+    checkpoints : int or array-like
+        How many places, evenly spaced, to take ``trace.history`` at; or the numbers of rows.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Trace
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=1000, m=10, seed=0)
+    >>> trace = omma.replay(omma.OMMA("macro_f1", k=3), eta, y)
+    >>> trace.predictions.sum(axis=1).tolist() == [3] * 1000
+    True
+    >>> trace.value == trace.metric.value(trace.counts)
+    True
+    """
+    if not isinstance(policy, Policy):
+        raise TypeError(
+            f"policy of replay must be a policy, such as omma.OMMA('macro_f1'), got {shown(policy)}"
+        )
+    judged_by = _judge(policy, metric)
+    rows = read_probabilities("replay", eta)
+    if rows.n == 0 or rows.m == 0:
+        raise ValueError(f"eta of replay must have at least one row and label, got {_size(rows)}")
+    judged_by.check_labels(rows.m)
+    policy.check_labels(rows.m)
+    labels = _labels(policy, judged_by, y, rows)
+    order = None if seed is None else np.random.default_rng(seed).permutation(rows.n)
+    row_weights = read_weights("replay", weights, rows.n)
+    places = _places(checkpoints, rows.n) if labels is not None else np.empty(0, dtype=np.int64)
+    keep = predictions or judged_by.needs_matrix
+    with _bar(rows.n, repr(policy), progress) as advance:
+        done = policy.replay(
+            rows,
+            labels,
+            order=order,
+            weights=row_weights,
+            checkpoints=np.empty(0, dtype=np.int64) if judged_by.needs_matrix else places,
+            keep=keep,
+            progress=advance,
+        )
+    counts, history = _measured(judged_by, rows, labels, order, row_weights, places, done)
+    return Trace(
+        policy,
+        judged_by,
+        counts,
+        done.predictions if predictions else None,
+        history,
+        policy.rule(done.state),
+        done.state,
+        done.seconds,
+        done.chosen,
+    )
+
+
+def _size(rows: Probabilities) -> str:
+    return f"{rows.n} rows and {rows.m} labels"
+
+
+def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
+    if metric is not None:
+        return find_metric(metric)
+    if policy.metric is None:
+        raise ValueError(
+            f"metric of replay must be given for {policy!r}, which has none of its own: "
+            "pass metric='macro_f1' or another"
+        )
+    return policy.metric
+
+
+def _labels(policy: Policy, judged_by: Metric, y: Any, rows: Probabilities) -> Labels | None:
+    if y is None:
+        if policy.feedback == "labels" and policy.metric is not None:
+            raise ValueError(
+                f"y of replay must be given for {policy!r}: only feedback='estimates' learns "
+                "without labels"
+            )
+        return None
+    labels = read_labels("replay", y, rows.n, rows.m)
+    if labels.class_ids and policy.budget is None:
+        raise ValueError(
+            "y of replay has class ids, and the policy has no budget: pass k=1 to predict one "
+            "class a row, or y as indicators"
+        )
+    if judged_by.single_label and not labels.class_ids:
+        _check_single(judged_by, labels, rows)
+    return labels
+
+
+def _check_single(judged_by: Metric, labels: Labels, rows: Probabilities) -> None:
+    """Metrics of agreement between classes need exactly one true class a row."""
+    for _, block in blocks(rows.n, rows.rows_per_block, None):
+        starts, ends, _ = labels.block(block)
+        wrong = np.flatnonzero(ends - starts != 1)
+        if len(wrong):
+            row = wrong[0]
+            raise ValueError(
+                f"y of replay must have exactly one label a row for {judged_by.name}, got "
+                f"{int(ends[row] - starts[row])} in row {int(block[row])}"
+            )
+
+
+def _places(checkpoints: int | ArrayLike, n: int) -> NDArray[np.int64]:
+    if np.ndim(checkpoints) == 0:
+        if checkpoints == 0:
+            return np.empty(0, dtype=np.int64)
+        check_positive_int("replay", "checkpoints", checkpoints)
+        number = min(int(checkpoints), n)  # type: ignore[arg-type]
+        return np.unique(np.linspace(n / number, n, number).round().astype(np.int64))
+    places = np.asarray(checkpoints)
+    rising = places.ndim == 1 and (np.diff(places) > 0).all()
+    if not rising or places.dtype.kind not in "iu" or (len(places) and not places[0] > 0):
+        raise ValueError(
+            f"checkpoints of replay must be rising numbers of rows, got {shown(checkpoints)}"
+        )
+    if len(places) and places[-1] > n:
+        raise ValueError(
+            f"checkpoints of replay must be at most {n}, the number of rows, got {places[-1]}"
+        )
+    return places.astype(np.int64)
+
+
+def _measured(
+    judged_by: Metric,
+    rows: Probabilities,
+    labels: Labels | None,
+    order: Rows | None,
+    weights: NDArray[Any],
+    places: NDArray[np.int64],
+    done: Run,
+) -> tuple[Counts | None, History | None]:
+    if labels is None:
+        return None, None
+    if judged_by.needs_matrix:
+        every = _pair_counts(rows, labels, order, weights, places, done)
+        return every[-1], History(places, lambda: every[:-1], judged_by)
+
+    def snapshots() -> list[Counts]:
+        pairs = zip(done.snapshots, done.snapshot_rows, strict=True)
+        return [Counts(*cells, float(n)) for cells, n in pairs]
+
+    return counts_of(done.truth), History(places, snapshots, judged_by)
+
+
+def _pair_counts(
+    rows: Probabilities,
+    labels: Labels,
+    order: Rows | None,
+    weights: NDArray[Any],
+    places: NDArray[np.int64],
+    done: Run,
+) -> list[Counts]:
+    """Counts of class pairs after each place and at the end, for metrics that need them."""
+    total = Counts.zeros(rows.m, matrix=True)
+    every = []
+    edges = np.concatenate(([0], places, [rows.n]))
+    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        if start < stop:
+            part = np.arange(start, stop) if order is None else order[start:stop]
+            starts, _, ids = labels.block(part)
+            total = total + Counts.from_labels(
+                ids[starts],
+                done.predictions[part],
+                sample_weight=weights[part] if len(weights) else None,
+                n_labels=rows.m,
+                matrix=True,
+            )
+        every.append(total)
+    return every
+
+
+@contextmanager
+def _bar(total: int, title: str, wanted: bool) -> Iterator[Progress | None]:
+    """A progress bar on standard error, if wanted."""
+    if not wanted:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress as Bar,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=total)
+        advance: Callable[[int], None] = lambda count: bar.advance(task, count)  # noqa: E731
+        yield advance

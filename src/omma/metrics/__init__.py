@@ -1,0 +1,70 @@
+"""Metrics: what people are judged by, with the derivatives that decisions need.
+
+``omma.metric("macro_f1")`` finds a metric by name. ``macro``, ``micro`` and ``over_classes`` wrap a
+metric of one label; ``fbeta``, ``costs`` and ``custom`` make new ones; sums and multiples of metrics
+are metrics.
+
+>>> import omma
+>>> mixed = 0.5 * omma.metric("macro_f1") + 0.5 * omma.metric("micro_precision")
+>>> round(mixed.score([[1, 0], [1, 1]], [[1, 0], [0, 1]]), 4)
+0.9167
+"""
+
+from omma.metrics.averages import Macro, Micro, OverClasses, over_classes
+from omma.metrics.base import Metric
+from omma.metrics.binary import Binary, LabelMetric, Rate
+from omma.metrics.catalog import (
+    NAMES,
+    accuracy,
+    balanced_accuracy,
+    f1,
+    fbeta,
+    gmean,
+    hmean,
+    jaccard,
+    macro,
+    mcc,
+    metric,
+    metric_from_json,
+    micro,
+    precision,
+    qmean,
+    recall,
+    specificity,
+)
+from omma.metrics.costs import Costs, costs
+from omma.metrics.custom import Custom, custom
+from omma.metrics.sums import Sum
+
+__all__ = [
+    "NAMES",
+    "Binary",
+    "Costs",
+    "Custom",
+    "LabelMetric",
+    "Macro",
+    "Metric",
+    "Micro",
+    "OverClasses",
+    "Rate",
+    "Sum",
+    "accuracy",
+    "balanced_accuracy",
+    "costs",
+    "custom",
+    "f1",
+    "fbeta",
+    "gmean",
+    "hmean",
+    "jaccard",
+    "macro",
+    "mcc",
+    "metric",
+    "metric_from_json",
+    "micro",
+    "over_classes",
+    "precision",
+    "qmean",
+    "recall",
+    "specificity",
+]

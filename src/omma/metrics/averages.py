@@ -1,0 +1,266 @@
+"""One metric of a label made into one of many labels, or of classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._validate import check_choice
+from omma.counts import Counts
+from omma.kernels import layout
+from omma.metrics.base import Metric, divide
+from omma.metrics.binary import MEANS, LabelMetric, Rate, mean_of
+
+RECALL = Rate(over=(1, 0, 0, 0), under=(0, 0, 1, 0))
+
+
+@dataclass(frozen=True, repr=False)
+class Macro(Metric):
+    """The mean over labels of a metric of one label.
+
+    >>> import omma
+    >>> omma.metrics.macro(omma.metrics.fbeta(2.0))
+    <metric macro_f2>
+    """
+
+    of: LabelMetric
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"macro_{self.of.name}"
+
+    @property
+    def formula(self) -> str:  # type: ignore[override]
+        return f"mean over labels of {self.of.formula}"
+
+    @property
+    def concave(self) -> bool:  # type: ignore[override]
+        return self.of.concave
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.of.smooth
+
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        return self.of.linear
+
+    @property
+    def linear_fractional(self) -> bool:  # type: ignore[override]
+        return self.of.linear  # a sum of ratios is one ratio only where nothing is divided
+
+    def of_labels(self, counts: Counts, zero_division: float = 0.0) -> NDArray[np.float64]:
+        """The metric of each label: what the mean is taken of."""
+        self.check_counts(counts)
+        cells = (counts.tp, counts.predicted, counts.positive, counts.n)
+        return self.of.of_cells(*cells, zero_division)
+
+    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
+        return float(self.of_labels(counts, zero_division).mean())
+
+    def table(self) -> NDArray[np.float64]:
+        return self.of.table()
+
+    @property
+    def macro_psi(self) -> Any:
+        return self.of.macro_psi
+
+    def to_json(self) -> Any:
+        return {"macro": self.of.to_json()}
+
+
+@dataclass(frozen=True, repr=False)
+class Micro(Metric):
+    """A metric of one label at the counts averaged over labels.
+
+    >>> import omma
+    >>> omma.metrics.micro(omma.metrics.f1).score([[1, 0], [1, 1]], [[1, 0], [0, 1]])
+    0.8
+    """
+
+    of: LabelMetric
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"micro_{self.of.name}"
+
+    @property
+    def formula(self) -> str:  # type: ignore[override]
+        return f"{self.of.formula}, of the counts averaged over labels"
+
+    @property
+    def concave(self) -> bool:  # type: ignore[override]
+        return self.of.concave
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.of.smooth
+
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        return self.of.linear
+
+    @property
+    def linear_fractional(self) -> bool:  # type: ignore[override]
+        return self.of.linear_fractional
+
+    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
+        self.check_counts(counts)
+        sums = (
+            np.atleast_1d(cell.sum()) for cell in (counts.tp, counts.predicted, counts.positive)
+        )
+        return float(self.of.of_cells(*sums, counts.n * counts.m, zero_division)[0])
+
+    def table(self) -> NDArray[np.float64]:
+        return self.of.term(layout.MICRO)
+
+    @property
+    def micro_psi(self) -> Any:
+        return self.of.macro_psi
+
+    @property
+    def sums(self) -> int:
+        return layout.SUMS
+
+    def to_json(self) -> Any:
+        return {"micro": self.of.to_json()}
+
+
+@dataclass(frozen=True, repr=False)
+class OverClasses(Metric):
+    """A metric of classes, one a row: a mean of their recalls, or their agreement by chance.
+
+    ``kind`` is "accuracy", "balanced_accuracy", "gmean", "hmean", "qmean", "mcc" or "kappa". The
+    first five are defined with a budget too; the last two need exactly one prediction a row.
+
+    >>> import omma
+    >>> omma.metrics.over_classes("gmean").score([0, 0, 1, 1], [0, 1, 1, 1])
+    0.7071067811865476
+    """
+
+    kind: str
+
+    def __post_init__(self) -> None:
+        check_choice("over_classes", "kind", self.kind, tuple(KINDS))
+        object.__setattr__(self, "__doc__", f"{self.name}: {self.formula}")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"multiclass_{self.kind}"
+
+    @property
+    def formula(self) -> str:  # type: ignore[override]
+        return KINDS[self.kind].formula
+
+    @property
+    def multiclass(self) -> bool:  # type: ignore[override]
+        return True
+
+    @property
+    def single_label(self) -> bool:  # type: ignore[override]
+        return self.kind in ("mcc", "kappa")
+
+    @property
+    def concave(self) -> bool:  # type: ignore[override]
+        return KINDS[self.kind].concave
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return KINDS[self.kind].smooth
+
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        return KINDS[self.kind].linear
+
+    @property
+    def linear_fractional(self) -> bool:  # type: ignore[override]
+        return self.linear or self.kind == "kappa"
+
+    def check_labels(self, m: int) -> None:
+        if m < 2:
+            raise ValueError(f"{self.name} needs at least two classes, got {m}")
+
+    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
+        self.check_counts(counts)
+        total = counts.positive.sum()
+        right = counts.tp.sum()
+        if self.kind == "accuracy":
+            return float(divide(right, total, zero_division))
+        if self.single_label:
+            return self._agreement(counts, total, right, zero_division)
+        recalls = RECALL.of(counts.tp, counts.predicted, counts.positive, counts.n, zero_division)
+        return float(mean_of(KINDS[self.kind].mean, recalls))
+
+    def _agreement(self, counts: Counts, total: float, right: float, zero_division: float) -> float:
+        chance = counts.predicted @ counts.positive
+        gained = right * total - chance
+        if self.kind == "kappa":
+            return float(divide(gained, total**2 - chance, zero_division))
+        predicted = total**2 - counts.predicted @ counts.predicted
+        positive = total**2 - counts.positive @ counts.positive
+        return float(divide(gained, np.sqrt(predicted) * np.sqrt(positive), zero_division))
+
+    def table(self) -> NDArray[np.float64]:
+        row = np.zeros((1, layout.TERM))
+        row[0, layout.WEIGHT] = 1.0
+        row[0, layout.AVERAGE] = KINDS[self.kind].average
+        row[0, layout.MEAN] = MEANS[KINDS[self.kind].mean]
+        if KINDS[self.kind].average == layout.MACRO:
+            row[0, layout.MEAN] = layout.RATE  # their mean is the macro average itself
+        row[0, layout.FIRST_RATE : layout.FIRST_RATE + 8] = RECALL.over + RECALL.under
+        return row
+
+    @property
+    def sums(self) -> int:
+        if self.single_label:
+            return layout.SUMS_AND_PRODUCTS
+        return layout.SUMS if self.kind == "accuracy" else layout.NO_SUMS
+
+    def to_json(self) -> Any:
+        return self.name
+
+
+@dataclass(frozen=True)
+class _Kind:
+    formula: str
+    average: int
+    mean: str
+    concave: bool = False
+    smooth: bool = False
+    linear: bool = False
+
+
+KINDS = {
+    "accuracy": _Kind("Σ tp / Σ positive", layout.MICRO, "rate", True, True, True),
+    "balanced_accuracy": _Kind(
+        "mean over classes of tp / positive", layout.MACRO, "arithmetic", True, True, True
+    ),
+    "gmean": _Kind("(Π over classes of tp / positive)^(1/m)", layout.CLASSES, "geometric", True),
+    "hmean": _Kind("m / Σ over classes of positive / tp", layout.CLASSES, "harmonic", True),
+    "qmean": _Kind(
+        "1 − √(mean over classes of (1 − tp / positive)²)", layout.CLASSES, "quadratic", True
+    ),
+    "mcc": _Kind(
+        "(s·Σtp − Σ predicted·positive) / √((s² − Σ predicted²)(s² − Σ positive²)), s = Σ positive",
+        layout.CLASSES,
+        "correlation",
+    ),
+    "kappa": _Kind(
+        "(s·Σtp − Σ predicted·positive) / (s² − Σ predicted·positive), s = Σ positive",
+        layout.CLASSES,
+        "kappa",
+        smooth=True,
+    ),
+}
+
+
+def over_classes(kind: str) -> OverClasses:
+    """A metric of classes, one a row.
+
+    >>> over_classes("kappa").formula
+    '(s·Σtp − Σ predicted·positive) / (s² − Σ predicted·positive), s = Σ positive'
+    """
+    return OverClasses(kind)

@@ -1,0 +1,259 @@
+"""What every metric can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from omma._run import NO_MATRIX, NO_TABLE, Plan, State, weights_now
+from omma._validate import check_number
+from omma.counts import Counts
+from omma.kernels.layout import (
+    NO_SUMS,
+    POSITIVE,
+    PREDICTED,
+    SUM_CROSS,
+    SUM_POSITIVE,
+    SUM_POSITIVE_SQUARED,
+    SUM_PREDICTED,
+    SUM_PREDICTED_SQUARED,
+    SUM_TP,
+    TERM,
+    TP,
+    N,
+)
+
+if TYPE_CHECKING:
+    from omma.metrics.sums import Sum
+
+Vector = NDArray[np.float64]
+NO_WEIGHT = np.zeros((1, TERM))  # a term that adds nothing
+
+
+class Metric(ABC):
+    """A function of counts to be maximized, and its derivatives.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables; ``omma.metric(name)`` finds the catalogue's own.
+    formula : str
+        Its formula, in plain text.
+    binary : bool
+        Whether it looks at one label only (wrap it in ``macro`` or ``micro`` for more).
+    multiclass : bool
+        Whether it is meant for one class a row: a policy without a budget then takes k = 1.
+    concave, smooth, linear_fractional : bool
+        As a function of (tp, predicted) at fixed label frequencies: whether it is concave;
+        whether its derivative is Lipschitz wherever every label occurs and is sometimes absent;
+        whether it is a ratio of two linear forms.
+    linear : bool
+        Whether that ratio has a constant denominator.
+    single_label : bool
+        Whether it is defined for exactly one true class and one prediction a row.
+    """
+
+    name: str
+    formula: str
+    binary: ClassVar[bool] = False
+    multiclass: bool = False
+    single_label: bool = False
+    needs_matrix: ClassVar[bool] = False
+    concave: bool
+    smooth: bool
+    linear: bool
+    linear_fractional: bool
+
+    @abstractmethod
+    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
+        """The metric of some counts; a rate of 0/0 is ``zero_division``."""
+
+    @abstractmethod
+    def to_json(self) -> Any:
+        """What ``metric_from_json`` makes the same metric of."""
+
+    # What compiled code is told of the metric; each kind of metric has one or another of these.
+
+    def table(self) -> NDArray[np.float64]:
+        """Coefficients for the kernels: one row a term."""
+        return NO_TABLE
+
+    @property
+    def macro_psi(self) -> Any:
+        """Compiled derivatives of a user's own metric, averaged over labels."""
+        return None
+
+    @property
+    def micro_psi(self) -> Any:
+        """Compiled derivatives of a user's own metric, of the average over labels."""
+        return None
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """What predicting j is worth where i is true, for metrics that say so."""
+        return NO_MATRIX
+
+    @property
+    def sums(self) -> int:
+        """Which sums over labels the kernels have to keep."""
+        return NO_SUMS
+
+    def check_labels(self, m: int) -> None:
+        """Refuse a number of labels that the metric has no meaning for."""
+        if self.binary and m != 1:
+            hint = "pass eta[:, 1]" if m == 2 else f"use macro_{self.name} or micro_{self.name}"
+            raise ValueError(f"{self.name} is a metric of one label, got {m} columns: {hint}")
+
+    def check_counts(self, counts: Counts) -> None:
+        """Refuse counts that the metric cannot be computed from."""
+        if not isinstance(counts, Counts):
+            raise TypeError(
+                f"counts of {self.name} must be omma.Counts, got {type(counts).__name__}"
+            )
+        self.check_labels(counts.m)
+        if counts.n <= 0:
+            raise ValueError(f"counts of {self.name} must hold at least one row, got none")
+
+    def plan(self, *, k: int | None, prior: float, soft: bool = False) -> Plan:
+        """The metric as a rule that follows its counts."""
+        custom = self.macro_psi is not None or self.micro_psi is not None
+        table = self.table()
+        return Plan(
+            k=k,
+            table=None if custom and not len(table) else table,
+            matrix=self.matrix,
+            macro_psi=self.macro_psi,
+            micro_psi=self.micro_psi,
+            prior=prior,
+            soft=soft,
+            sums=self.sums,
+        )
+
+    def gradient(self, counts: Counts, prior: float = 0.0) -> tuple[Vector, Vector]:
+        """Slope and offset: derivatives by tp / n and by predicted / n of each label.
+
+        The linearized gain of predicting label j with probability η is ``slope[j]·η + offset[j]``.
+        ``prior`` is added to each of the four cells of each label first.
+
+        >>> import omma
+        >>> slope, offset = omma.metric("macro_f1").gradient(omma.Counts([2], [5], [3], 10))
+        >>> round(float(-offset[0] / slope[0]), 6)  # the threshold is tp / (positive + predicted)
+        0.25
+        """
+        check_number(f"{self.name}.gradient", "prior", prior, low=0.0)
+        self.check_labels(counts.m)
+        if len(self.matrix):
+            raise TypeError(f"{self.name} has a matrix of gains, not a slope and an offset")
+        plan = self.plan(k=None, prior=prior)
+        if plan.table is not None and len(plan.table):
+            # A second term makes the kernel work out the factor that a ranking does without.
+            plan = Plan(
+                k=None,
+                table=np.vstack((plan.table, NO_WEIGHT)),
+                macro_psi=plan.macro_psi,
+                micro_psi=plan.micro_psi,
+                prior=prior,
+            )
+        return weights_now(plan, state_of(counts))
+
+    def score(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_labels: int | None = None,
+        zero_division: float = 0.0,
+    ) -> float:
+        """The metric of predictions against true labels.
+
+        Parameters
+        ----------
+        y_true, y_pred : array-like or sparse matrix of shape (n, m), or of shape (n,)
+            Vectors are class ids, or for a binary metric 0/1 labels.
+        sample_weight : array-like of shape (n,), optional
+        n_labels : int, optional
+            Number of classes where both are class ids (default: the largest id plus one).
+        zero_division : float
+            What a rate of 0/0 is worth; the label stays in the mean.
+
+        >>> import omma
+        >>> omma.metric("macro_f1").score([[1, 0], [1, 1]], [[1, 0], [1, 1]])
+        1.0
+        >>> omma.metric("recall").score([1, 1, 0], [1, 0, 0])
+        0.5
+        """
+        counts = Counts.from_labels(
+            y_true,
+            y_pred,
+            sample_weight=sample_weight,
+            n_labels=1 if self.binary and np.ndim(y_true) == 1 else n_labels,
+            matrix=self.needs_matrix,
+        )
+        return self.value(counts, zero_division)
+
+    def __add__(self, other: Any) -> Sum:
+        return _sum_of(self, 1.0, other)
+
+    def __sub__(self, other: Any) -> Sum:
+        return _sum_of(self, -1.0, other)
+
+    def __mul__(self, factor: Any) -> Sum:
+        return _multiple(self, factor)
+
+    def __rmul__(self, factor: Any) -> Sum:
+        return _multiple(self, factor)
+
+    def __truediv__(self, divisor: Any) -> Sum:
+        check_number(self.name, "divisor", divisor)
+        return _multiple(self, 1.0 / divisor)
+
+    def __neg__(self) -> Sum:
+        return _multiple(self, -1.0)
+
+    def __repr__(self) -> str:
+        return f"<metric {self.name}>"
+
+
+def _sum_of(first: Metric, sign: float, second: Any) -> Sum:
+    from omma.metrics.sums import Sum
+
+    if not isinstance(second, Metric):
+        return NotImplemented
+    return Sum(((1.0, first), (sign, second)))
+
+
+def _multiple(metric: Metric, factor: Any) -> Sum:
+    from omma.metrics.sums import Sum
+
+    if not isinstance(factor, Real):
+        return NotImplemented
+    return Sum(((check_number(metric.name, "factor", factor), metric),))
+
+
+def state_of(counts: Counts) -> State:
+    """Counts as the kernels hold them, sums over labels included."""
+    state = State.zeros(counts.m)
+    state.cells[TP] = counts.tp
+    state.cells[PREDICTED] = counts.predicted
+    state.cells[POSITIVE] = counts.positive
+    state.totals[N] = counts.n
+    state.totals[SUM_TP] = counts.tp.sum()
+    state.totals[SUM_PREDICTED] = counts.predicted.sum()
+    state.totals[SUM_POSITIVE] = counts.positive.sum()
+    state.totals[SUM_CROSS] = counts.predicted @ counts.positive
+    state.totals[SUM_PREDICTED_SQUARED] = counts.predicted @ counts.predicted
+    state.totals[SUM_POSITIVE_SQUARED] = counts.positive @ counts.positive
+    return state
+
+
+def divide(numerator: Any, denominator: Any, otherwise: float) -> Any:
+    """The only division in reported values: 0/0, and whatever/0, is ``otherwise``."""
+    numerator, denominator = np.broadcast_arrays(numerator, denominator)
+    result = np.full(numerator.shape, float(otherwise))
+    np.divide(numerator, denominator, out=result, where=denominator != 0)
+    return result

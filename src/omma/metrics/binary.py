@@ -1,0 +1,141 @@
+"""Metrics of one label, as numbers: a mean of one or two rates, or the Matthews correlation.
+
+A rate is a ratio of two linear forms in (tp, predicted, positive, n). Those few coefficients are
+all that compiled code is told of a metric, so one kernel serves them all.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.counts import Counts
+from omma.kernels import layout
+from omma.metrics.base import Metric, divide
+
+Form = tuple[float, float, float, float]
+
+MEANS = {
+    "rate": layout.RATE,
+    "arithmetic": layout.ARITHMETIC,
+    "geometric": layout.GEOMETRIC,
+    "harmonic": layout.HARMONIC,
+    "quadratic": layout.QUADRATIC,
+    "correlation": layout.CORRELATION,
+    "kappa": layout.KAPPA,
+}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A ratio of two linear forms in (tp, predicted, positive, n).
+
+    >>> precision = Rate(over=(1, 0, 0, 0), under=(0, 1, 0, 0))
+    >>> float(precision.of(3.0, 4.0, 6.0, 10.0, 0.0))
+    0.75
+    """
+
+    over: Form
+    under: Form
+
+    def of(self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float) -> Any:
+        """Its value; 0/0 is ``zero_division``."""
+        cells = (tp, predicted, positive, n)
+        over, under = (
+            sum(weight * cell for weight, cell in zip(form, cells, strict=True))
+            for form in (self.over, self.under)
+        )
+        return divide(over, under, zero_division)
+
+
+class LabelMetric(Metric):
+    """A metric of one label, which averages know how to wrap."""
+
+    binary: ClassVar[bool] = True
+
+    @abstractmethod
+    def of_cells(
+        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
+    ) -> NDArray[np.float64]:
+        """Its value for each label of some arrays."""
+
+    @abstractmethod
+    def term(self, average: int) -> NDArray[np.float64]:
+        """Its row in a table, under some average."""
+
+    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
+        self.check_counts(counts)
+        cells = (counts.tp, counts.predicted, counts.positive, counts.n)
+        return float(self.of_cells(*cells, zero_division)[0])
+
+    def table(self) -> NDArray[np.float64]:
+        return self.term(layout.MACRO)
+
+
+@dataclass(frozen=True, repr=False)
+class Binary(LabelMetric):
+    """A metric of one label; ``macro`` and ``micro`` make it one of many.
+
+    >>> import omma
+    >>> omma.metrics.f1.score([1, 1, 0, 0], [1, 0, 1, 0])
+    0.5
+    """
+
+    name: str
+    formula: str
+    mean: str
+    rates: tuple[Rate, ...] = ()
+    concave: bool = False
+    smooth: bool = False
+    linear: bool = False
+    linear_fractional: bool = False
+    spec: Any = None  # what it is saved as, when that is not its name
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", f"{self.name}: {self.formula}")
+
+    def of_cells(
+        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
+    ) -> NDArray[np.float64]:
+        if self.mean == "correlation":
+            spread = np.sqrt(predicted * (n - predicted)) * np.sqrt(positive * (n - positive))
+            return divide(tp * n - predicted * positive, spread, zero_division)  # type: ignore[no-any-return]
+        values = [rate.of(tp, predicted, positive, n, zero_division) for rate in self.rates]
+        return mean_of(self.mean, np.stack(values))
+
+    def term(self, average: int) -> NDArray[np.float64]:
+        row = np.zeros((1, layout.TERM))
+        row[0, layout.WEIGHT] = 1.0
+        row[0, layout.AVERAGE] = average
+        row[0, layout.MEAN] = MEANS[self.mean]
+        for rate, place in zip(self.rates, (layout.FIRST_RATE, layout.SECOND_RATE), strict=False):
+            row[0, place : place + 8] = rate.over + rate.under
+        return row
+
+    def to_json(self) -> Any:
+        return self.name if self.spec is None else self.spec
+
+
+def mean_of(mean: str, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean of rates along the first axis; harmonic of zeros only is zero."""
+    if mean == "rate":
+        return rates[0]  # type: ignore[no-any-return]
+    if mean == "arithmetic":
+        return rates.mean(axis=0)  # type: ignore[no-any-return]
+    if mean == "quadratic":
+        return 1.0 - np.sqrt(((1.0 - rates) ** 2).mean(axis=0))  # type: ignore[no-any-return]
+    some_zero = (rates <= 0).any(axis=0)
+    positive = np.where(rates > 0, rates, 1.0)
+    if mean == "geometric":
+        found = (
+            np.exp(np.log(positive).mean(axis=0))
+            if len(rates) > 2
+            else np.sqrt(positive.prod(axis=0))
+        )
+    else:
+        found = 1.0 / (1.0 / positive).mean(axis=0)
+    return np.where(some_zero, 0.0, found)

@@ -1,0 +1,199 @@
+"""Every named metric, one statement each.
+
+Adding one here is all it takes: ``macro_`` and ``micro_`` forms, the kernels, the command line, the
+tables and the property tests pick it up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omma._validate import check_number, nearest, shown
+from omma.metrics.averages import KINDS, RECALL, Macro, Micro, OverClasses
+from omma.metrics.base import Metric
+from omma.metrics.binary import Binary, LabelMetric, Rate
+from omma.metrics.costs import costs
+from omma.metrics.sums import Sum
+
+SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
+LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": True}
+
+accuracy = Binary(
+    "accuracy", "(tp + tn) / n", "rate", (Rate((2, -1, -1, 1), (0, 0, 0, 1)),), **LINEAR
+)
+recall = Binary("recall", "tp / (tp + fn)", "rate", (RECALL,), **LINEAR)
+specificity = Binary("specificity", "tn / (tn + fp)", "rate", (SPECIFICITY,), **LINEAR)
+balanced_accuracy = Binary(
+    "balanced_accuracy",
+    "(tp / (tp + fn) + tn / (tn + fp)) / 2",
+    "arithmetic",
+    (RECALL, SPECIFICITY),
+    **LINEAR,
+)
+precision = Binary(
+    "precision",
+    "tp / (tp + fp)",
+    "rate",
+    (Rate((1, 0, 0, 0), (0, 1, 0, 0)),),
+    linear_fractional=True,
+)
+jaccard = Binary(
+    "jaccard",
+    "tp / (tp + fp + fn)",
+    "rate",
+    (Rate((1, 0, 0, 0), (-1, 1, 1, 0)),),
+    smooth=True,
+    linear_fractional=True,
+)
+gmean = Binary(
+    "gmean",
+    "√(tp / (tp + fn) · tn / (tn + fp))",
+    "geometric",
+    (RECALL, SPECIFICITY),
+    concave=True,
+)
+hmean = Binary(
+    "hmean",
+    "2 / ((tp + fn) / tp + (tn + fp) / tn)",
+    "harmonic",
+    (RECALL, SPECIFICITY),
+    concave=True,
+)
+qmean = Binary(
+    "qmean",
+    "1 − √(((fn / (tp + fn))² + (fp / (tn + fp))²) / 2)",
+    "quadratic",
+    (RECALL, SPECIFICITY),
+    concave=True,
+)
+mcc = Binary(
+    "mcc",
+    "(tp·tn − fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
+    "correlation",
+)
+
+
+def fbeta(beta: float) -> Binary:
+    """The F-measure that weighs recall ``beta`` times as much as precision.
+
+    ``(1 + β²)·tp / ((1 + β²)·tp + β²·fn + fp)``, which is ``(1 + β²)·tp / (β²·positive + predicted)``.
+
+    >>> fbeta(2.0)
+    <metric f2>
+    >>> round(fbeta(2.0).score([1, 1, 0], [1, 0, 0]), 4)
+    0.5556
+    """
+    check_number("fbeta", "beta", beta, low=0.0, strict=True)
+    square = float(beta) ** 2
+    return Binary(
+        f"f{beta:g}",
+        f"{1 + square:g}·tp / ({1 + square:g}·tp + {square:g}·fn + fp)",
+        "rate",
+        (Rate((1 + square, 0, 0, 0), (0, 1, square, 0)),),
+        smooth=True,
+        linear_fractional=True,
+        spec=None if beta == 1 else {"fbeta": float(beta)},
+    )
+
+
+f1 = fbeta(1.0)
+
+_BINARY = {
+    one.name: one
+    for one in (
+        accuracy,
+        balanced_accuracy,
+        precision,
+        recall,
+        specificity,
+        f1,
+        jaccard,
+        gmean,
+        hmean,
+        qmean,
+        mcc,
+    )
+}
+_CATALOG: dict[str, Metric] = {
+    **_BINARY,
+    **{f"macro_{name}": Macro(one) for name, one in _BINARY.items()},
+    **{f"micro_{name}": Micro(one) for name, one in _BINARY.items()},
+    **{f"multiclass_{kind}": OverClasses(kind) for kind in KINDS},
+}
+NAMES: tuple[str, ...] = tuple(_CATALOG)
+
+
+def metric(name: str | Metric) -> Metric:
+    """A metric by its name; a metric is returned as it is.
+
+    Names are ``accuracy``, ``balanced_accuracy``, ``precision``, ``recall``, ``specificity``,
+    ``f1``, ``jaccard``, ``gmean``, ``hmean``, ``qmean`` and ``mcc`` for one label; the same with
+    ``macro_`` or ``micro_`` before them for many; and ``multiclass_`` with ``accuracy``,
+    ``balanced_accuracy``, ``gmean``, ``hmean``, ``qmean``, ``mcc`` or ``kappa`` for one class a row.
+
+    >>> metric("macro_f1").formula
+    'mean over labels of 2·tp / (2·tp + 1·fn + fp)'
+    >>> metric("macro_f")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown metric 'macro_f'; did you mean 'macro_f1' or 'micro_f1' or 'macro_mcc'?
+    """
+    if isinstance(name, Metric):
+        return name
+    if not isinstance(name, str):
+        raise TypeError(f"a metric must be a name or a metric, got {shown(name)}")
+    if name not in _CATALOG:
+        hint = nearest(name, NAMES) or "; omma.metrics.NAMES lists them"
+        raise ValueError(f"unknown metric {name!r}{hint}")
+    return _CATALOG[name]
+
+
+def macro(metric: LabelMetric | str) -> Macro:
+    """The mean over labels of a metric of one label.
+
+    >>> macro("f1")
+    <metric macro_f1>
+    """
+    return Macro(_one_label("macro", metric))
+
+
+def micro(metric: LabelMetric | str) -> Micro:
+    """A metric of one label at the counts averaged over labels.
+
+    >>> micro(fbeta(0.5))
+    <metric micro_f0.5>
+    """
+    return Micro(_one_label("micro", metric))
+
+
+def _one_label(owner: str, given: Any) -> LabelMetric:
+    found = _BINARY.get(given, given) if isinstance(given, str) else given
+    if not isinstance(found, LabelMetric):
+        raise TypeError(
+            f"metric of {owner} must be a metric of one label, such as omma.metrics.f1 or "
+            f"'f1', got {shown(given)}"
+        )
+    return found
+
+
+def metric_from_json(spec: Any) -> Metric:
+    """What ``Metric.to_json`` described; a user's own function cannot be made from text."""
+    if isinstance(spec, str):
+        return metric(spec)
+    if isinstance(spec, dict):
+        if "macro" in spec:
+            return macro(metric_from_json(spec["macro"]))  # type: ignore[arg-type]
+        if "micro" in spec:
+            return micro(metric_from_json(spec["micro"]))  # type: ignore[arg-type]
+        if "fbeta" in spec:
+            return fbeta(spec["fbeta"])
+        if "costs" in spec:
+            return costs(spec["costs"], name=spec.get("name", "costs"))
+        if "sum" in spec:
+            return Sum(tuple((weight, metric_from_json(part)) for weight, part in spec["sum"]))
+        if "custom" in spec:
+            raise ValueError(
+                f"the metric {spec['custom']!r} is a function of your own, which is not saved: "
+                "pass it as metric="
+            )
+    raise ValueError(f"cannot make a metric of {shown(spec)}")

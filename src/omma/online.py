@@ -1,0 +1,406 @@
+"""A policy and its state in one object, for those who serve one row at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from omma import _saved
+from omma._rows import read_weights, unflagged
+from omma._run import State
+from omma._validate import check_number, check_positive_int, shown
+from omma.counts import Counts
+from omma.evaluation import counts_of
+from omma.metrics import Metric, metric as find_metric
+from omma.policies import LinearPolicy, Policy, policy_from_json
+from omma.policies.base import SparseRow, Stepper, refuse_indicators, refuse_row, sparse_row
+from omma.rule import Rule
+
+Row = NDArray[np.float64] | SparseRow
+
+
+class OnlineClassifier:
+    """Decides rows as they come, and learns from their labels when these are known.
+
+    Parameters
+    ----------
+    policy : Policy
+        For example ``omma.OMMA("macro_f1")``.
+    n_labels : int
+        Number of labels; 1 for a binary problem.
+    metric : str or Metric, optional
+        What ``value`` is measured by; default the policy's own.
+
+    Examples
+    --------
+    >>> import omma
+    >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=3)
+    >>> learner.predict([0.9, 0.2, 0.0])
+    array([1, 0, 0], dtype=int8)
+    >>> learner.update([1, 0, 1])
+    >>> learner.counts
+    Counts(n=1, tp=[1. 0. 0.], predicted=[1. 0. 0.], positive=[1. 0. 1.])
+    """
+
+    def __init__(
+        self, policy: Policy, n_labels: int, *, metric: str | Metric | None = None
+    ) -> None:
+        if not isinstance(policy, LinearPolicy):
+            raise TypeError(
+                "policy of OnlineClassifier must be a policy, such as omma.OMMA('macro_f1'), got "
+                f"{shown(policy)}"
+            )
+        check_positive_int("OnlineClassifier", "n_labels", n_labels)
+        self.policy = policy
+        self.n_labels = int(n_labels)
+        self.metric = policy.metric if metric is None else find_metric(metric)
+        if self.metric is not None:
+            self.metric.check_labels(self.n_labels)
+        self.state = policy.init(self.n_labels)
+        self._soft = policy.feedback == "estimates"
+        self._truth = State.zeros(self.n_labels) if self._soft else self.state
+        keeps_pairs = self.metric is not None and self.metric.needs_matrix
+        self._pairs = np.zeros((n_labels, n_labels)) if keeps_pairs else None
+        needs_one = self.metric is not None and self.metric.single_label
+        self._plain = not (self._soft or needs_one)
+        self._pending: tuple[Any, Any] | None = None
+        self._stepper = Stepper(policy, self.n_labels)
+
+    @property
+    def counts(self) -> Counts:
+        """True labels against predictions so far, without prior."""
+        counts = counts_of(self._truth)
+        counts.matrix = None if self._pairs is None else self._pairs.copy()
+        return counts
+
+    @property
+    def value(self) -> float | None:
+        """The metric of what was counted so far; None before the first counted row."""
+        if self.metric is None:
+            raise ValueError(
+                f"{self.policy!r} has no metric of its own: pass metric= to OnlineClassifier"
+            )
+        counts = self.counts
+        return self.metric.value(counts) if counts.n > 0 else None
+
+    @property
+    def rule(self) -> Rule:
+        """The rule by which the next row is decided."""
+        return self.policy.rule(self.state)
+
+    def predict(self, eta: Any) -> Any:
+        """Decide one row, or each row of a matrix on the present counts. Asking changes nothing.
+
+        Parameters
+        ----------
+        eta : array-like of shape (m,) or (n, m), or sparse matrix of shape (n, m)
+
+        Returns
+        -------
+        int8 indicators of the same shape, or a sparse matrix where eta is one.
+        """
+        row = self._single(eta)
+        if row is None:
+            prediction = self.rule.predict(eta)
+            self._pending = (_copied(eta) if self._soft else None, _copied(prediction))
+            return prediction
+        chosen = self._stepper.decide(self.state, row)
+        if isinstance(row, tuple):
+            prediction = _as_sparse([chosen], self.n_labels, type(eta.tocsr()))
+            self._pending = (_copied(eta) if self._soft else None, prediction.copy())
+            return prediction
+        self._pending = (row.copy() if self._soft else None, chosen)
+        return np.int8(chosen[0]) if np.ndim(eta) == 0 else chosen.copy()
+
+    def update(
+        self,
+        y: Any = None,
+        *,
+        prediction: Any = None,
+        eta: Any = None,
+        weight: float | ArrayLike = 1.0,
+    ) -> None:
+        """Learn the true labels of the row that was predicted last, or of one predicted earlier.
+
+        Parameters
+        ----------
+        y : array-like, sparse matrix, or class id
+            True labels: indicators in the shape of the prediction; or a class id for one row and a
+            vector of class ids for several. It may be left out with ``feedback="estimates"``.
+        prediction : optional
+            A prediction made earlier, for labels that come late; default the last one.
+        eta : optional
+            Its probabilities, needed with ``feedback="estimates"`` where ``prediction`` is given.
+        weight : float, or array-like for several rows
+            A row of weight w counts as w rows.
+        """
+        if prediction is None and eta is None and self._update_fast(y, weight):
+            return
+        if prediction is not None:
+            given = (eta, prediction)
+        elif self._pending is not None:
+            given = self._pending if eta is None else (eta, self._pending[1])
+        else:
+            raise ValueError(
+                "update of OnlineClassifier must come after predict, or be given prediction="
+            )
+        steps = self._steps(y, *given, weight)
+        for row, true, chosen, row_weight in steps:
+            self._count(row, true, chosen, row_weight)
+        if prediction is None:
+            self._pending = None
+
+    def _update_fast(self, y: Any, weight: Any) -> bool:
+        """Count the usual case, a row of indicators just predicted; False leaves it to others."""
+        if type(y) is not np.ndarray or y.shape != (self.n_labels,) or not self._plain:
+            return False
+        if self._pending is None or type(weight) is not float or not 0.0 <= weight < np.inf:
+            return False
+        chosen = self._pending[1]
+        if type(chosen) is not np.ndarray or chosen.shape != y.shape or y.dtype.kind not in "fiub":
+            return False
+        true = y.astype(np.float64)
+        self._stepper.count(self.state, self._stepper.scratch[0], true, chosen, weight)
+        self._pending = None
+        return True
+
+    def _single(self, eta: Any) -> Row | None:
+        """Eta as one row, or None where it is a matrix."""
+        m = self.n_labels
+        if type(eta) is np.ndarray:
+            array = eta
+        elif sparse.issparse(eta):
+            return sparse_row(eta) if eta.shape == (1, m) else None
+        else:
+            array = np.asarray(eta)
+        if array.ndim == 2 or (m == 1 and array.size != 1):
+            return None
+        if array.ndim == 0 and m == 1:
+            array = array[np.newaxis]
+        if array.shape != (m,):
+            raise ValueError(
+                f"eta of predict must have the shape ({m},) or (rows, {m}), got {array.shape}"
+            )
+        if array.dtype.kind not in "fiub":
+            raise TypeError(f"eta of predict must hold real numbers, got the type {array.dtype}")
+        return unflagged(np.ascontiguousarray(array, dtype=np.float64))
+
+    def _steps(
+        self, y: Any, eta: Any, prediction: Any, weight: Any
+    ) -> list[tuple[Row, Any, NDArray[Any], float]]:
+        """Everything that an update will count, checked, in the form that the kernels take."""
+        thin = sparse.issparse(prediction)
+        chosen = self._rows("prediction", prediction, np.int8, thin)
+        if eta is None:
+            if self._soft:
+                raise ValueError(
+                    "eta of update must be given with prediction= where feedback='estimates'"
+                )
+            nothing = (np.empty(0, dtype=np.int32), np.empty(0))
+            rows = [nothing if thin else self._stepper.scratch[0]] * len(chosen)
+        else:
+            rows = self._eta_rows(eta, thin)
+        true = self._true_rows(y, len(chosen), thin)
+        if not len(rows) == len(true) == len(chosen):
+            raise ValueError(
+                f"y, eta and prediction of update must have as many rows, got {len(true)}, "
+                f"{len(rows)} and {len(chosen)}"
+            )
+        weights = np.ravel(weight)
+        if len(weights) == 1:
+            check_number("update", "weight", weights[0].item(), low=0.0)
+            weights = np.repeat(weights, len(chosen))
+        else:
+            weights = read_weights("update", weights, len(chosen), "weight")
+        return list(zip(rows, true, chosen, weights.tolist(), strict=True))
+
+    def _rows(self, parameter: str, given: Any, kind: Any, thin: bool) -> list[NDArray[Any]]:
+        """Indicators of one row or several: arrays over labels, or ids of sparse rows."""
+        m = self.n_labels
+        if sparse.issparse(given) or thin:
+            matrix = sparse.csr_array(given if given.ndim == 2 else given[np.newaxis])
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+            refuse_indicators(parameter, matrix.data)
+            if matrix.shape[1] != m:
+                raise ValueError(
+                    f"{parameter} of update must have {m} labels, got {matrix.shape[1]}"
+                )
+            if not thin:
+                return list(matrix.toarray().astype(kind))
+            ids = np.split(matrix.indices.astype(np.int32), matrix.indptr[1:-1])
+            return [np.ascontiguousarray(one) for one in ids]
+        array = np.asarray(given)
+        rows = array.reshape(-1, 1) if m == 1 else np.atleast_2d(array)
+        if rows.ndim != 2 or rows.shape[1] != m or rows.dtype.kind not in "fiub":
+            raise ValueError(
+                f"{parameter} of update must have the shape ({m},) or (rows, {m}), got "
+                f"{array.shape} of type {array.dtype}"
+            )
+        refuse_indicators(parameter, rows)
+        return list(np.ascontiguousarray(rows, dtype=kind))
+
+    def _eta_rows(self, eta: Any, thin: bool) -> list[Row]:
+        matrix = eta if sparse.issparse(eta) else np.asarray(eta)
+        one = self._single(matrix)
+        if one is not None:
+            rows = [one]
+        elif sparse.issparse(matrix):
+            csr = matrix.tocsr()
+            rows = [sparse_row(csr[[i]]) for i in range(csr.shape[0])]
+        else:
+            table = np.asarray(matrix, dtype=np.float64).reshape(-1, self.n_labels)
+            rows = list(np.ascontiguousarray(table))
+        for row in rows:
+            values = row[1] if isinstance(row, tuple) else row
+            if not ((values >= 0) & (values <= 1)).all():
+                refuse_row(values)
+            if isinstance(row, tuple) != thin:
+                raise ValueError("eta and prediction of update must both be sparse, or both not")
+        return rows
+
+    def _true_rows(self, y: Any, count: int, thin: bool) -> list[Any]:
+        """True labels of each row, None where they are unknown."""
+        if y is None:
+            if not self._soft:
+                raise ValueError(
+                    "y of update must be given: only feedback='estimates' learns without labels"
+                )
+            return [None] * count
+        y = y if sparse.issparse(y) else np.asarray(y)
+        m = self.n_labels
+        class_ids = (
+            not sparse.issparse(y)
+            and m > 1
+            and (y.ndim == 0 or (y.ndim == 1 and not (count == 1 and len(y) == m)))
+        )
+        if class_ids:
+            y = self._one_hot(np.atleast_1d(y))
+        rows = self._rows("y", y, np.float64, thin)
+        if self.metric is not None and self.metric.single_label:
+            for row in rows:
+                found = len(row) if thin else int(row.sum())
+                if found != 1:
+                    raise ValueError(
+                        f"y of update must have exactly one label a row for {self.metric.name}, "
+                        f"got {found}"
+                    )
+        return rows
+
+    def _one_hot(self, ids: NDArray[Any]) -> Any:
+        if self.policy.budget is None:
+            raise ValueError(
+                "y of update has class ids, and the policy has no budget: pass k=1 to predict "
+                "one class a row, or y as indicators"
+            )
+        m = self.n_labels
+        if ids.dtype.kind not in "iu" or not ((ids >= 0) & (ids < m)).all():
+            raise ValueError(
+                f"class ids in y of update must be whole numbers from 0 to {m - 1}, got "
+                f"{shown(ids.tolist())}"
+            )
+        places = np.arange(len(ids) + 1)
+        return sparse.csr_array((np.ones(len(ids)), ids, places), shape=(len(ids), m))
+
+    def _count(self, row: Row, true: Any, chosen: NDArray[Any], weight: float) -> None:
+        if true is not None:
+            self._stepper.count(self._truth, row, true, chosen, weight, soft=False)
+            if self._pairs is not None:
+                ids = chosen if isinstance(row, tuple) else np.flatnonzero(chosen)
+                which = true if isinstance(row, tuple) else np.flatnonzero(true)
+                self._pairs[np.ix_(which, ids)] += weight
+        if self._soft:
+            self._stepper.count(self.state, row, _NO_LABELS, chosen, weight)
+
+    def save(self, path: str | Path) -> None:
+        """Write the learner to a file, whole or not at all. It holds no code.
+
+        A metric of your own cannot be saved: pass it to ``load`` again.
+        """
+        pending = {}
+        if self._pending is not None:
+            eta, prediction = self._pending
+            pending = {**_saved.packed("eta", eta), **_saved.packed("prediction", prediction)}
+        _saved.write(
+            path,
+            {
+                "policy": self.policy.to_json(),
+                "n_labels": self.n_labels,
+                "metric": None
+                if self.metric in (None, self.policy.metric)
+                else self.metric.to_json(),  # type: ignore[union-attr]
+            },
+            {
+                "cells": self.state.cells,
+                "totals": self.state.totals,
+                "truth_cells": self._truth.cells,
+                "truth_totals": self._truth.totals,
+                **({} if self._pairs is None else {"pairs": self._pairs}),
+                **pending,
+            },
+        )
+
+    @classmethod
+    def load(cls, path: str | Path, *, metric: Metric | None = None) -> OnlineClassifier:
+        """Read a learner that ``save`` wrote; safe to use on files from strangers.
+
+        Parameters
+        ----------
+        path : str or Path
+        metric : Metric, optional
+            The policy's metric, where it is a function of your own.
+        """
+        content, arrays = _saved.read(path)
+        policy = policy_from_json(content["policy"], metric)
+        judged_by = content.get("metric")
+        learner = cls(policy, content["n_labels"], metric=_saved.metric_of(judged_by))
+        learner._restore(path, arrays)
+        return learner
+
+    def _restore(self, path: str | Path, arrays: dict[str, NDArray[Any]]) -> None:
+        own = {"cells": self.state.cells, "totals": self.state.totals}
+        if self._soft:
+            own |= {"truth_cells": self._truth.cells, "truth_totals": self._truth.totals}
+        if self._pairs is not None:
+            own["pairs"] = self._pairs
+        for name, place in own.items():
+            found = arrays.get(name)
+            if found is None or found.shape != place.shape or not np.isfinite(found).all():
+                raise ValueError(f"{path} is not a whole omma learner: {name} is missing or wrong")
+            place[...] = found
+        prediction = _saved.unpacked("prediction", arrays)
+        if prediction is not None:
+            self._pending = (_saved.unpacked("eta", arrays), prediction)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        del state["_stepper"]  # scratch space and compiled code are made again
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if not self._soft:
+            self._truth = self.state
+        self._stepper = Stepper(self.policy, self.n_labels)
+
+    def __repr__(self) -> str:
+        counted = f"{self._truth.totals[0]:g} rows counted"
+        return f"<online classifier of {self.policy!r}, {self.n_labels} labels, {counted}>"
+
+
+_NO_LABELS = np.empty(0)
+
+
+def _copied(values: Any) -> Any:
+    return values.copy() if sparse.issparse(values) else np.array(values)
+
+
+def _as_sparse(rows: list[NDArray[Any]], m: int, kind: Any) -> Any:
+    """Sparse indicators from the label ids of each row."""
+    ids = np.concatenate(rows)
+    indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows])))
+    return kind((np.ones(len(ids), dtype=np.int8), ids, indptr), shape=(len(rows), m))

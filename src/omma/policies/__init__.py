@@ -1,0 +1,49 @@
+"""Policies: ways to keep a decision rule up to date.
+
+A policy is a frozen description. All that changes while it runs is in its state, which ``init``
+makes, ``predict`` reads and ``update`` changes; ``replay`` runs a whole sequence at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omma._validate import nearest, shown
+from omma.metrics import Metric, metric_from_json
+from omma.policies.base import LinearPolicy, Policy
+from omma.policies.fixed import Threshold, TopK
+from omma.policies.omma import OMMA
+
+POLICIES: dict[str, type[Policy]] = {one.__name__: one for one in (OMMA, Threshold, TopK)}
+
+
+def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
+    """What ``Policy.to_json`` described; ``metric`` stands in for one that cannot be saved."""
+    if not isinstance(content, dict) or "policy" not in content:
+        raise ValueError(f"cannot make a policy of {shown(content)}")
+    options = dict(content)
+    name = options.pop("policy")
+    if name not in POLICIES:
+        raise ValueError(f"unknown policy {name!r}{nearest(str(name), POLICIES)}")
+    if "metric" in options:
+        if metric is None:
+            options["metric"] = metric_from_json(options["metric"])
+        elif metric.to_json() != options["metric"]:
+            raise ValueError(
+                f"metric must be the one that was saved, {shown(options['metric'])}, got "
+                f"{metric.name}"
+            )
+        else:
+            options["metric"] = metric
+    return POLICIES[name](**options)
+
+
+__all__ = [
+    "OMMA",
+    "POLICIES",
+    "LinearPolicy",
+    "Policy",
+    "Threshold",
+    "TopK",
+    "policy_from_json",
+]

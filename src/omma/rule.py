@@ -1,0 +1,180 @@
+"""A rule: what people deploy. Two numbers a label, and a budget."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from omma._rows import read_probabilities
+from omma._run import NO_MATRIX, Plan, run
+from omma._validate import check_budget, check_positive_int, shown
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """Predict label j where ``slope[j] * eta[j] + offset[j] >= 0``, or the k largest of these.
+
+    A rule needs nothing of this library: the formula above is all there is to it, with two
+    conventions. A label of probability zero is not a candidate; and equal gains go to the lowest
+    label. Slope and offset matter up to one positive factor.
+
+    Parameters
+    ----------
+    slope, offset : array-like of shape (m,)
+    k : int, optional
+        Exactly k labels a row; None has no budget.
+    matrix : array-like of shape (m, m), optional
+        With a cost matrix the gains are ``slope * eta + offset + eta @ matrix``, and every label is
+        a candidate.
+
+    Examples
+    --------
+    >>> from omma import Rule
+    >>> rule = Rule(slope=[1.0, 2.0], offset=[-0.5, -0.2])
+    >>> rule.predict([[0.6, 0.05], [0.4, 0.3]])
+    array([[1, 0],
+           [0, 1]], dtype=int8)
+    >>> rule.thresholds
+    array([0.5, 0.1])
+    >>> Rule.from_json(rule.to_json()) == rule
+    True
+    """
+
+    slope: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    k: int | None = None
+    matrix: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        slope, offset = _frozen("slope", self.slope, 1), _frozen("offset", self.offset, 1)
+        if len(slope) != len(offset):
+            raise ValueError(
+                f"slope and offset of Rule must be of one length, got {len(slope)} and "
+                f"{len(offset)}"
+            )
+        check_positive_int("Rule", "k", self.k, optional=True)
+        check_budget("Rule", self.k, len(slope))
+        object.__setattr__(self, "slope", slope)
+        object.__setattr__(self, "offset", offset)
+        if self.matrix is not None:
+            matrix = _frozen("matrix", self.matrix, 2)
+            if matrix.shape != (len(slope), len(slope)) or self.k is None:
+                raise ValueError(
+                    f"a matrix of Rule needs a budget k and the shape ({len(slope)}, "
+                    f"{len(slope)}), got k={self.k} and shape {matrix.shape}"
+                )
+            object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def m(self) -> int:
+        """Number of labels."""
+        return len(self.slope)
+
+    @property
+    def thresholds(self) -> NDArray[np.float64]:
+        """The probability from which each label is predicted; for rules without a budget.
+
+        Where the slope is zero the offset alone decides: 0 (always) or infinity (never). Where it
+        is negative the label is predicted *below* a probability, and the threshold is NaN.
+        """
+        if self.k is not None:
+            raise ValueError(
+                f"a rule with a budget (k={self.k}) has no thresholds: it ranks labels by "
+                "rule.slope * eta + rule.offset; use rule.predict(eta)"
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = -self.offset / self.slope
+        found = np.where(self.slope == 0, np.where(self.offset >= 0, 0.0, np.inf), found)
+        found = np.where(self.slope < 0, np.nan, found)
+        return found + 0.0  # not minus zero
+
+    def predict(self, eta: Any) -> Any:
+        """Decide rows of probabilities: (n, m) or one row (m,), or a CSR matrix.
+
+        Returns int8 indicators of the same shape, or a sparse matrix where eta is one.
+        """
+        single = not hasattr(eta, "tocsr") and np.ndim(eta) == 1 and self.m > 1
+        rows = read_probabilities("Rule.predict", np.asarray(eta)[np.newaxis] if single else eta)
+        if rows.m != self.m:
+            raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
+        plan = Plan(
+            k=self.k,
+            fixed=np.stack((self.slope, self.offset)),
+            matrix=NO_MATRIX if self.matrix is None else np.array(self.matrix),
+        )
+        predictions = run("Rule.predict", plan, rows, None).predictions
+        return predictions[0] if single else predictions
+
+    def to_json(self) -> str:
+        """The rule as JSON; numbers are written so that they read back the same.
+
+        >>> print(Rule([1.0], [-0.5]).to_json())
+        {"format": "omma-rule-1", "k": null, "slope": [1.0], "offset": [-0.5]}
+        """
+        content: dict[str, Any] = {
+            "format": "omma-rule-1",
+            "k": self.k,
+            "slope": self.slope.tolist(),
+            "offset": self.offset.tolist(),
+        }
+        if self.matrix is not None:
+            content["matrix"] = self.matrix.tolist()
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> Rule:
+        """Read what ``to_json`` wrote."""
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"text of Rule.from_json must be JSON, got {shown(text)}: {error}"
+            ) from error
+        if not isinstance(content, dict) or content.get("format") != "omma-rule-1":
+            raise ValueError(
+                'text of Rule.from_json must be an object with "format": "omma-rule-1", got '
+                f"{shown(text)}"
+            )
+        missing = [name for name in ("k", "slope", "offset") if name not in content]
+        if missing:
+            raise ValueError(f"text of Rule.from_json must have {', '.join(missing)}")
+        return cls(content["slope"], content["offset"], content["k"], content.get("matrix"))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rule):
+            return NotImplemented
+        if (self.matrix is None) != (other.matrix is None):
+            return False
+        return (
+            self.k == other.k
+            and np.array_equal(self.slope, other.slope)
+            and np.array_equal(self.offset, other.offset)
+            and (self.matrix is None or np.array_equal(self.matrix, other.matrix))  # type: ignore[arg-type]
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        show = {"threshold": 6, "edgeitems": 2, "precision": 6}
+        slope, offset = (
+            np.array2string(values, **show)  # type: ignore[arg-type]
+            for values in (self.slope, self.offset)
+        )
+        budget = "" if self.k is None else f", k={self.k}"
+        costs = "" if self.matrix is None else ", matrix=…"
+        return f"Rule(slope={slope}, offset={offset}{budget}{costs})"
+
+
+def _frozen(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != ndim or not array.size or not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} of Rule must be finite numbers in {ndim} dimension{'s' * (ndim > 1)}, got "
+            f"{shown(values)}"
+        )
+    array.flags.writeable = False
+    return array
