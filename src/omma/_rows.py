@@ -141,7 +141,8 @@ def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np
     lengths = ends - starts
     total = int(lengths.sum())
     shift = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-    return np.arange(total, dtype=np.int64) + shift
+    entries: NDArray[np.int64] = np.arange(total, dtype=np.int64) + shift
+    return entries
 
 
 def read_probabilities(owner: str, eta: Any) -> Probabilities:

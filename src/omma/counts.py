@@ -74,8 +74,8 @@ class Counts:
         Counts(n=0, tp=[0. 0.], predicted=[0. 0.], positive=[0. 0.])
         """
         check_positive_int("Counts.zeros", "m", m)
-        nothing = np.zeros((3, m))
-        return cls(*nothing, 0.0, np.zeros((m, m)) if matrix else None)
+        nothing = np.zeros(m)
+        return cls(nothing, nothing, nothing, 0.0, np.zeros((m, m)) if matrix else None)
 
     @classmethod
     def from_labels(
@@ -181,35 +181,35 @@ class Counts:
             vector = getattr(self, name)
             vector += getattr(row, name)
         self.n += row.n
-        if self.matrix is not None:
+        if self.matrix is not None and row.matrix is not None:
             self.matrix += row.matrix
 
     def copy(self) -> Counts:
         """Counts that go their own way."""
         return self * 1.0
 
-    def _combined(self, other: Any, sign: float) -> Counts:
-        if not isinstance(other, Counts):
-            return NotImplemented
+    def _combined(self, other: Counts, sign: float) -> Counts:
         if other.m != self.m:
             raise ValueError(
                 f"Counts can be added for the same number of labels only, got {self.m} and "
                 f"{other.m}"
             )
-        both = self.matrix is not None and other.matrix is not None
+        matrix = None
+        if self.matrix is not None and other.matrix is not None:
+            matrix = self.matrix + sign * other.matrix
         return Counts(
             self.tp + sign * other.tp,
             self.predicted + sign * other.predicted,
             self.positive + sign * other.positive,
             self.n + sign * other.n,
-            self.matrix + sign * other.matrix if both else None,
+            matrix,
         )
 
     def __add__(self, other: Any) -> Counts:
-        return self._combined(other, 1.0)
+        return self._combined(other, 1.0) if isinstance(other, Counts) else NotImplemented
 
     def __sub__(self, other: Any) -> Counts:
-        return self._combined(other, -1.0)
+        return self._combined(other, -1.0) if isinstance(other, Counts) else NotImplemented
 
     def __mul__(self, factor: float) -> Counts:
         factor = check_number("Counts", "factor", factor, low=0.0)

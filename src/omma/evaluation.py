@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -210,17 +211,17 @@ def _size(rows: Probabilities) -> str:
 def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
     if metric is not None:
         return find_metric(metric)
-    if policy.metric is None:
+    if policy.objective is None:
         raise ValueError(
             f"metric of replay must be given for {policy!r}, which has none of its own: "
             "pass metric='macro_f1' or another"
         )
-    return policy.metric
+    return policy.objective
 
 
 def _labels(policy: Policy, judged_by: Metric, y: Any, rows: Probabilities) -> Labels | None:
     if y is None:
-        if policy.feedback == "labels" and policy.metric is not None:
+        if policy.feedback == "labels" and policy.objective is not None:
             raise ValueError(
                 f"y of replay must be given for {policy!r}: only feedback='estimates' learns "
                 "without labels"
@@ -287,7 +288,9 @@ def _measured(
 
     def snapshots() -> list[Counts]:
         pairs = zip(done.snapshots, done.snapshot_rows, strict=True)
-        return [Counts(*cells, float(n)) for cells, n in pairs]
+        return [
+            Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n)) for cells, n in pairs
+        ]
 
     return counts_of(done.truth), History(places, snapshots, judged_by)
 
@@ -304,7 +307,7 @@ def _pair_counts(
     total = Counts.zeros(rows.m, matrix=True)
     every = []
     edges = np.concatenate(([0], places, [rows.n]))
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         if start < stop:
             part = np.arange(start, stop) if order is None else order[start:stop]
             starts, _, ids = labels.block(part)

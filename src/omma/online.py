@@ -57,7 +57,7 @@ class OnlineClassifier:
         check_positive_int("OnlineClassifier", "n_labels", n_labels)
         self.policy = policy
         self.n_labels = int(n_labels)
-        self.metric = policy.metric if metric is None else find_metric(metric)
+        self.metric = policy.objective if metric is None else find_metric(metric)
         if self.metric is not None:
             self.metric.check_labels(self.n_labels)
         self.state = policy.init(self.n_labels)
@@ -245,7 +245,7 @@ class OnlineClassifier:
         return list(np.ascontiguousarray(rows, dtype=kind))
 
     def _eta_rows(self, eta: Any, thin: bool) -> list[Row]:
-        matrix = eta if sparse.issparse(eta) else np.asarray(eta)
+        matrix: Any = eta if sparse.issparse(eta) else np.asarray(eta)
         one = self._single(matrix)
         if one is not None:
             rows = [one]
@@ -331,8 +331,8 @@ class OnlineClassifier:
                 "policy": self.policy.to_json(),
                 "n_labels": self.n_labels,
                 "metric": None
-                if self.metric in (None, self.policy.metric)
-                else self.metric.to_json(),  # type: ignore[union-attr]
+                if self.metric in (None, self.policy.objective)
+                else self.metric.to_json(),
             },
             {
                 "cells": self.state.cells,

@@ -33,7 +33,7 @@ def cells_of(tp, predicted, positive, whole):
 
 def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a user's function; nothing is compiled before it is called."""
-    return numba.njit(error_model="numpy")(function)  # type: ignore[no-any-return]
+    return numba.njit(error_model="numpy")(function)
 
 
 def partials_of(psi: Callable[..., Any]) -> Partials:

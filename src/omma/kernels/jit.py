@@ -22,19 +22,25 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def _compile(function: Function, **options: bool) -> Function:
+    njit: Any = numba.njit  # its stubs do not know of _nrt
+    compiled: Function = njit(error_model="numpy", _nrt=False, **options)(function)
+    return compiled
+
+
 def helper(function: Function) -> Function:
     """Compile a function that becomes part of the compiled loops that call it."""
-    return numba.njit(error_model="numpy", _nrt=False, forceinline=True)(function)
+    return _compile(function, forceinline=True)
 
 
 def section(function: Function) -> Function:
     """Compile a function that only compiled functions call, and not in their inner loops."""
-    return numba.njit(error_model="numpy", _nrt=False)(function)
+    return _compile(function)
 
 
 def entry(function: Function) -> Function:
     """Compile a function that Python calls, and keep the result on disk."""
-    return numba.njit(error_model="numpy", _nrt=False, cache=True)(function)
+    return _compile(function, cache=True)
 
 
 def uncached(function: Function) -> Function:

@@ -48,8 +48,8 @@ def snapshot(t, taken, checkpoints, truth, truth_totals, snapshots, snapshot_row
 
 @entry
 def replay_dense(
-    eta, rows, true_start, true_end, true, weights, table, fixed, matrix, macro_psi, micro_psi, prior, k,
-    soft, sums, cells, totals, truth, truth_totals, checkpoints, snapshots, snapshot_rows,
+    eta, rows, true_start, true_end, true, weights, table, fixed, matrix, macro_psi, micro_psi,
+    prior, k, soft, sums, cells, totals, truth, truth_totals, checkpoints, snapshots, snapshot_rows,
     scratch, ids, predictions,
 ):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
@@ -88,9 +88,9 @@ def rising(labels, m):
 
 @entry
 def replay_sparse(
-    indices, data, starts, ends, rows, true_start, true_end, true, weights, table, fixed, matrix, macro_psi,
-    micro_psi, prior, k, soft, sums, cells, totals, truth, truth_totals, checkpoints, snapshots,
-    snapshot_rows, scratch, ids, kept, out,
+    indices, data, starts, ends, rows, true_start, true_end, true, weights, table, fixed, matrix,
+    macro_psi, micro_psi, prior, k, soft, sums, cells, totals, truth, truth_totals, checkpoints,
+    snapshots, snapshot_rows, scratch, ids, kept, out,
 ):  # fmt: skip
     """Replay rows of stored labels; returns the number of good rows before the first wrong one.
 

@@ -1,8 +1,8 @@
 """Metrics: what people are judged by, with the derivatives that decisions need.
 
 ``omma.metric("macro_f1")`` finds a metric by name. ``macro``, ``micro`` and ``over_classes`` wrap a
-metric of one label; ``fbeta``, ``costs`` and ``custom`` make new ones; sums and multiples of metrics
-are metrics.
+metric of one label; ``fbeta``, ``costs`` and ``custom`` make new ones; sums and multiples of
+metrics are metrics.
 
 >>> import omma
 >>> mixed = 0.5 * omma.metric("macro_f1") + 0.5 * omma.metric("micro_precision")

@@ -109,10 +109,11 @@ class Micro(Metric):
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
         self.check_counts(counts)
-        sums = (
+        tp, predicted, positive = (
             np.atleast_1d(cell.sum()) for cell in (counts.tp, counts.predicted, counts.positive)
         )
-        return float(self.of.of_cells(*sums, counts.n * counts.m, zero_division)[0])
+        total = counts.n * counts.m
+        return float(self.of.of_cells(tp, predicted, positive, total, zero_division)[0])
 
     def table(self) -> NDArray[np.float64]:
         return self.of.term(layout.MICRO)

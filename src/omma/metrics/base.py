@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,9 +26,6 @@ from omma.kernels.layout import (
     TP,
     N,
 )
-
-if TYPE_CHECKING:
-    from omma.metrics.sums import Sum
 
 Vector = NDArray[np.float64]
 NO_WEIGHT = np.zeros((1, TERM))  # a term that adds nothing
@@ -196,38 +193,38 @@ class Metric(ABC):
         )
         return self.value(counts, zero_division)
 
-    def __add__(self, other: Any) -> Sum:
+    def __add__(self, other: Any) -> Any:
         return _sum_of(self, 1.0, other)
 
-    def __sub__(self, other: Any) -> Sum:
+    def __sub__(self, other: Any) -> Any:
         return _sum_of(self, -1.0, other)
 
-    def __mul__(self, factor: Any) -> Sum:
+    def __mul__(self, factor: Any) -> Any:
         return _multiple(self, factor)
 
-    def __rmul__(self, factor: Any) -> Sum:
+    def __rmul__(self, factor: Any) -> Any:
         return _multiple(self, factor)
 
-    def __truediv__(self, divisor: Any) -> Sum:
+    def __truediv__(self, divisor: Any) -> Any:
         check_number(self.name, "divisor", divisor)
         return _multiple(self, 1.0 / divisor)
 
-    def __neg__(self) -> Sum:
+    def __neg__(self) -> Any:
         return _multiple(self, -1.0)
 
     def __repr__(self) -> str:
         return f"<metric {self.name}>"
 
 
-def _sum_of(first: Metric, sign: float, second: Any) -> Sum:
-    from omma.metrics.sums import Sum
+def _sum_of(first: Metric, sign: float, second: Any) -> Any:
+    from omma.metrics.sums import Sum  # a sum is a metric: only here does that close a circle
 
     if not isinstance(second, Metric):
         return NotImplemented
     return Sum(((1.0, first), (sign, second)))
 
 
-def _multiple(metric: Metric, factor: Any) -> Sum:
+def _multiple(metric: Metric, factor: Any) -> Any:
     from omma.metrics.sums import Sum
 
     if not isinstance(factor, Real):

@@ -76,7 +76,8 @@ mcc = Binary(
 def fbeta(beta: float) -> Binary:
     """The F-measure that weighs recall ``beta`` times as much as precision.
 
-    ``(1 + β²)·tp / ((1 + β²)·tp + β²·fn + fp)``, which is ``(1 + β²)·tp / (β²·positive + predicted)``.
+    ``(1 + β²)·tp / ((1 + β²)·tp + β²·fn + fp)``, which is the same as
+    ``(1 + β²)·tp / (β²·positive + predicted)``.
 
     >>> fbeta(2.0)
     <metric f2>
@@ -129,7 +130,8 @@ def metric(name: str | Metric) -> Metric:
     Names are ``accuracy``, ``balanced_accuracy``, ``precision``, ``recall``, ``specificity``,
     ``f1``, ``jaccard``, ``gmean``, ``hmean``, ``qmean`` and ``mcc`` for one label; the same with
     ``macro_`` or ``micro_`` before them for many; and ``multiclass_`` with ``accuracy``,
-    ``balanced_accuracy``, ``gmean``, ``hmean``, ``qmean``, ``mcc`` or ``kappa`` for one class a row.
+    ``balanced_accuracy``, ``gmean``, ``hmean``, ``qmean``, ``mcc`` or ``kappa`` for one class a
+    row.
 
     >>> metric("macro_f1").formula
     'mean over labels of 2·tp / (2·tp + 1·fn + fp)'

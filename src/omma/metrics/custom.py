@@ -128,8 +128,8 @@ def _made(psi: Psi, gradient: Gradient | None, name: str, flags: Any) -> Custom:
     return Custom(psi, partials, gradient, name, *flags)
 
 
-def _name_of(psi: Psi) -> str:
-    name = getattr(psi, "__name__", type(psi).__name__)
+def _name_of(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", type(function).__name__)
     return "custom" if name == "<lambda>" else name
 
 

@@ -35,8 +35,12 @@ class Policy(ABC):
     ``update(state, eta, y, prediction)`` counts it, ``rule(state)`` is the rule now.
     """
 
-    metric: Metric | None
     feedback: str = "labels"
+
+    @property
+    @abstractmethod
+    def objective(self) -> Metric | None:
+        """The metric that the policy maximizes; None where its rule is fixed."""
 
     @property
     @abstractmethod
@@ -84,8 +88,8 @@ class Policy(ABC):
     def check_labels(self, m: int) -> None:
         """Refuse a number of labels that the policy cannot decide."""
         check_budget(repr(self), self.budget, m)
-        if self.metric is not None:
-            self.metric.check_labels(m)
+        if self.objective is not None:
+            self.objective.check_labels(m)
 
 
 class LinearPolicy(Policy):
@@ -168,7 +172,8 @@ class Stepper:
             )
             if count < 0:
                 refuse_row(values)
-            return self.ids[:count].copy()
+            chosen: NDArray[np.int32] = self.ids[:count].copy()
+            return chosen
         out = np.empty(len(eta), dtype=np.int8)
         if not self.decide_dense(
             eta, *self.rule, state.cells, state.totals, self.scratch, self.ids, out

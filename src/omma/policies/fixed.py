@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,17 +16,23 @@ class Threshold(LinearPolicy):
     """Predict every label whose probability reaches a constant.
 
     >>> import omma
-    >>> omma.replay(omma.Threshold(0.5), [[0.7, 0.5, 0.2]], [[1, 0, 0]], metric="macro_f1").predictions
+    >>> eta, y = [[0.7, 0.5, 0.2]], [[1, 0, 0]]
+    >>> omma.replay(omma.Threshold(0.5), eta, y, metric="macro_f1").predictions
     array([[1, 1, 0]], dtype=int8)
     """
-
-    metric: ClassVar[None] = None
-    budget: ClassVar[None] = None  # type: ignore[assignment]
 
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
         check_number("Threshold", "threshold", self.threshold, low=0.0, high=1.0)
+
+    @property
+    def objective(self) -> None:
+        return None
+
+    @property
+    def budget(self) -> None:
+        return None
 
     def plan(self, m: int) -> Plan:
         return Plan(k=None, fixed=np.stack((np.ones(m), np.full(m, -float(self.threshold)))))
@@ -42,12 +47,14 @@ class TopK(LinearPolicy):
     array([1], dtype=int32)
     """
 
-    metric: ClassVar[None] = None
-
     k: int
 
     def __post_init__(self) -> None:
         check_positive_int("TopK", "k", self.k)
+
+    @property
+    def objective(self) -> None:
+        return None
 
     @property
     def budget(self) -> int:

@@ -63,9 +63,13 @@ class OMMA(LinearPolicy):
             )
 
     @property
+    def objective(self) -> Metric:
+        return metric(self.metric)
+
+    @property
     def budget(self) -> int | None:
-        return 1 if self.k is None and self.metric.multiclass else self.k  # type: ignore[union-attr]
+        return 1 if self.k is None and self.objective.multiclass else self.k
 
     def plan(self, m: int) -> Plan:
         soft = self.feedback == "estimates"
-        return self.metric.plan(k=self.budget, prior=self.prior, soft=soft)  # type: ignore[union-attr]
+        return self.objective.plan(k=self.budget, prior=self.prior, soft=soft)
