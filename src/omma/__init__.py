@@ -9,22 +9,41 @@ from omma.counts import Counts
 from omma.evaluation import History, Trace, replay
 from omma.metrics import Metric, metric
 from omma.online import OnlineClassifier
-from omma.policies import OMMA, Policy, Threshold, TopK
+from omma.policies import (
+    OFO,
+    OMMA,
+    FixedRule,
+    FrankWolfe,
+    Greedy,
+    Mixture,
+    OnlineFrankWolfe,
+    Policy,
+    Threshold,
+    TopK,
+    TunedThresholds,
+)
 from omma.rule import Rule
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "OFO",
     "OMMA",
     "Counts",
+    "FixedRule",
+    "FrankWolfe",
+    "Greedy",
     "History",
     "Metric",
+    "Mixture",
     "OnlineClassifier",
+    "OnlineFrankWolfe",
     "Policy",
     "Rule",
     "Threshold",
     "TopK",
     "Trace",
+    "TunedThresholds",
     "datasets",
     "metric",
     "metrics",

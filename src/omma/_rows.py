@@ -76,6 +76,12 @@ class DenseProbabilities:
         taken = np.ascontiguousarray(self.array[rows], dtype=np.float64)
         return taken, np.arange(len(rows), dtype=np.int64)
 
+    def ready(self) -> DenseProbabilities:
+        """The same, converted once where kernels cannot read it as it is."""
+        if as_it_is(self.array, (np.float32, np.float64)):
+            return self
+        return DenseProbabilities(np.ascontiguousarray(self.array, dtype=np.float64), self.vector)
+
     def explain(self, row: int) -> str:
         """What is wrong with a row that a kernel refused."""
         values = np.asarray(self.array[row], dtype=np.float64)
@@ -121,6 +127,14 @@ class SparseProbabilities:
         taken = indices[entries].astype(np.int32), data[entries].astype(np.float64)
         return *taken, starts, ends, entries
 
+    def ready(self) -> SparseProbabilities:
+        """The same, converted once where kernels cannot read it as it is."""
+        indices, data = self.matrix.indices, self.matrix.data
+        if as_it_is(indices, (np.int32,)) and as_it_is(data, (np.float32, np.float64)):
+            return self
+        parts = (data.astype(np.float64), indices.astype(np.int32), self.matrix.indptr)
+        return SparseProbabilities(csr(parts, self.matrix.shape, type(self.matrix)))
+
     def explain(self, row: int) -> str:
         """What is wrong with a row that a kernel refused."""
         start, end = self.matrix.indptr[row], self.matrix.indptr[row + 1]
@@ -134,6 +148,14 @@ class SparseProbabilities:
 
 
 Probabilities = DenseProbabilities | SparseProbabilities
+
+
+def csr(parts: tuple[Any, ...], shape: tuple[int, int], kind: Any = sparse.csr_array) -> Any:
+    """A CSR matrix of (data, indices, indptr) that is known to be in order: SciPy copies less."""
+    matrix = kind(shape, dtype=parts[0].dtype)
+    matrix.data, matrix.indices, matrix.indptr = parts
+    matrix.has_canonical_format = True
+    return matrix
 
 
 def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:

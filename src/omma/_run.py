@@ -1,7 +1,7 @@
 """Runs the replay kernels over a whole sequence, a block of rows at a time.
 
 A ``Plan`` is what a decision rule looks like to the kernels: numbers, and for a user's own metric
-the compiled derivatives. Fixed rules are plans without a metric.
+the compiled derivatives. Fixed rules, one or several to pick from, are plans without a metric.
 """
 
 from __future__ import annotations
@@ -15,17 +15,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._rows import Labels, Probabilities, Rows, SparseProbabilities, blocks
+from omma._rows import (
+    DenseProbabilities,
+    Labels,
+    Probabilities,
+    Rows,
+    SparseProbabilities,
+    blocks,
+)
 from omma.kernels import gradient as gradient_kernel, replay as replay_kernel, step as step_kernel
 from omma.kernels.jit import uncached
 from omma.kernels.layout import NO_SUMS, TERM, TOTALS
 
 NO_TABLE = np.empty((0, TERM))
-NO_WEIGHTS = np.empty((2, 0))
+NO_RULES = np.empty((0, 2, 0))
 NO_MATRIX = np.empty((0, 0))
 NO_ROWS = np.empty(0, dtype=np.int64)
 NO_LABELS = np.empty(0, dtype=np.int32)
+NO_PICKS = np.empty(0, dtype=np.int32)
 NO_NUMBERS = np.empty(0)
+UNKNOWN = (NO_ROWS, NO_ROWS, NO_LABELS)
 
 Progress = Callable[[int], None]
 
@@ -35,13 +44,18 @@ def _uncached(kernel: Any) -> Any:
     return uncached(kernel)
 
 
+def compiled_for(kernel: Any, *functions: Any) -> Any:
+    """A kernel, compiled apart where it is to hold a user's own function."""
+    return kernel if all(one is None for one in functions) else _uncached(kernel)
+
+
 @dataclass(frozen=True)
 class Plan:
     """A linear rule that follows its counts: what every kernel needs to know of it."""
 
     k: int | None
     table: NDArray[Any] | None = field(default_factory=lambda: NO_TABLE)
-    fixed: NDArray[Any] = field(default_factory=lambda: NO_WEIGHTS)
+    fixed: NDArray[Any] = field(default_factory=lambda: NO_RULES)  # (rules, 2, m)
     matrix: NDArray[Any] = field(default_factory=lambda: NO_MATRIX)
     macro_psi: Any = None
     micro_psi: Any = None
@@ -51,21 +65,33 @@ class Plan:
 
     def kernel(self, kernel: Any) -> Any:
         """The kernel, compiled apart where it holds a user's own function."""
-        custom = self.macro_psi is not None or self.micro_psi is not None
-        return _uncached(kernel) if custom else kernel
+        return compiled_for(kernel, self.macro_psi, self.micro_psi)
 
-    @property
-    def rule(self) -> tuple[Any, ...]:
-        """The arguments with which every deciding kernel is told of the rule."""
+    def arguments(self, picks: Any) -> tuple[Any, ...]:
+        """What every deciding kernel is told of the rule; ``picks`` of several fixed ones."""
         return (
             self.table,
             self.fixed,
+            picks,
             self.matrix,
             self.macro_psi,
             self.micro_psi,
             self.prior,
             self.k or 0,
         )
+
+
+def fixed_plan(
+    slope: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    k: int | None,
+    *,
+    matrix: NDArray[np.float64] | None = None,
+    soft: bool = False,
+) -> Plan:
+    """The plan of a rule that never changes."""
+    fixed = np.stack((slope, offset))[np.newaxis]
+    return Plan(k=k, fixed=fixed, matrix=NO_MATRIX if matrix is None else matrix, soft=soft)
 
 
 @dataclass
@@ -87,6 +113,18 @@ class State:
         """A state that goes its own way."""
         return State(self.cells.copy(), self.totals.copy())
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it as plain arrays, for a file."""
+        return {"cells": self.cells, "totals": self.totals}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over what ``arrays`` gave."""
+        for name, place in (("cells", self.cells), ("totals", self.totals)):
+            found = arrays[name]
+            if found.shape != place.shape or not np.isfinite(found).all():
+                raise ValueError(f"{name} must be finite numbers of shape {place.shape}")
+            place[...] = found
+
     @property
     def m(self) -> int:
         """The number of labels."""
@@ -105,8 +143,7 @@ def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
 
 def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Slope and offset of every label, at the present counts."""
-    m = state.m
-    start = plan.fixed if plan.fixed.shape[1] else np.zeros((2, m))
+    start = plan.fixed[0] if len(plan.fixed) else np.zeros((2, state.m))
     slope, offset = start[0].copy(), start[1].copy()
     kernel = plan.kernel(gradient_kernel.gradient)
     kernel(
@@ -120,13 +157,75 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
 class Run:
     """What is left when a sequence has been replayed."""
 
-    state: State
+    state: Any
     truth: State
     predictions: Any
     chosen: NDArray[np.int32] | None
     snapshots: NDArray[np.float64]
     snapshot_rows: NDArray[np.float64]
     seconds: float
+
+
+class Runner:
+    """Feeds rows to the replay kernels, and keeps what comes out of them.
+
+    ``plan`` may be exchanged between feeds for another with the same budget.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        plan: Plan,
+        eta: Probabilities,
+        *,
+        checkpoints: NDArray[np.int64] = NO_ROWS,
+        keep: bool = True,
+    ) -> None:
+        self.owner = owner
+        self.plan = plan
+        self.eta = eta
+        self.state = State.zeros(eta.m)
+        self.truth = State.zeros(eta.m) if plan.soft else self.state
+        self.checkpoints = checkpoints
+        self.snapshots = np.empty((len(checkpoints), 3, eta.m))
+        self.snapshot_rows = np.empty(len(checkpoints))
+        self.fed = 0
+        self._work = scratch_space(eta.m)
+        self._sink: _SparseSink | _DenseSink
+        if isinstance(eta, SparseProbabilities):
+            self._sink = _SparseSink(eta, plan, keep)
+        else:
+            self._sink = _DenseSink(eta, plan, keep)
+
+    def feed(
+        self, rows: Rows, true: Any = UNKNOWN, weights: Any = NO_NUMBERS, picks: Any = NO_PICKS
+    ) -> None:
+        """Replay some rows after those that came before."""
+        stop = self.fed + len(rows)
+        first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
+        good = self._sink.replay(
+            rows,
+            (*true, weights, *self.plan.arguments(picks), self.plan.soft, self.plan.sums,
+             self.state.cells, self.state.totals, self.truth.cells, self.truth.totals,
+             self.checkpoints[first:last] - self.fed, self.snapshots[first:last],
+             self.snapshot_rows[first:last], *self._work),
+        )  # fmt: skip
+        if good < len(rows):
+            wrong = self.eta.explain(int(rows[good]))
+            raise ValueError(f"eta of {self.owner} must hold {wrong}")
+        self.fed = stop
+
+    def result(self, seconds: float) -> Run:
+        """What is left at the end."""
+        return Run(
+            self.state,
+            self.truth,
+            self._sink.predictions(),
+            self._sink.chosen,
+            self.snapshots,
+            self.snapshot_rows,
+            seconds,
+        )
 
 
 def run(
@@ -140,44 +239,23 @@ def run(
     checkpoints: NDArray[np.int64] = NO_ROWS,
     keep: bool = True,
     progress: Progress | None = None,
+    picks: NDArray[np.int32] = NO_PICKS,
 ) -> Run:
     """Replay a sequence; ``order`` says in which order the rows come, ``keep`` the predictions."""
-    state = State.zeros(eta.m)
-    truth = State.zeros(eta.m) if plan.soft else state
-    snapshots = np.empty((len(checkpoints), 3, eta.m))
-    snapshot_rows = np.empty(len(checkpoints))
-    work = scratch_space(eta.m)
-    sink = (
-        _SparseSink(eta, plan, keep)
-        if isinstance(eta, SparseProbabilities)
-        else _DenseSink(eta, plan, keep)
-    )
-
-    def replay(rows: Rows, true: Any, row_weights: Any, places: Any, first: int) -> int:
-        last = first + len(places)
-        return sink.replay(
-            rows,
-            (*true, row_weights, *plan.rule, plan.soft, plan.sums, state.cells, state.totals,
-             truth.cells, truth.totals, places, snapshots[first:last],
-             snapshot_rows[first:last], *work),
-        )  # fmt: skip
-
-    unknown = (NO_ROWS, NO_ROWS, NO_LABELS)
+    runner = Runner(owner, plan, eta, checkpoints=checkpoints, keep=keep)
     # Compile, or load from disk, outside the clock.
-    replay(NO_ROWS, unknown if labels is None else labels.block(NO_ROWS), NO_NUMBERS, NO_ROWS, 0)
+    runner.feed(NO_ROWS, UNKNOWN if labels is None else labels.block(NO_ROWS))
     started = time.perf_counter()
     for start, rows in blocks(eta.n, eta.rows_per_block, order):
-        stop = start + len(rows)
-        first, last = np.searchsorted(checkpoints, (start, stop), side="right")
-        true = unknown if labels is None else labels.block(rows)
-        part = weights[rows] if len(weights) else weights
-        good = replay(rows, true, part, checkpoints[first:last] - start, first)
-        if good < len(rows):
-            raise ValueError(f"eta of {owner} must hold {eta.explain(int(rows[good]))}")
+        runner.feed(
+            rows,
+            UNKNOWN if labels is None else labels.block(rows),
+            weights[rows] if len(weights) else weights,
+            picks[start : start + len(rows)],
+        )
         if progress is not None:
             progress(len(rows))
-    seconds = time.perf_counter() - started
-    return Run(state, truth, sink.predictions(), sink.chosen, snapshots, snapshot_rows, seconds)
+    return runner.result(time.perf_counter() - started)
 
 
 class _DenseSink:
@@ -185,7 +263,7 @@ class _DenseSink:
 
     chosen: NDArray[np.int32] | None = None
 
-    def __init__(self, eta: Any, plan: Plan, keep: bool) -> None:
+    def __init__(self, eta: DenseProbabilities, plan: Plan, keep: bool) -> None:
         self.eta = eta
         self.keep = keep
         self.kernel = plan.kernel(replay_kernel.replay_dense)

@@ -221,7 +221,7 @@ def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
 
 def _labels(policy: Policy, judged_by: Metric, y: Any, rows: Probabilities) -> Labels | None:
     if y is None:
-        if policy.feedback == "labels" and policy.objective is not None:
+        if policy.needs_labels:
             raise ValueError(
                 f"y of replay must be given for {policy!r}: only feedback='estimates' learns "
                 "without labels"

@@ -11,13 +11,13 @@ from scipy import sparse
 
 from omma import _saved
 from omma._rows import read_weights, unflagged
-from omma._run import State
+from omma._run import NO_LABELS, NO_NUMBERS, State
 from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts
 from omma.evaluation import counts_of
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import LinearPolicy, Policy, policy_from_json
-from omma.policies.base import SparseRow, Stepper, refuse_indicators, refuse_row, sparse_row
+from omma.policies.base import SparseRow, refuse_indicators, refuse_row, sparse_row
 from omma.rule import Rule
 
 Row = NDArray[np.float64] | SparseRow
@@ -66,9 +66,10 @@ class OnlineClassifier:
         keeps_pairs = self.metric is not None and self.metric.needs_matrix
         self._pairs = np.zeros((n_labels, n_labels)) if keeps_pairs else None
         needs_one = self.metric is not None and self.metric.single_label
-        self._plain = not (self._soft or needs_one)
+        self._keeps = policy.needs_eta
+        self._plain = not (self._keeps or needs_one)
         self._pending: tuple[Any, Any] | None = None
-        self._stepper = Stepper(policy, self.n_labels)
+        self._stepper = policy.stepper(self.n_labels)
 
     @property
     def counts(self) -> Counts:
@@ -105,15 +106,15 @@ class OnlineClassifier:
         """
         row = self._single(eta)
         if row is None:
-            prediction = self.rule.predict(eta)
-            self._pending = (_copied(eta) if self._soft else None, _copied(prediction))
+            prediction = self.policy.decide_rows(self.state, eta)
+            self._pending = (_copied(eta) if self._keeps else None, _copied(prediction))
             return prediction
         chosen = self._stepper.decide(self.state, row)
         if isinstance(row, tuple):
             prediction = _as_sparse([chosen], self.n_labels, type(eta.tocsr()))
-            self._pending = (_copied(eta) if self._soft else None, prediction.copy())
+            self._pending = (_copied(eta) if self._keeps else None, prediction.copy())
             return prediction
-        self._pending = (row.copy() if self._soft else None, chosen)
+        self._pending = (row.copy() if self._keeps else None, chosen)
         return np.int8(chosen[0]) if np.ndim(eta) == 0 else chosen.copy()
 
     def update(
@@ -196,9 +197,10 @@ class OnlineClassifier:
         thin = sparse.issparse(prediction)
         chosen = self._rows("prediction", prediction, np.int8, thin)
         if eta is None:
-            if self._soft:
+            if self._keeps:
                 raise ValueError(
-                    "eta of update must be given with prediction= where feedback='estimates'"
+                    f"eta of update must be given with prediction= for {self.policy!r}, which "
+                    "learns from it"
                 )
             nothing = (np.empty(0, dtype=np.int32), np.empty(0))
             rows = [nothing if thin else self._stepper.scratch[0]] * len(chosen)
@@ -314,7 +316,8 @@ class OnlineClassifier:
                 which = true if isinstance(row, tuple) else np.flatnonzero(true)
                 self._pairs[np.ix_(which, ids)] += weight
         if self._soft:
-            self._stepper.count(self.state, row, _NO_LABELS, chosen, weight)
+            nothing = NO_LABELS if isinstance(row, tuple) else NO_NUMBERS
+            self._stepper.count(self.state, row, nothing, chosen, weight)
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.
@@ -335,10 +338,8 @@ class OnlineClassifier:
                 else self.metric.to_json(),
             },
             {
-                "cells": self.state.cells,
-                "totals": self.state.totals,
-                "truth_cells": self._truth.cells,
-                "truth_totals": self._truth.totals,
+                **{f"state_{name}": found for name, found in self.state.arrays().items()},
+                **{f"truth_{name}": found for name, found in self._truth.arrays().items()},
                 **({} if self._pairs is None else {"pairs": self._pairs}),
                 **pending,
             },
@@ -362,16 +363,17 @@ class OnlineClassifier:
         return learner
 
     def _restore(self, path: str | Path, arrays: dict[str, NDArray[Any]]) -> None:
-        own = {"cells": self.state.cells, "totals": self.state.totals}
-        if self._soft:
-            own |= {"truth_cells": self._truth.cells, "truth_totals": self._truth.totals}
-        if self._pairs is not None:
-            own["pairs"] = self._pairs
-        for name, place in own.items():
-            found = arrays.get(name)
-            if found is None or found.shape != place.shape or not np.isfinite(found).all():
-                raise ValueError(f"{path} is not a whole omma learner: {name} is missing or wrong")
-            place[...] = found
+        try:
+            for name, state in (("state", self.state), ("truth", self._truth)):
+                if name == "state" or self._soft:
+                    start = f"{name}_"
+                    state.restore(
+                        {key.removeprefix(start): arrays[key] for key in arrays if start in key}
+                    )
+            if self._pairs is not None:
+                self._pairs[...] = arrays["pairs"]
+        except (KeyError, ValueError, TypeError) as error:
+            raise ValueError(f"{path} is not a whole omma learner: {error}") from error
         prediction = _saved.unpacked("prediction", arrays)
         if prediction is not None:
             self._pending = (_saved.unpacked("eta", arrays), prediction)
@@ -385,14 +387,11 @@ class OnlineClassifier:
         self.__dict__.update(state)
         if not self._soft:
             self._truth = self.state
-        self._stepper = Stepper(self.policy, self.n_labels)
+        self._stepper = self.policy.stepper(self.n_labels)
 
     def __repr__(self) -> str:
         counted = f"{self._truth.totals[0]:g} rows counted"
         return f"<online classifier of {self.policy!r}, {self.n_labels} labels, {counted}>"
-
-
-_NO_LABELS = np.empty(0)
 
 
 def _copied(values: Any) -> Any:

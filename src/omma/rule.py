@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._rows import read_probabilities
-from omma._run import NO_MATRIX, Plan, run
+from omma._run import fixed_plan, run
 from omma._validate import check_budget, check_positive_int, shown
 
 
@@ -101,11 +101,8 @@ class Rule:
         rows = read_probabilities("Rule.predict", np.asarray(eta)[np.newaxis] if single else eta)
         if rows.m != self.m:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
-        plan = Plan(
-            k=self.k,
-            fixed=np.stack((self.slope, self.offset)),
-            matrix=NO_MATRIX if self.matrix is None else np.array(self.matrix),
-        )
+        matrix = None if self.matrix is None else np.array(self.matrix)
+        plan = fixed_plan(self.slope, self.offset, self.k, matrix=matrix)
         predictions = run("Rule.predict", plan, rows, None).predictions
         return predictions[0] if single else predictions
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from omma.kernels import partials
+from omma.kernels import partials, values
 from omma.kernels.jit import entry, helper, section
 from omma.kernels.layout import (
     ARITHMETIC,
@@ -19,11 +19,13 @@ from omma.kernels.layout import (
     CORRELATION,
     EPSILON,
     GEOMETRIC,
+    GREEDY,
     HARMONIC,
     KAPPA,
     MACRO,
     MEAN,
     MICRO,
+    ONLINE_F,
     POSITIVE,
     PREDICTED,
     QUADRATIC,
@@ -214,6 +216,48 @@ def add_agreement(mean, weight, point, slope, offset):
 
 
 @helper
+def add_each_change(of_one, form, weight, point, slope, offset):
+    """Add what one more row would change, for a metric that looks at each label by itself."""
+    for j in range(slope.shape[0]):
+        tp, predicted, positive = fractions(point, point.cells, j)
+        by_tp, by_predicted = values.changes(
+            of_one, form, tp, predicted, positive, point.whole, point.inverse
+        )
+        slope[j] += weight * by_tp
+        offset[j] += weight * by_predicted
+
+
+@section
+def add_greedy(mean, form, weight, point, slope, offset):
+    """The same for each kind of mean."""
+    if mean == RATE:
+        add_each_change(values.single, form, weight, point, slope, offset)
+    elif mean == ARITHMETIC:
+        add_each_change(values.arithmetic, form, weight, point, slope, offset)
+    elif mean == GEOMETRIC:
+        add_each_change(values.geometric, form, weight, point, slope, offset)
+    elif mean == HARMONIC:
+        add_each_change(values.harmonic, form, weight, point, slope, offset)
+    elif mean == QUADRATIC:
+        add_each_change(values.quadratic, form, weight, point, slope, offset)
+    else:
+        add_each_change(values.correlation, form, weight, point, slope, offset)
+
+
+@section
+def add_online_f(average, weight, point, slope, offset):
+    """Predict where η·b − a ≥ 0, with a and b counted from the prior: OFO's own rule."""
+    cells, totals, prior = point.cells, point.totals, point.prior
+    if average == MICRO:
+        b = totals[SUM_PREDICTED] + totals[SUM_POSITIVE] + prior
+        add_same(b, -(totals[SUM_TP] + prior), weight, slope, offset)
+    else:
+        for j in range(slope.shape[0]):
+            slope[j] += weight * (cells[PREDICTED, j] + cells[POSITIVE, j] + prior)
+            offset[j] -= weight * (cells[TP, j] + prior)
+
+
+@helper
 def add_table(table, point, slope, offset):
     """Add each term of a metric's table, if it has one."""
     if table is None:  # known to the compiler: a metric of the user's own compiles faster
@@ -224,7 +268,11 @@ def add_table(table, point, slope, offset):
         average = table[term, AVERAGE]
         mean = table[term, MEAN]
         form = partials.read_form(table, term)
-        if average == MACRO:
+        if mean == ONLINE_F:
+            add_online_f(average, weight, point, slope, offset)
+        elif average == GREEDY:
+            add_greedy(mean, form, weight / m, point, slope, offset)
+        elif average == MACRO:
             add_macro(mean, form, weight / m, point, slope, offset)
         elif average == MICRO:
             tp, predicted, positive = mean_fractions(point)
@@ -245,12 +293,12 @@ def add_custom(macro_psi, micro_psi, point, slope, offset):
     if macro_psi is not None:
         for j in range(slope.shape[0]):
             tp, predicted, positive = fractions(point, point.cells, j)
-            by_tp, by_predicted = macro_psi(tp, predicted, positive, point.whole)
+            by_tp, by_predicted = macro_psi(tp, predicted, positive, point.whole, point.inverse)
             slope[j] += by_tp / m
             offset[j] += by_predicted / m
     if micro_psi is not None:
         tp, predicted, positive = mean_fractions(point)
-        by_tp, by_predicted = micro_psi(tp, predicted, positive, point.whole)
+        by_tp, by_predicted = micro_psi(tp, predicted, positive, point.whole, point.inverse)
         add_same(by_tp, by_predicted, 1.0 / m, slope, offset)
 
 

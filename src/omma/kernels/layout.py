@@ -36,6 +36,7 @@ TERM: Final = 19
 MACRO: Final = 0
 MICRO: Final = 1
 CLASSES: Final = 2
+GREEDY: Final = 3  # of the metric over labels, by what the row would change instead of slopes
 
 # Means of rates, and the two metrics that are no mean.
 RATE: Final = 0
@@ -45,6 +46,7 @@ HARMONIC: Final = 3
 QUADRATIC: Final = 4
 CORRELATION: Final = 5
 KAPPA: Final = 6
+ONLINE_F: Final = 7  # no mean: the threshold by which OFO follows the F-measure
 
 # Added to denominators of fractions where a gradient is taken, as in the paper.
 EPSILON: Final = 1e-9

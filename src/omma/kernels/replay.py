@@ -3,8 +3,8 @@
 ``rows`` says which rows of the given arrays come, in their order. True labels come in that order
 too, as ids: those of row t are ``true[true_start[t]:true_end[t]]`` (``true_start`` is empty where
 they are unknown). ``cells, totals`` are the policy's counts; ``truth, truth_totals`` count
-true labels, and are the same arrays unless the policy counts probabilities (``soft``). Arrays of
-length zero stand for "not wanted".
+true labels, and are the same arrays unless the policy counts probabilities (``soft``). Of several
+fixed rules, ``picks[t]`` is the one for row t. Arrays of length zero stand for "not wanted".
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def snapshot(t, taken, checkpoints, truth, truth_totals, snapshots, snapshot_row
 
 @entry
 def replay_dense(
-    eta, rows, true_start, true_end, true, weights, table, fixed, matrix, macro_psi, micro_psi,
-    prior, k, soft, sums, cells, totals, truth, truth_totals, checkpoints, snapshots, snapshot_rows,
-    scratch, ids, predictions,
+    eta, rows, true_start, true_end, true, weights, table, fixed, picks, matrix, macro_psi,
+    micro_psi, prior, k, soft, sums, cells, totals, truth, truth_totals, checkpoints, snapshots,
+    snapshot_rows, scratch, ids, predictions,
 ):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
     m = eta.shape[1]
@@ -60,8 +60,9 @@ def replay_dense(
         row = rows[t]
         if not widen(eta[row], work.values):
             return t
+        pick = picks[t] if picks.shape[0] > 0 else 0
         chosen = decide(
-            None, m, table, fixed, matrix, macro_psi, micro_psi, prior, k, cells, totals, work
+            None, m, table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells, totals, work
         )
         learn(
             None, m, k, chosen, t, true_start, true_end, true, weights, soft, sums,
@@ -88,9 +89,9 @@ def rising(labels, m):
 
 @entry
 def replay_sparse(
-    indices, data, starts, ends, rows, true_start, true_end, true, weights, table, fixed, matrix,
-    macro_psi, micro_psi, prior, k, soft, sums, cells, totals, truth, truth_totals, checkpoints,
-    snapshots, snapshot_rows, scratch, ids, kept, out,
+    indices, data, starts, ends, rows, true_start, true_end, true, weights, table, fixed, picks,
+    matrix, macro_psi, micro_psi, prior, k, soft, sums, cells, totals, truth, truth_totals,
+    checkpoints, snapshots, snapshot_rows, scratch, ids, kept, out,
 ):  # fmt: skip
     """Replay rows of stored labels; returns the number of good rows before the first wrong one.
 
@@ -106,9 +107,10 @@ def replay_sparse(
         count = labels.shape[0]
         if not rising(labels, m) or not widen(data[starts[t] : ends[t]], work.values):
             return t
+        pick = picks[t] if picks.shape[0] > 0 else 0
         chosen = decide(
-            labels, count, table, fixed, matrix, macro_psi, micro_psi, prior, k, cells, totals,
-            work,
+            labels, count, table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells,
+            totals, work,
         )  # fmt: skip
         learn(
             labels, count, k, chosen, t, true_start, true_end, true, weights, soft, sums,

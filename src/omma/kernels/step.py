@@ -64,13 +64,13 @@ def gather(labels, cells, gathered):
 
 
 @helper
-def start_gradient(labels, fixed, slope, offset):
-    """Begin with the fixed weights, or with nothing."""
-    if fixed.shape[1] > 0:
+def start_gradient(labels, fixed, pick, slope, offset):
+    """Begin with fixed weights, those of the rule picked, or with nothing."""
+    if fixed.shape[0] > 0:
         for position in range(slope.shape[0]):
             j = label_at(labels, position)
-            slope[position] = fixed[0, j]
-            offset[position] = fixed[1, j]
+            slope[position] = fixed[pick, 0, j]
+            offset[position] = fixed[pick, 1, j]
     else:
         for position in range(slope.shape[0]):
             slope[position] = 0.0
@@ -78,16 +78,18 @@ def start_gradient(labels, fixed, slope, offset):
 
 
 @helper
-def take_gradient(labels, count, table, fixed, macro_psi, micro_psi, prior, cells, totals, work):
+def take_gradient(
+    labels, count, table, fixed, pick, macro_psi, micro_psi, prior, cells, totals, work
+):
     """Slope and offset at the row's labels."""
     slope = work.slope[:count]
     offset = work.offset[:count]
-    start_gradient(labels, fixed, slope, offset)
+    start_gradient(labels, fixed, pick, slope, offset)
     if labels is None:
         point = point_at(cells, cells, totals, prior)
     else:
         # Fixed weights look at no counts.
-        if fixed.shape[1] == 0:
+        if fixed.shape[0] == 0:
             gather(labels, cells, work.cells)
         point = point_at(work.cells, cells, totals, prior)
     add_table(table, point, slope, offset)
@@ -120,14 +122,16 @@ def find_matrix_gains(matrix, labels, count, work):
 
 @helper
 def decide(
-    labels, count, table, fixed, matrix, macro_psi, micro_psi, prior, k, cells, totals, work
+    labels, count, table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells, totals, work
 ):
     """Choose the labels of a row of ``count`` probabilities; returns how many were chosen.
 
     Flags are set; ``work.chosen`` is written too, except for a row of every label without a
     budget, whose decision is flags alone.
     """
-    take_gradient(labels, count, table, fixed, macro_psi, micro_psi, prior, cells, totals, work)
+    take_gradient(
+        labels, count, table, fixed, pick, macro_psi, micro_psi, prior, cells, totals, work
+    )
     if matrix.shape[0] > 0:
         find_matrix_gains(matrix, labels, count, work)
         everyone = work.gains.shape[0]
@@ -164,14 +168,27 @@ def forget_decision(labels, k, chosen, work):
 
 @entry
 def decide_dense(
-    eta, table, fixed, matrix, macro_psi, micro_psi, prior, k, cells, totals, scratch, ids, out
+    eta,
+    table,
+    fixed,
+    pick,
+    matrix,
+    macro_psi,
+    micro_psi,
+    prior,
+    k,
+    cells,
+    totals,
+    scratch,
+    ids,
+    out,
 ):
     """Decide one row of every label into ``out``; False where eta is no probability."""
     m = eta.shape[0]
     work = make_work(scratch, ids)
     if not widen(eta, work.values):
         return False
-    decide(None, m, table, fixed, matrix, macro_psi, micro_psi, prior, k, cells, totals, work)
+    decide(None, m, table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells, totals, work)
     for j in range(m):
         out[j] = np.int8(work.flags[j])
     return True
@@ -179,14 +196,27 @@ def decide_dense(
 
 @entry
 def decide_sparse(
-    labels, eta, table, fixed, matrix, macro_psi, micro_psi, prior, k, cells, totals, scratch, ids
+    labels,
+    eta,
+    table,
+    fixed,
+    pick,
+    matrix,
+    macro_psi,
+    micro_psi,
+    prior,
+    k,
+    cells,
+    totals,
+    scratch,
+    ids,
 ):
     """Decide one row of stored labels into ``ids``; returns how many, -1 if eta is wrong."""
     work = make_work(scratch, ids)
     if not widen(eta, work.values):
         return -1
     return decide(
-        labels, eta.shape[0], table, fixed, matrix, macro_psi, micro_psi, prior, k, cells,
+        labels, eta.shape[0], table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells,
         totals, work,
     )  # fmt: skip
 

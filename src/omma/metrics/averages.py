@@ -68,6 +68,18 @@ class Macro(Metric):
     def macro_psi(self) -> Any:
         return self.of.macro_psi
 
+    @property
+    def greedy_psi(self) -> Any:
+        return self.of.greedy_psi
+
+    @property
+    def macro_value(self) -> Any:
+        return self.of.macro_value
+
+    @property
+    def compiles(self) -> bool:
+        return self.of.compiles
+
     def to_json(self) -> Any:
         return {"macro": self.of.to_json()}
 
@@ -121,6 +133,14 @@ class Micro(Metric):
     @property
     def micro_psi(self) -> Any:
         return self.of.macro_psi
+
+    @property
+    def micro_value(self) -> Any:
+        return self.of.macro_value
+
+    @property
+    def compiles(self) -> bool:
+        return self.of.compiles
 
     @property
     def sums(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -90,6 +91,26 @@ class Metric(ABC):
         return None
 
     @property
+    def greedy_psi(self) -> Any:
+        """What one more row would change of a user's own metric, averaged over labels."""
+        return None
+
+    @property
+    def macro_value(self) -> Any:
+        """Compiled value of a user's own metric, averaged over labels."""
+        return None
+
+    @property
+    def micro_value(self) -> Any:
+        """Compiled value of a user's own metric, of the average over labels."""
+        return None
+
+    @property
+    def compiles(self) -> bool:
+        """Whether compiled code can work out the metric's value, not only its derivatives."""
+        return True
+
+    @property
     def matrix(self) -> NDArray[np.float64]:
         """What predicting j is worth where i is true, for metrics that say so."""
         return NO_MATRIX
@@ -145,17 +166,15 @@ class Metric(ABC):
         self.check_labels(counts.m)
         if len(self.matrix):
             raise TypeError(f"{self.name} has a matrix of gains, not a slope and an offset")
+        return weights_now(self.scaled_plan(prior), state_of(counts))
+
+    def scaled_plan(self, prior: float) -> Plan:
+        """A plan whose weights are derivatives, not only in proportion to them."""
         plan = self.plan(k=None, prior=prior)
-        if plan.table is not None and len(plan.table):
-            # A second term makes the kernel work out the factor that a ranking does without.
-            plan = Plan(
-                k=None,
-                table=np.vstack((plan.table, NO_WEIGHT)),
-                macro_psi=plan.macro_psi,
-                micro_psi=plan.micro_psi,
-                prior=prior,
-            )
-        return weights_now(plan, state_of(counts))
+        if plan.table is None or not len(plan.table):
+            return plan
+        # A second term makes the kernel work out the factor that a ranking does without.
+        return replace(plan, table=np.vstack((plan.table, NO_WEIGHT)))
 
     def score(
         self,

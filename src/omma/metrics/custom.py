@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from omma._run import NO_TABLE
 from omma._validate import check_choice, shown
-from omma.kernels.custom import Partials, compile_function, partials_from, partials_of
+from omma.kernels.custom import (
+    Partials,
+    changes_of,
+    compile_function,
+    partials_from,
+    partials_of,
+    value_of,
+)
 from omma.metrics.averages import Macro, Micro
 from omma.metrics.binary import LabelMetric
 
@@ -57,6 +64,28 @@ class Custom(LabelMetric):
     @property
     def macro_psi(self) -> Any:
         return self.partials
+
+    @cached_property
+    def _compiled(self) -> Any:
+        """The function itself, compiled for numbers; None where that cannot be done."""
+        compiled = compile_function(getattr(self.psi, "py_func", self.psi))
+        try:
+            compiled(0.2, 0.1, 0.15, 0.55)
+        except (NumbaError, TypeError):
+            return None
+        return compiled
+
+    @property
+    def compiles(self) -> bool:
+        return self._compiled is not None
+
+    @cached_property
+    def greedy_psi(self) -> Any:
+        return changes_of(self._compiled) if self.compiles else None
+
+    @cached_property
+    def macro_value(self) -> Any:
+        return value_of(self._compiled) if self.compiles else None
 
     def to_json(self) -> Any:
         return {"custom": self.name}
@@ -142,7 +171,7 @@ def _compiled(psi: Psi, gradient: Gradient | None) -> Partials:
         partials = partials_from(compile_function(getattr(gradient, "py_func", gradient)))
     tp, predicted, positive = POINTS[0]
     try:
-        partials(tp, predicted, positive, 1.0)
+        partials(tp, predicted, positive, 1.0, 1.0)
     except (NumbaError, TypeError) as error:
         what = "psi" if gradient is None else "gradient"
         way_out = (
@@ -177,7 +206,7 @@ def _check_derivative(psi: Psi, partials: Partials, name: str) -> None:
             (at(tp + STEP, predicted) - at(tp - STEP, predicted)) / (2 * STEP),
             (at(tp, predicted + STEP) - at(tp, predicted - STEP)) / (2 * STEP),
         )
-        derivatives = partials(tp, predicted, positive, 1.0)
+        derivatives = partials(tp, predicted, positive, 1.0, 1.0)
         if not np.allclose(derivatives, differences, rtol=TOLERANCE, atol=TOLERANCE):
             cells = (tp, predicted - tp, positive - tp, 1.0 - predicted - positive + tp)
             raise ValueError(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from omma._run import NO_MATRIX, NO_TABLE
 from omma.counts import Counts
 from omma.kernels import layout
-from omma.kernels.custom import added, scaled
+from omma.kernels.custom import added, added_values, scaled, scaled_value
 from omma.metrics.base import Metric
 
 Terms = tuple[tuple[float, Metric], ...]
@@ -114,25 +114,38 @@ class Sum(Metric):
             rows.append(row)
         return np.vstack(rows)
 
+    def _combined(self, name: str, multiply: Any, add: Any) -> Any:
+        """One compiled function from those of the terms, or None where they have none."""
+        parts = [
+            multiply(weight, getattr(metric, name))
+            for weight, metric in self.terms
+            if getattr(metric, name) is not None
+        ]
+        return reduce(add, parts) if parts else None
+
     @cached_property
-    def _custom(self) -> tuple[Any, Any]:
-        def total(name: str) -> Any:
-            parts = [
-                scaled(weight, getattr(metric, name))
-                for weight, metric in self.terms
-                if getattr(metric, name) is not None
-            ]
-            return reduce(added, parts) if parts else None
-
-        return total("macro_psi"), total("micro_psi")
-
-    @property
     def macro_psi(self) -> Any:
-        return self._custom[0]
+        return self._combined("macro_psi", scaled, added)
+
+    @cached_property
+    def micro_psi(self) -> Any:
+        return self._combined("micro_psi", scaled, added)
+
+    @cached_property
+    def greedy_psi(self) -> Any:
+        return self._combined("greedy_psi", scaled, added)
+
+    @cached_property
+    def macro_value(self) -> Any:
+        return self._combined("macro_value", scaled_value, added_values)
+
+    @cached_property
+    def micro_value(self) -> Any:
+        return self._combined("micro_value", scaled_value, added_values)
 
     @property
-    def micro_psi(self) -> Any:
-        return self._custom[1]
+    def compiles(self) -> bool:
+        return all(metric.compiles for _, metric in self.terms)
 
     @property
     def matrix(self) -> NDArray[np.float64]:

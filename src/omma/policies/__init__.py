@@ -10,11 +10,19 @@ from typing import Any
 
 from omma._validate import nearest, shown
 from omma.metrics import Metric, metric_from_json
-from omma.policies.base import LinearPolicy, Policy
-from omma.policies.fixed import Threshold, TopK
+from omma.policies.base import LinearPolicy, MetricPolicy, Policy, UnsupportedMetricError
+from omma.policies.fixed import FixedRule, Threshold, TopK
+from omma.policies.frank_wolfe import ConvergenceWarning, FrankWolfe, Mixture
+from omma.policies.greedy import Greedy
+from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
+from omma.policies.online_frank_wolfe import OnlineFrankWolfe
+from omma.policies.tuned import TunedThresholds
 
-POLICIES: dict[str, type[Policy]] = {one.__name__: one for one in (OMMA, Threshold, TopK)}
+POLICIES: dict[str, type[Policy]] = {
+    one.__name__: one
+    for one in (OMMA, Greedy, OFO, OnlineFrankWolfe, Threshold, TopK, FixedRule, Mixture)
+}
 
 
 def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
@@ -25,7 +33,7 @@ def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
     name = options.pop("policy")
     if name not in POLICIES:
         raise ValueError(f"unknown policy {name!r}{nearest(str(name), POLICIES)}")
-    if "metric" in options:
+    if options.get("metric") is not None:
         if metric is None:
             options["metric"] = metric_from_json(options["metric"])
         elif metric.to_json() != options["metric"]:
@@ -39,11 +47,21 @@ def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
 
 
 __all__ = [
+    "OFO",
     "OMMA",
     "POLICIES",
+    "ConvergenceWarning",
+    "FixedRule",
+    "FrankWolfe",
+    "Greedy",
     "LinearPolicy",
+    "MetricPolicy",
+    "Mixture",
+    "OnlineFrankWolfe",
     "Policy",
     "Threshold",
     "TopK",
+    "TunedThresholds",
+    "UnsupportedMetricError",
     "policy_from_json",
 ]

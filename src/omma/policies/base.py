@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ from omma._run import (
     scratch_space,
     weights_now,
 )
-from omma._validate import check_budget
+from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.kernels import step
-from omma.metrics import Metric
+from omma.metrics import Metric, metric as find_metric
 from omma.rule import Rule
 
 
@@ -41,6 +41,16 @@ class Policy(ABC):
     @abstractmethod
     def objective(self) -> Metric | None:
         """The metric that the policy maximizes; None where its rule is fixed."""
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the policy cannot run without true labels."""
+        return self.feedback == "labels"
+
+    @property
+    def needs_eta(self) -> bool:
+        """Whether an update has to be told the probabilities of the row it counts."""
+        return self.feedback == "estimates"
 
     @property
     @abstractmethod
@@ -82,7 +92,7 @@ class Policy(ABC):
         content: dict[str, Any] = {"policy": type(self).__name__}
         for one in fields(self):  # type: ignore[arg-type]
             value = getattr(self, one.name)
-            content[one.name] = value.to_json() if isinstance(value, Metric) else value
+            content[one.name] = value.to_json() if hasattr(value, "to_json") else value
         return content
 
     def check_labels(self, m: int) -> None:
@@ -90,6 +100,10 @@ class Policy(ABC):
         check_budget(repr(self), self.budget, m)
         if self.objective is not None:
             self.objective.check_labels(m)
+
+
+class UnsupportedMetricError(ValueError):
+    """A policy was asked for a metric that it cannot maximize."""
 
 
 class LinearPolicy(Policy):
@@ -107,11 +121,19 @@ class LinearPolicy(Policy):
         self.check_labels(m)
         return State.zeros(m)
 
+    def stepper(self, m: int) -> Stepper:
+        """What runs single steps of the policy."""
+        return Stepper(self, m)
+
     def predict(self, state: State, eta: Any) -> Any:
-        return Stepper(self, state.m).decide(state, eta)
+        return self.stepper(state.m).decide(state, eta)
+
+    def decide_rows(self, state: State, eta: Any) -> Any:
+        """Decide several rows on the present counts."""
+        return self.rule(state).predict(eta)
 
     def update(self, state: State, eta: Any, y: Any, prediction: Any, weight: float = 1.0) -> None:
-        Stepper(self, state.m).count(state, eta, y, prediction, weight)
+        self.stepper(state.m).count(state, eta, y, prediction, weight)
 
     def rule(self, state: State) -> Rule:
         plan = self.plan(state.m)
@@ -156,19 +178,23 @@ class Stepper:
 
     def __init__(self, policy: LinearPolicy, m: int) -> None:
         plan = policy.plan(m)
-        self.rule = plan.rule
+        self.policy: Any = policy
+        self.before, self.after = plan.arguments(0)[:2], plan.arguments(0)[3:]
         self.soft = plan.soft
         self.sums = plan.sums
         self.scratch, self.ids = scratch_space(m)
         self.decide_dense = plan.kernel(step.decide_dense)
         self.decide_sparse = plan.kernel(step.decide_sparse)
 
-    def decide(self, state: State, eta: NDArray[np.float64] | SparseRow) -> NDArray[Any]:
+    def decide(
+        self, state: State, eta: NDArray[np.float64] | SparseRow, pick: int = 0
+    ) -> NDArray[Any]:
         """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels."""
+        rule = (*self.before, pick, *self.after)
         if isinstance(eta, tuple):
             labels, values = eta
             count = self.decide_sparse(
-                labels, values, *self.rule, state.cells, state.totals, self.scratch, self.ids
+                labels, values, *rule, state.cells, state.totals, self.scratch, self.ids
             )
             if count < 0:
                 refuse_row(values)
@@ -176,7 +202,7 @@ class Stepper:
             return chosen
         out = np.empty(len(eta), dtype=np.int8)
         if not self.decide_dense(
-            eta, *self.rule, state.cells, state.totals, self.scratch, self.ids, out
+            eta, *rule, state.cells, state.totals, self.scratch, self.ids, out
         ):
             refuse_row(eta)
         return out
@@ -198,6 +224,46 @@ class Stepper:
         elif not step.count_dense(eta, y, prediction, *counts, self.ids):
             refuse_indicators("y", y)
             refuse_indicators("prediction", prediction)
+
+
+@dataclass(frozen=True)
+class MetricPolicy(LinearPolicy):
+    """A policy that maximizes a metric, with or without a budget, from labels or estimates."""
+
+    metric: Metric | str
+    k: int | None = None
+    feedback: str = "labels"
+    prior: float = 1e-6
+
+    def __post_init__(self) -> None:
+        found = find_metric(self.metric)
+        owner = type(self).__name__
+        object.__setattr__(self, "metric", found)
+        check_positive_int(owner, "k", self.k, optional=True)
+        check_choice(owner, "feedback", self.feedback, ("labels", "estimates"))
+        object.__setattr__(self, "prior", check_number(owner, "prior", self.prior, low=0.0))
+        if found.single_label and not found.needs_matrix and self.k not in (None, 1):
+            raise ValueError(
+                f"k of {owner} must be 1 or None for {found.name}, which is defined for one "
+                f"prediction a row, got {self.k}"
+            )
+        if found.binary and self.k is not None:
+            raise ValueError(
+                f"k of {owner} must be None for {found.name}, a metric of one label, got {self.k}"
+            )
+
+    @property
+    def objective(self) -> Metric:
+        return find_metric(self.metric)
+
+    @property
+    def budget(self) -> int | None:
+        return 1 if self.k is None and self.objective.multiclass else self.k
+
+    @property
+    def soft(self) -> bool:
+        """Whether probabilities are counted in place of labels."""
+        return self.feedback == "estimates"
 
 
 def refuse_row(values: NDArray[np.float64]) -> None:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from omma._run import Plan
-from omma._validate import check_number, check_positive_int
+from omma._run import Plan, fixed_plan
+from omma._validate import check_number, check_positive_int, shown
+from omma.metrics import Metric
 from omma.policies.base import LinearPolicy
+from omma.rule import Rule
+
+
+class Fixed(LinearPolicy):
+    """A policy that learns nothing."""
+
+    @property
+    def needs_labels(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True)
-class Threshold(LinearPolicy):
+class Threshold(Fixed):
     """Predict every label whose probability reaches a constant.
 
     >>> import omma
@@ -35,11 +46,11 @@ class Threshold(LinearPolicy):
         return None
 
     def plan(self, m: int) -> Plan:
-        return Plan(k=None, fixed=np.stack((np.ones(m), np.full(m, -float(self.threshold)))))
+        return fixed_plan(np.ones(m), np.full(m, -float(self.threshold)), None)
 
 
 @dataclass(frozen=True)
-class TopK(LinearPolicy):
+class TopK(Fixed):
     """Predict the k most probable labels.
 
     >>> import omma
@@ -61,4 +72,42 @@ class TopK(LinearPolicy):
         return self.k
 
     def plan(self, m: int) -> Plan:
-        return Plan(k=self.k, fixed=np.stack((np.ones(m), np.zeros(m))))
+        return fixed_plan(np.ones(m), np.zeros(m), self.k)
+
+
+@dataclass(frozen=True)
+class FixedRule(Fixed):
+    """Decide every row by a rule that is given.
+
+    >>> import omma
+    >>> policy = omma.FixedRule(omma.Rule([1.0, 1.0], [-0.2, -0.8]))
+    >>> omma.replay(policy, [[0.3, 0.5]], [[1, 0]], metric="macro_f1").predictions
+    array([[1, 0]], dtype=int8)
+    """
+
+    decision: Rule  # or its JSON
+    metric: Metric | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.decision, str):
+            object.__setattr__(self, "decision", Rule.from_json(self.decision))
+        if not isinstance(self.decision, Rule):
+            raise TypeError(f"decision of FixedRule must be a Rule, got {shown(self.decision)}")
+
+    @property
+    def objective(self) -> Metric | None:
+        return self.metric
+
+    @property
+    def budget(self) -> int | None:
+        return self.decision.k
+
+    def check_labels(self, m: int) -> None:
+        super().check_labels(m)
+        if m != self.decision.m:
+            raise ValueError(f"FixedRule is for {self.decision.m} labels, got {m}")
+
+    def plan(self, m: int) -> Plan:
+        rule = self.decision
+        matrix: Any = None if rule.matrix is None else np.array(rule.matrix)
+        return fixed_plan(rule.slope, rule.offset, rule.k, matrix=matrix)

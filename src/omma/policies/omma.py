@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omma._run import Plan
-from omma._validate import check_choice, check_number, check_positive_int
-from omma.metrics import Metric, metric
-from omma.policies.base import LinearPolicy
+from omma.policies.base import MetricPolicy
 
 
 @dataclass(frozen=True)
-class OMMA(LinearPolicy):
+class OMMA(MetricPolicy):
     """Predict what gains most on the metric linearized at the counts so far.
 
     Kotłowski, Wydmuch, Schultheis, Babbar and Dembczyński, *A General Online Algorithm for
@@ -41,35 +39,5 @@ class OMMA(LinearPolicy):
     True
     """
 
-    metric: Metric | str
-    k: int | None = None
-    feedback: str = "labels"
-    prior: float = 1e-6
-
-    def __post_init__(self) -> None:
-        found = metric(self.metric)
-        object.__setattr__(self, "metric", found)
-        check_positive_int("OMMA", "k", self.k, optional=True)
-        check_choice("OMMA", "feedback", self.feedback, ("labels", "estimates"))
-        object.__setattr__(self, "prior", check_number("OMMA", "prior", self.prior, low=0.0))
-        if found.single_label and not found.needs_matrix and self.k not in (None, 1):
-            raise ValueError(
-                f"k of OMMA must be 1 or None for {found.name}, which is defined for one "
-                f"prediction a row, got {self.k}"
-            )
-        if found.binary and self.k is not None:
-            raise ValueError(
-                f"k of OMMA must be None for {found.name}, a metric of one label, got {self.k}"
-            )
-
-    @property
-    def objective(self) -> Metric:
-        return metric(self.metric)
-
-    @property
-    def budget(self) -> int | None:
-        return 1 if self.k is None and self.objective.multiclass else self.k
-
     def plan(self, m: int) -> Plan:
-        soft = self.feedback == "estimates"
-        return self.objective.plan(k=self.budget, prior=self.prior, soft=soft)
+        return self.objective.plan(k=self.budget, prior=self.prior, soft=self.soft)

@@ -1,0 +1,80 @@
+"""OFO: online F-measure optimization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omma._run import Plan
+from omma._validate import check_choice, check_number
+from omma.kernels.layout import (
+    AVERAGE,
+    MACRO,
+    MEAN,
+    MICRO,
+    NO_SUMS,
+    ONLINE_F,
+    SUMS,
+    TERM,
+    WEIGHT,
+)
+from omma.metrics import Metric, metric
+from omma.policies.base import LinearPolicy
+
+
+@dataclass(frozen=True)
+class OFO(LinearPolicy):
+    """Predict a label where its probability reaches half of its F-measure so far.
+
+    Busa-Fekete, Szörényi, Dembczyński and Hüllermeier, *Online F-measure optimization*, 2015. The
+    threshold is a/b, where a counts true positives and b labels and predictions; both start at the
+    prior. From equal nonzero counts it is OMMA's rule for F1.
+
+    Parameters
+    ----------
+    average : {"macro", "micro"}
+        A threshold for each label, or one for all.
+    feedback : {"labels", "estimates"}
+        Count true labels, or probabilities in their place.
+    prior : float
+        Where a and b start. 0 predicts a label until it has been counted once.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+    >>> round(omma.replay(omma.OFO("micro"), eta, y).value, 2)
+    0.49
+    """
+
+    average: str = "macro"
+    feedback: str = "labels"
+    prior: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_choice("OFO", "average", self.average, ("macro", "micro"))
+        check_choice("OFO", "feedback", self.feedback, ("labels", "estimates"))
+        object.__setattr__(self, "prior", check_number("OFO", "prior", self.prior, low=0.0))
+
+    @property
+    def objective(self) -> Metric:
+        return metric(f"{self.average}_f1")
+
+    @property
+    def budget(self) -> None:
+        return None
+
+    def plan(self, m: int) -> Plan:
+        macro = self.average == "macro"
+        table = np.zeros((1, TERM))
+        table[0, WEIGHT] = 1.0
+        table[0, AVERAGE] = MACRO if macro else MICRO
+        table[0, MEAN] = ONLINE_F
+        return Plan(
+            k=None,
+            table=table,
+            prior=self.prior,
+            soft=self.feedback == "estimates",
+            sums=NO_SUMS if macro else SUMS,
+        )

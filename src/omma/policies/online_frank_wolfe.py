@@ -1,0 +1,356 @@
+"""Online Frank-Wolfe: the offline algorithm, run again and again on all rows so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._rows import DenseProbabilities, Labels, Probabilities, Rows, SparseProbabilities, csr
+from omma._run import (
+    NO_NUMBERS,
+    NO_ROWS,
+    UNKNOWN,
+    Plan,
+    Progress,
+    Run,
+    Runner,
+    State,
+    fixed_plan,
+)
+from omma._validate import check_number, check_positive_int
+from omma.policies.base import MetricPolicy, SparseRow
+from omma.policies.frank_wolfe import (
+    MixtureState,
+    MixtureStepper,
+    check_metric,
+    draws,
+    first_rule,
+    maximize,
+    picked,
+)
+from omma.rule import Rule
+
+# (rows of eta, their true labels, their weights): what a run of Frank-Wolfe looks at.
+Sample = tuple[Probabilities, Rows, Any, NDArray[Any]]
+
+
+@dataclass
+class OnlineFrankWolfeState(MixtureState):
+    """The present mixture, when the next run is due, and the rows that it will look at."""
+
+    fixed: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2, 0)))
+    shares: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
+    runs: int = 0
+    due: float = 0.0
+    kept: Kept | None = None
+
+    def copy(self) -> OnlineFrankWolfeState:
+        return OnlineFrankWolfeState(
+            self.cells.copy(),
+            self.totals.copy(),
+            self.rows,
+            self.fixed.copy(),
+            self.shares.copy(),
+            self.runs,
+            self.due,
+            None if self.kept is None else self.kept.copy(),
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        found = {
+            **super().arrays(),
+            "fixed": self.fixed,
+            "shares": self.shares,
+            "schedule": np.array([self.runs, self.due]),
+        }
+        return found if self.kept is None else {**found, **self.kept.arrays()}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        super().restore(arrays)
+        self.fixed, self.shares = arrays["fixed"], arrays["shares"]
+        self.runs, self.due = int(arrays["schedule"][0]), float(arrays["schedule"][1])
+        if "kept_weights" in arrays:
+            self.kept = Kept.from_arrays(self.m, arrays)
+
+
+@dataclass(frozen=True)
+class OnlineFrankWolfe(MetricPolicy):
+    """Mix linear rules by Frank-Wolfe on all rows so far, again after every 10·1.1^i rows.
+
+    The paper's main rival of OMMA. It **keeps every row it has seen** (bound that by ``history``),
+    and draws one rule of its mixture for each row. Before the first run it predicts by the 0.5
+    threshold, or the top k.
+
+    Parameters
+    ----------
+    metric, k, feedback, prior
+        As of ``omma.OMMA``.
+    first, growth : float
+        The next run comes ``first * growth**i`` rows after the last.
+    max_iter, tolerance
+        As of ``omma.FrankWolfe``, for each run.
+    history : int, optional
+        Look at no more than so many of the latest rows.
+    seed : int
+        Of the draws.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=10, seed=0)
+    >>> round(omma.replay(omma.OnlineFrankWolfe("macro_f1"), eta, y).value, 1)
+    0.4
+    """
+
+    first: float = 10.0
+    growth: float = 1.1
+    max_iter: int = 20
+    tolerance: float = 1e-4
+    history: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_metric("OnlineFrankWolfe", self.objective)
+        check_number("OnlineFrankWolfe", "first", self.first, low=1.0)
+        check_number("OnlineFrankWolfe", "growth", self.growth, low=1.0)
+        check_positive_int("OnlineFrankWolfe", "max_iter", self.max_iter)
+        check_number("OnlineFrankWolfe", "tolerance", self.tolerance, low=0.0)
+        check_positive_int("OnlineFrankWolfe", "history", self.history, optional=True)
+
+    @property
+    def needs_eta(self) -> bool:
+        return True
+
+    def init(self, m: int) -> OnlineFrankWolfeState:
+        self.check_labels(m)
+        start = State.zeros(m)
+        fixed = np.stack(first_rule(self.budget, m))[np.newaxis]
+        return OnlineFrankWolfeState(
+            start.cells, start.totals, 0, fixed, np.ones(1), 0, float(self.first)
+        )
+
+    def plan(self, m: int) -> Plan:
+        return self.plan_of(self.init(m))
+
+    def plan_of(self, state: OnlineFrankWolfeState) -> Plan:
+        """The present mixture as the kernels see it."""
+        return Plan(k=self.budget, fixed=state.fixed, soft=self.soft)
+
+    def pick(self, state: OnlineFrankWolfeState) -> int:
+        """The rule drawn for the row that comes now."""
+        return int(picked(state.shares, draws(self.seed, state.rows, 1))[0])
+
+    def rule(self, state: Any) -> Rule:
+        slope, offset = state.fixed[self.pick(state)]
+        return Rule(slope, offset, self.budget)
+
+    def stepper(self, m: int) -> OnlineFrankWolfeStepper:
+        return OnlineFrankWolfeStepper(self, m)
+
+    def is_due(self, state: OnlineFrankWolfeState) -> bool:
+        """Whether Frank-Wolfe runs before the next row."""
+        return state.rows >= int(state.due)
+
+    def run_again(self, state: OnlineFrankWolfeState, sample: Callable[[], Sample]) -> None:
+        """Replace the mixture by the best one for the rows so far."""
+        eta, rows, true, weights = sample()
+
+        def confusion(slope: NDArray[np.float64], offset: NDArray[np.float64]) -> State:
+            plan = fixed_plan(slope, offset, self.budget, soft=self.soft)
+            runner = Runner("OnlineFrankWolfe", plan, eta, keep=False)
+            runner.feed(rows, true, weights)
+            return runner.state
+
+        found = maximize(
+            self.objective,
+            confusion,
+            k=self.budget,
+            m=eta.m,
+            prior=self.prior,
+            max_iter=self.max_iter,
+            tolerance=self.tolerance,
+            step="line_search",
+        )
+        used = found.shares > 0
+        state.fixed = np.stack((found.slopes[used], found.offsets[used]), axis=1)
+        state.shares = found.shares[used]
+        state.runs += 1
+        state.due += self.first * self.growth**state.runs
+
+    def replay(
+        self,
+        eta: Probabilities,
+        labels: Labels | None,
+        *,
+        order: Rows | None = None,
+        weights: NDArray[Any] = NO_NUMBERS,
+        checkpoints: NDArray[np.int64] = NO_ROWS,
+        keep: bool = True,
+        progress: Progress | None = None,
+    ) -> Run:
+        self.check_labels(eta.m)
+        eta = eta.ready()
+        rows = np.arange(eta.n, dtype=np.int64) if order is None else order
+        state = self.init(eta.m)
+        runner = Runner(
+            "replay of OnlineFrankWolfe",
+            self.plan_of(state),
+            eta,
+            checkpoints=checkpoints,
+            keep=keep,
+        )
+        # Compile, or load from disk, outside the clock.
+        runner.feed(NO_ROWS, UNKNOWN if labels is None else labels.block(NO_ROWS))
+        one = UNKNOWN if labels is None else labels.block(rows[:1])
+        self.run_again(self.init(eta.m), lambda: (eta, rows[:1], one, NO_NUMBERS))
+        started = time.perf_counter()
+        true = UNKNOWN if labels is None else labels.block(rows)
+        row_weights = weights[rows] if len(weights) else weights
+        drawn = draws(self.seed, 0, eta.n)
+
+        def part(start: int, stop: int) -> Sample:
+            labels_of = (
+                true if labels is None else (true[0][start:stop], true[1][start:stop], true[2])
+            )
+            return eta, rows[start:stop], labels_of, row_weights[start:stop]
+
+        while state.rows < eta.n:
+            start, stop = state.rows, min(int(state.due), eta.n)
+            _, some, labels_of, weights_of = part(start, stop)
+            runner.plan = self.plan_of(state)
+            runner.feed(some, labels_of, weights_of, picked(state.shares, drawn[start:stop]))
+            state.rows = stop
+            if self.is_due(state):
+                oldest = 0 if self.history is None else max(0, stop - self.history)
+                self.run_again(state, lambda oldest=oldest, stop=stop: part(oldest, stop))  # type: ignore[misc]
+            if progress is not None:
+                progress(stop - start)
+        done = runner.result(time.perf_counter() - started)
+        state.cells, state.totals = done.state.cells, done.state.totals
+        done.state = state
+        return done
+
+
+class Growing:
+    """An array with room at its end: appending copies it seldom."""
+
+    def __init__(self, start: NDArray[Any]) -> None:
+        self.room = start.copy()
+        self.length = len(start)
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """What was appended."""
+        used: NDArray[Any] = self.room[: self.length]
+        return used
+
+    def extend(self, more: NDArray[Any]) -> None:
+        """Append some values."""
+        needed = self.length + len(more)
+        if needed > len(self.room):
+            larger = np.empty(
+                (max(needed, 2 * len(self.room)), *self.room.shape[1:]), self.room.dtype
+            )
+            larger[: self.length] = self.values
+            self.room = larger
+        self.room[self.length : needed] = more
+        self.length = needed
+
+
+class Kept:
+    """Rows that a learner keeps: probabilities, dense or sparse, true labels and weights."""
+
+    NAMES = ("values", "indices", "ends", "true", "true_ends", "weights")
+
+    def __init__(self, m: int, thin: bool) -> None:
+        self.m = m
+        self.thin = thin
+        self.values = Growing(np.empty(0) if thin else np.empty((0, m)))
+        self.indices = Growing(np.empty(0, dtype=np.int32))
+        self.ends = Growing(np.zeros(1, dtype=np.int64))
+        self.true = Growing(np.empty(0, dtype=np.int32))
+        self.true_ends = Growing(np.zeros(1, dtype=np.int64))
+        self.weights = Growing(np.empty(0))
+
+    def append(
+        self, eta: NDArray[np.float64] | SparseRow, true: NDArray[np.int32], weight: float
+    ) -> None:
+        """Keep one more row."""
+        if isinstance(eta, tuple):
+            self.indices.extend(eta[0])
+            self.values.extend(eta[1])
+        else:
+            self.values.extend(eta[np.newaxis])
+        self.ends.extend(np.array([self.indices.length]))
+        self.true.extend(true)
+        self.true_ends.extend(np.array([self.true.length]))
+        self.weights.extend(np.array([weight]))
+
+    def sample(self, limit: int | None) -> Sample:
+        """The latest rows, without a copy."""
+        count = self.weights.length
+        rows = np.arange(0 if limit is None else max(0, count - limit), count, dtype=np.int64)
+        ends = self.true_ends.values
+        true = (ends[:-1][rows], ends[1:][rows], self.true.values)
+        eta: Probabilities
+        if self.thin:
+            parts = (self.values.values, self.indices.values, self.ends.values)
+            eta = SparseProbabilities(csr(parts, (count, self.m)))
+        else:
+            eta = DenseProbabilities(self.values.values, vector=False)
+        return eta, rows, true, self.weights.values[rows]
+
+    def copy(self) -> Kept:
+        """Rows that go their own way."""
+        return Kept.from_arrays(self.m, self.arrays())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it as plain arrays."""
+        return {f"kept_{name}": getattr(self, name).values for name in self.NAMES}
+
+    @classmethod
+    def from_arrays(cls, m: int, arrays: dict[str, NDArray[Any]]) -> Kept:
+        """What ``arrays`` gave."""
+        made = cls(m, thin=arrays["kept_values"].ndim == 1)
+        for name in cls.NAMES:
+            setattr(made, name, Growing(arrays[f"kept_{name}"]))
+        return made
+
+
+class OnlineFrankWolfeStepper(MixtureStepper):
+    """Single steps, which keep each counted row and run Frank-Wolfe when it is due."""
+
+    policy: OnlineFrankWolfe
+
+    def decide(
+        self, state: Any, eta: NDArray[np.float64] | SparseRow, pick: int | None = None
+    ) -> NDArray[Any]:
+        self.before = self.policy.plan_of(state).arguments(0)[:2]
+        return super().decide(state, eta, pick)
+
+    def count(
+        self,
+        state: Any,
+        eta: NDArray[np.float64] | SparseRow,
+        y: NDArray[Any],
+        prediction: NDArray[Any],
+        weight: float,
+        soft: bool | None = None,
+    ) -> None:
+        super().count(state, eta, y, prediction, weight, soft)
+        if not isinstance(state, OnlineFrankWolfeState):
+            return  # the counts of true labels beside those of probabilities
+        thin = isinstance(eta, tuple)
+        if state.kept is None:
+            state.kept = Kept(state.m, thin)
+        true = y if thin else np.flatnonzero(y).astype(np.int32)
+        state.kept.append(eta, true, weight)
+        if self.policy.is_due(state):
+            kept, limit = state.kept, self.policy.history
+            self.policy.run_again(state, lambda: kept.sample(limit))

@@ -1,0 +1,118 @@
+"""Thresholds tuned by hand's method: for each label the best cut of a labelled sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from omma._rows import read_labels, read_probabilities, read_weights
+from omma._validate import shown
+from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
+from omma.policies.base import UnsupportedMetricError
+from omma.policies.fixed import FixedRule
+from omma.rule import Rule
+
+
+@dataclass(frozen=True)
+class TunedThresholds:
+    """Exact thresholds for a macro metric, one sort a label: what people do by hand today.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        A ``macro_`` metric, or one of one label.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=10, seed=0)
+    >>> tuned = omma.TunedThresholds("macro_f1").fit(eta, y)
+    >>> half = omma.replay(omma.Threshold(0.5), eta, y, metric="macro_f1")
+    >>> omma.replay(tuned, eta, y).value > half.value
+    True
+    >>> tuned.decision.thresholds.shape
+    (10,)
+    """
+
+    metric: Metric | str
+
+    def __post_init__(self) -> None:
+        found = find_metric(self.metric)
+        object.__setattr__(self, "metric", found)
+        if not isinstance(found, Macro | LabelMetric):
+            raise UnsupportedMetricError(
+                "metric of TunedThresholds must be a macro_ metric or one of one label, got "
+                f"{found.name}"
+            )
+
+    def fit(self, eta: Any, y: Any, *, weights: ArrayLike | None = None) -> FixedRule:
+        """Find the thresholds that maximize the metric on a sample; of equals, the highest.
+
+        Labels of probability zero are never predicted, as everywhere in this library.
+        """
+        owner = "TunedThresholds.fit"
+        found = find_metric(self.metric)
+        rows = read_probabilities(owner, eta)
+        found.check_labels(rows.m)
+        if y is None:
+            raise ValueError(f"y of {owner} must be given, got {shown(y)}")
+        labels = read_labels(owner, y, rows.n, rows.m)
+        given = read_weights(owner, weights, rows.n)
+        weight = given if len(given) else np.ones(rows.n)
+        starts, ends, ids = labels.block(np.arange(rows.n, dtype=np.int64))
+        row_of = np.repeat(np.arange(rows.n), ends - starts)
+        present = np.concatenate([ids[a:b] for a, b in zip(starts, ends, strict=True)])
+        shape = (rows.n, rows.m)
+        true = sparse.csc_array((np.ones(len(present)), (row_of, present)), shape=shape)
+        columns = sparse.csc_array(eta) if sparse.issparse(eta) else None
+        thresholds = np.empty(rows.m)
+        for j in range(rows.m):
+            which, values = _column(rows, columns, j)
+            y_j = true[:, [j]].toarray().ravel()
+            thresholds[j] = _best_cut(found, values, y_j, weight, which)
+        return FixedRule(_as_rule(thresholds), found)
+
+
+def _column(rows: Any, columns: Any, j: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Rows where label j has a probability above zero, and those probabilities."""
+    if columns is None:
+        values = np.asarray(rows.array[:, j], dtype=np.float64)
+        which = np.flatnonzero(values > 0)
+        return which, values[which]
+    start, end = columns.indptr[j], columns.indptr[j + 1]
+    values = columns.data[start:end].astype(np.float64)
+    return columns.indices[start:end][values > 0].astype(np.int64), values[values > 0]
+
+
+def _best_cut(
+    metric: Metric,
+    values: NDArray[np.float64],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    which: NDArray[np.int64],
+) -> float:
+    """The threshold of one label: infinite where predicting nothing is best."""
+    order = np.argsort(-values, kind="stable")
+    falling = values[order]
+    chosen = which[order]
+    tp = np.concatenate(([0.0], np.cumsum(weight[chosen] * y[chosen])))
+    predicted = np.concatenate(([0.0], np.cumsum(weight[chosen])))
+    # A cut may stand only where the probability changes: equal ones are decided alike.
+    cuts = np.concatenate(([0], np.flatnonzero(np.diff(falling) != 0) + 1, [len(falling)]))
+    cuts = np.unique(cuts)
+    of = metric.of if isinstance(metric, Macro) else metric
+    assert isinstance(of, LabelMetric)
+    positive = np.full(len(cuts), (weight * y).sum())
+    worth = of.of_cells(tp[cuts], predicted[cuts], positive, weight.sum())
+    best = int(cuts[int(np.argmax(worth))])
+    return float(falling[best - 1]) if best else np.inf
+
+
+def _as_rule(thresholds: NDArray[np.float64]) -> Rule:
+    """Slope one and minus the threshold; a label that is never predicted has no slope."""
+    never = np.isinf(thresholds)
+    return Rule(np.where(never, 0.0, 1.0), np.where(never, -1.0, -thresholds))
