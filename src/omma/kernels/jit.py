@@ -39,8 +39,11 @@ def section(function: Function) -> Function:
 
 
 def entry(function: Function) -> Function:
-    """Compile a function that Python calls, and keep the result on disk."""
-    return _compile(function, cache=True)
+    """Compile a function that Python calls, and keep the result on disk.
+
+    It lets other threads run meanwhile: a grid of replays shares its data between threads.
+    """
+    return _compile(function, cache=True, nogil=True)
 
 
 def uncached(function: Function) -> Function:
@@ -49,4 +52,4 @@ def uncached(function: Function) -> Function:
     A signature that holds a user's own compiled function is never found again by a new process:
     saving it would only let the cache grow.
     """
-    return section(getattr(function, "py_func", function))
+    return _compile(getattr(function, "py_func", function), nogil=True)
