@@ -4,9 +4,10 @@ import copy
 import re
 
 import numpy as np
-import omma
 import pytest
 from scipy import sparse
+
+import omma
 
 ETA = np.array([[0.9, 0.2, 0.4], [0.1, 0.8, 0.3]])
 Y = np.array([[1, 0, 1], [0, 1, 0]])
