@@ -23,7 +23,11 @@ from omma._rows import (
     SparseProbabilities,
     blocks,
 )
-from omma.kernels import gradient as gradient_kernel, replay as replay_kernel, step as step_kernel
+from omma.kernels import (
+    gradient as gradient_kernel,
+    replay as replay_kernel,
+    step as step_kernel,
+)
 from omma.kernels.jit import uncached
 from omma.kernels.layout import NO_SUMS, TERM, TOTALS
 
@@ -57,6 +61,7 @@ class Plan:
     table: NDArray[Any] | None = field(default_factory=lambda: NO_TABLE)
     fixed: NDArray[Any] = field(default_factory=lambda: NO_RULES)  # (rules, 2, m)
     matrix: NDArray[Any] = field(default_factory=lambda: NO_MATRIX)
+    greedy: NDArray[Any] | None = None  # a table of which to take changes, not derivatives
     macro_psi: Any = None
     micro_psi: Any = None
     prior: float = 0.0
@@ -67,15 +72,18 @@ class Plan:
         """The kernel, compiled apart where it holds a user's own function."""
         return compiled_for(kernel, self.macro_psi, self.micro_psi)
 
+    @property
+    def objective(self) -> tuple[Any, ...]:
+        """What is maximized, in the parts that the kernels know."""
+        return self.table, self.greedy, self.macro_psi, self.micro_psi
+
     def arguments(self, picks: Any) -> tuple[Any, ...]:
         """What every deciding kernel is told of the rule; ``picks`` of several fixed ones."""
         return (
-            self.table,
+            self.objective,
             self.fixed,
             picks,
             self.matrix,
-            self.macro_psi,
-            self.micro_psi,
             self.prior,
             self.k or 0,
         )
@@ -146,10 +154,7 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
     start = plan.fixed[0] if len(plan.fixed) else np.zeros((2, state.m))
     slope, offset = start[0].copy(), start[1].copy()
     kernel = plan.kernel(gradient_kernel.gradient)
-    kernel(
-        plan.table, plan.macro_psi, plan.micro_psi, plan.prior, state.cells, state.totals, slope,
-        offset,
-    )  # fmt: skip
+    kernel(plan.objective, plan.prior, state.cells, state.totals, slope, offset)
     return slope, offset
 
 
@@ -198,7 +203,11 @@ class Runner:
             self._sink = _DenseSink(eta, plan, keep)
 
     def feed(
-        self, rows: Rows, true: Any = UNKNOWN, weights: Any = NO_NUMBERS, picks: Any = NO_PICKS
+        self,
+        rows: Rows,
+        true: Any = UNKNOWN,
+        weights: Any = NO_NUMBERS,
+        picks: Any = NO_PICKS,
     ) -> None:
         """Replay some rows after those that came before."""
         stop = self.fed + len(rows)

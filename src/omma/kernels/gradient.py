@@ -19,7 +19,6 @@ from omma.kernels.layout import (
     CORRELATION,
     EPSILON,
     GEOMETRIC,
-    GREEDY,
     HARMONIC,
     KAPPA,
     MACRO,
@@ -244,6 +243,18 @@ def add_greedy(mean, form, weight, point, slope, offset):
         add_each_change(values.correlation, form, weight, point, slope, offset)
 
 
+@helper
+def add_greedy_table(table, point, slope, offset):
+    """Add what one more row would change of each term of a table, if there is one."""
+    if table is None:
+        return
+    m = point.every.shape[1]
+    for term in range(table.shape[0]):
+        form = partials.read_form(table, term)
+        weight = table[term, WEIGHT] / m
+        add_greedy(table[term, MEAN], form, weight, point, slope, offset)
+
+
 @section
 def add_online_f(average, weight, point, slope, offset):
     """Predict where η·b − a ≥ 0, with a and b counted from the prior: OFO's own rule."""
@@ -259,8 +270,8 @@ def add_online_f(average, weight, point, slope, offset):
 
 @helper
 def add_table(table, point, slope, offset):
-    """Add each term of a metric's table, if it has one."""
-    if table is None:  # known to the compiler: a metric of the user's own compiles faster
+    """Add each term of a metric's table, if there is one."""
+    if table is None:
         return
     m = point.every.shape[1]
     for term in range(table.shape[0]):
@@ -270,8 +281,6 @@ def add_table(table, point, slope, offset):
         form = partials.read_form(table, term)
         if mean == ONLINE_F:
             add_online_f(average, weight, point, slope, offset)
-        elif average == GREEDY:
-            add_greedy(mean, form, weight / m, point, slope, offset)
         elif average == MACRO:
             add_macro(mean, form, weight / m, point, slope, offset)
         elif average == MICRO:
@@ -302,9 +311,19 @@ def add_custom(macro_psi, micro_psi, point, slope, offset):
         add_same(by_tp, by_predicted, 1.0 / m, slope, offset)
 
 
+@helper
+def add_objective(objective, point, slope, offset):
+    """Add all parts of what is maximized: (table, greedy table, macro psi, micro psi).
+
+    A part that is None is left out by the compiler, so each kind of policy compiles only its own.
+    """
+    add_table(objective[0], point, slope, offset)
+    add_greedy_table(objective[1], point, slope, offset)
+    add_custom(objective[2], objective[3], point, slope, offset)
+
+
 @entry
-def gradient(table, macro_psi, micro_psi, prior, cells, totals, slope, offset):
+def gradient(objective, prior, cells, totals, slope, offset):
     """Add slope and offset of every label to what stands there."""
     point = point_at(cells, cells, totals, prior)
-    add_table(table, point, slope, offset)
-    add_custom(macro_psi, micro_psi, point, slope, offset)
+    add_objective(objective, point, slope, offset)

@@ -36,7 +36,6 @@ TERM: Final = 19
 MACRO: Final = 0
 MICRO: Final = 1
 CLASSES: Final = 2
-GREEDY: Final = 3  # of the metric over labels, by what the row would change instead of slopes
 
 # Means of rates, and the two metrics that are no mean.
 RATE: Final = 0

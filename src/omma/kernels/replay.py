@@ -48,8 +48,8 @@ def snapshot(t, taken, checkpoints, truth, truth_totals, snapshots, snapshot_row
 
 @entry
 def replay_dense(
-    eta, rows, true_start, true_end, true, weights, table, fixed, picks, matrix, macro_psi,
-    micro_psi, prior, k, soft, sums, cells, totals, truth, truth_totals, checkpoints, snapshots,
+    eta, rows, true_start, true_end, true, weights, objective, fixed, picks, matrix, prior, k,
+    soft, sums, cells, totals, truth, truth_totals, checkpoints, snapshots,
     snapshot_rows, scratch, ids, predictions,
 ):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
@@ -61,9 +61,7 @@ def replay_dense(
         if not widen(eta[row], work.values):
             return t
         pick = picks[t] if picks.shape[0] > 0 else 0
-        chosen = decide(
-            None, m, table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells, totals, work
-        )
+        chosen = decide(None, m, objective, fixed, pick, matrix, prior, k, cells, totals, work)
         learn(
             None, m, k, chosen, t, true_start, true_end, true, weights, soft, sums,
             cells, totals, truth, truth_totals, work,
@@ -89,8 +87,8 @@ def rising(labels, m):
 
 @entry
 def replay_sparse(
-    indices, data, starts, ends, rows, true_start, true_end, true, weights, table, fixed, picks,
-    matrix, macro_psi, micro_psi, prior, k, soft, sums, cells, totals, truth, truth_totals,
+    indices, data, starts, ends, rows, true_start, true_end, true, weights, objective, fixed, picks,
+    matrix, prior, k, soft, sums, cells, totals, truth, truth_totals,
     checkpoints, snapshots, snapshot_rows, scratch, ids, kept, out,
 ):  # fmt: skip
     """Replay rows of stored labels; returns the number of good rows before the first wrong one.
@@ -109,8 +107,7 @@ def replay_sparse(
             return t
         pick = picks[t] if picks.shape[0] > 0 else 0
         chosen = decide(
-            labels, count, table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells,
-            totals, work,
+            labels, count, objective, fixed, pick, matrix, prior, k, cells, totals, work,
         )  # fmt: skip
         learn(
             labels, count, k, chosen, t, true_start, true_end, true, weights, soft, sums,

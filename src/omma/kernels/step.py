@@ -9,8 +9,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from omma.kernels.count import count_expected, count_flagged, count_predicted, count_true
-from omma.kernels.gradient import add_custom, add_table, point_at
+from omma.kernels.count import (
+    count_expected,
+    count_flagged,
+    count_predicted,
+    count_true,
+)
+from omma.kernels.gradient import add_objective, point_at
 from omma.kernels.jit import entry, helper
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.kernels.select import choose_k, choose_nonnegative, flag_nonnegative, label_at
@@ -38,7 +43,14 @@ def make_work(scratch, chosen):
     for j in range(flags.shape[0]):
         flags[j] = 0.0
     return Work(
-        scratch[0], scratch[1], scratch[2], scratch[3], flags, scratch[5], scratch[6:9], chosen
+        scratch[0],
+        scratch[1],
+        scratch[2],
+        scratch[3],
+        flags,
+        scratch[5],
+        scratch[6:9],
+        chosen,
     )
 
 
@@ -78,9 +90,7 @@ def start_gradient(labels, fixed, pick, slope, offset):
 
 
 @helper
-def take_gradient(
-    labels, count, table, fixed, pick, macro_psi, micro_psi, prior, cells, totals, work
-):
+def take_gradient(labels, count, objective, fixed, pick, prior, cells, totals, work):
     """Slope and offset at the row's labels."""
     slope = work.slope[:count]
     offset = work.offset[:count]
@@ -92,8 +102,7 @@ def take_gradient(
         if fixed.shape[0] == 0:
             gather(labels, cells, work.cells)
         point = point_at(work.cells, cells, totals, prior)
-    add_table(table, point, slope, offset)
-    add_custom(macro_psi, micro_psi, point, slope, offset)
+    add_objective(objective, point, slope, offset)
 
 
 @helper
@@ -121,17 +130,13 @@ def find_matrix_gains(matrix, labels, count, work):
 
 
 @helper
-def decide(
-    labels, count, table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells, totals, work
-):
+def decide(labels, count, objective, fixed, pick, matrix, prior, k, cells, totals, work):
     """Choose the labels of a row of ``count`` probabilities; returns how many were chosen.
 
     Flags are set; ``work.chosen`` is written too, except for a row of every label without a
     budget, whose decision is flags alone.
     """
-    take_gradient(
-        labels, count, table, fixed, pick, macro_psi, micro_psi, prior, cells, totals, work
-    )
+    take_gradient(labels, count, objective, fixed, pick, prior, cells, totals, work)
     if matrix.shape[0] > 0:
         find_matrix_gains(matrix, labels, count, work)
         everyone = work.gains.shape[0]
@@ -169,12 +174,10 @@ def forget_decision(labels, k, chosen, work):
 @entry
 def decide_dense(
     eta,
-    table,
+    objective,
     fixed,
     pick,
     matrix,
-    macro_psi,
-    micro_psi,
     prior,
     k,
     cells,
@@ -188,7 +191,7 @@ def decide_dense(
     work = make_work(scratch, ids)
     if not widen(eta, work.values):
         return False
-    decide(None, m, table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells, totals, work)
+    decide(None, m, objective, fixed, pick, matrix, prior, k, cells, totals, work)
     for j in range(m):
         out[j] = np.int8(work.flags[j])
     return True
@@ -198,12 +201,10 @@ def decide_dense(
 def decide_sparse(
     labels,
     eta,
-    table,
+    objective,
     fixed,
     pick,
     matrix,
-    macro_psi,
-    micro_psi,
     prior,
     k,
     cells,
@@ -216,7 +217,7 @@ def decide_sparse(
     if not widen(eta, work.values):
         return -1
     return decide(
-        labels, eta.shape[0], table, fixed, pick, matrix, macro_psi, micro_psi, prior, k, cells,
+        labels, eta.shape[0], objective, fixed, pick, matrix, prior, k, cells,
         totals, work,
     )  # fmt: skip
 

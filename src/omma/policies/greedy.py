@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from omma._run import Plan
-from omma.kernels.layout import AVERAGE, GREEDY, MACRO
+from omma.kernels.layout import AVERAGE, MACRO
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
 
 
@@ -47,8 +45,5 @@ class Greedy(MetricPolicy):
 
     def plan(self, m: int) -> Plan:
         plan = self.objective.plan(k=self.budget, prior=self.prior, soft=self.soft)
-        table = plan.table
-        if table is not None:
-            table = np.array(table)
-            table[:, AVERAGE] = GREEDY
-        return replace(plan, table=table, macro_psi=self.objective.greedy_psi)
+        psi = self.objective.greedy_psi
+        return replace(plan, table=None, greedy=plan.table, macro_psi=psi)
