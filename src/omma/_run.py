@@ -60,7 +60,7 @@ class Plan:
     k: int | None
     table: NDArray[Any] | None = field(default_factory=lambda: NO_TABLE)
     fixed: NDArray[Any] = field(default_factory=lambda: NO_RULES)  # (rules, 2, m)
-    matrix: NDArray[Any] = field(default_factory=lambda: NO_MATRIX)
+    matrix: NDArray[Any] | None = None  # None is left out by the compiler
     greedy: NDArray[Any] | None = None  # a table of which to take changes, not derivatives
     macro_psi: Any = None
     micro_psi: Any = None
@@ -99,7 +99,7 @@ def fixed_plan(
 ) -> Plan:
     """The plan of a rule that never changes."""
     fixed = np.stack((slope, offset))[np.newaxis]
-    return Plan(k=k, fixed=fixed, matrix=NO_MATRIX if matrix is None else matrix, soft=soft)
+    return Plan(k=k, fixed=fixed, matrix=matrix, soft=soft)
 
 
 @dataclass

@@ -113,7 +113,7 @@ class Counts:
             _column_sums(true.multiply(weighted)),
             _column_sums(weighted),
             weight @ true,
-            float(weight.sum()),
+            float(np.cumsum(weight)[-1]),  # in the order of the sums above: n − positive may be 0
             (true.T @ weighted).toarray() if matrix else None,
         )
 
@@ -316,7 +316,11 @@ def _as_matrix(name: str, y: Any) -> Any:
 
 def _one_layout(name: str, y: Any, m: int) -> Any:
     if y.ndim == 2:
-        return sparse.csr_array(y, dtype=np.float64)
+        matrix = sparse.csr_array(y, dtype=np.float64)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return matrix
     if m == 1:
         return sparse.csr_array(y[:, np.newaxis], dtype=np.float64)
     if len(y) and not (y.min() >= 0 and y.max() < m and (y == np.floor(y)).all()):

@@ -58,6 +58,7 @@ class Rule:
             )
         check_positive_int("Rule", "k", self.k, optional=True)
         check_budget("Rule", self.k, len(slope))
+        object.__setattr__(self, "k", None if self.k is None else int(self.k))
         object.__setattr__(self, "slope", slope)
         object.__setattr__(self, "offset", offset)
         if self.matrix is not None:
@@ -86,7 +87,7 @@ class Rule:
                 f"a rule with a budget (k={self.k}) has no thresholds: it ranks labels by "
                 "rule.slope * eta + rule.offset; use rule.predict(eta)"
             )
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = -self.offset / self.slope
         found = np.where(self.slope == 0, np.where(self.offset >= 0, 0.0, np.inf), found)
         found = np.where(self.slope < 0, np.nan, found)

@@ -116,15 +116,22 @@ def find_gains(count, work):
 
 @helper
 def find_matrix_gains(matrix, labels, count, work):
-    """``eta @ matrix`` more: with costs, a label of no probability may still be the best."""
+    """slope * eta + offset + eta @ matrix, with slope and offset of all labels.
+
+    With costs, a label of no probability may be the best: all are candidates.
+    """
     gains = work.gains
     for j in range(gains.shape[0]):
-        gains[j] = 0.0
+        gains[j] = work.offset[j]
     for position in range(count):
         value = work.values[position]
         i = label_at(labels, position)
         if value > 0.0:
-            gains[i] += work.slope[position] * value + work.offset[position]
+            gains[i] += work.slope[i] * value
+    for position in range(count):
+        value = work.values[position]
+        i = label_at(labels, position)
+        if value > 0.0:
             for j in range(gains.shape[0]):
                 gains[j] += value * matrix[i, j]
 
@@ -136,12 +143,13 @@ def decide(labels, count, objective, fixed, pick, matrix, prior, k, cells, total
     Flags are set; ``work.chosen`` is written too, except for a row of every label without a
     budget, whose decision is flags alone.
     """
-    take_gradient(labels, count, objective, fixed, pick, prior, cells, totals, work)
-    if matrix.shape[0] > 0:
+    if matrix is not None:
+        m = cells.shape[1]
+        take_gradient(None, m, objective, fixed, pick, prior, cells, totals, work)
         find_matrix_gains(matrix, labels, count, work)
-        everyone = work.gains.shape[0]
-        chosen = choose_k(work.gains, everyone, None, k, work.chosen, work.chosen_gains)
+        chosen = choose_k(work.gains, m, None, k, work.chosen, work.chosen_gains)
     else:
+        take_gradient(labels, count, objective, fixed, pick, prior, cells, totals, work)
         find_gains(count, work)
         if k > 0:
             chosen = choose_k(work.gains, count, labels, k, work.chosen, work.chosen_gains)

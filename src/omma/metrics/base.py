@@ -143,7 +143,7 @@ class Metric(ABC):
         return Plan(
             k=k,
             table=None if custom and not len(table) else table,
-            matrix=self.matrix,
+            matrix=self.matrix if len(self.matrix) else None,
             macro_psi=self.macro_psi,
             micro_psi=self.micro_psi,
             prior=prior,

@@ -13,7 +13,7 @@ from omma._run import NO_MATRIX, NO_TABLE
 from omma.counts import Counts
 from omma.kernels import layout
 from omma.kernels.custom import added, added_values, scaled, scaled_value
-from omma.metrics.base import Metric
+from omma.metrics.base import NO_WEIGHT, Metric
 
 Terms = tuple[tuple[float, Metric], ...]
 
@@ -112,7 +112,10 @@ class Sum(Metric):
             row = metric.table().copy()
             row[:, layout.WEIGHT] *= weight
             rows.append(row)
-        return np.vstack(rows)
+        table = np.vstack(rows)
+        # Beside a term that is in no table, a mean over classes must still be weighed.
+        alone = len(table) == 1 and len(self.terms) > 1
+        return np.vstack((table, NO_WEIGHT)) if alone else table
 
     def _combined(self, name: str, multiply: Any, add: Any) -> Any:
         """One compiled function from those of the terms, or None where they have none."""

@@ -138,7 +138,7 @@ class LinearPolicy(Policy):
     def rule(self, state: State) -> Rule:
         plan = self.plan(state.m)
         slope, offset = weights_now(plan, state)
-        return Rule(slope, offset, plan.k, plan.matrix if len(plan.matrix) else None)
+        return Rule(slope, offset, plan.k, plan.matrix)
 
     def replay(
         self,
