@@ -108,24 +108,19 @@ class SparseProbabilities:
     def rows_per_block(self) -> int:
         return max(1, int(BLOCK * self.n / max(1, self.matrix.nnz)))
 
-    def block(
-        self, rows: Rows
-    ) -> tuple[NDArray[np.int32], NDArray[Any], Rows, Rows, NDArray[np.int64] | None]:
-        """Indices and probabilities that kernels read, with start and end of each wanted row.
-
-        The last is None where they are those of the matrix itself, else the entries copied.
-        """
+    def block(self, rows: Rows) -> tuple[NDArray[np.int32], NDArray[Any], Rows, Rows]:
+        """Indices and probabilities that kernels read, with start and end of each wanted row."""
         indices, data, indptr = self.matrix.indices, self.matrix.data, self.matrix.indptr
         starts = indptr[rows].astype(np.int64)
         ends = indptr[rows + 1].astype(np.int64)
         if as_it_is(indices, (np.int32,)) and as_it_is(data, (np.float32, np.float64)):
-            return unflagged(indices), unflagged(data), starts, ends, None
+            return unflagged(indices), unflagged(data), starts, ends
         entries = entries_of(starts, ends)
         lengths = ends - starts
         ends = np.cumsum(lengths)
         starts = ends - lengths
         taken = indices[entries].astype(np.int32), data[entries].astype(np.float64)
-        return *taken, starts, ends, entries
+        return *taken, starts, ends
 
     def ready(self) -> SparseProbabilities:
         """The same, converted once where kernels cannot read it as it is."""
@@ -187,6 +182,21 @@ def read_probabilities(owner: str, eta: Any) -> Probabilities:
             f"got shape {array.shape}"
         )
     return DenseProbabilities(array, vector=False)
+
+
+def check_rows(owner: str, rows: Probabilities) -> None:
+    """Refuse what no kernel will look at: anything that is no probability."""
+    for _, block in blocks(rows.n, rows.rows_per_block, None):
+        if isinstance(rows, DenseProbabilities):
+            values = np.asarray(rows.array[block], dtype=np.float64)
+            wrong = np.flatnonzero(~((values >= 0) & (values <= 1)).all(axis=1))
+        else:
+            start, stop = rows.matrix.indptr[[block[0], block[-1] + 1]]
+            values = rows.matrix.data[start:stop]
+            at = np.flatnonzero(~((values >= 0) & (values <= 1)))
+            wrong = np.searchsorted(rows.matrix.indptr[block + 1] - start, at, side="right")
+        if len(wrong):
+            raise ValueError(f"eta of {owner} must hold {rows.explain(int(block[wrong[0]]))}")
 
 
 def check_kind(owner: str, values: Any, dtype: Any) -> Any:
@@ -261,6 +271,11 @@ def refuse_labels(owner: str, parameter: str, row: int, values: NDArray[Any]) ->
 def read_sparse_labels(owner: str, y: Any, parameter: str) -> Any:
     """A CSR matrix that stores nothing but ones, with sorted int32 label ids."""
     given = y.tocsr()
+    if given.nnz and not (given.indices.min() >= 0 and given.indices.max() < given.shape[1]):
+        raise ValueError(
+            f"label ids stored in {parameter} of {owner} must be from 0 to {given.shape[1] - 1}, "
+            f"got {given.indices.min()} to {given.indices.max()}"
+        )
     if not given.has_canonical_format:
         given = given.copy()
         given.sum_duplicates()
@@ -272,8 +287,7 @@ def read_sparse_labels(owner: str, y: Any, parameter: str) -> Any:
         given = given.copy()
         given.eliminate_zeros()
     if not as_it_is(given.indices, (np.int32,)):
-        parts = (given.data, given.indices.astype(np.int32), given.indptr)
-        given = sparse.csr_array(parts, shape=given.shape)
+        given = csr((given.data, given.indices.astype(np.int32), given.indptr), given.shape)
     return given
 
 

@@ -22,6 +22,8 @@ from omma._rows import (
     Rows,
     SparseProbabilities,
     blocks,
+    csr,
+    entries_of,
 )
 from omma.kernels import (
     gradient as gradient_kernel,
@@ -102,7 +104,7 @@ def fixed_plan(
     return Plan(k=k, fixed=fixed, matrix=matrix, soft=soft)
 
 
-@dataclass
+@dataclass(eq=False)
 class State:
     """All that changes while a policy runs: its counts, and sums over labels where needed.
 
@@ -139,9 +141,14 @@ class State:
         return int(self.cells.shape[1])
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, State):
+        if type(self) is not type(other) or not isinstance(other, State):
             return NotImplemented
-        return np.array_equal(self.cells, other.cells) and np.array_equal(self.totals, other.totals)
+        mine, others = self.arrays(), other.arrays()
+        return mine.keys() == others.keys() and all(
+            np.array_equal(mine[name], others[name]) for name in mine
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
@@ -301,34 +308,46 @@ class _SparseSink:
         self.k = plan.k
         self.keep = keep
         self.kernel = plan.kernel(replay_kernel.replay_sparse)
-        budget = plan.k is not None
-        self.kept = np.zeros(eta.matrix.nnz if keep and not budget else 0, dtype=np.int8)
-        # With a budget the labels of each row; without one how many of its entries are kept.
+        # With a budget the labels of each row; without one how many it has.
         self.out = np.zeros((eta.n if keep else 0, plan.k or 1), dtype=np.int32)
+        # Without a budget the labels of all rows, in the order in which rows came.
+        self.ids = np.empty(0, dtype=np.int32)
+        self.order: list[Rows] = []
 
     @property
     def chosen(self) -> NDArray[np.int32] | None:
         return self.out if self.keep and self.k is not None else None
 
     def replay(self, rows: Rows, arguments: tuple[Any, ...]) -> int:
-        indices, data, starts, ends, entries = self.eta.block(rows)
-        kept = self.kept
-        if entries is not None and len(kept):
-            kept = np.empty(len(entries), dtype=np.int8)
-        good = self.kernel(indices, data, starts, ends, rows, *arguments, kept, self.out)
-        if kept is not self.kept:
-            self.kept[entries] = kept
+        indices, data, starts, ends = self.eta.block(rows)
+        unbudgeted = self.keep and self.k is None
+        listed = np.empty(int((ends - starts).sum()) if unbudgeted else 0, dtype=np.int32)
+        good = self.kernel(indices, data, starts, ends, rows, *arguments, listed, self.out)
+        if unbudgeted:
+            found = int(self.out[rows, 0].sum())
+            # Growing in place: a second copy of all predictions would not fit "constant memory".
+            self.ids.resize(len(self.ids) + found, refcheck=False)
+            self.ids[len(self.ids) - found :] = listed[:found]
+            self.order.append(rows)
         return int(good)
 
     def predictions(self) -> Any:
         if not self.keep:
             return None
-        if self.k is not None:
-            lengths = np.full(self.eta.n, self.k)
-            indices = self.out.ravel()
-        else:
-            lengths = self.out[:, 0]
-            indices = self.eta.matrix.indices[self.kept.view(bool)]
-        indptr = np.concatenate(([0], np.cumsum(lengths)))
-        ones = np.ones(len(indices), dtype=np.int8)
-        return type(self.eta.matrix)((ones, indices, indptr), shape=(self.eta.n, self.eta.m))
+        n, m = self.eta.n, self.eta.m
+        total = self.out.size if self.k is not None else len(self.ids)
+        indptr = np.zeros(n + 1, dtype=np.int32 if total < 2**31 else np.int64)
+        np.cumsum(self.out[:, 0] if self.k is None else np.full(n, self.k), out=indptr[1:])
+        ids = self.out.ravel() if self.k is not None else self._in_order(indptr)
+        parts = (np.ones(total, dtype=np.int8), ids.astype(indptr.dtype, copy=False), indptr)
+        return csr(parts, (n, m), type(self.eta.matrix))
+
+    def _in_order(self, indptr: NDArray[Any]) -> NDArray[np.int32]:
+        """The labels of all rows, in the order of the rows."""
+        came = np.concatenate(self.order)
+        if (np.diff(came) > 0).all():
+            return self.ids
+        lengths = self.out[came, 0].astype(np.int64)
+        starts = np.empty(self.eta.n, dtype=np.int64)
+        starts[came] = np.cumsum(lengths) - lengths
+        return self.ids[entries_of(starts, starts + self.out[:, 0])]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import tempfile
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,23 @@ from scipy import sparse
 from omma.metrics import Metric, metric_from_json
 
 FORMAT = "omma-learner-1"
+# What NumPy and the zip library raise for files that are no archive, or a spoiled one.
+DAMAGED = (
+    ValueError,
+    KeyError,
+    OSError,
+    EOFError,
+    TypeError,
+    AttributeError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    tokenize.TokenError,
+)
 
 
 def write(path: str | Path, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -37,12 +57,13 @@ def write(path: str | Path, content: dict[str, Any], arrays: dict[str, NDArray[A
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read what ``write`` wrote; nothing in the file is run."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, because NumPy forgets to close a file that turns out to be spoiled.
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         content = json.loads(str(arrays.pop("content")))
     except FileNotFoundError:
         raise
-    except (ValueError, KeyError, OSError, AttributeError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise ValueError(f"{path} is not an omma learner: {error}") from error
     wanted = {"format", "policy", "n_labels"}
     if not isinstance(content, dict) or content.get("format") != FORMAT or wanted - set(content):

@@ -18,15 +18,16 @@ def shown(value: Any, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
+def nearest(name: str, known: Iterable[str | None], count: int = 3) -> str:
     """', did you mean …?' with the names that look most alike, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=count, cutoff=0.5)
+    words = [word for word in known if isinstance(word, str)]
+    close = difflib.get_close_matches(name, words, n=count, cutoff=0.5)
     return f"; did you mean {' or '.join(repr(one) for one in close)}?" if close else ""
 
 
-def check_choice(owner: str, parameter: str, value: Any, choices: tuple[str, ...]) -> None:
+def check_choice(owner: str, parameter: str, value: Any, choices: tuple[str | None, ...]) -> None:
     """One of a few words."""
-    if value not in choices:
+    if not isinstance(value, str | type(None)) or value not in choices:
         wanted = " or ".join(repr(choice) for choice in choices)
         hint = nearest(value, choices) if isinstance(value, str) else ""
         raise ValueError(f"{parameter} of {owner} must be {wanted}, got {shown(value)}{hint}")
@@ -55,14 +56,23 @@ def check_number(
     return float(value)
 
 
-def check_positive_int(owner: str, parameter: str, value: Any, *, optional: bool = False) -> None:
-    """A whole number of at least one, or None where that is allowed."""
+def check_positive_int(owner: str, parameter: str, value: Any, *, optional: bool = False) -> Any:
+    """A whole number of at least one, or None where that is allowed; returns it as Python's own."""
     if optional and value is None:
-        return
+        return None
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         wanted = "a whole number of at least 1" + (", or None" if optional else "")
         kind = ValueError if isinstance(value, Integral) else TypeError
         raise kind(f"{parameter} of {owner} must be {wanted}, got {shown(value)}")
+    return int(value)
+
+
+def check_seed(owner: str, seed: Any) -> int:
+    """A whole number of at least zero."""
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+        kind = ValueError if isinstance(seed, Integral) else TypeError
+        raise kind(f"seed of {owner} must be a whole number of at least 0, got {shown(seed)}")
+    return int(seed)
 
 
 def check_budget(owner: str, k: int | None, m: int) -> None:

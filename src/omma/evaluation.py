@@ -16,7 +16,6 @@ from omma._rows import (
     Labels,
     Probabilities,
     Rows,
-    blocks,
     read_labels,
     read_probabilities,
     read_weights,
@@ -27,6 +26,7 @@ from omma.counts import Counts
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy
+from omma.policies.base import check_task
 from omma.rule import Rule
 
 
@@ -228,27 +228,8 @@ def _labels(policy: Policy, judged_by: Metric, y: Any, rows: Probabilities) -> L
             )
         return None
     labels = read_labels("replay", y, rows.n, rows.m)
-    if labels.class_ids and policy.budget is None:
-        raise ValueError(
-            "y of replay has class ids, and the policy has no budget: pass k=1 to predict one "
-            "class a row, or y as indicators"
-        )
-    if judged_by.single_label and not labels.class_ids:
-        _check_single(judged_by, labels, rows)
+    check_task("replay", labels, rows, policy.budget, judged_by)
     return labels
-
-
-def _check_single(judged_by: Metric, labels: Labels, rows: Probabilities) -> None:
-    """Metrics of agreement between classes need exactly one true class a row."""
-    for _, block in blocks(rows.n, rows.rows_per_block, None):
-        starts, ends, _ = labels.block(block)
-        wrong = np.flatnonzero(ends - starts != 1)
-        if len(wrong):
-            row = wrong[0]
-            raise ValueError(
-                f"y of replay must have exactly one label a row for {judged_by.name}, got "
-                f"{int(ends[row] - starts[row])} in row {int(block[row])}"
-            )
 
 
 def _places(checkpoints: int | ArrayLike, n: int) -> NDArray[np.int64]:

@@ -175,7 +175,10 @@ class OnlineClassifier:
         if type(eta) is np.ndarray:
             array = eta
         elif sparse.issparse(eta):
-            return sparse_row(eta) if eta.shape == (1, m) else None
+            if eta.shape != (1, m):
+                return None
+            check_ids("eta", eta.tocsr(), m)
+            return sparse_row(eta)
         else:
             array = np.asarray(eta)
         if array.ndim == 2 or (m == 1 and array.size != 1):
@@ -223,28 +226,26 @@ class OnlineClassifier:
     def _rows(self, parameter: str, given: Any, kind: Any, thin: bool) -> list[NDArray[Any]]:
         """Indicators of one row or several: arrays over labels, or ids of sparse rows."""
         m = self.n_labels
-        if sparse.issparse(given) or thin:
-            matrix = sparse.csr_array(given if given.ndim == 2 else given[np.newaxis])
-            matrix.sum_duplicates()
-            matrix.eliminate_zeros()
-            refuse_indicators(parameter, matrix.data)
-            if matrix.shape[1] != m:
+        if not sparse.issparse(given):
+            array = np.asarray(given)
+            given = array.reshape(-1, 1) if m == 1 else np.atleast_2d(array)
+            if given.ndim != 2 or given.shape[1] != m or given.dtype.kind not in "fiub":
                 raise ValueError(
-                    f"{parameter} of update must have {m} labels, got {matrix.shape[1]}"
+                    f"{parameter} of update must have the shape ({m},) or (rows, {m}), got "
+                    f"{array.shape} of type {array.dtype}"
                 )
+            refuse_indicators(parameter, given)
             if not thin:
-                return list(matrix.toarray().astype(kind))
-            ids = np.split(matrix.indices.astype(np.int32), matrix.indptr[1:-1])
-            return [np.ascontiguousarray(one) for one in ids]
-        array = np.asarray(given)
-        rows = array.reshape(-1, 1) if m == 1 else np.atleast_2d(array)
-        if rows.ndim != 2 or rows.shape[1] != m or rows.dtype.kind not in "fiub":
-            raise ValueError(
-                f"{parameter} of update must have the shape ({m},) or (rows, {m}), got "
-                f"{array.shape} of type {array.dtype}"
-            )
-        refuse_indicators(parameter, rows)
-        return list(np.ascontiguousarray(rows, dtype=kind))
+                return list(np.ascontiguousarray(given, dtype=kind))
+        matrix = sparse.csr_array(given, copy=True)
+        check_ids(parameter, matrix, m)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        refuse_indicators(parameter, matrix.data)
+        if not thin:
+            return list(matrix.toarray().astype(kind))
+        ids = np.split(matrix.indices.astype(np.int32), matrix.indptr[1:-1])
+        return [np.ascontiguousarray(one) for one in ids]
 
     def _eta_rows(self, eta: Any, thin: bool) -> list[Row]:
         matrix: Any = eta if sparse.issparse(eta) else np.asarray(eta)
@@ -339,7 +340,10 @@ class OnlineClassifier:
             },
             {
                 **{f"state_{name}": found for name, found in self.state.arrays().items()},
-                **{f"truth_{name}": found for name, found in self._truth.arrays().items()},
+                **{
+                    f"truth_{name}": found
+                    for name, found in (self._truth.arrays() if self._soft else {}).items()
+                },
                 **({} if self._pairs is None else {"pairs": self._pairs}),
                 **pending,
             },
@@ -353,12 +357,17 @@ class OnlineClassifier:
         ----------
         path : str or Path
         metric : Metric, optional
-            The policy's metric, where it is a function of your own.
+            The metric that decides, or judges, where it is a function of your own.
         """
         content, arrays = _saved.read(path)
-        policy = policy_from_json(content["policy"], metric)
-        judged_by = content.get("metric")
-        learner = cls(policy, content["n_labels"], metric=_saved.metric_of(judged_by))
+        own, judge = content["policy"], content.get("metric")
+        given_for_judge = metric is not None and judge == metric.to_json()
+        try:
+            policy = policy_from_json(own, None if given_for_judge else metric)
+            judged_by = metric if given_for_judge else _saved.metric_of(judge)
+            learner = cls(policy, content["n_labels"], metric=judged_by)
+        except TypeError as error:
+            raise ValueError(f"{path} is not a whole omma learner: {error}") from error
         learner._restore(path, arrays)
         return learner
 
@@ -368,11 +377,15 @@ class OnlineClassifier:
                 if name == "state" or self._soft:
                     start = f"{name}_"
                     state.restore(
-                        {key.removeprefix(start): arrays[key] for key in arrays if start in key}
+                        {
+                            key.removeprefix(start): arrays[key]
+                            for key in arrays
+                            if key.startswith(start)
+                        }
                     )
             if self._pairs is not None:
                 self._pairs[...] = arrays["pairs"]
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, IndexError) as error:
             raise ValueError(f"{path} is not a whole omma learner: {error}") from error
         prediction = _saved.unpacked("prediction", arrays)
         if prediction is not None:
@@ -392,6 +405,17 @@ class OnlineClassifier:
     def __repr__(self) -> str:
         counted = f"{self._truth.totals[0]:g} rows counted"
         return f"<online classifier of {self.policy!r}, {self.n_labels} labels, {counted}>"
+
+
+def check_ids(parameter: str, matrix: Any, m: int) -> None:
+    """Refuse stored label ids that no label has: kernels follow ids without looking."""
+    if matrix.shape[1] != m:
+        raise ValueError(f"{parameter} must have {m} labels, got {matrix.shape[1]}")
+    if matrix.nnz and not (matrix.indices.min() >= 0 and matrix.indices.max() < m):
+        raise ValueError(
+            f"label ids stored in {parameter} must be from 0 to {m - 1}, got "
+            f"{matrix.indices.min()} to {matrix.indices.max()}"
+        )
 
 
 def _copied(values: Any) -> Any:

@@ -85,6 +85,15 @@ def ranks(grid: Grid) -> list[list[int]]:
     return found
 
 
+def plain(number: float) -> str:
+    """A number as people write it.
+
+    >>> plain(0.0), plain(1e-6), plain(0.001), plain(1.0)
+    ('0', '1e-6', '0.001', '1')
+    """
+    return f"{number:g}".replace("e-0", "e-").replace("e+0", "e")
+
+
 def duration(seconds: float) -> str:
     """A time that people can read.
 

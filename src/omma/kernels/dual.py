@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 from numba.core import cgutils, types
+from numba.core.typeconv import Conversion  # type: ignore[attr-defined]
 from numba.extending import (
     lower_builtin,
+    lower_cast,
     make_attribute_wrapper,
     models,
     overload,
@@ -60,6 +62,14 @@ class DualType(types.Type):
     def __init__(self) -> None:
         super().__init__(name="omma.Dual")
 
+    def unify(self, context: Any, other: Any) -> Any:
+        """A branch may return a plain number: a constant is a dual too."""
+        return self if isinstance(other, types.Number) else None
+
+    def can_convert_from(self, context: Any, other: Any) -> Any:
+        """Numbers become duals that move nowhere."""
+        return Conversion.safe if isinstance(other, types.Number) else None
+
 
 dual_type = DualType()
 
@@ -86,6 +96,14 @@ def _build_dual(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     made = cgutils.create_struct_proxy(dual_type)(context, builder)
     for name, value, kind in zip(FIELDS, arguments, signature.args, strict=True):
         setattr(made, name, context.cast(builder, value, kind, types.float64))
+    return made._getvalue()
+
+
+@lower_cast(types.Number, DualType)
+def _cast_number(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    made = cgutils.create_struct_proxy(target)(context, builder)
+    made.value = context.cast(builder, value, source, types.float64)
+    made.along_tp = made.along_predicted = context.get_constant(types.float64, 0.0)
     return made._getvalue()
 
 
@@ -235,6 +253,11 @@ BINARY: dict[Any, Callable[..., Any]] = {
     operator.mul: multiply,
     operator.truediv: divide,
     operator.pow: power,
+    operator.iadd: add,
+    operator.isub: subtract,
+    operator.imul: multiply,
+    operator.itruediv: divide,
+    operator.ipow: power,
     np.add: add,
     np.subtract: subtract,
     np.multiply: multiply,

@@ -140,9 +140,7 @@ def add_same(by_tp, by_predicted, weight, slope, offset):
 def class_rate(form, point, cells, j):
     """The rate of one class, kept off zero, and its derivatives."""
     tp, predicted, positive = fractions(point, cells, j)
-    rate, by_tp, by_predicted = partials.rate_partials(
-        form[0], tp, predicted, positive, point.whole
-    )
+    rate, by_tp, by_predicted = partials.rate_partials(form, tp, predicted, positive, point.whole)
     return rate + EPSILON, by_tp, by_predicted
 
 

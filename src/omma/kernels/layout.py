@@ -24,20 +24,19 @@ NO_SUMS: Final = 0
 SUMS: Final = 1
 SUMS_AND_PRODUCTS: Final = 2
 
-# Columns of a metric's table, one row a term: weight * average(mean(rate, rate)).
+# Columns of a metric's table, one row a term: weight * average(rate or mean).
 WEIGHT: Final = 0
 AVERAGE: Final = 1
 MEAN: Final = 2
-FIRST_RATE: Final = 3  # numerator, then denominator, each over (tp, predicted, positive, n)
-SECOND_RATE: Final = 11
-TERM: Final = 19
+RATE_AT: Final = 3  # numerator, then denominator, each over (tp, predicted, positive, n)
+TERM: Final = 11
 
 # Averages: of the metric over labels, of the counts over labels, of a rate over classes.
 MACRO: Final = 0
 MICRO: Final = 1
 CLASSES: Final = 2
 
-# Means of rates, and the two metrics that are no mean.
+# A rate, means of recall and specificity (or of a rate over classes), and what is no mean.
 RATE: Final = 0
 ARITHMETIC: Final = 1
 GEOMETRIC: Final = 2

@@ -1,9 +1,10 @@
 """Slope and offset: the derivatives of a metric by true positives and by predictions.
 
 Every function here works on fractions (counts / n). A rate is a ratio of two linear forms in
-(tp, predicted, positive, n); a metric of one label is a mean of one or two rates, or the Matthews
-correlation. ``form`` holds the coefficients of two rates as tuples of scalars, so that loops over
-labels keep them in registers.
+(tp, predicted, positive, n), its coefficients given as ``form``, tuples of scalars that loops over
+labels keep in registers. A metric of one label is such a rate, a mean of recall and specificity, or
+the Matthews correlation. (Means of any two rates, from sixteen coefficients, took a third longer;
+a user's own metric is compiled for what else there is.)
 """
 
 from __future__ import annotations
@@ -11,23 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from omma.kernels.jit import helper
-from omma.kernels.layout import EPSILON, FIRST_RATE, SECOND_RATE, TINY
-
-
-@helper
-def read_rate(table, term, at):
-    """The numerator and the denominator of a rate, as eight scalars."""
-    c = table[term]
-    return (
-        (c[at], c[at + 1], c[at + 2], c[at + 3]),
-        (c[at + 4], c[at + 5], c[at + 6], c[at + 7]),
-    )
+from omma.kernels.layout import EPSILON, RATE_AT, TINY
 
 
 @helper
 def read_form(table, term):
-    """The coefficients of a term's two rates."""
-    return read_rate(table, term, FIRST_RATE), read_rate(table, term, SECOND_RATE)
+    """The numerator and the denominator of a term's rate."""
+    c = table[term, RATE_AT:]
+    return (c[0], c[1], c[2], c[3]), (c[4], c[5], c[6], c[7])
 
 
 @helper
@@ -37,9 +29,9 @@ def linear(c, tp, predicted, positive, n):
 
 
 @helper
-def rate_partials(rate, tp, predicted, positive, n):
-    """Value of one rate, and its derivatives by tp and by predicted."""
-    over, under = rate
+def rate_partials(form, tp, predicted, positive, n):
+    """Value of a rate, and its derivatives by tp and by predicted."""
+    over, under = form
     inverse = 1.0 / (linear(under, tp, predicted, positive, n) + EPSILON)
     value = linear(over, tp, predicted, positive, n) * inverse
     return value, (over[0] - value * under[0]) * inverse, (over[1] - value * under[1]) * inverse
@@ -47,55 +39,61 @@ def rate_partials(rate, tp, predicted, positive, n):
 
 @helper
 def single(form, tp, predicted, positive, n):
-    """One rate alone."""
-    _, slope, offset = rate_partials(form[0], tp, predicted, positive, n)
+    """A rate alone."""
+    _, slope, offset = rate_partials(form, tp, predicted, positive, n)
     return slope, offset
 
 
 @helper
+def recall_and_specificity(tp, predicted, positive, n):
+    """Both rates, and the derivatives of each by its numerator."""
+    by_tp = 1.0 / (positive + EPSILON)
+    by_tn = 1.0 / (n - positive + EPSILON)
+    return tp * by_tp, (n - predicted - positive + tp) * by_tn, by_tp, by_tn
+
+
+@helper
+def together(by_recall, by_specificity):
+    """Slope and offset: a true positive adds to both numerators, a prediction takes from tn."""
+    return by_recall + by_specificity, -by_specificity
+
+
+@helper
 def arithmetic(form, tp, predicted, positive, n):
-    """(r + s) / 2."""
-    _, r_slope, r_offset = rate_partials(form[0], tp, predicted, positive, n)
-    _, s_slope, s_offset = rate_partials(form[1], tp, predicted, positive, n)
-    return 0.5 * (r_slope + s_slope), 0.5 * (r_offset + s_offset)
+    """(r + s) / 2 of recall r and specificity s."""
+    _, _, by_tp, by_tn = recall_and_specificity(tp, predicted, positive, n)
+    return together(0.5 * by_tp, 0.5 * by_tn)
 
 
 @helper
 def geometric(form, tp, predicted, positive, n):
-    """sqrt(r * s)."""
-    r, r_slope, r_offset = rate_partials(form[0], tp, predicted, positive, n)
-    s, s_slope, s_offset = rate_partials(form[1], tp, predicted, positive, n)
+    """sqrt(r * s) of recall r and specificity s."""
+    r, s, by_tp, by_tn = recall_and_specificity(tp, predicted, positive, n)
     # Rounding may leave a rate a hair below zero, where a square root is no number.
     r = max(r, 0.0)
     s = max(s, 0.0)
     by_r = 0.5 * np.sqrt(s / (r + TINY))
     by_s = 0.5 * np.sqrt(r / (s + TINY))
-    return by_r * r_slope + by_s * s_slope, by_r * r_offset + by_s * s_offset
+    return together(by_r * by_tp, by_s * by_tn)
 
 
 @helper
 def harmonic(form, tp, predicted, positive, n):
-    """2rs / (r + s)."""
-    r, r_slope, r_offset = rate_partials(form[0], tp, predicted, positive, n)
-    s, s_slope, s_offset = rate_partials(form[1], tp, predicted, positive, n)
+    """2rs / (r + s) of recall r and specificity s."""
+    r, s, by_tp, by_tn = recall_and_specificity(tp, predicted, positive, n)
     inverse = 1.0 / (r + s + EPSILON)
     scale = 2.0 * inverse * inverse
-    by_r = scale * s * (s + EPSILON)
-    by_s = scale * r * (r + EPSILON)
-    return by_r * r_slope + by_s * s_slope, by_r * r_offset + by_s * s_offset
+    return together(scale * s * (s + EPSILON) * by_tp, scale * r * (r + EPSILON) * by_tn)
 
 
 @helper
 def quadratic(form, tp, predicted, positive, n):
-    """1 - sqrt(((1 - r)² + (1 - s)²) / 2)."""
-    r, r_slope, r_offset = rate_partials(form[0], tp, predicted, positive, n)
-    s, s_slope, s_offset = rate_partials(form[1], tp, predicted, positive, n)
+    """1 - sqrt(((1 - r)² + (1 - s)²) / 2) of recall r and specificity s."""
+    r, s, by_tp, by_tn = recall_and_specificity(tp, predicted, positive, n)
     r_miss = 1.0 - r
     s_miss = 1.0 - s
     inverse = 0.5 / (np.sqrt(0.5 * (r_miss * r_miss + s_miss * s_miss)) + EPSILON)
-    by_r = r_miss * inverse
-    by_s = s_miss * inverse
-    return by_r * r_slope + by_s * s_slope, by_r * r_offset + by_s * s_offset
+    return together(r_miss * inverse * by_tp, s_miss * inverse * by_tn)
 
 
 @helper

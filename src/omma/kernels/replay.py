@@ -89,17 +89,18 @@ def rising(labels, m):
 def replay_sparse(
     indices, data, starts, ends, rows, true_start, true_end, true, weights, objective, fixed, picks,
     matrix, prior, k, soft, sums, cells, totals, truth, truth_totals,
-    checkpoints, snapshots, snapshot_rows, scratch, ids, kept, out,
+    checkpoints, snapshots, snapshot_rows, scratch, ids, listed, out,
 ):  # fmt: skip
     """Replay rows of stored labels; returns the number of good rows before the first wrong one.
 
     The stored entries of row t are ``starts[t]:ends[t]``. With a budget the decision goes into row
-    ``rows[t]`` of ``out``; without one into ``kept``, a flag for each stored entry, and how many
-    there are into ``out[rows[t], 0]``.
+    ``rows[t]`` of ``out``. Without one the chosen labels are written one after another into
+    ``listed``, and how many they are into ``out[rows[t], 0]``.
     """
     m = cells.shape[1]
     work = make_work(scratch, ids)
     taken = 0
+    written = 0
     for t in range(rows.shape[0]):
         labels = indices[starts[t] : ends[t]]
         count = labels.shape[0]
@@ -113,13 +114,14 @@ def replay_sparse(
             labels, count, k, chosen, t, true_start, true_end, true, weights, soft, sums,
             cells, totals, truth, truth_totals, work,
         )  # fmt: skip
-        if kept.shape[0] > 0:
-            for position in range(count):
-                kept[starts[t] + position] = work.flags[labels[position]]
         if out.shape[0] > 0:
             out[rows[t], 0] = chosen
             for i in range(k):
                 out[rows[t], i] = work.chosen[i]
+            if k == 0:
+                for i in range(chosen):
+                    listed[written + i] = work.chosen[i]
+                written += chosen
         forget_decision(labels, k, chosen, work)
         taken = snapshot(t + 1, taken, checkpoints, truth, truth_totals, snapshots, snapshot_rows)
     return rows.shape[0]

@@ -116,7 +116,7 @@ def find_gains(count, work):
 
 @helper
 def find_matrix_gains(matrix, labels, count, work):
-    """slope * eta + offset + eta @ matrix, with slope and offset of all labels.
+    """Gains slope * eta + offset + eta @ matrix, with slope and offset of all labels.
 
     With costs, a label of no probability may be the best: all are candidates.
     """

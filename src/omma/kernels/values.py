@@ -10,53 +10,44 @@ import numpy as np
 
 from omma.kernels.jit import helper
 from omma.kernels.layout import EPSILON
-from omma.kernels.partials import linear
+from omma.kernels.partials import linear, recall_and_specificity
 
 
 @helper
-def rate(coefficients, tp, predicted, positive, n):
-    """A ratio of two linear forms."""
-    over, under = coefficients
+def single(form, tp, predicted, positive, n):
+    """A rate alone."""
+    over, under = form
     return linear(over, tp, predicted, positive, n) / (
         linear(under, tp, predicted, positive, n) + EPSILON
     )
 
 
 @helper
-def single(form, tp, predicted, positive, n):
-    """One rate alone."""
-    return rate(form[0], tp, predicted, positive, n)
-
-
-@helper
 def arithmetic(form, tp, predicted, positive, n):
-    """(r + s) / 2."""
-    r = rate(form[0], tp, predicted, positive, n)
-    return 0.5 * (r + rate(form[1], tp, predicted, positive, n))
+    """(r + s) / 2 of recall r and specificity s."""
+    r, s, _, _ = recall_and_specificity(tp, predicted, positive, n)
+    return 0.5 * (r + s)
 
 
 @helper
 def geometric(form, tp, predicted, positive, n):
-    """sqrt(r * s)."""
-    r = rate(form[0], tp, predicted, positive, n)
-    s = rate(form[1], tp, predicted, positive, n)
+    """sqrt(r * s) of recall r and specificity s."""
+    r, s, _, _ = recall_and_specificity(tp, predicted, positive, n)
     return np.sqrt(max(r, 0.0) * max(s, 0.0))
 
 
 @helper
 def harmonic(form, tp, predicted, positive, n):
-    """2rs / (r + s)."""
-    r = rate(form[0], tp, predicted, positive, n)
-    s = rate(form[1], tp, predicted, positive, n)
+    """2rs / (r + s) of recall r and specificity s."""
+    r, s, _, _ = recall_and_specificity(tp, predicted, positive, n)
     return 2.0 * r * s / (r + s + EPSILON)
 
 
 @helper
 def quadratic(form, tp, predicted, positive, n):
-    """1 - sqrt(((1 - r)² + (1 - s)²) / 2)."""
-    r_miss = 1.0 - rate(form[0], tp, predicted, positive, n)
-    s_miss = 1.0 - rate(form[1], tp, predicted, positive, n)
-    return 1.0 - np.sqrt(0.5 * (r_miss * r_miss + s_miss * s_miss))
+    """1 - sqrt(((1 - r)² + (1 - s)²) / 2) of recall r and specificity s."""
+    r, s, _, _ = recall_and_specificity(tp, predicted, positive, n)
+    return 1.0 - np.sqrt(0.5 * ((1.0 - r) * (1.0 - r) + (1.0 - s) * (1.0 - s)))
 
 
 @helper

@@ -12,9 +12,7 @@ from omma._validate import check_choice
 from omma.counts import Counts
 from omma.kernels import layout
 from omma.metrics.base import Metric, divide
-from omma.metrics.binary import MEANS, LabelMetric, Rate, mean_of
-
-RECALL = Rate(over=(1, 0, 0, 0), under=(0, 0, 1, 0))
+from omma.metrics.binary import MEANS, RECALL, LabelMetric, mean_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,7 +229,7 @@ class OverClasses(Metric):
         row[0, layout.MEAN] = MEANS[KINDS[self.kind].mean]
         if KINDS[self.kind].average == layout.MACRO:
             row[0, layout.MEAN] = layout.RATE  # their mean is the macro average itself
-        row[0, layout.FIRST_RATE : layout.FIRST_RATE + 8] = RECALL.over + RECALL.under
+        row[0, layout.RATE_AT :] = RECALL.over + RECALL.under
         return row
 
     @property

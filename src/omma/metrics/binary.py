@@ -1,7 +1,7 @@
-"""Metrics of one label, as numbers: a mean of one or two rates, or the Matthews correlation.
+"""Metrics of one label: a rate, a mean of recall and specificity, or the Matthews correlation.
 
-A rate is a ratio of two linear forms in (tp, predicted, positive, n). Those few coefficients are
-all that compiled code is told of a metric, so one kernel serves them all.
+A rate is a ratio of two linear forms in (tp, predicted, positive, n). Its coefficients, or the kind
+of the mean, are all that compiled code is told of a metric, so one kernel serves them all.
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ class Rate:
         return divide(over, under, zero_division)
 
 
+RECALL = Rate(over=(1, 0, 0, 0), under=(0, 0, 1, 0))
+SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
+
+
 class LabelMetric(Metric):
     """A metric of one label, which averages know how to wrap."""
 
@@ -87,8 +91,8 @@ class Binary(LabelMetric):
 
     name: str
     formula: str
-    mean: str
-    rates: tuple[Rate, ...] = ()
+    mean: str  # "rate", or of recall and specificity "arithmetic", …; or "correlation"
+    rate: Rate | None = None
     concave: bool = False
     smooth: bool = False
     linear: bool = False
@@ -102,9 +106,12 @@ class Binary(LabelMetric):
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
         if self.mean == "correlation":
-            spread = np.sqrt(predicted * (n - predicted)) * np.sqrt(positive * (n - positive))
+            # Weights may add up so that a count exceeds n by a rounding.
+            rest, absent = np.maximum(n - predicted, 0.0), np.maximum(n - positive, 0.0)
+            spread = np.sqrt(predicted * rest) * np.sqrt(positive * absent)
             return divide(tp * n - predicted * positive, spread, zero_division)  # type: ignore[no-any-return]
-        values = [rate.of(tp, predicted, positive, n, zero_division) for rate in self.rates]
+        rates = (RECALL, SPECIFICITY) if self.rate is None else (self.rate,)
+        values = [rate.of(tp, predicted, positive, n, zero_division) for rate in rates]
         return mean_of(self.mean, np.stack(values))
 
     def term(self, average: int) -> NDArray[np.float64]:
@@ -112,8 +119,8 @@ class Binary(LabelMetric):
         row[0, layout.WEIGHT] = 1.0
         row[0, layout.AVERAGE] = average
         row[0, layout.MEAN] = MEANS[self.mean]
-        for rate, place in zip(self.rates, (layout.FIRST_RATE, layout.SECOND_RATE), strict=False):
-            row[0, place : place + 8] = rate.over + rate.under
+        if self.rate is not None:
+            row[0, layout.RATE_AT :] = self.rate.over + self.rate.under
         return row
 
     def to_json(self) -> Any:

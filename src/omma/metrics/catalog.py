@@ -9,39 +9,36 @@ from __future__ import annotations
 from typing import Any
 
 from omma._validate import check_number, nearest, shown
-from omma.metrics.averages import KINDS, RECALL, Macro, Micro, OverClasses
+from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
 from omma.metrics.base import Metric
-from omma.metrics.binary import Binary, LabelMetric, Rate
+from omma.metrics.binary import RECALL, SPECIFICITY, Binary, LabelMetric, Rate
 from omma.metrics.costs import costs
 from omma.metrics.sums import Sum
 
-SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
 LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": True}
 
-accuracy = Binary(
-    "accuracy", "(tp + tn) / n", "rate", (Rate((2, -1, -1, 1), (0, 0, 0, 1)),), **LINEAR
-)
-recall = Binary("recall", "tp / (tp + fn)", "rate", (RECALL,), **LINEAR)
-specificity = Binary("specificity", "tn / (tn + fp)", "rate", (SPECIFICITY,), **LINEAR)
+accuracy = Binary("accuracy", "(tp + tn) / n", "rate", Rate((2, -1, -1, 1), (0, 0, 0, 1)), **LINEAR)
+recall = Binary("recall", "tp / (tp + fn)", "rate", RECALL, **LINEAR)
+specificity = Binary("specificity", "tn / (tn + fp)", "rate", SPECIFICITY, **LINEAR)
 balanced_accuracy = Binary(
     "balanced_accuracy",
     "(tp / (tp + fn) + tn / (tn + fp)) / 2",
     "arithmetic",
-    (RECALL, SPECIFICITY),
+    None,
     **LINEAR,
 )
 precision = Binary(
     "precision",
     "tp / (tp + fp)",
     "rate",
-    (Rate((1, 0, 0, 0), (0, 1, 0, 0)),),
+    Rate((1, 0, 0, 0), (0, 1, 0, 0)),
     linear_fractional=True,
 )
 jaccard = Binary(
     "jaccard",
     "tp / (tp + fp + fn)",
     "rate",
-    (Rate((1, 0, 0, 0), (-1, 1, 1, 0)),),
+    Rate((1, 0, 0, 0), (-1, 1, 1, 0)),
     smooth=True,
     linear_fractional=True,
 )
@@ -49,21 +46,18 @@ gmean = Binary(
     "gmean",
     "√(tp / (tp + fn) · tn / (tn + fp))",
     "geometric",
-    (RECALL, SPECIFICITY),
     concave=True,
 )
 hmean = Binary(
     "hmean",
     "2 / ((tp + fn) / tp + (tn + fp) / tn)",
     "harmonic",
-    (RECALL, SPECIFICITY),
     concave=True,
 )
 qmean = Binary(
     "qmean",
     "1 − √(((fn / (tp + fn))² + (fp / (tn + fp))²) / 2)",
     "quadratic",
-    (RECALL, SPECIFICITY),
     concave=True,
 )
 mcc = Binary(
@@ -90,7 +84,7 @@ def fbeta(beta: float) -> Binary:
         f"f{beta:g}",
         f"{1 + square:g}·tp / ({1 + square:g}·tp + {square:g}·fn + fp)",
         "rate",
-        (Rate((1 + square, 0, 0, 0), (0, 1, square, 0)),),
+        Rate((1 + square, 0, 0, 0), (0, 1, square, 0)),
         smooth=True,
         linear_fractional=True,
         spec=None if beta == 1 else {"fbeta": float(beta)},

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._rows import Labels, Probabilities, Rows
+from omma._rows import Labels, Probabilities, Rows, blocks
 from omma._run import (
     NO_NUMBERS,
     NO_ROWS,
@@ -226,6 +226,28 @@ class Stepper:
             refuse_indicators("prediction", prediction)
 
 
+def check_task(
+    owner: str, labels: Labels, rows: Probabilities, k: int | None, metric: Metric | None
+) -> None:
+    """Refuse labels that do not go with the budget or the metric."""
+    if labels.class_ids and k is None:
+        raise ValueError(
+            f"y of {owner} has class ids, and there is no budget: pass k=1 to predict one class "
+            "a row, or y as indicators"
+        )
+    if metric is None or not metric.single_label or labels.class_ids:
+        return
+    for _, block in blocks(rows.n, rows.rows_per_block, None):
+        starts, ends, _ = labels.block(block)
+        wrong = np.flatnonzero(ends - starts != 1)
+        if len(wrong):
+            row = wrong[0]
+            raise ValueError(
+                f"y of {owner} must have exactly one label a row for {metric.name}, got "
+                f"{int(ends[row] - starts[row])} in row {int(block[row])}"
+            )
+
+
 @dataclass(frozen=True)
 class MetricPolicy(LinearPolicy):
     """A policy that maximizes a metric, with or without a budget, from labels or estimates."""
@@ -239,7 +261,7 @@ class MetricPolicy(LinearPolicy):
         found = find_metric(self.metric)
         owner = type(self).__name__
         object.__setattr__(self, "metric", found)
-        check_positive_int(owner, "k", self.k, optional=True)
+        object.__setattr__(self, "k", check_positive_int(owner, "k", self.k, optional=True))
         check_choice(owner, "feedback", self.feedback, ("labels", "estimates"))
         object.__setattr__(self, "prior", check_number(owner, "prior", self.prior, low=0.0))
         if found.single_label and not found.needs_matrix and self.k not in (None, 1):
@@ -283,5 +305,6 @@ def sparse_row(matrix: Any) -> SparseRow:
     """The ids and values of a sparse matrix of one row."""
     row = sparse.csr_array(matrix)
     if not row.has_canonical_format:
+        row = row.copy()
         row.sum_duplicates()
     return row.indices.astype(np.int32), row.data.astype(np.float64)

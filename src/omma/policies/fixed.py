@@ -9,7 +9,7 @@ import numpy as np
 
 from omma._run import Plan, fixed_plan
 from omma._validate import check_number, check_positive_int, shown
-from omma.metrics import Metric
+from omma.metrics import Metric, metric as find_metric
 from omma.policies.base import LinearPolicy
 from omma.rule import Rule
 
@@ -35,7 +35,8 @@ class Threshold(Fixed):
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        check_number("Threshold", "threshold", self.threshold, low=0.0, high=1.0)
+        found = check_number("Threshold", "threshold", self.threshold, low=0.0, high=1.0)
+        object.__setattr__(self, "threshold", found)
 
     @property
     def objective(self) -> None:
@@ -61,7 +62,7 @@ class TopK(Fixed):
     k: int
 
     def __post_init__(self) -> None:
-        check_positive_int("TopK", "k", self.k)
+        object.__setattr__(self, "k", check_positive_int("TopK", "k", self.k))
 
     @property
     def objective(self) -> None:
@@ -86,17 +87,19 @@ class FixedRule(Fixed):
     """
 
     decision: Rule  # or its JSON
-    metric: Metric | None = None
+    metric: Metric | str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.decision, str):
             object.__setattr__(self, "decision", Rule.from_json(self.decision))
         if not isinstance(self.decision, Rule):
             raise TypeError(f"decision of FixedRule must be a Rule, got {shown(self.decision)}")
+        if self.metric is not None:
+            object.__setattr__(self, "metric", find_metric(self.metric))
 
     @property
     def objective(self) -> Metric | None:
-        return self.metric
+        return None if self.metric is None else find_metric(self.metric)
 
     @property
     def budget(self) -> int | None:

@@ -33,13 +33,19 @@ from omma._run import (
     run,
     weights_now,
 )
-from omma._validate import check_choice, check_number, check_positive_int
+from omma._validate import check_choice, check_number, check_positive_int, check_seed, shown
 from omma.counts import Counts
 from omma.kernels import utility
 from omma.kernels.layout import TOTALS, N
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.base import state_of
-from omma.policies.base import MetricPolicy, SparseRow, Stepper, UnsupportedMetricError
+from omma.policies.base import (
+    MetricPolicy,
+    SparseRow,
+    Stepper,
+    UnsupportedMetricError,
+    check_task,
+)
 from omma.policies.fixed import Fixed
 from omma.rule import Rule
 
@@ -54,8 +60,9 @@ class ConvergenceWarning(UserWarning):
 class Iteration:
     """One step of Frank-Wolfe: how far it went, and what the mixture was worth then.
 
-    ``gap`` is the duality gap before the step: for a concave metric no mixture is better than the
-    value by more than that.
+    ``gap`` is what the linearized metric promised before the step. With ``feedback="estimates"``,
+    where the linear rule is the best answer to a linear metric, no mixture of classifiers is better
+    by more than that if the metric is concave; with labels the promise is only as good as eta.
     """
 
     step: float
@@ -167,7 +174,7 @@ class Utility:
         return float(share), float(value)
 
 
-@dataclass
+@dataclass(eq=False)
 class MixtureState(State):
     """Counts, and how many rows were drawn for."""
 
@@ -188,6 +195,8 @@ class MixtureState(State):
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super().restore(arrays)
         self.rows = int(arrays["rows"])
+        if self.rows < 0:
+            raise ValueError(f"rows must be at least 0, got {self.rows}")
 
 
 class MixtureStepper(Stepper):
@@ -264,11 +273,15 @@ class Mixture(Fixed):
     def __post_init__(self) -> None:
         rules = tuple(Rule.from_json(one) if isinstance(one, str) else one for one in self.rules)
         shares = np.array(self.shares, dtype=np.float64)
-        if not rules or shares.shape != (len(rules),) or not (shares >= 0).all():
+        fits = shares.shape == (len(rules),) and np.isfinite(shares).all() and (shares >= 0).all()
+        if not rules or not fits or shares.sum() <= 0:
             raise ValueError(
-                f"shares of Mixture must be one number of at least 0 for each of {len(rules)} "
-                f"rules, got shape {shares.shape}"
+                f"shares of Mixture must be a finite number of at least 0 for each of "
+                f"{len(rules)} rules, and not all 0, got {shown(self.shares)}"
             )
+        if any(rule.matrix is not None for rule in rules):
+            raise ValueError("rules of Mixture must have no matrix of costs")
+        object.__setattr__(self, "seed", check_seed("Mixture", self.seed))
         if len({(rule.m, rule.k) for rule in rules}) > 1:
             raise ValueError("rules of Mixture must have one number of labels and one budget")
         object.__setattr__(self, "rules", rules)
@@ -353,6 +366,7 @@ class Mixture(Fixed):
             "shares": self.shares.tolist(),
             "metric": None if self.objective is None else self.objective.to_json(),
             "seed": self.seed,
+            "values": None if self.values is None else np.asarray(self.values).tolist(),
         }
 
 
@@ -407,6 +421,7 @@ class FrankWolfe:
         check_choice("FrankWolfe", "step", self.step, STEPS)
         check_positive_int("FrankWolfe", "max_iter", self.max_iter)
         check_number("FrankWolfe", "tolerance", self.tolerance, low=0.0)
+        check_seed("FrankWolfe", self.seed)
 
     def fit(self, eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> Mixture:
         """Find the mixture that maximizes the metric on a sample.
@@ -420,10 +435,12 @@ class FrankWolfe:
         owner = "FrankWolfe.fit"
         rows = read_probabilities(owner, eta)
         shared.check_labels(rows.m)
-        if y is None and not shared.soft:
-            raise ValueError("y of FrankWolfe.fit must be given with feedback='labels'")
-        labels = None if y is None else read_labels(owner, y, rows.n, rows.m)
-        row_weights = read_weights(owner, weights, rows.n)
+        if y is None and shared.soft:
+            labels, row_weights = None, read_weights(owner, weights, rows.n)
+        else:
+            labels, row_weights = read_sample(
+                owner, rows, y, weights, shared.budget, shared.objective
+            )
         parts = [
             (block, UNKNOWN if labels is None else labels.block(block))
             for _, block in blocks(rows.n, rows.rows_per_block, None)
@@ -449,13 +466,36 @@ class FrankWolfe:
         )
         if not solution.converged:
             gap = solution.log[-1].gap if solution.log else float("nan")
+            stuck = bool(solution.log) and solution.log[-1].step == 0.0
+            advice = "no step gains any more" if stuck else "raise max_iter or tolerance"
             warnings.warn(
                 f"FrankWolfe stopped after {len(solution.log)} iterations with a gap of {gap:.2g} "
-                f"above its tolerance {self.tolerance:g}: raise max_iter or tolerance",
+                f"above its tolerance {self.tolerance:g}: {advice}",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return as_mixture(solution, shared.budget, shared.objective, self.seed)
+
+
+def read_sample(
+    owner: str,
+    rows: Probabilities,
+    y: Any,
+    weights: ArrayLike | None,
+    k: int | None = None,
+    metric: Metric | None = None,
+) -> tuple[Labels, NDArray[Any]]:
+    """Labels and weights of a sample to fit on."""
+    if rows.n == 0:
+        raise ValueError(f"eta of {owner} must have at least one row, got none")
+    if y is None:
+        raise ValueError(f"y of {owner} must be given, got None")
+    labels = read_labels(owner, y, rows.n, rows.m)
+    check_task(owner, labels, rows, k, metric)
+    given = read_weights(owner, weights, rows.n)
+    if len(given) and given.sum() == 0:
+        raise ValueError(f"weights of {owner} must not all be 0")
+    return labels, given
 
 
 def as_mixture(solution: Solution, k: int | None, metric: Metric, seed: int) -> Mixture:

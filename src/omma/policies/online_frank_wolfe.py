@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._rows import DenseProbabilities, Labels, Probabilities, Rows, SparseProbabilities, csr
+from omma._rows import (
+    DenseProbabilities,
+    Labels,
+    Probabilities,
+    Rows,
+    SparseProbabilities,
+    csr,
+    read_probabilities,
+)
 from omma._run import (
     NO_NUMBERS,
     NO_ROWS,
@@ -21,8 +29,9 @@ from omma._run import (
     Runner,
     State,
     fixed_plan,
+    run,
 )
-from omma._validate import check_number, check_positive_int
+from omma._validate import check_number, check_positive_int, check_seed
 from omma.policies.base import MetricPolicy, SparseRow
 from omma.policies.frank_wolfe import (
     MixtureState,
@@ -39,7 +48,7 @@ from omma.rule import Rule
 Sample = tuple[Probabilities, Rows, Any, NDArray[Any]]
 
 
-@dataclass
+@dataclass(eq=False)
 class OnlineFrankWolfeState(MixtureState):
     """The present mixture, when the next run is due, and the rows that it will look at."""
 
@@ -72,8 +81,14 @@ class OnlineFrankWolfeState(MixtureState):
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         super().restore(arrays)
-        self.fixed, self.shares = arrays["fixed"], arrays["shares"]
+        self.fixed = np.ascontiguousarray(arrays["fixed"], dtype=np.float64)
+        self.shares = np.ascontiguousarray(arrays["shares"], dtype=np.float64)
         self.runs, self.due = int(arrays["schedule"][0]), float(arrays["schedule"][1])
+        shape = (len(self.shares), 2, self.m)
+        if not len(self.shares) or self.fixed.shape != shape or not np.isfinite(self.fixed).all():
+            raise ValueError(f"fixed must be finite numbers of shape {shape}")
+        if not (np.isfinite(self.shares).all() and (self.shares >= 0).all()):
+            raise ValueError("shares must be finite numbers of at least 0")
         if "kept_weights" in arrays:
             self.kept = Kept.from_arrays(self.m, arrays)
 
@@ -117,11 +132,17 @@ class OnlineFrankWolfe(MetricPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_metric("OnlineFrankWolfe", self.objective)
-        check_number("OnlineFrankWolfe", "first", self.first, low=1.0)
-        check_number("OnlineFrankWolfe", "growth", self.growth, low=1.0)
-        check_positive_int("OnlineFrankWolfe", "max_iter", self.max_iter)
-        check_number("OnlineFrankWolfe", "tolerance", self.tolerance, low=0.0)
-        check_positive_int("OnlineFrankWolfe", "history", self.history, optional=True)
+        owner = "OnlineFrankWolfe"
+        checked = {
+            "first": check_number(owner, "first", self.first, low=1.0),
+            "growth": check_number(owner, "growth", self.growth, low=1.0),
+            "max_iter": check_positive_int(owner, "max_iter", self.max_iter),
+            "tolerance": check_number(owner, "tolerance", self.tolerance, low=0.0),
+            "history": check_positive_int(owner, "history", self.history, optional=True),
+            "seed": check_seed(owner, self.seed),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @property
     def needs_eta(self) -> bool:
@@ -150,6 +171,11 @@ class OnlineFrankWolfe(MetricPolicy):
         slope, offset = state.fixed[self.pick(state)]
         return Rule(slope, offset, self.budget)
 
+    def decide_rows(self, state: Any, eta: Any) -> Any:
+        rows = read_probabilities("OnlineFrankWolfe", eta)
+        picks = picked(state.shares, draws(self.seed, state.rows, rows.n))
+        return run("OnlineFrankWolfe", self.plan_of(state), rows, None, picks=picks).predictions
+
     def stepper(self, m: int) -> OnlineFrankWolfeStepper:
         return OnlineFrankWolfeStepper(self, m)
 
@@ -160,6 +186,10 @@ class OnlineFrankWolfe(MetricPolicy):
     def run_again(self, state: OnlineFrankWolfeState, sample: Callable[[], Sample]) -> None:
         """Replace the mixture by the best one for the rows so far."""
         eta, rows, true, weights = sample()
+        state.runs += 1
+        state.due += self.first * self.growth**state.runs
+        if len(weights) and weights.sum() == 0:
+            return  # nothing that counts has come yet
 
         def confusion(slope: NDArray[np.float64], offset: NDArray[np.float64]) -> State:
             plan = fixed_plan(slope, offset, self.budget, soft=self.soft)
@@ -180,8 +210,6 @@ class OnlineFrankWolfe(MetricPolicy):
         used = found.shares > 0
         state.fixed = np.stack((found.slopes[used], found.offsets[used]), axis=1)
         state.shares = found.shares[used]
-        state.runs += 1
-        state.due += self.first * self.growth**state.runs
 
     def replay(
         self,
@@ -281,7 +309,14 @@ class Kept:
     def append(
         self, eta: NDArray[np.float64] | SparseRow, true: NDArray[np.int32], weight: float
     ) -> None:
-        """Keep one more row."""
+        """Keep one more row, in the layout of the first one."""
+        if isinstance(eta, tuple) and not self.thin:
+            dense = np.zeros(self.m)
+            dense[eta[0]] = eta[1]
+            eta = dense
+        elif not isinstance(eta, tuple) and self.thin:
+            stored = np.flatnonzero(eta).astype(np.int32)
+            eta = (stored, eta[stored])
         if isinstance(eta, tuple):
             self.indices.extend(eta[0])
             self.values.extend(eta[1])
@@ -306,6 +341,36 @@ class Kept:
             eta = DenseProbabilities(self.values.values, vector=False)
         return eta, rows, true, self.weights.values[rows]
 
+    def forget(self, limit: int) -> None:
+        """Drop all but the latest rows, once there are twice as many: that is seldom."""
+        surplus = self.weights.length - limit
+        if surplus < limit:
+            return
+        entries, labels = self.ends.values[surplus], self.true_ends.values[surplus]
+        self.ends = Growing(self.ends.values[surplus:] - entries)
+        self.true_ends = Growing(self.true_ends.values[surplus:] - labels)
+        self.indices = Growing(self.indices.values[entries:])
+        self.values = Growing(self.values.values[entries if self.thin else surplus :])
+        self.true = Growing(self.true.values[labels:])
+        self.weights = Growing(self.weights.values[surplus:])
+
+    def check(self) -> None:
+        """Refuse what came from a file and does not fit: kernels follow ids without looking."""
+        count = self.weights.length
+        shape = (self.indices.length,) if self.thin else (count, self.m)
+        ids = (self.indices.values, self.true.values)
+        ends = (self.ends.values, self.true_ends.values)
+        fits = (
+            self.values.values.shape == shape
+            and all(len(one) == count + 1 and (np.diff(one) >= 0).all() for one in ends)
+            and all(one[0] == 0 for one in ends)
+            and ends[0][-1] == len(ids[0])
+            and ends[1][-1] == len(ids[1])
+            and all(((one >= 0) & (one < self.m)).all() for one in ids)
+        )
+        if not fits:
+            raise ValueError("the rows kept do not fit together")
+
     def copy(self) -> Kept:
         """Rows that go their own way."""
         return Kept.from_arrays(self.m, self.arrays())
@@ -319,7 +384,9 @@ class Kept:
         """What ``arrays`` gave."""
         made = cls(m, thin=arrays["kept_values"].ndim == 1)
         for name in cls.NAMES:
-            setattr(made, name, Growing(arrays[f"kept_{name}"]))
+            kind = getattr(made, name).room.dtype
+            setattr(made, name, Growing(np.array(arrays[f"kept_{name}"], dtype=kind)))
+        made.check()
         return made
 
 
@@ -346,11 +413,12 @@ class OnlineFrankWolfeStepper(MixtureStepper):
         super().count(state, eta, y, prediction, weight, soft)
         if not isinstance(state, OnlineFrankWolfeState):
             return  # the counts of true labels beside those of probabilities
-        thin = isinstance(eta, tuple)
         if state.kept is None:
-            state.kept = Kept(state.m, thin)
-        true = y if thin else np.flatnonzero(y).astype(np.int32)
-        state.kept.append(eta, true, weight)
+            state.kept = Kept(state.m, thin=isinstance(eta, tuple))
+        kept, limit = state.kept, self.policy.history
+        true = y if isinstance(eta, tuple) else np.flatnonzero(y).astype(np.int32)
+        kept.append(eta, true, weight)
+        if limit is not None:
+            kept.forget(limit)
         if self.policy.is_due(state):
-            kept, limit = state.kept, self.policy.history
             self.policy.run_again(state, lambda: kept.sample(limit))

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from omma._rows import read_labels, read_probabilities, read_weights
-from omma._validate import shown
+from omma._rows import check_rows, entries_of, read_probabilities
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.policies.base import UnsupportedMetricError
 from omma.policies.fixed import FixedRule
+from omma.policies.frank_wolfe import read_sample
 from omma.rule import Rule
 
 
@@ -58,14 +58,12 @@ class TunedThresholds:
         found = find_metric(self.metric)
         rows = read_probabilities(owner, eta)
         found.check_labels(rows.m)
-        if y is None:
-            raise ValueError(f"y of {owner} must be given, got {shown(y)}")
-        labels = read_labels(owner, y, rows.n, rows.m)
-        given = read_weights(owner, weights, rows.n)
+        check_rows(owner, rows)
+        labels, given = read_sample(owner, rows, y, weights)
         weight = given if len(given) else np.ones(rows.n)
         starts, ends, ids = labels.block(np.arange(rows.n, dtype=np.int64))
         row_of = np.repeat(np.arange(rows.n), ends - starts)
-        present = np.concatenate([ids[a:b] for a, b in zip(starts, ends, strict=True)])
+        present = ids[entries_of(starts, ends)]
         shape = (rows.n, rows.m)
         true = sparse.csc_array((np.ones(len(present)), (row_of, present)), shape=shape)
         columns = sparse.csc_array(eta) if sparse.issparse(eta) else None
@@ -101,13 +99,15 @@ def _best_cut(
     chosen = which[order]
     tp = np.concatenate(([0.0], np.cumsum(weight[chosen] * y[chosen])))
     predicted = np.concatenate(([0.0], np.cumsum(weight[chosen])))
+    total = weight.sum()
+    predicted = np.minimum(predicted, total)  # weights may add up to more by a rounding
     # A cut may stand only where the probability changes: equal ones are decided alike.
     cuts = np.concatenate(([0], np.flatnonzero(np.diff(falling) != 0) + 1, [len(falling)]))
     cuts = np.unique(cuts)
     of = metric.of if isinstance(metric, Macro) else metric
     assert isinstance(of, LabelMetric)
     positive = np.full(len(cuts), (weight * y).sum())
-    worth = of.of_cells(tp[cuts], predicted[cuts], positive, weight.sum())
+    worth = of.of_cells(tp[cuts], predicted[cuts], positive, total)
     best = int(cuts[int(np.argmax(worth))])
     return float(falling[best - 1]) if best else np.inf
 
