@@ -1,0 +1,109 @@
+"""Pictures: what they show is what was measured."""
+
+import sys
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import omma
+from omma import plots
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def traces():
+    eta, y = omma.datasets.long_tail(n=400, m=6, seed=0)
+    return {
+        "half": omma.replay(omma.Threshold(0.5), eta, y, metric="macro_f1"),
+        "learned": omma.replay(omma.OMMA("macro_f1"), eta, y),
+        "unlabelled": omma.replay(omma.OMMA("macro_f1", feedback="estimates"), eta, y),
+    }
+
+
+def test_curves_are_the_history_in_percent(traces):
+    ax = plots.plot_running(traces, Figure().add_subplot())
+    assert [line.get_label() for line in ax.lines] == list(traces)
+    for line, trace in zip(ax.lines, traces.values(), strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), trace.history.rows)
+        np.testing.assert_array_equal(line.get_ydata(), 100 * trace.history.values)
+
+
+def test_axes_say_what_they_show(traces):
+    ax = plots.plot_running(traces, Figure().add_subplot())
+    assert ax.get_xlabel() == "rows"
+    assert ax.get_ylabel() == "macro_f1 so far, %"
+    named = plots.plot_running(traces, Figure().add_subplot(), name="F1@2")
+    assert named.get_ylabel() == "F1@2 so far, %"
+
+
+def test_each_curve_ends_in_its_value_and_name(traces):
+    ax = plots.plot_running(traces, Figure().add_subplot())
+    expected = [f"{100 * trace.value:.1f}  {name}" for name, trace in traces.items()]
+    assert [text.get_text() for text in ax.texts] == expected
+
+
+def test_labels_of_curves_do_not_touch(traces):
+    figure = plots.plot_panels({"macro_f1": traces, "again": traces, "third": traces})
+    figure.canvas.draw()
+    assert len(figure.axes) == 3
+    for ax in figure.axes:
+        boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
+        for lower, upper in pairwise(boxes):
+            assert lower.y1 <= upper.y0
+        for box in boxes:
+            assert box.x1 <= figure.bbox.x1
+
+
+def test_fixed_rules_are_grey_and_learning_ones_in_colour(traces):
+    ax = plots.plot_running(traces, Figure().add_subplot())
+    colors = [line.get_color() for line in ax.lines]
+    assert colors == [plots.FIXED[0], *plots.LEARNING[:2]]
+
+
+def test_a_new_figure_is_made_where_none_is_given(traces):
+    import matplotlib.pyplot as plt
+
+    ax = plots.plot_running({"learned": traces["learned"]})
+    assert ax.figure.number in plt.get_fignums()
+    plt.close(ax.figure)
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_save(traces, tmp_path, ending):
+    path = tmp_path / f"a.{ending}"
+    plots.save(plots.plot_panels({"macro_f1": traces}, columns=1, title="One"), path)
+    assert path.stat().st_size > 1000
+
+
+def test_traces_must_share_a_metric_and_have_a_history(traces):
+    eta, y = omma.datasets.long_tail(n=50, m=6, seed=0)
+    other = omma.replay(omma.OMMA("micro_f1"), eta, y)
+    with pytest.raises(ValueError, match="measured by one metric, got macro_f1, micro_f1"):
+        plots.plot_running({**traces, "other": other})
+    unlabelled = omma.replay(omma.OMMA("macro_f1", feedback="estimates"), eta)
+    with pytest.raises(ValueError, match="must have a history, 'blind' has none"):
+        plots.plot_running({"blind": unlabelled})
+    with pytest.raises(ValueError, match="at least one trace"):
+        plots.plot_running({})
+
+
+def test_missing_matplotlib_says_what_to_install(traces, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'pip install "omma\[plots\]"'):
+        plots.plot_running(traces)
+    with pytest.raises(ImportError, match=r'pip install "omma\[plots\]"'):
+        plots.plot_panels({"macro_f1": traces})
+
+
+@pytest.mark.parametrize(
+    "values", [[1.0], [1.0, 1.0, 1.0], [3.0, 1.0, 1.1, 9.0], [0.0, 0.5, 1.0, 1.5, 7.0, 7.2]]
+)
+def test_spread_keeps_order_and_distance(values):
+    places = plots.spread(values, 1.0)
+    order = np.argsort(values, kind="stable")
+    assert (np.diff(np.array(places)[order]) >= 1.0 - 1e-12).all()
+    assert np.mean(places) == pytest.approx(np.mean(values))

@@ -1,0 +1,40 @@
+"""The README and the pages it points to cannot drift away from the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import omma
+from omma import demo as job
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/prior.md"]
+
+
+def test_the_table_is_what_the_demo_prints():
+    lines = [line.split() for line in README.splitlines()]
+    for comparison in job.run().comparisons:
+        shown = [f"{100 * trace.value:.2f}" for trace in comparison.traces.values()]
+        (cells,) = [line for line in lines if line and line[0] == comparison.title]
+        assert [cell for cell in cells[1:] if cell != "×"] == shown
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        if not target.startswith("https://"):
+            assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
+def test_every_metric_is_named():
+    for name in omma.metrics.NAMES:
+        assert f"`{re.sub('^(macro|micro|multiclass)_', '', name)}`" in README
+
+
+def test_the_version_is_that_of_the_citation():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {omma.__version__}\n" in citation
+    assert f"## [{omma.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
