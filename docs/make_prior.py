@@ -1,0 +1,151 @@
+"""Measures what the prior does, and draws it: the tables of docs/prior.md and its picture.
+
+    python docs/make_prior.py
+
+Takes a minute or two.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import numpy as np
+from matplotlib.figure import Figure
+
+import omma
+
+ROWS, LABELS, SEEDS = 100_000, 200, range(5)
+PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)
+FEEDBACKS = ("labels", "estimates")
+CHOSEN = (2.0, 3.0)  # tail, noise
+SETTINGS = ((1.5, 1.5), (1.5, 3.0), (2.0, 2.0), CHOSEN, (2.0, 4.0))
+GROUPS = ((0, 9, "under 10"), (10, 99, "10 to 99"), (100, 999, "100 to 999"), (1000, ROWS, "more"))
+NAMES = {
+    "half": "threshold 0.5",
+    "known": "best thresholds\nby the probabilities",
+    "hindsight": "best thresholds\nin hindsight",
+}
+PICTURE = Path(__file__).parent / "images" / "prior.png"
+COLORS = {"labels": "#0072B2", "estimates": "#D55E00"}
+INK, GREY = "#333333", "#666666"
+
+
+def stream(tail, noise, seed):
+    """Probabilities and labels."""
+    return omma.datasets.long_tail(ROWS, LABELS, tail=tail, noise=noise, seed=seed)
+
+
+def counted(policy, eta, y):
+    """F1 and the number of predictions of each label under a policy."""
+    trace = omma.replay(policy, eta, y, metric="macro_f1", predictions=False, checkpoints=0)
+    return trace.metric.of_labels(trace.counts), trace.counts.predicted
+
+
+def thresholded(eta, y, weight):
+    """The same at the threshold that is best by ``weight``: y itself, or eta."""
+    f1, predicted = np.zeros(LABELS), np.zeros(LABELS)
+    sizes = np.arange(1, len(eta) + 1)
+    for j in range(LABELS):
+        order = np.argsort(-eta[:, j], kind="stable")
+        best = np.argmax(2 * weight[order, j].cumsum() / (sizes + weight[:, j].sum()))
+        predicted[j] = best + 1
+        f1[j] = 2 * y[order[: best + 1], j].sum() / (best + 1 + y[:, j].sum())
+    return f1, predicted
+
+
+def measure():
+    """F1 and predictions, by name, as (2, seeds, labels); and how often each label occurs."""
+    found, positives = {}, []
+    for seed in SEEDS:
+        eta, y = stream(*CHOSEN, seed)
+        positives.append(y.sum(axis=0, dtype=np.int64))
+        for feedback in FEEDBACKS:
+            for prior in PRIORS:
+                policy = omma.OMMA("macro_f1", feedback=feedback, prior=prior)
+                found.setdefault((feedback, prior), []).append(counted(policy, eta, y))
+        found.setdefault("half", []).append(counted(omma.Threshold(0.5), eta, y))
+        found.setdefault("known", []).append(thresholded(eta, y, eta))
+        found.setdefault("hindsight", []).append(thresholded(eta, y, y))
+    every = {name: np.array(one).transpose(1, 0, 2) for name, one in found.items()}
+    return every, np.array(positives)
+
+
+def report(found, positives):
+    """Write the table in markdown."""
+    groups = [(positives >= low) & (positives <= high) for low, high, _ in GROUPS]
+    heads = [title for *_, title in GROUPS]
+    click.echo(f"labels a row: {positives.sum() / len(positives) / ROWS:.2f}")
+    for title, group in zip(heads, groups, strict=True):
+        click.echo(f"labels that occur {title}: {group.sum() / len(positives):.1f} of {LABELS}")
+    click.echo(f"occurrences of a label under 10, mean: {positives[groups[0]].mean():.1f}")
+    click.echo(f"| feedback | λ | macro-F1 | {' | '.join(heads)} | predictions, under 10 |")
+    click.echo("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name, (f1, predicted) in found.items():
+        who, prior = (name[0], f"{name[1]:g}") if isinstance(name, tuple) else (NAMES[name], "")
+        streams = 100 * f1.mean(axis=1)
+        cells = [" ".join(who.split()), prior, f"{streams.mean():.1f} ± {streams.std():.1f}"]
+        cells += [f"{100 * f1[group].mean():.1f}" for group in groups]
+        cells += [f"{predicted[groups[0]].mean():,.1f}"]
+        click.echo(f"| {' | '.join(cells)} |")
+
+
+def report_settings():
+    """Write macro-F1 on one stream of every kind, in markdown."""
+    priors = " | ".join(f"λ = {prior:g}" for prior in PRIORS)
+    click.echo(f"| tail | noise | feedback | {priors} | threshold 0.5 | by the probabilities |")
+    click.echo("| --- " * (5 + len(PRIORS)) + "|")
+    for tail, noise in SETTINGS:
+        eta, y = stream(tail, noise, seed=0)
+        ends = [counted(omma.Threshold(0.5), eta, y)[0], thresholded(eta, y, eta)[0]]
+        for feedback in FEEDBACKS:
+            policies = [omma.OMMA("macro_f1", feedback=feedback, prior=prior) for prior in PRIORS]
+            every = [counted(policy, eta, y)[0] for policy in policies] + ends
+            cells = " | ".join(f"{100 * f1.mean():.1f}" for f1 in every)
+            click.echo(f"| {tail} | {noise} | {feedback} | {cells} |")
+
+
+def draw(found):
+    """The first column of the table as a picture."""
+    figure = Figure(figsize=(7.2, 3.7))
+    ax = figure.add_axes((0.06, 0.14, 0.66, 0.73))
+    for name, title in NAMES.items():
+        height = 100 * found[name][0].mean()
+        ax.axhline(height, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        ax.annotate(
+            f"{height:.1f}  {title}", (1, height), (6, 0), xycoords=("axes fraction", "data"),
+            textcoords="offset points", va="center", color=GREY, size=9.5, annotation_clip=False,
+        )  # fmt: skip
+    for feedback, color in COLORS.items():
+        curve = [100 * found[feedback, prior][0].mean() for prior in PRIORS]
+        ax.plot(curve, "o-", color=color, linewidth=2)
+        for place, height in enumerate(curve):
+            above = (feedback == "estimates") != (place == len(curve) - 1)
+            ax.annotate(
+                f"{height:.1f}", (place, height), (-9, 11) if above else (-1, -11),
+                textcoords="offset points", va="center", color=color, size=9.5,
+                bbox={"color": "white", "pad": 0.3},
+            )  # fmt: skip
+        x, y = (1.1, 16.4) if feedback == "estimates" else (2.3, 10.4)
+        ax.text(x, y, f"feedback={feedback!r}", color=color, size=9.5, va="center")
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.spines["bottom"].set_color("#999999")
+    ax.grid(axis="y", color="#e4e4e4", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(length=0, labelsize=9, labelcolor=INK)
+    ax.set_xticks(range(len(PRIORS)), [f"{prior:g}" for prior in PRIORS])
+    ax.set_xlim(-0.3, len(PRIORS) - 0.7)
+    ax.set_ylim(0, 30)
+    ax.set_xlabel("prior λ", size=9.5, color=INK)
+    title = "macro-F1 over the whole stream, %"
+    ax.set_ylabel(title, size=11, color=INK, rotation=0, ha="left", va="bottom")
+    ax.yaxis.set_label_coords(0.0, 1.04)
+    figure.savefig(PICTURE, dpi=150, facecolor="white")
+
+
+if __name__ == "__main__":
+    measured, occurrences = measure()
+    report(measured, occurrences)
+    report_settings()
+    draw(measured)

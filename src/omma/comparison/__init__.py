@@ -1,0 +1,8 @@
+"""Compare policies on the same sequences, for several metrics at once."""
+
+from omma.comparison.entrants import NAMES
+from omma.comparison.protocol import compare
+from omma.comparison.report import Comparison
+from omma.comparison.results import Cell, Runs
+
+__all__ = ["NAMES", "Cell", "Comparison", "Runs", "compare"]

@@ -1,0 +1,194 @@
+"""Each policy runs on the same shuffled sequences, for several metrics at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from omma._validate import check_positive_int
+from omma.comparison.arguments import (
+    Target,
+    Train,
+    read_data,
+    read_priors,
+    read_seeds,
+    read_targets,
+    read_train,
+)
+from omma.comparison.entrants import Entrant, read_entrants, titles
+from omma.comparison.report import Comparison
+from omma.comparison.results import Cell, Runs
+from omma.comparison.runner import Key, Outcome, Task, cores, run, run_all, small
+from omma.policies import Policy, UnsupportedMetricError
+from omma.policies.fixed import Fixed
+
+PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)
+METRICS = ("micro_f1", "macro_f1")
+POLICIES = ("baseline", "ofo", "greedy", "omma", "omma_eta")
+
+
+@dataclass(frozen=True)
+class Made:
+    """The policies of a cell, by prior, or why there are none."""
+
+    name: str
+    target: Target
+    policies: dict[float | None, Policy]
+    reason: str = ""
+
+    def key(self, prior: float | None, seed: int | None) -> Key:
+        """Of one of its runs."""
+        return Key(self.name, self.target.name, prior, seed)
+
+
+def compare(
+    eta: Any,
+    y: Any,
+    metrics: Any = METRICS,
+    policies: Any = POLICIES,
+    *,
+    train: Train | None = None,
+    seeds: Iterable[int | None] = range(5),
+    priors: Iterable[float] | float = PRIORS,
+    checkpoints: int | ArrayLike = 50,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> Comparison:
+    """Run every policy for every metric on the same shuffled sequences.
+
+    A policy that takes a prior is run with each of ``priors``; the one with the best mean is shown,
+    as in the paper. That is a choice made with hindsight: tables say so, and all results are kept
+    (``cell.by_prior``, ``rows``, ``to_csv``, ``plot_priors``).
+
+    Parameters
+    ----------
+    eta, y
+        As of ``omma.replay``. Where y holds class ids, metrics without a budget take k = 1.
+    metrics : list
+        Names, with a budget after an @ (``"macro_f1@3"``), metrics, or pairs (metric, k).
+    policies : list or dict
+        Names: ``baseline`` (the threshold 0.5, or the top k), ``omma``, ``greedy``, ``ofo`` and
+        ``online_fw``, each also with ``_eta``, which counts estimates in place of labels;
+        ``offline_fw`` and ``tuned``, which learn from ``train``. Or policies, which run as they
+        are for every metric; functions of (metric, k, prior) that return a policy; pairs (name,
+        policy); or a dict of policies by name. What a policy does not support is a cell marked ×.
+    train : pair (eta, y), optional
+        For policies that learn beforehand. Their fitting is not part of ``seconds``.
+    seeds : iterable of int
+        One sequence for each, as of ``omma.replay``; None keeps the order given.
+    priors : iterable of float
+        The values of λ to try.
+    checkpoints : int or array-like
+        Where to take the running value, as of ``omma.replay``.
+    n_jobs : int, optional
+        How many runs at a time; default the number of cores. All results but ``seconds`` are the
+        same for any number; take 1 where times have to be undisturbed.
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    Comparison
+        Where it is stopped by Ctrl-C, that of the runs that finished, with ``complete=False``.
+
+    Examples
+    --------
+    >>> import omma
+    >>> from omma.comparison import compare
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=10, seed=0)
+    >>> found = compare(eta, y, ["micro_f1", "macro_f1@3"], ["baseline", "ofo", "omma"])
+    >>> found.cell("omma", "macro_f1@3").mean > found.cell("baseline", "macro_f1@3").mean
+    True
+    >>> found.cell("ofo", "macro_f1@3").supported
+    False
+    >>> found.cell("omma", "micro_f1").by_prior.keys()
+    dict_keys([0.0, 1e-06, 0.001, 0.1, 1.0])
+    """
+    check_positive_int("compare", "n_jobs", n_jobs, optional=True)
+    data = read_data("compare", eta, y)
+    targets = read_targets(metrics, data)
+    tried, sequences = read_priors(priors), read_seeds(seeds)
+    entrants = read_entrants(policies, read_train(train, data.m), tried)
+
+    made = [_made(entrant, target) for entrant in entrants for target in targets]
+    tasks = _tasks(made, sequences)
+    later = small(len(tasks), checkpoints, data.m)
+    outcomes = run_all(tasks, partial(run, data, checkpoints, later), n_jobs or cores(), progress)
+    return Comparison(
+        policies=tuple(one.name for one in entrants),
+        metrics=tuple(target.name for target in targets),
+        cells={(one.name, one.target.name): _cell(one, outcomes, sequences) for one in made},
+        seeds=sequences,
+        priors=tried,
+        complete=len(outcomes) == len(tasks),
+        titles=titles(entrants),
+    )
+
+
+def _made(entrant: Entrant, target: Target) -> Made:
+    """Make the policies of a cell, fitting those that learn beforehand."""
+    try:
+        policies = entrant.build(target.metric, target.k)
+        for policy in policies.values():
+            _check_comparable(policy, target)
+    except UnsupportedMetricError as error:
+        return Made(entrant.name, target, {}, str(error))
+    return Made(entrant.name, target, policies)
+
+
+def _check_comparable(policy: Policy, target: Target) -> None:
+    """A policy that predicts more or fewer labels than asked for is not comparable."""
+    if target.k is not None and policy.budget != target.k:
+        number = "any number of" if policy.budget is None else policy.budget
+        raise UnsupportedMetricError(
+            f"it predicts {number} labels a row, and {target.name} asks for {target.k}"
+        )
+
+
+def _tasks(made: list[Made], seeds: tuple[int | None, ...]) -> list[Task]:
+    """Seeds come outermost: stopped early, a comparison has all policies on some sequences."""
+    return [
+        Task(one.key(prior, seed), policy, one.target.metric)
+        for seed in seeds
+        for one in made
+        for prior, policy in one.policies.items()
+    ]
+
+
+def _cell(made: Made, outcomes: dict[Key, Outcome], seeds: tuple[int | None, ...]) -> Cell:
+    by_prior: dict[float | None, Runs] = {}
+    for prior in made.policies:
+        found = {
+            seed: outcomes[made.key(prior, seed)]
+            for seed in seeds
+            if made.key(prior, seed) in outcomes
+        }
+        if found:
+            by_prior[prior] = _runs(prior, found)
+    done = sum(len(runs.seeds) for runs in by_prior.values())
+    return Cell(
+        policy=made.name,
+        metric=made.target.name,
+        k=made.target.k,
+        by_prior=by_prior,
+        reason=made.reason,
+        complete=done == len(seeds) * len(made.policies),
+        fixed=all(isinstance(policy, Fixed) for policy in made.policies.values()),
+    )
+
+
+def _runs(prior: float | None, found: dict[int | None, Outcome]) -> Runs:
+    outcomes = list(found.values())
+    return Runs(
+        prior,
+        tuple(found),
+        np.array([one.value for one in outcomes]),
+        outcomes[0].rows,
+        np.array([one.seconds for one in outcomes]),
+        [one.curve for one in outcomes],
+    )

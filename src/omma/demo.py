@@ -1,0 +1,186 @@
+"""The demo: a stream with a long tail of rare labels, and what each way to decide makes of it.
+
+``run`` computes; ``table``, ``summary`` and ``picture`` show what it returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from omma.datasets import long_tail
+from omma.evaluation import Trace, replay
+from omma.policies import OMMA, Policy, Threshold, TopK
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WITHOUT_BUDGET = (
+    "macro_f1",
+    "micro_f1",
+    "macro_mcc",
+    "macro_balanced_accuracy",
+    "macro_gmean",
+    "macro_hmean",
+)
+WITH_BUDGET = ("macro_f1", "macro_precision", "macro_recall", "macro_gmean")
+PICTURED = ("macro_f1", "macro_gmean", "macro_precision@", "macro_recall@")
+STEPS = 2 + len(WITHOUT_BUDGET) + len(WITH_BUDGET)  # how often run reports
+
+HALF, LABELS, ESTIMATES = "threshold 0.5", "OMMA", "OMMA(η̂)"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What each policy that applies made of one metric.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    k : int or None
+        The budget.
+    traces : dict of str to Trace
+        By the name of the policy.
+    """
+
+    metric: str
+    k: int | None
+    traces: dict[str, Trace]
+
+    @property
+    def title(self) -> str:
+        """The metric as papers write it: its budget comes after an @."""
+        return titled(self.metric, self.k)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo found.
+
+    Attributes
+    ----------
+    rows, labels, k : int
+    labels_per_row : float
+        How many labels a row has on average.
+    rarest : int
+        How many rows have the rarest label.
+    comparisons : tuple of Comparison
+    """
+
+    rows: int
+    labels: int
+    k: int
+    labels_per_row: float
+    rarest: int
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Names of all policies, as the table orders them."""
+        return (HALF, f"top-{self.k}", LABELS, ESTIMATES)
+
+    def seconds(self, policy: str) -> float:
+        """How long all replays of a policy took."""
+        every = (one.traces[policy].seconds for one in self.comparisons if policy in one.traces)
+        return sum(every)
+
+
+def titled(metric: str, k: int | None) -> str:
+    """A metric's name with its budget.
+
+    >>> titled("macro_f1", 3)
+    'macro_f1@3'
+    """
+    return metric if k is None else f"{metric}@{k}"
+
+
+def run(
+    rows: int = 20_000,
+    labels: int = 50,
+    k: int = 3,
+    seed: int = 0,
+    *,
+    report: Callable[[str], None] = lambda step: None,
+) -> Demo:
+    """Replay every policy for every metric on one stream; ``report`` hears what comes next."""
+    report("drawing a stream of labels")
+    eta, y = long_tail(rows, labels, labels_per_row=min(2.5, labels / 2), seed=seed)
+    report("compiling: some 20 s at first, then cached")
+    replay(Threshold(0.5), eta[:1], y[:1], metric="macro_f1")
+    comparisons = []
+    without = [(name, None) for name in WITHOUT_BUDGET]
+    for metric, budget in [*without, *((name, k) for name in WITH_BUDGET)]:
+        report(f"{rows:,} rows for {titled(metric, budget)}")
+        traces = {
+            name: replay(policy, eta, y, metric=metric, predictions=False, checkpoints=200)
+            for name, policy in policies(metric, budget).items()
+        }
+        comparisons.append(Comparison(metric, budget, traces))
+    found = y.sum(axis=0)
+    return Demo(rows, labels, k, float(found.sum() / rows), int(found.min()), tuple(comparisons))
+
+
+def policies(metric: str, k: int | None) -> dict[str, Policy]:
+    """Every policy that applies to a metric, by the name it goes under."""
+    usual: dict[str, Policy] = {HALF: Threshold(0.5)} if k is None else {f"top-{k}": TopK(k)}
+    return {
+        **usual,
+        LABELS: OMMA(metric, k=k),
+        ESTIMATES: OMMA(metric, k=k, feedback="estimates"),
+    }
+
+
+def summary(demo: Demo) -> str:
+    """The stream in a sentence."""
+    return (
+        f"{demo.rows:,} rows, {demo.labels:,} labels, {demo.labels_per_row:.1f} a row; "
+        f"the rarest label is in {demo.rarest:,} rows."
+    )
+
+
+def table(demo: Demo) -> Table:
+    """Values of every policy for every metric in %, the best of each in bold."""
+    shown = Table(
+        box=box.SIMPLE_HEAD,
+        caption="in %, best in bold; × does not apply; OMMA(η̂) never sees a label",
+        caption_justify="left",
+    )
+    shown.add_column("metric")
+    for name in demo.policies:
+        shown.add_column(name, justify="right")
+    for number, comparison in enumerate(demo.comparisons, start=1):
+        last_of_part = number in (len(WITHOUT_BUDGET), len(demo.comparisons))
+        shown.add_row(
+            comparison.title, *_cells(comparison, demo.policies), end_section=last_of_part
+        )
+    times = (f"{demo.seconds(name):.2f}" for name in demo.policies)
+    shown.add_row("seconds, all rows above", *times, style="dim")
+    return shown
+
+
+def _cells(comparison: Comparison, names: tuple[str, ...]) -> list[Text]:
+    """Formatted values, with × for policies that do not apply."""
+    values = {name: f"{100 * trace.value:.2f}" for name, trace in comparison.traces.items()}  # type: ignore[operator]
+    best = max(values.values(), key=float)
+    return [
+        Text("×", style="dim")
+        if name not in values
+        else Text(values[name], style="bold" if values[name] == best else "")
+        for name in names
+    ]
+
+
+def picture(demo: Demo) -> Figure:
+    """Running performance on four of the metrics, as a matplotlib figure."""
+    from omma.plots import plot_panels
+
+    chosen = {name if not name.endswith("@") else f"{name}{demo.k}" for name in PICTURED}
+    panels = {one.title: one.traces for one in demo.comparisons if one.title in chosen}
+    title = f"What each way to decide is worth on {demo.rows:,} rows of {demo.labels:,} labels"
+    return plot_panels(panels, title=title)

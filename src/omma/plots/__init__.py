@@ -1,0 +1,20 @@
+"""Pictures of how a metric develops along a sequence; the only room that knows matplotlib."""
+
+from omma.plots.bands import FIXED, LEARNING, Band, plot_bands
+from omma.plots.frames import require_matplotlib, save
+from omma.plots.labels import spread
+from omma.plots.priors import plot_priors
+from omma.plots.running import plot_panels, plot_running
+
+__all__ = [
+    "FIXED",
+    "LEARNING",
+    "Band",
+    "plot_bands",
+    "plot_panels",
+    "plot_priors",
+    "plot_running",
+    "require_matplotlib",
+    "save",
+    "spread",
+]

@@ -1,0 +1,163 @@
+"""Curves with their spread over several sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.plots.frames import check_panels, clean, entitle, frames
+from omma.plots.labels import label_ends
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which colour-blind people tell apart; greys are for rules that never
+# change, so that the eye goes to those that learn.
+LEARNING = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+FIXED = ("#666666", "#9a9a9a", "#444444")
+DASHES: tuple[Any, ...] = ("-", (0, (3.2, 1.4)), (0, (1, 1.2)))
+
+
+@dataclass(frozen=True)
+class Band:
+    """A curve with its spread, and how it looks.
+
+    Attributes
+    ----------
+    x : ndarray
+        Numbers of rows, or priors; NaN is the prior of a policy that has none.
+    mean, std : ndarray
+        Fractions; a NaN in ``std`` draws no spread.
+    color, dash : int
+        Numbers: variants of one policy share a colour and differ by their dashes.
+    fixed : bool
+        Whether it is of a rule that never changes, drawn in grey.
+    """
+
+    x: NDArray[Any]
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+    color: int = 0
+    dash: int = 0
+    fixed: bool = False
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """The stroke, as matplotlib takes it."""
+        palette = FIXED if self.fixed else LEARNING
+        again, color = divmod(self.color, len(palette))
+        dash = DASHES[(self.dash + again) % len(DASHES)]
+        return {"color": palette[color], "linestyle": dash}
+
+    @property
+    def end(self) -> float:
+        """Its last value, in %."""
+        return 100 * float(self.mean[-1])
+
+    def extent(self, start: float) -> tuple[float, float]:
+        """Lowest and highest value in %, spread included, where x is not below ``start``."""
+        late = ~(self.x < start)
+        mean, std = 100 * self.mean[late], 100 * np.nan_to_num(self.std[late])
+        return float(np.nanmin(mean - std)), float(np.nanmax(mean + std))
+
+
+Bands = Mapping[str, Band]
+
+
+def plot_bands(panels: Mapping[str, Bands], *, title: str = "") -> Figure:
+    """Draw running values of several metrics, a panel each, with a band of one deviation.
+
+    Panels show the policies that learn, once the first tenth of the rows has passed; an arrow
+    points to fixed rules that are far off.
+
+    Parameters
+    ----------
+    panels : dict of str to dict of str to Band
+        The curves of each panel by their names, by the name of its metric.
+    title : str
+        A line above all panels.
+
+    Returns
+    -------
+    matplotlib Figure, with a ``savefig`` of its own
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omma.plots import Band, plot_bands
+    >>> band = Band(np.array([10, 20]), np.array([0.4, 0.5]), np.array([0.02, 0.01]))
+    >>> figure = plot_bands({"macro_f1": {"OMMA": band}})
+    >>> figure.axes[0].get_ylabel()
+    'macro_f1 so far, %'
+    """
+    check_bands("plot_bands", panels)
+    figure, places = frames(panels, title)
+    for ax, (metric, bands) in zip(places, panels.items(), strict=True):
+        draw_running(ax, metric, bands)
+        ax.set_ylim(*limits(bands.values(), start=0.1 * ax.get_xlim()[1]))
+        label_bands(ax, bands, digits=2)
+    return figure
+
+
+def check_bands(owner: str, panels: Mapping[str, Bands]) -> None:
+    """Something to draw in each panel."""
+    check_panels(owner, panels)
+    for metric, bands in panels.items():
+        for name, band in bands.items():
+            if not len(band.x):
+                raise ValueError(
+                    f"panels of {owner} must have curves with points, got none for {name!r} in "
+                    f"{metric!r}"
+                )
+
+
+def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
+    """Curves of the metric so far, without their names."""
+    for (name, band), width in zip(bands.items(), widths(bands), strict=True):
+        ax.plot(band.x, 100 * band.mean, label=name, linewidth=width, **band.look)
+        if not np.isnan(band.std).all():
+            low, high = 100 * (band.mean - band.std), 100 * (band.mean + band.std)
+            faint: dict[str, Any] = {"alpha": min(0.16, 0.5 / len(bands)), "linewidth": 0}
+            ax.fill_between(band.x, low, high, color=band.look["color"], **faint)
+    clean(ax)
+    entitle(ax, f"{metric} so far, %", "rows")
+    ax.set_xlim(0, max(int(band.x[-1]) for band in bands.values()))
+
+
+def label_bands(ax: Axes, bands: Bands, digits: int) -> None:
+    """Last value and name of each curve at its end."""
+    texts = [f"{band.end:.{digits}f}  {name}" for name, band in bands.items()]
+    every = bands.values()
+    label_ends(ax, texts, [band.end for band in every], [band.look for band in every])
+
+
+def widths(bands: Bands) -> list[float]:
+    """Of strokes: thinner ones come on top, so that curves which coincide can all be seen."""
+    thinner = np.linspace(2.4, 1.2, len(bands)).tolist()
+    return [
+        1.3 if band.fixed else width for band, width in zip(bands.values(), thinner, strict=True)
+    ]
+
+
+def limits(bands: Collection[Band], start: float = 0.0) -> tuple[float, float]:
+    """Where the vertical axis starts and ends: fixed rules far off would squeeze the others.
+
+    >>> near, far = (Band(np.ones(1), np.array([x]), np.zeros(1), fixed=True) for x in (0.5, 0.1))
+    >>> learning = Band(np.ones(2), np.array([0.5, 0.6]), np.zeros(2))
+    >>> [round(limit, 1) for limit in limits([learning, near, far])]
+    [49.3, 60.7]
+    """
+    extents = [band.extent(start) for band in sorted(bands, key=lambda band: band.fixed)]
+    kept = sum(not band.fixed for band in bands) or len(extents)
+    low, high = min(low for low, _ in extents[:kept]), max(high for _, high in extents[:kept])
+    for lower, upper in extents[kept:]:
+        wider = min(low, lower), max(high, upper)
+        if wider[1] - wider[0] <= 2 * max(high - low, 0.5):
+            low, high = wider
+    margin = max(0.07 * (high - low), 0.05)
+    return low - margin, high + margin
