@@ -1,5 +1,7 @@
 """Every metric of the catalogue: values, scores, derivatives and what it says of itself."""
 
+from itertools import product
+
 import naive
 import numpy as np
 import pytest
@@ -256,32 +258,40 @@ def shifted(counts, cell, j, step):
 
 
 @every
-@pytest.mark.parametrize("seed", range(4))
-def test_gradient_is_the_slope_of_the_value(metric, seed):
-    counts = some_counts(metric, seed)
-    slope, offset = metric.gradient(counts)
-    for cell, derivative in (("tp", slope), ("predicted", offset)):
-        for j in range(counts.m):
+def test_gradient_is_the_slope_of_the_value(metric):
+    for seed in range(4):
+        counts = some_counts(metric, seed)
+        slope, offset = metric.gradient(counts)
+        for (cell, derivative), j in product(
+            (("tp", slope), ("predicted", offset)), range(counts.m)
+        ):
             up, down = (metric.value(shifted(counts, cell, j, h)) for h in (1e-5, -1e-5))
             assert derivative[j] == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", [*BINARY, *MANY])
-@pytest.mark.parametrize("seed", range(4))
-def test_gradient_is_the_textbook_one(name, seed):
+def test_gradient_is_the_textbook_one(name):
     metric = omma.metric(name)
-    counts = some_counts(metric, seed)
-    fractions = np.stack((counts.tp, counts.fp, counts.fn, counts.tn), axis=1) / counts.n
-    slope, offset = naive.slope_offset(naive.utility(name), fractions, 1e-9)
-    # Where exactly epsilon stands matters by as much as epsilon itself.
-    np.testing.assert_allclose(metric.gradient(counts), (slope, offset), rtol=1e-7, atol=1e-7)
+    for seed in range(4):
+        counts = some_counts(metric, seed)
+        fractions = np.stack((counts.tp, counts.fp, counts.fn, counts.tn), axis=1) / counts.n
+        expected = naive.slope_offset(naive.utility(name), fractions, 1e-9)
+        # Where exactly epsilon stands matters by as much as epsilon itself.
+        np.testing.assert_allclose(metric.gradient(counts), expected, rtol=1e-7, atol=1e-7)
+
+
+# Roots are infinitely steep there, and accuracy is written without a denominator.
+@pytest.mark.parametrize("name", sorted({*BINARY} - {"gmean", "qmean", "mcc", "accuracy"}))
+def test_gradient_where_nothing_was_counted_is_one_by_epsilon(name):
+    slope, offset = naive.slope_offset(naive.utility(name), np.zeros((1, 4)), 1e-9)
+    ours = omma.metric(name).gradient(Counts.zeros(1))
+    np.testing.assert_allclose(ours, (slope, offset), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.parametrize("seed", range(8))
-def test_gains_of_classes_differ_as_in_the_textbook(name, seed):
-    rng = np.random.default_rng(seed)
-    m = 2 + seed % 4
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_gains_of_classes_differ_as_in_the_textbook(name, m):
+    rng = np.random.default_rng(m)
     matrix = rng.dirichlet(np.full(m * m, 2.0)).reshape(m, m)
     eta = rng.dirichlet(np.ones(m))
     slope, offset = omma.metric(name).gradient(Counts.from_confusion(matrix))
@@ -292,9 +302,8 @@ def test_gains_of_classes_differ_as_in_the_textbook(name, seed):
 
 
 @every
-@pytest.mark.parametrize("prior", [1e-6, 0.1, 3.0])
-def test_a_prior_is_four_more_counts_of_each_label(metric, prior):
-    counts = some_counts(metric, 1)
+def test_a_prior_is_four_more_counts_of_each_label(metric):
+    counts, prior = some_counts(metric, 1), 3.0
     more = Counts(
         counts.tp + prior, counts.predicted + 2 * prior, counts.positive + 2 * prior,
         counts.n + 4 * prior,
@@ -392,7 +401,7 @@ def halfway(metric, rng):
     return [Counts(*point, positive, 100) for point in points]
 
 
-def bends(metric, tries=300):
+def bends(metric, tries=200):
     """Over many triples: value in between, minus mean, least and greatest of the ends' values."""
     rng = np.random.default_rng(0)
     found = []

@@ -108,6 +108,22 @@ def test_a_prediction_is_the_users_to_keep():
     np.testing.assert_array_equal(second, omma.replay(POLICIES[0], eta[:2], y[:2]).predictions[1])
 
 
+@layouts
+@pytest.mark.parametrize("rows", [slice(0, 1), slice(0, 5)], ids=["row", "batch"])
+def test_a_buffer_may_be_used_again_between_prediction_and_label(layout, rows):
+    eta, y = stream(1, zeros=0.0)
+    policy = omma.OMMA("macro_f1", feedback="estimates")
+    learner, expected = OnlineClassifier(policy, 4), OnlineClassifier(policy, 4)
+    buffer = layout(eta[rows].copy())
+    row = buffer[0] if layout is np.asarray and rows.stop == 1 else buffer
+    learner.predict(row)
+    expected.predict(eta[rows])
+    (buffer.data if sparse.issparse(buffer) else buffer)[...] = 0.5
+    learner.update(y[rows])
+    expected.update(y[rows])
+    assert learner.state == expected.state
+
+
 # Learning
 
 
@@ -681,7 +697,7 @@ def test_a_file_with_spoiled_counts_is_refused(part, spoiled, tmp_path):
         arrays[part][...] = np.nan
     with path.open("wb") as file:
         np.savez(file, **arrays)
-    with pytest.raises(ValueError, match="not a whole omma learner: .*(cells|totals)"):
+    with pytest.raises(ValueError, match=r"not a whole omma learner: .*(cells|totals)"):
         OnlineClassifier.load(path)
 
 

@@ -5,6 +5,7 @@ recall@3, MCC and others, one row at a time, in one pass, remembering nothing bu
 """
 
 from omma import datasets, metrics
+from omma.comparison import Comparison, compare
 from omma.counts import Counts
 from omma.evaluation import History, Trace, replay
 from omma.metrics import Metric, metric
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "OFO",
     "OMMA",
+    "Comparison",
     "Counts",
     "FixedRule",
     "FrankWolfe",
@@ -44,6 +46,7 @@ __all__ = [
     "TopK",
     "Trace",
     "TunedThresholds",
+    "compare",
     "datasets",
     "metric",
     "metrics",

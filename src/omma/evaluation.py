@@ -180,7 +180,7 @@ def replay(
     row_weights = read_weights("replay", weights, rows.n)
     places = _places(checkpoints, rows.n) if labels is not None else np.empty(0, dtype=np.int64)
     keep = predictions or judged_by.needs_matrix
-    with _bar(rows.n, repr(policy), progress) as advance:
+    with progress_bar(rows.n, repr(policy), progress) as advance:
         done = policy.replay(
             rows,
             labels,
@@ -304,7 +304,7 @@ def _pair_counts(
 
 
 @contextmanager
-def _bar(total: int, title: str, wanted: bool) -> Iterator[Progress | None]:
+def progress_bar(total: int, title: str, wanted: bool) -> Iterator[Progress | None]:
     """A progress bar on standard error, if wanted."""
     if not wanted:
         yield None

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from omma._run import Progress
 from omma.comparison.arguments import Data
 from omma.comparison.results import Curve
-from omma.evaluation import _bar, replay
+from omma.evaluation import progress_bar, replay
 from omma.metrics import Metric
 from omma.policies import Policy
 
@@ -94,7 +94,7 @@ def run_all(
     # which thread ran it or when.
     pool = ThreadPoolExecutor(n_jobs, thread_name_prefix="omma-compare")
     futures: list[Future[Outcome]] = []
-    with _bar(len(tasks), "runs", progress) as advance:
+    with progress_bar(len(tasks), "runs", progress) as advance:
         try:
             for task in tasks:
                 futures.append(pool.submit(run, task))
