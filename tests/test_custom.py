@@ -28,9 +28,7 @@ from omma.metrics import custom
 
 ORIGINALS = {own_f1: "f1", own_jaccard: "jaccard", own_gmean: "gmean"}
 # Each function and average is compiled apart, which takes seconds: so not all pairs of them.
-copies = pytest.mark.parametrize(
-    ("psi", "average"), [(own_f1, "macro"), (own_jaccard, "micro"), (own_gmean, "macro")]
-)
+COPIES = [(own_f1, "macro"), (own_jaccard, "micro"), (own_gmean, "macro")]
 
 
 def random_fractions(count=20):
@@ -40,7 +38,7 @@ def random_fractions(count=20):
 # The same as a built-in metric
 
 
-@copies
+@pytest.mark.parametrize(("psi", "average"), COPIES)
 def test_a_copy_has_the_value_and_gradient_of_the_original(psi, average):
     ours = custom(psi, average=average)
     original = omma.metric(f"{average}_{ORIGINALS[psi]}")
@@ -52,12 +50,11 @@ def test_a_copy_has_the_value_and_gradient_of_the_original(psi, average):
             np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-@copies
-def test_a_copy_decides_as_the_original_row_by_row(psi, average):
+def test_a_copy_decides_as_the_original_row_by_row():
     eta, y = stream(1, n=60)
     for k in (None, 2):
-        original = omma.OMMA(f"{average}_{ORIGINALS[psi]}", k=k)
-        ours, _ = stepwise(omma.OMMA(custom(psi, average=average), k=k), eta, y)
+        original = omma.OMMA("micro_jaccard", k=k)
+        ours, _ = stepwise(omma.OMMA(custom(own_jaccard, average="micro"), k=k), eta, y)
         np.testing.assert_array_equal(ours, omma.replay(original, eta, y).predictions)
 
 
@@ -116,13 +113,11 @@ def test_rounding_never_makes_a_fraction_negative():
 
 def expressions(x, y):
     return (
-        x + y, x + 1, 2 + x, x - y, x - 1, 2 - x, x * y, x * 3, 3 * x, x / y, x / 3, 3 / x,
-        -x, +x, abs(x - y), abs(y - x), np.abs(x - y), np.negative(x),
-        x**2, x**3, x**0.5, x**-1, x**0, 2.0**x, x**y, np.power(x, 2),
+        x + y, 2 + x, x - 1, 2 - x, x * y, 3 * x, x / y, 3 / x, -x, +x, abs(x - y), np.abs(y - x),
+        x**2, x**0.5, x**-1, x**0, 2.0**x, x**y, np.power(x, 2), np.negative(x),
         math.sqrt(x), np.sqrt(x), math.log(x), np.log(x), math.exp(x), np.exp(x),
-        min(x, y), max(x, y), min(x, 0.1), max(0.9, x), max(0, x), np.minimum(x, y),
-        np.maximum(y, x), np.add(x, y), np.subtract(x, 1.0), np.multiply(2.0, x), np.divide(x, y),
-        (x * y - y) / (x + y) ** 2 * math.sqrt(x * x + y),
+        min(x, y), max(x, y), min(x, 0.1), max(0, x), np.minimum(x, y), np.maximum(y, x),
+        np.add(x, y), np.subtract(x, 1.0), np.multiply(2.0, x), np.divide(x, y),
     )  # fmt: skip
 
 
@@ -324,30 +319,25 @@ def test_wrong_options_are_named(options, error):
 # Sums
 
 
-def total_and_parts(total, parts, counts):
-    state = omma.metrics.base.state_of(counts)
-    rule = omma.OMMA(total, prior=0.0).rule(state)
+def test_own_metrics_add_up_with_others():
+    # A mean over classes must keep its size here, though alone it may lose a common factor.
+    f1, gmean = custom(own_f1, average="macro"), omma.metric("multiclass_gmean")
+    total = gmean - 0.5 * f1
+    rng = np.random.default_rng(0)
+    counts = Counts.from_confusion(rng.dirichlet(np.full(9, 2.0)).reshape(3, 3))
+    assert total.value(counts) == pytest.approx(gmean.value(counts) - 0.5 * f1.value(counts))
+    rule = omma.OMMA(total, prior=0.0).rule(omma.metrics.base.state_of(counts))
     for i, found in enumerate((rule.slope, rule.offset)):
-        expected = sum(weight * part.gradient(counts)[i] for weight, part in parts)
+        expected = gmean.gradient(counts)[i] - 0.5 * f1.gradient(counts)[i]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_own_metrics_add_up_with_others():
-    f1, jaccard = custom(own_f1, average="macro"), custom(own_jaccard, average="micro")
-    recall = omma.metric("macro_recall")
-    parts = [(0.5, f1), (-2.0, jaccard), (3.0, recall)]
-    total = 0.5 * f1 - 2 * jaccard + 3 * recall
-    counts = interior_counts(4)
-    values = sum(weight * part.value(counts) for weight, part in parts)
-    assert total.value(counts) == pytest.approx(values)
-    total_and_parts(total, parts, counts)
-
-
-def test_a_mean_over_classes_keeps_its_size_beside_an_own_metric():
-    f1, gmean = custom(own_f1, average="macro"), omma.metric("multiclass_gmean")
-    rng = np.random.default_rng(0)
-    counts = Counts.from_confusion(rng.dirichlet(np.full(9, 2.0)).reshape(3, 3))
-    total_and_parts(f1 + gmean, [(1.0, f1), (1.0, gmean)], counts)
+def test_a_sum_of_own_metrics_decides_as_one_of_the_originals():
+    eta, y = stream(2, n=40)
+    ours = custom(own_f1, average="macro") - 0.5 * custom(own_gmean, average="macro")
+    originals = omma.metric("macro_f1") - 0.5 * omma.metric("macro_gmean")
+    steps, _ = stepwise(omma.OMMA(ours), eta, y)
+    np.testing.assert_array_equal(steps, omma.replay(omma.OMMA(originals), eta, y).predictions)
 
 
 # Pickling
@@ -372,8 +362,7 @@ def test_a_pickled_policy_wakes_up_in_another_process(tmp_path):
     script = (
         "import pickle, sys, omma;"
         "metric, counts = pickle.load(open(sys.argv[1], 'rb'));"
-        "slope, offset = metric.gradient(omma.Counts(*counts));"
-        "sys.stdout.write(repr((slope.tolist(), offset.tolist())))"
+        "sys.stdout.write(repr((metric.name, metric.value(omma.Counts(*counts)))))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "work.pickle")],
@@ -382,7 +371,7 @@ def test_a_pickled_policy_wakes_up_in_another_process(tmp_path):
         text=True,
         check=True,
     )
-    assert ran.stdout == repr(tuple(part.tolist() for part in metric.gradient(counts)))
+    assert ran.stdout == repr((metric.name, metric.value(counts)))
 
 
 def test_registering_twice_compiles_once():

@@ -24,7 +24,7 @@ import omma
 from omma import Counts
 
 FBETA = {0.5: naive.fbeta(0.5), 2: naive.fbeta(2)}
-few = settings(max_examples=25)
+few = settings(max_examples=20)
 
 
 def close(expected):
@@ -177,7 +177,7 @@ def test_averages_are_scikit_learns_own(average, pair, data):
 
 @pytest.mark.filterwarnings("ignore:A single label was found:UserWarning")
 @given(triple=class_pairs(), data=st.data())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_scores_of_classes_are_scikit_learns(triple, data):
     true, predicted, m = triple
     weights = data.draw(row_weights(len(true)))
