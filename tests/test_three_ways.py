@@ -129,7 +129,10 @@ def test_fixed_rules_replayed_stepped_and_textbook_are_one(policy):
 def test_replays_are_the_textbook(name, feedback):
     binary = name in BINARY
     compared = total = 0
-    for seed, (k, prior) in enumerate(product((None,) if binary else BUDGETS, PRIORS)):
+    cases = list(enumerate(product((None,) if binary else BUDGETS, PRIORS)))
+    if not binary:  # half of the cases with labels, the other half with estimates: it is slow
+        cases = cases[FEEDBACK.index(feedback) :: 2]
+    for seed, (k, prior) in cases:
         if prior == 0 and name.endswith(ROOTS):
             continue
         eta, y = stream(seed + 100, n=16, m=1 if binary else M)

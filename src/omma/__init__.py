@@ -4,8 +4,9 @@ A classifier gives probabilities; ``omma`` turns them into decisions that maximi
 recall@3, MCC and others, one row at a time, in one pass, remembering nothing but counts.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from omma import datasets, metrics
-from omma.comparison import Comparison, compare
 from omma.counts import Counts
 from omma.evaluation import History, Trace, replay
 from omma.metrics import Metric, metric
@@ -26,6 +27,19 @@ from omma.policies import (
 from omma.rule import Rule
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from omma.comparison import Comparison, compare
+
+
+def __getattr__(name: str) -> Any:
+    """Import the comparison of policies only when it is asked for: serving does without it."""
+    if name in ("Comparison", "compare"):
+        from omma import comparison
+
+        return getattr(comparison, name)
+    raise AttributeError(f"module 'omma' has no attribute {name!r}")
+
 
 __all__ = [
     "OFO",

@@ -301,18 +301,26 @@ class _DenseSink:
 
 
 class _SparseSink:
-    """Decisions on sparse rows become a sparse matrix of the same kind."""
+    """Decisions on sparse rows become a sparse matrix of the same kind.
+
+    Its parts are written where they will stay: a second copy of all predictions would take memory
+    that grows with the number of rows.
+    """
 
     def __init__(self, eta: SparseProbabilities, plan: Plan, keep: bool) -> None:
         self.eta = eta
         self.k = plan.k
         self.keep = keep
         self.kernel = plan.kernel(replay_kernel.replay_sparse)
-        # With a budget the labels of each row; without one how many it has.
-        self.out = np.zeros((eta.n if keep else 0, plan.k or 1), dtype=np.int32)
-        # Without a budget the labels of all rows, in the order in which rows came.
-        self.ids = np.empty(0, dtype=np.int32)
-        self.order: list[Rows] = []
+        rows = eta.n if keep else 0
+        if plan.k is not None:
+            self.out = np.zeros((rows, plan.k), dtype=np.int32)  # the labels of each row
+        else:
+            self.ends = np.zeros(rows + 1, dtype=np.int32)
+            self.out = self.ends[1:].reshape(rows, 1)  # how many labels each row has
+        self.ids = np.empty(0, dtype=np.int32)  # without a budget, the labels of all rows
+        self.next = 0
+        self.came: list[Rows] = []  # in which order rows came, once that is not their own
 
     @property
     def chosen(self) -> NDArray[np.int32] | None:
@@ -325,28 +333,36 @@ class _SparseSink:
         good = self.kernel(indices, data, starts, ends, rows, *arguments, listed, self.out)
         if unbudgeted:
             found = int(self.out[rows, 0].sum())
-            # Growing in place: a second copy of all predictions would not fit "constant memory".
-            self.ids.resize(len(self.ids) + found, refcheck=False)
+            self.ids.resize(len(self.ids) + found, refcheck=False)  # grows in place
             self.ids[len(self.ids) - found :] = listed[:found]
-            self.order.append(rows)
+            self._note(rows)
         return int(good)
+
+    def _note(self, rows: Rows) -> None:
+        """Remember the order of rows only if it is not their own."""
+        if self.came or not np.array_equal(rows, np.arange(self.next, self.next + len(rows))):
+            self.came += [rows] if self.came else [np.arange(self.next), rows]
+        self.next += len(rows)
 
     def predictions(self) -> Any:
         if not self.keep:
             return None
-        n, m = self.eta.n, self.eta.m
-        total = self.out.size if self.k is not None else len(self.ids)
-        indptr = np.zeros(n + 1, dtype=np.int32 if total < 2**31 else np.int64)
-        np.cumsum(self.out[:, 0] if self.k is None else np.full(n, self.k), out=indptr[1:])
-        ids = self.out.ravel() if self.k is not None else self._in_order(indptr)
-        parts = (np.ones(total, dtype=np.int8), ids.astype(indptr.dtype, copy=False), indptr)
-        return csr(parts, (n, m), type(self.eta.matrix))
+        if self.k is not None:
+            ids = self.out.ravel()
+            kind = np.int32 if len(ids) < 2**31 else np.int64
+            indptr = np.arange(0, len(ids) + 1, self.k, dtype=kind)
+        else:
+            kind = np.int32 if len(self.ids) < 2**31 else np.int64
+            ids = self._in_order()
+            indptr = np.cumsum(self.ends, dtype=kind, out=self.ends if kind is np.int32 else None)
+        parts = (np.ones(len(ids), dtype=np.int8), ids.astype(kind, copy=False), indptr)
+        return csr(parts, (self.eta.n, self.eta.m), type(self.eta.matrix))
 
-    def _in_order(self, indptr: NDArray[Any]) -> NDArray[np.int32]:
+    def _in_order(self) -> NDArray[np.int32]:
         """The labels of all rows, in the order of the rows."""
-        came = np.concatenate(self.order)
-        if (np.diff(came) > 0).all():
+        if not self.came:
             return self.ids
+        came = np.concatenate(self.came)
         lengths = self.out[came, 0].astype(np.int64)
         starts = np.empty(self.eta.n, dtype=np.int64)
         starts[came] = np.cumsum(lengths) - lengths

@@ -231,6 +231,7 @@ class Counts:
             and np.array_equal(self.tp, other.tp)
             and np.array_equal(self.predicted, other.predicted)
             and np.array_equal(self.positive, other.positive)
+            and _same_matrix(self.matrix, other.matrix)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -241,6 +242,11 @@ class Counts:
             for name in ("tp", "predicted", "positive")
         )
         return f"Counts(n={self.n:g}, {parts})"
+
+
+def _same_matrix(first: Any, second: Any) -> bool:
+    """Equal where both are known."""
+    return first is None or second is None or np.array_equal(first, second)
 
 
 def _vector(name: str, values: ArrayLike) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -94,8 +95,13 @@ class Trace:
 
     @cached_property
     def value(self) -> float | None:
-        """The metric of true labels against predictions, over the whole sequence."""
-        return None if self.counts is None else self.metric.value(self.counts)
+        """The metric of true labels against predictions, over the whole sequence.
+
+        None where labels were not given, NaN where all rows weigh nothing.
+        """
+        if self.counts is None:
+            return None
+        return self.metric.value(self.counts) if self.counts.n > 0 else math.nan
 
     @property
     def classes(self) -> NDArray[np.int32]:
