@@ -57,9 +57,9 @@ class Spy(omma.OMMA):
 
     seen = []  # noqa: RUF012
 
-    def replay(self, eta, labels, *, order=None, **options):
-        self.seen.append((self.prior, tuple(order)))
-        return super().replay(eta, labels, order=order, **options)
+    def replay(self, given):
+        self.seen.append((self.prior, tuple(given.order)))
+        return super().replay(given)
 
 
 def test_every_policy_runs_on_the_same_sequences():

@@ -165,6 +165,27 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
     return slope, offset
 
 
+@dataclass(frozen=True)
+class Sequence:
+    """What a policy is to run over.
+
+    ``order`` says in which order the rows come (None is theirs), ``checkpoints`` after how many
+    rows to keep the counts, ``keep`` whether to keep predictions; ``progress`` hears of rows done.
+    """
+
+    eta: Probabilities
+    labels: Labels | None = None
+    order: Rows | None = None
+    weights: NDArray[Any] = field(default_factory=lambda: NO_NUMBERS)
+    checkpoints: NDArray[np.int64] = field(default_factory=lambda: NO_ROWS)
+    keep: bool = True
+    progress: Progress | None = None
+
+    def true(self, rows: Rows) -> Any:
+        """The true labels of some rows, where they are known."""
+        return UNKNOWN if self.labels is None else self.labels.block(rows)
+
+
 @dataclass
 class Run:
     """What is left when a sequence has been replayed."""
@@ -244,33 +265,17 @@ class Runner:
         )
 
 
-def run(
-    owner: str,
-    plan: Plan,
-    eta: Probabilities,
-    labels: Labels | None,
-    *,
-    order: Rows | None = None,
-    weights: NDArray[Any] = NO_NUMBERS,
-    checkpoints: NDArray[np.int64] = NO_ROWS,
-    keep: bool = True,
-    progress: Progress | None = None,
-    picks: NDArray[np.int32] = NO_PICKS,
-) -> Run:
-    """Replay a sequence; ``order`` says in which order the rows come, ``keep`` the predictions."""
-    runner = Runner(owner, plan, eta, checkpoints=checkpoints, keep=keep)
-    # Compile, or load from disk, outside the clock.
-    runner.feed(NO_ROWS, UNKNOWN if labels is None else labels.block(NO_ROWS))
+def run(owner: str, plan: Plan, given: Sequence, picks: NDArray[np.int32] = NO_PICKS) -> Run:
+    """Replay a sequence by one plan; ``picks`` chooses among its fixed rules, row by row."""
+    eta, weights = given.eta, given.weights
+    runner = Runner(owner, plan, eta, checkpoints=given.checkpoints, keep=given.keep)
+    runner.feed(NO_ROWS, given.true(NO_ROWS))  # compiles, or loads from disk, outside the clock
     started = time.perf_counter()
-    for start, rows in blocks(eta.n, eta.rows_per_block, order):
-        runner.feed(
-            rows,
-            UNKNOWN if labels is None else labels.block(rows),
-            weights[rows] if len(weights) else weights,
-            picks[start : start + len(rows)],
-        )
-        if progress is not None:
-            progress(len(rows))
+    for start, rows in blocks(eta.n, eta.rows_per_block, given.order):
+        row_weights = weights[rows] if len(weights) else weights
+        runner.feed(rows, given.true(rows), row_weights, picks[start : start + len(rows)])
+        if given.progress is not None:
+            given.progress(len(rows))
     return runner.result(time.perf_counter() - started)
 
 

@@ -21,7 +21,7 @@ from omma._rows import (
     read_probabilities,
     read_weights,
 )
-from omma._run import Progress, Run, State
+from omma._run import Progress, Run, Sequence, State
 from omma._validate import check_positive_int, shown
 from omma.counts import Counts
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
@@ -187,14 +187,17 @@ def replay(
     places = _places(checkpoints, rows.n) if labels is not None else np.empty(0, dtype=np.int64)
     keep = predictions or judged_by.needs_matrix
     with progress_bar(rows.n, repr(policy), progress) as advance:
+        nowhere = np.empty(0, dtype=np.int64)
         done = policy.replay(
-            rows,
-            labels,
-            order=order,
-            weights=row_weights,
-            checkpoints=np.empty(0, dtype=np.int64) if judged_by.needs_matrix else places,
-            keep=keep,
-            progress=advance,
+            Sequence(
+                rows,
+                labels,
+                order,
+                row_weights,
+                checkpoints=nowhere if judged_by.needs_matrix else places,
+                keep=keep,
+                progress=advance,
+            )
         )
     counts, history = _measured(judged_by, rows, labels, order, row_weights, places, done)
     return Trace(

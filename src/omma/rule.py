@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._rows import read_probabilities
-from omma._run import fixed_plan, run
+from omma._run import Sequence, fixed_plan, run
 from omma._validate import check_budget, check_positive_int, shown
 
 
@@ -104,7 +104,7 @@ class Rule:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
         matrix = None if self.matrix is None else np.array(self.matrix)
         plan = fixed_plan(self.slope, self.offset, self.k, matrix=matrix)
-        predictions = run("Rule.predict", plan, rows, None).predictions
+        predictions = run("Rule.predict", plan, Sequence(rows)).predictions
         return predictions[0] if single else predictions
 
     def to_json(self) -> str:

@@ -12,8 +12,9 @@ from omma._validate import nearest, shown
 from omma.metrics import Metric, metric_from_json
 from omma.policies.base import LinearPolicy, MetricPolicy, Policy, UnsupportedMetricError
 from omma.policies.fixed import FixedRule, Threshold, TopK
-from omma.policies.frank_wolfe import ConvergenceWarning, FrankWolfe, Mixture
+from omma.policies.frank_wolfe import ConvergenceWarning, FrankWolfe
 from omma.policies.greedy import Greedy
+from omma.policies.mixture import Mixture
 from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
 from omma.policies.online_frank_wolfe import OnlineFrankWolfe

@@ -10,18 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._rows import Labels, Probabilities, Rows, blocks
-from omma._run import (
-    NO_NUMBERS,
-    NO_ROWS,
-    Plan,
-    Progress,
-    Run,
-    State,
-    run,
-    scratch_space,
-    weights_now,
-)
+from omma._rows import Labels, Probabilities, blocks
+from omma._run import Plan, Run, Sequence, State, run, scratch_space, weights_now
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.kernels import step
 from omma.metrics import Metric, metric as find_metric
@@ -74,17 +64,7 @@ class Policy(ABC):
         """The rule by which the next row would be decided."""
 
     @abstractmethod
-    def replay(
-        self,
-        eta: Probabilities,
-        labels: Labels | None,
-        *,
-        order: Rows | None = None,
-        weights: NDArray[Any] = NO_NUMBERS,
-        checkpoints: NDArray[np.int64] = NO_ROWS,
-        keep: bool = True,
-        progress: Progress | None = None,
-    ) -> Run:
+    def replay(self, given: Sequence) -> Run:
         """Run a whole sequence from a fresh state."""
 
     def to_json(self) -> dict[str, Any]:
@@ -140,29 +120,9 @@ class LinearPolicy(Policy):
         slope, offset = weights_now(plan, state)
         return Rule(slope, offset, plan.k, plan.matrix)
 
-    def replay(
-        self,
-        eta: Probabilities,
-        labels: Labels | None,
-        *,
-        order: Rows | None = None,
-        weights: NDArray[Any] = NO_NUMBERS,
-        checkpoints: NDArray[np.int64] = NO_ROWS,
-        keep: bool = True,
-        progress: Progress | None = None,
-    ) -> Run:
-        self.check_labels(eta.m)
-        return run(
-            f"replay of {self!r}",
-            self.plan(eta.m),
-            eta,
-            labels,
-            order=order,
-            weights=weights,
-            checkpoints=checkpoints,
-            keep=keep,
-            progress=progress,
-        )
+    def replay(self, given: Sequence) -> Run:
+        self.check_labels(given.eta.m)
+        return run(f"replay of {self!r}", self.plan(given.eta.m), given)
 
 
 SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]

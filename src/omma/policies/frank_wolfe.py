@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,40 +13,32 @@ from numpy.typing import ArrayLike, NDArray
 from omma._rows import (
     Labels,
     Probabilities,
-    Rows,
     blocks,
     read_labels,
     read_probabilities,
     read_weights,
 )
 from omma._run import (
-    NO_NUMBERS,
-    NO_ROWS,
     UNKNOWN,
     Plan,
-    Progress,
-    Run,
     Runner,
     State,
     compiled_for,
     fixed_plan,
-    run,
     weights_now,
 )
-from omma._validate import check_choice, check_number, check_positive_int, check_seed, shown
+from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.counts import Counts
 from omma.kernels import utility
 from omma.kernels.layout import TOTALS, N
-from omma.metrics import Metric, metric as find_metric
+from omma.metrics import Metric
 from omma.metrics.base import state_of
 from omma.policies.base import (
     MetricPolicy,
-    SparseRow,
-    Stepper,
     UnsupportedMetricError,
     check_task,
 )
-from omma.policies.fixed import Fixed
+from omma.policies.mixture import Iteration, Mixture
 from omma.rule import Rule
 
 STEPS = ("line_search", "2/(i+2)")
@@ -54,20 +46,6 @@ STEPS = ("line_search", "2/(i+2)")
 
 class ConvergenceWarning(UserWarning):
     """Frank-Wolfe stopped before its tolerance was reached."""
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One step of Frank-Wolfe: how far it went, and what the mixture was worth then.
-
-    ``gap`` is what the linearized metric promised before the step. With ``feedback="estimates"``,
-    where the linear rule is the best answer to a linear metric, no mixture of classifiers is better
-    by more than that if the metric is concave; with labels the promise is only as good as eta.
-    """
-
-    step: float
-    value: float
-    gap: float
 
 
 @dataclass
@@ -172,202 +150,6 @@ class Utility:
         """How much of ``end`` to mix into ``start``, and what that is worth."""
         share, value = self.search(*self.arguments, start, end, self.totals, self.mixed)
         return float(share), float(value)
-
-
-@dataclass(eq=False)
-class MixtureState(State):
-    """Counts, and how many rows were drawn for."""
-
-    rows: int = 0
-
-    @classmethod
-    def start(cls, m: int) -> MixtureState:
-        """Nothing counted or drawn yet."""
-        state = State.zeros(m)
-        return cls(state.cells, state.totals)
-
-    def copy(self) -> MixtureState:
-        return MixtureState(self.cells.copy(), self.totals.copy(), self.rows)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {**super().arrays(), "rows": np.array(self.rows)}
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        super().restore(arrays)
-        self.rows = int(arrays["rows"])
-        if self.rows < 0:
-            raise ValueError(f"rows must be at least 0, got {self.rows}")
-
-
-class MixtureStepper(Stepper):
-    """Single steps of a policy that draws a rule for each row."""
-
-    def decide(
-        self, state: Any, eta: NDArray[np.float64] | SparseRow, pick: int | None = None
-    ) -> NDArray[Any]:
-        return super().decide(state, eta, self.policy.pick(state) if pick is None else pick)
-
-    def count(
-        self,
-        state: Any,
-        eta: NDArray[np.float64] | SparseRow,
-        y: NDArray[Any],
-        prediction: NDArray[Any],
-        weight: float,
-        soft: bool | None = None,
-    ) -> None:
-        super().count(state, eta, y, prediction, weight, soft)
-        if isinstance(state, MixtureState):
-            state.rows += 1
-
-
-def draws(seed: int, start: int, count: int) -> NDArray[np.float64]:
-    """The draws for rows ``start`` onwards: the same whether taken one by one or together."""
-    generator = np.random.PCG64(seed)
-    generator.advance(start)
-    return np.random.Generator(generator).random(count)
-
-
-def picked(shares: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Which rule each draw falls on."""
-    edges = np.cumsum(shares)
-    return np.minimum(np.searchsorted(edges, drawn, side="right"), len(shares) - 1).astype(np.int32)
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture(Fixed):
-    """Rules of which one is drawn for each row; what ``FrankWolfe.fit`` returns.
-
-    Parameters
-    ----------
-    rules : sequence of Rule
-    shares : array-like
-        The probability of each rule.
-    metric : str or Metric, optional
-        What it was made to maximize.
-    seed : int
-        The draws are those of ``numpy.random.PCG64(seed)``, one a row.
-    values : array-like, optional
-        What each rule alone was worth on the sample.
-    log : tuple of Iteration
-        How the mixture was found.
-
-    Examples
-    --------
-    >>> import omma
-    >>> eta, y = omma.datasets.long_tail(n=2000, m=10, seed=0)
-    >>> mixture = omma.FrankWolfe("macro_f1").fit(eta, y)
-    >>> omma.replay(mixture, eta, y).value > 0.3
-    True
-    >>> len(mixture.deterministic().rules)
-    1
-    """
-
-    rules: tuple[Rule, ...]
-    shares: NDArray[np.float64]
-    metric: Metric | str | None = None
-    seed: int = 0
-    values: NDArray[np.float64] | None = field(default=None, repr=False)
-    log: tuple[Iteration, ...] = field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        rules = tuple(Rule.from_json(one) if isinstance(one, str) else one for one in self.rules)
-        shares = np.array(self.shares, dtype=np.float64)
-        fits = shares.shape == (len(rules),) and np.isfinite(shares).all() and (shares >= 0).all()
-        if not rules or not fits or shares.sum() <= 0:
-            raise ValueError(
-                f"shares of Mixture must be a finite number of at least 0 for each of "
-                f"{len(rules)} rules, and not all 0, got {shown(self.shares)}"
-            )
-        if any(rule.matrix is not None for rule in rules):
-            raise ValueError("rules of Mixture must have no matrix of costs")
-        object.__setattr__(self, "seed", check_seed("Mixture", self.seed))
-        if len({(rule.m, rule.k) for rule in rules}) > 1:
-            raise ValueError("rules of Mixture must have one number of labels and one budget")
-        object.__setattr__(self, "rules", rules)
-        object.__setattr__(self, "shares", shares / shares.sum())
-        if self.metric is not None:
-            object.__setattr__(self, "metric", find_metric(self.metric))
-
-    @property
-    def objective(self) -> Metric | None:
-        return None if self.metric is None else find_metric(self.metric)
-
-    @property
-    def budget(self) -> int | None:
-        return self.rules[0].k
-
-    def check_labels(self, m: int) -> None:
-        super().check_labels(m)
-        if m != self.rules[0].m:
-            raise ValueError(f"the rules of Mixture are for {self.rules[0].m} labels, got {m}")
-
-    def deterministic(self) -> Mixture:
-        """The one rule that was worth most on the sample; of equals, that of the largest share."""
-        order = self.shares if self.values is None else self.values
-        best = int(np.lexsort((self.shares, order))[-1])
-        values = None if self.values is None else np.array(self.values)[[best]]
-        return replace(self, rules=(self.rules[best],), shares=np.ones(1), values=values)
-
-    def plan(self, m: int) -> Plan:
-        fixed = np.array([(rule.slope, rule.offset) for rule in self.rules])
-        return Plan(k=self.budget, fixed=fixed)
-
-    def init(self, m: int) -> MixtureState:
-        self.check_labels(m)
-        return MixtureState.start(m)
-
-    def pick(self, state: Any) -> int:
-        """The rule drawn for the row that comes now."""
-        return int(picked(self.shares, draws(self.seed, state.rows, 1))[0])
-
-    def stepper(self, m: int) -> MixtureStepper:
-        return MixtureStepper(self, m)
-
-    def decide_rows(self, state: Any, eta: Any) -> Any:
-        rows = read_probabilities("Mixture", eta)
-        picks = picked(self.shares, draws(self.seed, state.rows, rows.n))
-        return run("Mixture", self.plan(rows.m), rows, None, picks=picks).predictions
-
-    def rule(self, state: Any) -> Rule:
-        return self.rules[self.pick(state)]
-
-    def replay(
-        self,
-        eta: Probabilities,
-        labels: Labels | None,
-        *,
-        order: Rows | None = None,
-        weights: NDArray[Any] = NO_NUMBERS,
-        checkpoints: NDArray[np.int64] = NO_ROWS,
-        keep: bool = True,
-        progress: Progress | None = None,
-    ) -> Run:
-        self.check_labels(eta.m)
-        done = run(
-            f"replay of {type(self).__name__}",
-            self.plan(eta.m),
-            eta,
-            labels,
-            order=order,
-            weights=weights,
-            checkpoints=checkpoints,
-            keep=keep,
-            progress=progress,
-            picks=picked(self.shares, draws(self.seed, 0, eta.n)),
-        )
-        done.state = MixtureState(done.state.cells, done.state.totals, eta.n)
-        return done
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "policy": "Mixture",
-            "rules": [rule.to_json() for rule in self.rules],
-            "shares": self.shares.tolist(),
-            "metric": None if self.objective is None else self.objective.to_json(),
-            "seed": self.seed,
-            "values": None if self.values is None else np.asarray(self.values).tolist(),
-        }
 
 
 def check_metric(owner: str, metric: Metric) -> None:

@@ -10,42 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._rows import (
-    DenseProbabilities,
-    Labels,
-    Probabilities,
-    Rows,
-    SparseProbabilities,
-    csr,
-    read_probabilities,
-)
-from omma._run import (
-    NO_NUMBERS,
-    NO_ROWS,
-    UNKNOWN,
-    Plan,
-    Progress,
-    Run,
-    Runner,
-    State,
-    fixed_plan,
-    run,
-)
+from omma._rows import read_probabilities
+from omma._run import NO_NUMBERS, NO_ROWS, Plan, Run, Runner, Sequence, State, fixed_plan, run
 from omma._validate import check_number, check_positive_int, check_seed
 from omma.policies.base import MetricPolicy, SparseRow
-from omma.policies.frank_wolfe import (
-    MixtureState,
-    MixtureStepper,
-    check_metric,
-    draws,
-    first_rule,
-    maximize,
-    picked,
-)
+from omma.policies.frank_wolfe import check_metric, first_rule, maximize
+from omma.policies.kept import Kept, Sample
+from omma.policies.mixture import MixtureState, MixtureStepper, draws, picked
 from omma.rule import Rule
-
-# (rows of eta, their true labels, their weights): what a run of Frank-Wolfe looks at.
-Sample = tuple[Probabilities, Rows, Any, NDArray[Any]]
 
 
 @dataclass(eq=False)
@@ -174,7 +146,7 @@ class OnlineFrankWolfe(MetricPolicy):
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows = read_probabilities("OnlineFrankWolfe", eta)
         picks = picked(state.shares, draws(self.seed, state.rows, rows.n))
-        return run("OnlineFrankWolfe", self.plan_of(state), rows, None, picks=picks).predictions
+        return run("OnlineFrankWolfe", self.plan_of(state), Sequence(rows), picks).predictions
 
     def stepper(self, m: int) -> OnlineFrankWolfeStepper:
         return OnlineFrankWolfeStepper(self, m)
@@ -211,42 +183,30 @@ class OnlineFrankWolfe(MetricPolicy):
         state.fixed = np.stack((found.slopes[used], found.offsets[used]), axis=1)
         state.shares = found.shares[used]
 
-    def replay(
-        self,
-        eta: Probabilities,
-        labels: Labels | None,
-        *,
-        order: Rows | None = None,
-        weights: NDArray[Any] = NO_NUMBERS,
-        checkpoints: NDArray[np.int64] = NO_ROWS,
-        keep: bool = True,
-        progress: Progress | None = None,
-    ) -> Run:
-        self.check_labels(eta.m)
-        eta = eta.ready()
-        rows = np.arange(eta.n, dtype=np.int64) if order is None else order
+    def replay(self, given: Sequence) -> Run:
+        self.check_labels(given.eta.m)
+        eta = given.eta.ready()
+        rows = np.arange(eta.n, dtype=np.int64) if given.order is None else given.order
         state = self.init(eta.m)
         runner = Runner(
             "replay of OnlineFrankWolfe",
             self.plan_of(state),
             eta,
-            checkpoints=checkpoints,
-            keep=keep,
+            checkpoints=given.checkpoints,
+            keep=given.keep,
         )
         # Compile, or load from disk, outside the clock.
-        runner.feed(NO_ROWS, UNKNOWN if labels is None else labels.block(NO_ROWS))
-        one = UNKNOWN if labels is None else labels.block(rows[:1])
-        self.run_again(self.init(eta.m), lambda: (eta, rows[:1], one, NO_NUMBERS))
+        runner.feed(NO_ROWS, given.true(NO_ROWS))
+        one = (eta, rows[:1], given.true(rows[:1]), NO_NUMBERS)
+        self.run_again(self.init(eta.m), lambda: one)
         started = time.perf_counter()
-        true = UNKNOWN if labels is None else labels.block(rows)
-        row_weights = weights[rows] if len(weights) else weights
+        true = given.true(rows)
+        weights = given.weights[rows] if len(given.weights) else given.weights
         drawn = draws(self.seed, 0, eta.n)
 
         def part(start: int, stop: int) -> Sample:
-            labels_of = (
-                true if labels is None else (true[0][start:stop], true[1][start:stop], true[2])
-            )
-            return eta, rows[start:stop], labels_of, row_weights[start:stop]
+            ends = (true[0][start:stop], true[1][start:stop], true[2])
+            return eta, rows[start:stop], ends, weights[start:stop]
 
         while state.rows < eta.n:
             start, stop = state.rows, min(int(state.due), eta.n)
@@ -257,137 +217,12 @@ class OnlineFrankWolfe(MetricPolicy):
             if self.is_due(state):
                 oldest = 0 if self.history is None else max(0, stop - self.history)
                 self.run_again(state, lambda oldest=oldest, stop=stop: part(oldest, stop))  # type: ignore[misc]
-            if progress is not None:
-                progress(stop - start)
+            if given.progress is not None:
+                given.progress(stop - start)
         done = runner.result(time.perf_counter() - started)
         state.cells, state.totals = done.state.cells, done.state.totals
         done.state = state
         return done
-
-
-class Growing:
-    """An array with room at its end: appending copies it seldom."""
-
-    def __init__(self, start: NDArray[Any]) -> None:
-        self.room = start.copy()
-        self.length = len(start)
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """What was appended."""
-        used: NDArray[Any] = self.room[: self.length]
-        return used
-
-    def extend(self, more: NDArray[Any]) -> None:
-        """Append some values."""
-        needed = self.length + len(more)
-        if needed > len(self.room):
-            larger = np.empty(
-                (max(needed, 2 * len(self.room)), *self.room.shape[1:]), self.room.dtype
-            )
-            larger[: self.length] = self.values
-            self.room = larger
-        self.room[self.length : needed] = more
-        self.length = needed
-
-
-class Kept:
-    """Rows that a learner keeps: probabilities, dense or sparse, true labels and weights."""
-
-    NAMES = ("values", "indices", "ends", "true", "true_ends", "weights")
-
-    def __init__(self, m: int, thin: bool) -> None:
-        self.m = m
-        self.thin = thin
-        self.values = Growing(np.empty(0) if thin else np.empty((0, m)))
-        self.indices = Growing(np.empty(0, dtype=np.int32))
-        self.ends = Growing(np.zeros(1, dtype=np.int64))
-        self.true = Growing(np.empty(0, dtype=np.int32))
-        self.true_ends = Growing(np.zeros(1, dtype=np.int64))
-        self.weights = Growing(np.empty(0))
-
-    def append(
-        self, eta: NDArray[np.float64] | SparseRow, true: NDArray[np.int32], weight: float
-    ) -> None:
-        """Keep one more row, in the layout of the first one."""
-        if isinstance(eta, tuple) and not self.thin:
-            dense = np.zeros(self.m)
-            dense[eta[0]] = eta[1]
-            eta = dense
-        elif not isinstance(eta, tuple) and self.thin:
-            stored = np.flatnonzero(eta).astype(np.int32)
-            eta = (stored, eta[stored])
-        if isinstance(eta, tuple):
-            self.indices.extend(eta[0])
-            self.values.extend(eta[1])
-        else:
-            self.values.extend(eta[np.newaxis])
-        self.ends.extend(np.array([self.indices.length]))
-        self.true.extend(true)
-        self.true_ends.extend(np.array([self.true.length]))
-        self.weights.extend(np.array([weight]))
-
-    def sample(self, limit: int | None) -> Sample:
-        """The latest rows, without a copy."""
-        count = self.weights.length
-        rows = np.arange(0 if limit is None else max(0, count - limit), count, dtype=np.int64)
-        ends = self.true_ends.values
-        true = (ends[:-1][rows], ends[1:][rows], self.true.values)
-        eta: Probabilities
-        if self.thin:
-            parts = (self.values.values, self.indices.values, self.ends.values)
-            eta = SparseProbabilities(csr(parts, (count, self.m)))
-        else:
-            eta = DenseProbabilities(self.values.values, vector=False)
-        return eta, rows, true, self.weights.values[rows]
-
-    def forget(self, limit: int) -> None:
-        """Drop all but the latest rows, once there are twice as many: that is seldom."""
-        surplus = self.weights.length - limit
-        if surplus < limit:
-            return
-        entries, labels = self.ends.values[surplus], self.true_ends.values[surplus]
-        self.ends = Growing(self.ends.values[surplus:] - entries)
-        self.true_ends = Growing(self.true_ends.values[surplus:] - labels)
-        self.indices = Growing(self.indices.values[entries:])
-        self.values = Growing(self.values.values[entries if self.thin else surplus :])
-        self.true = Growing(self.true.values[labels:])
-        self.weights = Growing(self.weights.values[surplus:])
-
-    def check(self) -> None:
-        """Refuse what came from a file and does not fit: kernels follow ids without looking."""
-        count = self.weights.length
-        shape = (self.indices.length,) if self.thin else (count, self.m)
-        ids = (self.indices.values, self.true.values)
-        ends = (self.ends.values, self.true_ends.values)
-        fits = (
-            self.values.values.shape == shape
-            and all(len(one) == count + 1 and (np.diff(one) >= 0).all() for one in ends)
-            and all(one[0] == 0 for one in ends)
-            and ends[0][-1] == len(ids[0])
-            and ends[1][-1] == len(ids[1])
-            and all(((one >= 0) & (one < self.m)).all() for one in ids)
-        )
-        if not fits:
-            raise ValueError("the rows kept do not fit together")
-
-    def copy(self) -> Kept:
-        """Rows that go their own way."""
-        return Kept.from_arrays(self.m, self.arrays())
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays."""
-        return {f"kept_{name}": getattr(self, name).values for name in self.NAMES}
-
-    @classmethod
-    def from_arrays(cls, m: int, arrays: dict[str, NDArray[Any]]) -> Kept:
-        """What ``arrays`` gave."""
-        made = cls(m, thin=arrays["kept_values"].ndim == 1)
-        for name in cls.NAMES:
-            kind = getattr(made, name).room.dtype
-            setattr(made, name, Growing(np.array(arrays[f"kept_{name}"], dtype=kind)))
-        made.check()
-        return made
 
 
 class OnlineFrankWolfeStepper(MixtureStepper):
