@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numba.core.errors import NumbaError, UnsupportedBytecodeError
+from numba.core import errors
 from numpy.typing import NDArray
 
 from omma._run import NO_TABLE
@@ -36,9 +36,9 @@ POINTS = (
     (0.1033, 0.1237, 0.5081),
 )
 STEP = 1e-6
-CANNOT_COMPILE = (
-    NumbaError,
-    UnsupportedBytecodeError,
+CANNOT_COMPILE: tuple[type[Exception], ...] = (
+    errors.NumbaError,
+    getattr(errors, "UnsupportedBytecodeError", errors.NumbaError),  # no NumbaError where it exists
     TypeError,
     AttributeError,
     NotImplementedError,
