@@ -146,9 +146,12 @@ Probabilities = DenseProbabilities | SparseProbabilities
 
 
 def csr(parts: tuple[Any, ...], shape: tuple[int, int], kind: Any = sparse.csr_array) -> Any:
-    """A CSR matrix of (data, indices, indptr) that is known to be in order: SciPy copies less."""
-    matrix = kind(shape, dtype=parts[0].dtype)
-    matrix.data, matrix.indices, matrix.indptr = parts
+    """A CSR matrix of (data, indices, indptr), known to be in order, without a copy of any."""
+    if parts[1].dtype == parts[2].dtype:
+        matrix = kind(parts, shape=shape, copy=False)
+    else:  # SciPy would convert one to the type of the other
+        matrix = kind(shape, dtype=parts[0].dtype)
+        matrix.data, matrix.indices, matrix.indptr = parts
     matrix.has_canonical_format = True
     return matrix
 
