@@ -96,10 +96,35 @@ def add_each(of_one, form, weight, point, slope, offset):
 
 
 @helper
+def add_rates(form, weight, point, slope, offset):
+    """``add_each`` of a rate: fractions, prior and weight go into its coefficients, once a row."""
+    over, under = form
+    cells, scale, prior = point.cells, point.inverse, point.prior
+    over_tp, over_predicted, over_positive = over[0] * scale, over[1] * scale, over[2] * scale
+    under_tp, under_predicted, under_positive = under[0] * scale, under[1] * scale, under[2] * scale
+    over_rest = over[3] * point.whole
+    over_rest += prior * (over_tp + 2.0 * over_predicted + 2.0 * over_positive)
+    under_rest = under[3] * point.whole + EPSILON
+    under_rest += prior * (under_tp + 2.0 * under_predicted + 2.0 * under_positive)
+    slope_over, slope_under = weight * over[0], weight * under[0]
+    offset_over, offset_under = weight * over[1], weight * under[1]
+    for j in range(slope.shape[0]):
+        tp, predicted, positive = cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+        inverse = 1.0 / (
+            under_tp * tp + under_predicted * predicted + under_positive * positive + under_rest
+        )
+        value = (
+            over_tp * tp + over_predicted * predicted + over_positive * positive + over_rest
+        ) * inverse
+        slope[j] += (slope_over - value * slope_under) * inverse
+        offset[j] += (offset_over - value * offset_under) * inverse
+
+
+@helper
 def add_macro(mean, form, weight, point, slope, offset):
     """Choose the loop once, not once a label, so that each becomes vector instructions."""
     if mean == RATE:
-        add_each(partials.single, form, weight, point, slope, offset)
+        add_rates(form, weight, point, slope, offset)
     elif mean == ARITHMETIC:
         add_each(partials.arithmetic, form, weight, point, slope, offset)
     elif mean == GEOMETRIC:
