@@ -1,0 +1,39 @@
+"""The command ``omma``: a group whose commands are files of this folder, imported when called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from omma import __version__
+from omma.cli.errors import OneLineErrors
+
+COMMANDS = ("demo",)  # in the order that the help shows them
+
+
+class Commands(OneLineErrors):
+    """A group that imports a command only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"omma.cli.{cmd_name}").command
+        return command
+
+
+@click.group(cls=Commands, invoke_without_command=True)
+@click.version_option(__version__, prog_name="omma")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Decisions that maximize the metric you are judged by.
+
+    Try it on a made-up stream of labels:
+
+        omma demo
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
