@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,9 +115,9 @@ class State:
     totals: NDArray[np.float64]
 
     @classmethod
-    def zeros(cls, m: int) -> State:
-        """Nothing counted yet."""
-        return cls(np.zeros((3, m)), np.zeros(TOTALS))
+    def zeros(cls, m: int, order: Literal["C", "F"] = "C") -> State:
+        """Nothing counted yet; ``order="F"`` keeps the counts of one label side by side."""
+        return cls(np.zeros((3, m), order=order), np.zeros(TOTALS))
 
     def copy(self) -> State:
         """A state that goes its own way."""
@@ -217,8 +217,10 @@ class Runner:
         self.owner = owner
         self.plan = plan
         self.eta = eta
-        self.state = State.zeros(eta.m)
-        self.truth = State.zeros(eta.m) if plan.soft else self.state
+        # A sparse row touches few labels: all counts of one label then come in one cache line.
+        order: Literal["C", "F"] = "F" if isinstance(eta, SparseProbabilities) else "C"
+        self.state = State.zeros(eta.m, order)
+        self.truth = State.zeros(eta.m, order) if plan.soft else self.state
         self.checkpoints = checkpoints
         self.snapshots = np.empty((len(checkpoints), 3, eta.m))
         self.snapshot_rows = np.empty(len(checkpoints))
@@ -254,6 +256,8 @@ class Runner:
 
     def result(self, seconds: float) -> Run:
         """What is left at the end."""
+        for state in (self.state, self.truth):
+            state.cells = np.ascontiguousarray(state.cells)
         return Run(
             self.state,
             self.truth,

@@ -66,15 +66,28 @@ def arithmetic(form, tp, predicted, positive, n):
 
 
 @helper
+def by_numerators(tp, predicted, positive, n, epsilon):
+    """Derivatives of sqrt(r * s), recall r = tp / P and specificity s = tn / N, by tp and tn.
+
+    That by tp is sqrt(tn / (P N tp)) / 2, that by tn the same with tp and tn exchanged: one root
+    and one division serve both. Counts may be given for fractions, with ``epsilon`` for so many
+    rows: the derivatives are then those by counts.
+    """
+    # Rounding may leave a count a hair below zero, where a square root is no number.
+    tn = max(n - predicted - positive + tp, 0.0)
+    tp = max(tp, 0.0)
+    present = positive + epsilon
+    absent = n - positive + epsilon
+    product = (present * absent) * ((tp + TINY * present) * (tn + TINY * absent))
+    half = 0.5 / np.sqrt(product)
+    return tn * half, tp * half
+
+
+@helper
 def geometric(form, tp, predicted, positive, n):
     """sqrt(r * s) of recall r and specificity s."""
-    r, s, by_tp, by_tn = recall_and_specificity(tp, predicted, positive, n)
-    # Rounding may leave a rate a hair below zero, where a square root is no number.
-    r = max(r, 0.0)
-    s = max(s, 0.0)
-    by_r = 0.5 * np.sqrt(s / (r + TINY))
-    by_s = 0.5 * np.sqrt(r / (s + TINY))
-    return together(by_r * by_tp, by_s * by_tn)
+    by_tp, by_tn = by_numerators(tp, predicted, positive, n, EPSILON)
+    return together(by_tp, by_tn)
 
 
 @helper

@@ -90,18 +90,24 @@ def start_gradient(labels, fixed, pick, slope, offset):
 
 
 @helper
-def take_gradient(labels, count, objective, fixed, pick, prior, cells, totals, work):
+def gradient_everywhere(objective, fixed, pick, prior, cells, totals, work):
+    """Slope and offset at every label."""
+    m = cells.shape[1]
+    start_gradient(None, fixed, pick, work.slope[:m], work.offset[:m])
+    point = point_at(cells, cells, totals, prior)
+    add_objective(objective, point, work.slope[:m], work.offset[:m])
+
+
+@helper
+def gradient_at(labels, objective, fixed, pick, prior, cells, totals, work):
     """Slope and offset at the row's labels."""
-    slope = work.slope[:count]
-    offset = work.offset[:count]
+    slope = work.slope[: labels.shape[0]]
+    offset = work.offset[: labels.shape[0]]
     start_gradient(labels, fixed, pick, slope, offset)
-    if labels is None:
-        point = point_at(cells, cells, totals, prior)
-    else:
-        # Fixed weights look at no counts.
-        if fixed.shape[0] == 0:
-            gather(labels, cells, work.cells)
-        point = point_at(work.cells, cells, totals, prior)
+    # Fixed weights look at no counts.
+    if fixed.shape[0] == 0:
+        gather(labels, cells, work.cells)
+    point = point_at(work.cells, cells, totals, prior)
     add_objective(objective, point, slope, offset)
 
 
@@ -144,12 +150,14 @@ def decide(labels, count, objective, fixed, pick, matrix, prior, k, cells, total
     budget, whose decision is flags alone.
     """
     if matrix is not None:
-        m = cells.shape[1]
-        take_gradient(None, m, objective, fixed, pick, prior, cells, totals, work)
+        gradient_everywhere(objective, fixed, pick, prior, cells, totals, work)
         find_matrix_gains(matrix, labels, count, work)
-        chosen = choose_k(work.gains, m, None, k, work.chosen, work.chosen_gains)
+        chosen = choose_k(work.gains, cells.shape[1], None, k, work.chosen, work.chosen_gains)
     else:
-        take_gradient(labels, count, objective, fixed, pick, prior, cells, totals, work)
+        if labels is None:
+            gradient_everywhere(objective, fixed, pick, prior, cells, totals, work)
+        else:
+            gradient_at(labels, objective, fixed, pick, prior, cells, totals, work)
         find_gains(count, work)
         if k > 0:
             chosen = choose_k(work.gains, count, labels, k, work.chosen, work.chosen_gains)
