@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from omma.benchmark.estimators import KNOWN, make_estimator
 from omma.benchmark.run import Source
 from omma.datasets import Dataset
 from omma.records import versions
+
+Found = TypeVar("Found")
 
 TEST = 0.3  # the share of test rows where there is no split, as in the paper
 SPLIT_SEED = 0
@@ -81,14 +83,15 @@ class Desk:
             return self._once((repr(source), seed), lambda: self._online(source, given, seed))
         return self._once(repr(source), lambda: self._fixed(source, given))
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+    def _once(self, key: Any, make: Callable[[], Found]) -> Found:
         """Made by one thread while others wait: an estimator uses all cores by itself."""
         with self._lock:
             if key not in self._held:
                 self._held[key] = make()
                 for old in list(self._held)[: -2 * HELD]:
                     del self._held[old]
-            return self._held[key]
+            found: Found = self._held[key]
+            return found
 
     def _fixed(self, source: Source, given: Dataset) -> Estimates:
         train, test = given.parts(seed=SPLIT_SEED, test=TEST)
@@ -133,7 +136,9 @@ class Desk:
 
 def _fit(source: Source, train: Dataset, test: Dataset) -> kept.Kept:
     started = time.perf_counter()
-    fitted = make_estimator(source.estimator).fit(train.X, train.y)
+    # The training part may lack classes that the test part has.
+    more = {"n_labels": train.m} if train.task == "multiclass" else {}
+    fitted = make_estimator(source.estimator).fit(train.X, train.y, **more)
     arrays = {"eta": fitted.predict_proba(test.X), "train": fitted.predict_proba(train.X)}
     return kept.Kept(arrays, dict(fitted.report), time.perf_counter() - started)
 

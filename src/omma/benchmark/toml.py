@@ -110,8 +110,7 @@ def parse(name: str, text: str) -> Suite:
         policies,
         tuple(_target(owner, one) for one in _list(owner, given, "metrics", str)),
         tuple(
-            check_number(owner, "priors", one, low=0.0)
-            for one in given.get("priors", list(PRIORS))
+            check_number(owner, "priors", one, low=0.0) for one in given.get("priors", list(PRIORS))
         ),
         check_positive_int(owner, "seeds", given.get("seeds", SEEDS)),
         options,
