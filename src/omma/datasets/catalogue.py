@@ -13,9 +13,12 @@ LEXGLUE = "https://huggingface.co/datasets/coastalcph/lex_glue"
 GRAPHS = "http://datasets.syr.edu/pages/datasets.html"
 MULAN = "https://raw.githubusercontent.com/tsoumakas/mulan/HEAD/data/multi-label"
 MEKA = "https://raw.githubusercontent.com/Waikato/meka/HEAD/src/main/data"
-NAPKINXC = "napkinxc-0.6.2.tar.gz"
+NAPKINXC = (
+    "https://files.pythonhosted.org/packages/c1/76/"
+    "33b6e22db312fd2f8105b94382083d023003b44b88fe602b6a5e2df96463/napkinxc-0.6.2.tar.gz"
+)
+NAPKINXC_HASH = "927766f18fa214d9789901810b28dcce7ea360650229c5438ba17698d1e56868"
 EURLEX = "napkinxc-0.6.2/python/examples/data/Eurlex"
-PYPI = "https://files.pythonhosted.org/packages/source/n/napkinxc"
 
 NO_LICENCE = "not stated"
 XC_FILES = (File("train.txt"), File("test.txt"))
@@ -172,7 +175,22 @@ _PUBLIC = (
         stands_for=("RCV1X", "Mediamill", "Flickr"),
         note="The label columns of the source files are shifted for half of the rows and must be "
         "repaired; rows with the same features are kept once. Which half of a subset is the "
-        "training part is inferred. The larger fetch_rcv1 of scikit-learn is another selection.",
+        "training part is inferred. The whole corpus is rcv1.",
+    ),
+    Entry(
+        name="rcv1",
+        title="Reuters news and 103 topics (RCV1-v2), tf-idf",
+        task="multilabel",
+        n=804414,
+        d=47236,
+        m=103,
+        split=23149,
+        source="scikit-learn, fetch_rcv1",
+        licence="not stated in scikit-learn; derived from the Reuters RCV1 corpus, which has terms "
+        "of its own",
+        reader="fetch rcv1",
+        stands_for=("RCV1X",),
+        note="The chronological split of the source: 23,149 training rows.",
     ),
     Entry(
         name="imdb",
@@ -216,15 +234,14 @@ _PUBLIC = (
         d=5000,
         m=3993,
         split=15539,
-        source=f"PyPI {NAPKINXC}, python/examples/data/Eurlex; also {REPOSITORY}",
+        source=f"PyPI napkinxc-0.6.2.tar.gz, python/examples/data/Eurlex; also {REPOSITORY}",
         licence="not stated for the data (package: MIT); derived from EUR-Lex documents, which "
         "have terms of their own",
-        reader="svmlight",
+        reader="xc",
         files=(
-            File(f"{NAPKINXC}!{EURLEX}/eurlex_train.txt", f"{PYPI}/{NAPKINXC}"),
-            File(f"{NAPKINXC}!{EURLEX}/eurlex_test.txt", f"{PYPI}/{NAPKINXC}"),
+            File("eurlex_train.txt", NAPKINXC, NAPKINXC_HASH, f"{EURLEX}/eurlex_train.txt"),
+            File("eurlex_test.txt", NAPKINXC, NAPKINXC_HASH, f"{EURLEX}/eurlex_test.txt"),
         ),
-        options={"task": "multilabel", "first": 0, "n_labels": 3993, "n_features": 5000},
         prepare="unit rows",
         stands_for=("Eurlex-LexGlue", "AmazonCat"),
         note="Every row is scaled to unit length. 207 labels have no training row.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -53,7 +54,7 @@ class Dataset:
     X: Any
     y: Any
     split: int | None = None
-    labels: tuple[str, ...] | None = None
+    labels: Sequence[str] | None = None
     m: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -158,7 +159,7 @@ def as_classes(y: Any) -> NDArray[np.int64]:
 def _count(task: str, y: Any, labels: tuple[str, ...] | None, m: int) -> int:
     """The number of labels, which names and labels must agree with."""
     if task == "multilabel":
-        seen = exact = y.shape[1]
+        seen = exact = int(y.shape[1])
     else:
         seen = int(y.max()) + 1 if y.size else 0
         exact = 2 if task == "binary" else m or (len(labels) if labels is not None else seen)

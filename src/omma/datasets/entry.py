@@ -13,17 +13,19 @@ class File:
     Parameters
     ----------
     name : str
-        What the file is called in the folder of the dataset; ``"a.tar.gz!b/c.txt"`` is a member of
-        an archive.
+        What the file is called in the folder of the dataset.
     url : str, optional
         Where it is, if that is certain.
     sha256 : str, optional
-        Its hash, if known; without one a download is not verified.
+        Hash of what the address gives, if known; without one a download is not verified.
+    member : str, optional
+        Its path in the tar archive that the address gives, if it gives one.
     """
 
     name: str
     url: str | None = None
     sha256: str | None = None
+    member: str | None = None
 
 
 @dataclass(frozen=True)

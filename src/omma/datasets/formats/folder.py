@@ -71,7 +71,7 @@ def write_folder(dataset: Dataset, path: str | Path, **facts: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _store(folder / "X.npz", "X", dataset.X)
     _store(folder / "Y.npz", "y", dataset.y)
-    meta = {
+    meta: dict[str, Any] = {
         "name": dataset.name,
         "task": dataset.task,
         "n": dataset.n,
