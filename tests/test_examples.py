@@ -1,0 +1,33 @@
+"""Every example of the gallery runs, and draws its picture."""
+
+import ast
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 8
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_it_has_a_title_and_a_picture_in_the_docs(path):
+    title, line, *text = ast.get_docstring(ast.parse(path.read_text("utf-8"))).splitlines()
+    assert line == "=" * len(title)
+    assert text[1], "the title is followed by an empty line and some sentences"
+    assert (ROOT / "docs/images/gallery" / f"{path.stem}.png").exists()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_it_draws(path, tmp_path, monkeypatch):
+    image = pytest.importorskip("matplotlib.image", reason="pictures need matplotlib")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(path), run_name="__main__")
+    pixels = image.imread(tmp_path / f"{path.stem}.png")
+    assert pixels.shape[0] > 300
+    assert np.mean(pixels[..., :3].min(axis=2) < 0.9) > 0.005, "something is drawn"
