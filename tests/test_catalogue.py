@@ -266,7 +266,7 @@ def test_kddcup99_is_numbers_and_indicators_without_duplicates(monkeypatch, tmp_
 
 @pytest.mark.filterwarnings("ignore:.*in the catalogue, got")
 def test_rcv1_is_taken_as_it_is(monkeypatch, tmp_path):
-    X, Y = sparse.random_array((23160, 4), density=0.1, rng=0), sparse.csr_matrix((23160, 3))
+    X, Y = sparse.csr_matrix((23160, 4)), sparse.csr_matrix((23160, 3))
     bunch = types.SimpleNamespace(data=X, target=Y, target_names=np.array(["a", "b", "c"]))
     fake(monkeypatch, fetch_rcv1=lambda subset: bunch)
     data = load("rcv1", folder=tmp_path, download=True)

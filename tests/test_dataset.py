@@ -69,6 +69,7 @@ def test_types_that_fit_are_not_copied():
         ({"y": np.full((3, 2), 2), "task": "multilabel"}, "0 or 1, got 2"),
         ({"task": "multilabel"}, "indicator matrix"),
         ({"X": np.arange(3)}, "rows and columns"),
+        ({"split": "2"}, "between 1 and 2, got '2'"),
         ({"split": 3}, "between 1 and 2, got 3"),
         ({"labels": ["a"], "m": 3}, "labels of Dataset must agree"),
     ],
