@@ -54,7 +54,6 @@ def read_csv(
     Examples
     --------
     >>> from pathlib import Path
-    from typing import Any
     >>> from omma.datasets import read_csv
     >>> _ = Path("toy.csv").write_text("width,kind,height\n1,cat,2\n3,dog,4\n")
     >>> toy = read_csv("toy.csv", labels="kind")
