@@ -155,6 +155,7 @@ def test_svmlight_multilabel(folder, data, first):
         written(folder, "\n".join(rows), ".svm"),
         task="multilabel",
         first=first,
+        first_label=first,
         n_features=X.shape[1],
         n_labels=Y.shape[1],
     )
@@ -183,6 +184,12 @@ def test_svmlight_counts_from_one_unless_there_is_a_zero(folder):
     assert zero.X.toarray().tolist() == [[0, 5], [6, 0]]
 
 
+def test_svmlight_counts_features_and_labels_each_in_its_own_way(folder):
+    got = read_svmlight(written(folder, "0,2 1:5\n1 2:6\n", ".svm"))
+    assert got.X.toarray().tolist() == [[5, 0], [0, 6]]
+    assert got.y.toarray().tolist() == [[1, 0, 1], [0, 1, 0]]
+
+
 def test_training_and_test_file_share_features_and_classes(folder):
     train, test = written(folder, "a 1:5\nc 1:5\n", "1"), written(folder, "b 3:6\n", "2")
     got = read_svmlight(train, test)
@@ -202,8 +209,8 @@ def test_rows_without_labels_make_a_file_multilabel(folder):
     [
         ("1 1:2\n3:4\n", {"task": "binary"}, r":2: expected a label before the features"),
         ("1 1:2\n1 x:4\n", {}, r":2: expected feature:value.*got 'x:4'"),
-        ("1 0:2\n", {"first": 1}, "first of read_svmlight must be 0"),
-        ("1 5:2\n", {"n_features": 3}, "must be below 4, got 5"),
+        ("1 0:2\n", {"first": 1}, "features counted from 1 were expected"),
+        ("1 5:2\n", {"n_features": 3}, "n_features of read_svmlight must be at least 5, got 3"),
         ("1 5:2\n", {"first": 2}, "first of read_svmlight must be 0, 1 or None"),
         ("1 5:2\n", {"task": "multi"}, "task of read_svmlight must be"),
     ],
@@ -294,6 +301,12 @@ def test_arff_with_a_class_column(folder):
     got = read_arff(written(folder, WEATHER, ".arff"))
     assert got.X.tolist() == [[0, 10, 1.5], [1, 20, -2]]
     assert (got.y.tolist(), got.labels, got.task) == ([0, 1], ("no", "well, yes"), "binary")
+
+
+def test_arff_classes_may_be_numbers(folder):
+    text = "@relation r\n@attribute a real\n@attribute b {0.3,0.1}\n@data\n5,0.1\n6,0.3\n"
+    got = read_arff(written(folder, text, ".arff"))
+    assert (got.y.tolist(), got.labels) == ([1, 0], ("0.3", "0.1"))
 
 
 def test_sparse_arff_with_words(folder):
