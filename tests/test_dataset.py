@@ -130,6 +130,13 @@ def test_folders_that_disagree_with_themselves(tmp_path):
     (tmp_path / "meta.json").write_text(json.dumps({**meta, "d": 5}))
     with pytest.raises(ValueError, match=r"meta.json: expected d to be 2 .* got 5"):
         read_folder(tmp_path)
+    (tmp_path / "meta.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"meta.json: expected an object that names the task"):
+        read_folder(tmp_path)
+    np.savez(tmp_path / "X.npz", a=1, b=2)
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(ValueError, match=r"X.npz: expected a sparse matrix or an array named X"):
+        read_folder(tmp_path)
     (tmp_path / "meta.json").write_text("{\n oh")
     with pytest.raises(ValueError, match=r"meta.json:2: expected JSON"):
         read_folder(tmp_path)

@@ -117,6 +117,8 @@ def test_many_blocks_of_rows(folder, monkeypatch):
         ("2 2 2\n0 0:1\n1 1:nan\n", r":3: expected feature:value.*got '1:nan'"),
         ("2 2 2\n0 0:1\n1 -1:2\n", r":3: expected feature:value.*got '-1:2'"),
         ("2 2 2\n0 0:1\na 1:1\n", r":3: expected labels as whole numbers.*got 'a'"),
+        ("2 2 2\n0 0:1\n-1 1:1\n", r":3: expected labels as whole numbers.*got '-1'"),
+        ("2 2 2\n0 0:1\n1 9999999999:1\n", r":3: expected feature:value.*got '9999999999:1'"),
         ("2 2 2\n0 0:1\n1,,0 1:1\n", r":3: expected labels as whole numbers.*got '1,,0'"),
     ],
 )
@@ -188,6 +190,12 @@ def test_svmlight_counts_features_and_labels_each_in_its_own_way(folder):
     got = read_svmlight(written(folder, "0,2 1:5\n1 2:6\n", ".svm"))
     assert got.X.toarray().tolist() == [[5, 0], [0, 6]]
     assert got.y.toarray().tolist() == [[1, 0, 1], [0, 1, 0]]
+
+
+def test_tabs_are_blanks(folder):
+    got = read_svmlight(written(folder, "0,1\t1:5\t2:6\n1\n\t1:7", ".svm"))
+    assert got.X.toarray().tolist() == [[5, 6], [0, 0], [7, 0]]
+    assert got.y.toarray().tolist() == [[1, 1], [0, 1], [0, 0]]
 
 
 def test_training_and_test_file_share_features_and_classes(folder):
@@ -324,7 +332,8 @@ def test_sparse_arff_with_words(folder):
         ("sunny,10,1.5,no", "snow,10,1.5,no", r":7: expected sunny or .* in 'outlook', got 'snow'"),
         ("sunny,10,1.5,no", "sunny,10,?,no", r":7: expected a finite number .*got '\?'"),
         ("sunny,10,1.5,no", "sunny,10,no", r":7: expected 4 cells, got '3 cells'"),
-        ("sunny,10,1.5,no", "'sunny,10,1.5,no", r":7: expected .*got"),
+        ("sunny,10,1.5,no", "'sunny,10,1.5,no", r":7: expected sunny or .*got \"'sunny\""),
+        ("@relation weather", "@data", r":1: expected attributes before @data"),
         ("sunny,10,1.5,no", "{7 1}", r"expected 0 as the first value of 'size'"),
         ("real", "string", r":4: expected a numeric or a nominal attribute, got 'string'"),
         ("@data", "@date", r":6: expected @relation, @attribute or @data"),
@@ -352,6 +361,13 @@ def test_labels_that_an_arff_file_does_not_have(folder):
         read_arff(path, labels=5)
     with pytest.raises(ValueError, match="expected labels to be 0 or 1, got 10"):
         read_arff(path, labels=["size"])
+    (folder / "bad.xml").write_text("<labels/>")
+    with pytest.raises(ValueError, match=r"bad\.xml: expected elements <label name=…>, got none"):
+        read_arff(path, labels=folder / "bad.xml")
+    other = folder / "other.arff"
+    other.write_text(WEATHER.replace("rainy", "snowy"))
+    with pytest.raises(ValueError, match=r"other\.arff: expected the attributes of .*toy\.arff"):
+        read_arff(path, other)
     with pytest.raises(ValueError, match="a last attribute that is nominal, got the number 'b'"):
         read_arff(written(folder, "@relation r\n@attribute b real\n@data\n1\n", ".arff"))
     (folder / "bad.xml").write_text("<labels>\n<label")
