@@ -80,7 +80,7 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     >>> read_matrix("labels.txt").values.toarray().tolist()
     [[1, 0, 0, 1], [0, 1, 0, 0]]
     """
-    path, member = _address(path)
+    path, member = split_address(path)
     ending, compressed = _ending(path)
     if id_column is not None and ending not in (*TABLES, ".parquet"):
         raise ValueError(f"{path} has no columns with names, so none of them is {id_column!r}")
@@ -155,7 +155,7 @@ def check_ending(path: str | Path) -> None:
     _ending(Path(path))
 
 
-def _address(path: str | Path) -> tuple[Path, str | None]:
+def split_address(path: str | Path) -> tuple[Path, str | None]:
     """A path, and the array of an archive that ``file.npz:name`` asks for."""
     before, colon, after = str(path).rpartition(":")
     if colon and before.lower().endswith(".npz"):
