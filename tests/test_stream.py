@@ -142,7 +142,7 @@ def test_late_labels_in_csv_leave_probabilities_empty(stream):
     text = "id,a,b,y_a,y_b\nx,0.9,0.2,,\nz,0.1,0.2,0,1\nx,,,1,0\n"
     done = stream(text, "--metric", "macro_f1")
     assert done.exit_code == 0, done.stderr
-    assert done.stdout.splitlines() == ["id,a,b", "x,1,1", "z,1,1"]
+    assert done.stdout.splitlines() == ["id,a,b", "x,1,0", "z,0,0"]  # F1 starts at 1/4
     assert "2 decided, 2 learned" in done.stderr
 
 

@@ -73,7 +73,8 @@ class Found:
         name = titled(metric, k)
         prior = self.job.priors[0]
         if self.comparison is not None and (self.decider, name) in self.comparison.cells:
-            prior = self.comparison.cell(self.decider, name).prior or prior
+            best = self.comparison.cells[self.decider, name].prior
+            prior = prior if best is None else best
         try:
             policy = make_policy(self.decider, metric, k, prior, self.train)
         except UnsupportedMetricError as error:
