@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from scipy import sparse
 
 import omma
+import omma.calibration
 from omma.cli import main
 from omma.datasets import read_matrix, write_matrix
 
@@ -308,6 +309,16 @@ def test_bad_usage_gets_one_line_and_exit_code_2(run, arguments, expected):
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("Error: ")
     assert expected in line
+
+
+def test_says_whether_probabilities_look_calibrated(run):
+    right = " ".join(run(*FILES, "--metric", "macro_f1", "--policy", "omma").stdout.split())
+    assert "The probabilities look calibrated" in right
+    write_matrix("odd.csv", ETA**0.5, NAMES)
+    odd = ("--eta", "odd.csv", "--labels", "y.csv", "--metric", "macro_f1", "--policy", "omma")
+    assert "do not look calibrated" in " ".join(run(*odd).stdout.split())
+    gap = json.loads(run(*odd, "--json").stdout)["calibration_error"]
+    assert gap == omma.calibration.expected_error(ETA**0.5, Y, bins=20)
 
 
 def test_help_has_examples(run):

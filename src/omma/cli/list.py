@@ -27,7 +27,7 @@ def command(what: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    _show(rows)
+    _show([{name: row[name] for name in row if name not in listing.UNSHOWN} for row in rows])
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
@@ -37,7 +37,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place, name in enumerate(rows[0]):
         numbers = all(type(row[name]) in (int, float, type(None)) for row in rows)
         last = place == len(rows[0]) - 1

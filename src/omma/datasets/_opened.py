@@ -12,16 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-COMPRESSED = (".gz", ".bz2", ".xz")
+from omma.datasets.formats.text import OPENERS
+
+COMPRESSED = tuple(OPENERS)
 # What the standard library raises for text that is cut short, spoiled or not text at all.
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, UnicodeDecodeError)
 
 
 def opened(path: Path, compressed: str) -> TextIO:
     """A file to read text from; the mark that some programs put first is left out."""
-    how = {"mode": "rt", "encoding": "utf-8-sig", "newline": ""}
-    opener: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(compressed, open)
-    file: TextIO = opener(path, **how)
+    opener = OPENERS.get(compressed, open)
+    file: TextIO = opener(path, "rt", encoding="utf-8-sig", newline="")
     return file
 
 
