@@ -193,6 +193,32 @@ def test_one_class_a_row(run):
     assert "Top-1" in text
 
 
+@pytest.mark.parametrize("head", ["", "animal\n", "id,animal\n"])
+def test_classes_by_name(run, head):
+    start = "r," if head.startswith("id") else ""
+    with open("named.csv", "w") as file:
+        file.write(head + "".join(f"{start}{NAMES[which]}\n" for which in CLASSES))
+    id_column = ("--id", "id") if start else ()
+    if start:
+        write_matrix("eta.csv.gz", np.column_stack([np.zeros(400), ETA]), ("id", *NAMES))
+        with open("named.csv") as file:
+            text = file.read().replace("r,", "0,")
+        with open("named.csv", "w") as file:
+            file.write(text)
+    options = ("--metric", "multiclass_gmean", "--policy", "omma", "--json")
+    eta = "eta.csv.gz" if start else "eta.csv"
+    found = values(run("--eta", eta, "--labels", "named.csv", *id_column, *options))
+    assert found == values(run("--eta", "eta.csv", "--labels", "classes.csv", *options))
+
+
+def test_a_class_that_no_column_has(run):
+    with open("named.csv", "w") as file:
+        file.write("animal\na\nzz\n")
+    done = run("--eta", "eta.csv", "--labels", "named.csv", "--metric", "multiclass_gmean")
+    assert done.exit_code == 1
+    assert "named.csv, line 3: expected a column of the probabilities, got 'zz'" in done.stderr
+
+
 def test_one_yes_or_no(run):
     found = values(run("--eta", "p.npy", "--labels", "yes.npy", "--metric", "f1", "--json"))
     assert found["omma", "f1"] == omma.replay(omma.OMMA("f1"), ETA[:, 2], Y[:, 2]).value

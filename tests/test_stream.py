@@ -267,6 +267,7 @@ def test_bad_cells(stream, text, expected):
         ("a,b,y_a\n", (), "line 1: expected a column y_NAME for each NAME, not so for 'b'"),
         ("a,b\n", ("--id", "q"), "line 1: expected a column 'q'"),
         ("id,y\n", (), "line 1: expected columns of probabilities"),
+        ("a,b\n0.1,0.2\n", ("-k", 3), "line 2: k of OMMA"),
         ("0.1,0.2,0.3\n", ("--n-labels", 1), "expected 1 columns of probabilities (--n-labels)"),
     ],
 )
@@ -399,8 +400,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(process, tmp_path):
     one.wait(timeout=20)
     said = one.stderr.read()
     assert one.returncode == 0
-    assert "Error" not in said
-    assert "Traceback" not in said
+    assert said == ""
     assert omma.OnlineClassifier.load(tmp_path / "s.npz").counts.n >= 1
 
 

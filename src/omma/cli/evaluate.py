@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--labels",
     metavar="FILE",
-    help="True labels: a column of 0 and 1 for each label, or one column of class ids.",
+    help="True labels: a column of 0 and 1 for each label, or one of class ids or names.",
 )
 @click.option(
     "--metric",
@@ -147,21 +147,21 @@ def _check_file(option: str, path: str | None) -> None:
     """Refuse what is no file; the name of an array may follow that of an archive."""
     if path is None:
         return
-    from omma.datasets.matrices import check_ending, split_address
+    from omma.datasets.matrices import file_ending, split_address
 
     found = split_address(path)[0]
     with usage(option):
-        check_ending(found)
+        file_ending(found)
     if not found.is_file():
         raise click.BadParameter(f"'{found}' is not a file.", param_hint=option)
 
 
 def _check_outputs(predictions: Path | None, rule: Path | None) -> None:
-    from omma.datasets.matrices import check_ending
+    from omma.datasets.matrices import file_ending
 
     if predictions is not None:
         with usage("--predictions"):
-            check_ending(predictions)
+            file_ending(predictions)
         check_folder(predictions, "--predictions")
     if rule is not None:
         if rule.suffix.lower() != ".json":

@@ -60,7 +60,7 @@ SKIPPED = 3  # the code of a stream with lines that could not be read
     metavar="FILE.npz",
     help="Go on from this learner if the file exists, and save it at the end.",
 )
-@whole_number("--save-every", 0, "Save --state after so many rows, too; 0 does not.", least=0)
+@whole_number("--save-every", 0, "Save --state after so many lines, too; 0 does not.", least=0)
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
 @click.pass_context
@@ -132,6 +132,7 @@ def command(
         if resumes:
             assert state is not None
             stream.learner = restored(state, *(wanted or (None, None)))
+            n_labels = n_labels or stream.learner.n_labels
         with _lines(file) as lines:
             code = _run(stream, lines, (form, n_labels, id_column), state, save_every, strict)
     ctx.exit(code)
@@ -199,7 +200,7 @@ def _run(
     """Take every line; whatever ends it, the learner is saved. The exit code is returned."""
     from omma.cli.interrupts import Interrupts, StoppedError
 
-    skipped = 0
+    skipped, quiet = 0, False
     try:
         with Interrupts() as interrupts:
             for bad in _taken(stream, interrupts.between(lines), options, state, save_every):
@@ -214,10 +215,12 @@ def _run(
     except BrokenPipeError:
         # Nobody reads any more; what Python would still write at its end goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        quiet = True
         return 0
     finally:
         _save(stream, state)
-        _say(stream.summary(skipped))
+        if not quiet:
+            _say(stream.summary(skipped))
 
 
 def _taken(

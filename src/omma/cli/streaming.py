@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.cli.lines import Line
+from omma.cli.lines import Line, StopStreamError
 from omma.counts import Counts
 from omma.metrics import Metric
 from omma.online import OnlineClassifier
@@ -97,7 +97,7 @@ class Stream:
             self._learn_late(line)
             return
         if self.learner is None:
-            self.learner = self.make(len(line.eta))
+            self.learner = self._made(len(line.eta))
         self._check_width("probabilities", line.eta)
         self._check_labels(line.y)
         if line.id is not None and line.id in self.waiting:
@@ -113,6 +113,12 @@ class Stream:
             self.waiting.add(line.id, decision)
         self.decided += 1
         self._emit(line, decision, names)
+
+    def _made(self, m: int) -> OnlineClassifier:
+        try:
+            return self.make(m)
+        except ValueError as error:  # such as a budget that is larger: no line will do
+            raise StopStreamError(str(error)) from error
 
     def _check_width(self, what: str, values: Any) -> None:
         assert self.learner is not None
@@ -133,7 +139,7 @@ class Stream:
         if line.y is None:
             raise ValueError("expected probabilities, labels or both, got neither")
         if self.learner is None and line.decision is not None:
-            self.learner = self.make(len(line.decision))
+            self.learner = self._made(len(line.decision))
         if self.learner is None or (line.id is None and line.decision is None):
             raise ValueError("labels without probabilities need the id of a row decided before")
         decision = self.waiting.get(line.id) if line.decision is None else line.decision

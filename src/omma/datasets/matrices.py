@@ -81,7 +81,7 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     [[1, 0, 0, 1], [0, 1, 0, 0]]
     """
     path, member = split_address(path)
-    ending, compressed = _ending(path)
+    ending, compressed = file_ending(path)
     if id_column is not None and ending not in (*TABLES, ".parquet"):
         raise ValueError(f"{path} has no columns with names, so none of them is {id_column!r}")
     if ending == ".npz":
@@ -126,7 +126,7 @@ def write_matrix(path: str | Path, values: Any, names: tuple[str, ...] | None = 
     <BLANKLINE>
     """
     path = Path(path)
-    ending, compressed = _ending(path)
+    ending, compressed = file_ending(path)
     matrix = _writable(values)
     columns = 1 if matrix.ndim == 1 else matrix.shape[1]
     if names is not None and len(names) != columns:
@@ -150,11 +150,6 @@ def write_matrix(path: str | Path, values: Any, names: tuple[str, ...] | None = 
                     _extreme.write(text, matrix)
 
 
-def check_ending(path: str | Path) -> None:
-    """Refuse a name that says nothing about the format."""
-    _ending(Path(path))
-
-
 def split_address(path: str | Path) -> tuple[Path, str | None]:
     """A path, and the array of an archive that ``file.npz:name`` asks for."""
     before, colon, after = str(path).rpartition(":")
@@ -163,8 +158,8 @@ def split_address(path: str | Path) -> tuple[Path, str | None]:
     return Path(path), None
 
 
-def _ending(path: Path) -> tuple[str, str]:
-    """What a file is, and how it is compressed."""
+def file_ending(path: Path) -> tuple[str, str]:
+    """What a file is by its name, and how it is compressed; refuses a name that says nothing."""
     name, compressed = path, ""
     if path.suffix.lower() in COMPRESSED:
         name, compressed = path.with_suffix(""), path.suffix.lower()
