@@ -216,7 +216,10 @@ def test_a_class_that_no_column_has(run):
         file.write("animal\na\nzz\n")
     done = run("--eta", "eta.csv", "--labels", "named.csv", "--metric", "multiclass_gmean")
     assert done.exit_code == 1
-    assert "named.csv, line 3: expected a column of the probabilities, got 'zz'" in done.stderr
+    assert (
+        "named.csv, line 3: expected the name of a column of the probabilities, got 'zz'"
+        in done.stderr
+    )
 
 
 def test_one_yes_or_no(run):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,8 @@ from scipy import sparse
 
 from omma._rows import check_rows, read_probabilities
 from omma._validate import nearest
+from omma.cli.classes import read_classes
 from omma.datasets import Matrix, read_matrix
-from omma.datasets._columns import is_number, split
-from omma.datasets._opened import opened
 from omma.datasets.matrices import TABLES as SEPARATORS, file_ending, split_address
 from omma.metrics import Metric
 
@@ -81,7 +79,7 @@ def read_inputs(
     check_rows(eta, read_probabilities(eta, probabilities.values))
     if labels is None:
         return Inputs(probabilities.values, None, probabilities.names)
-    truth = _read_classes(labels, probabilities.names, id_column) or _read(labels, id_column)
+    truth = read_classes(labels, probabilities.names, id_column) or _read(labels, id_column)
     _check_ids(eta, labels, probabilities.ids, truth.ids)
     y, notes = _fitted(eta, labels, probabilities, truth)
     return Inputs(probabilities.values, y, probabilities.names, notes)
@@ -91,34 +89,6 @@ def _read(path: str, id_column: str | None) -> Matrix:
     """A file; the column that names rows is looked for where there may be one."""
     has_columns = file_ending(split_address(path)[0])[0] in (*SEPARATORS, ".parquet")
     return read_matrix(path, id_column=id_column if has_columns else None)
-
-
-def _read_classes(path: str, names: tuple[str, ...] | None, id_column: str | None) -> Matrix | None:
-    """Classes by the names that the probabilities have, in one column of text; else None."""
-    ending, compressed = file_ending(split_address(path)[0])
-    if names is None or ending not in SEPARATORS:
-        return None
-    with opened(Path(path), compressed) as file:
-        lines = (split(line, SEPARATORS[ending]) for line in file)
-        rows = [(number, cells) for number, cells in enumerate(lines, start=1) if any(cells)]
-    which = rows[0][1].index(id_column) if rows and id_column in rows[0][1] else None
-    if len(rows) < 2 or len(rows[0][1]) != 1 + (which is not None):
-        return None
-    place = 0 if which is None else 1 - which
-    if len(rows[1][1]) <= place or is_number(rows[1][1][place]):
-        return None
-    header = which is not None or rows[0][1][place] not in names
-    found = []
-    for number, cells in rows[header:]:
-        if len(cells) != len(rows[0][1]) or cells[place] not in names:
-            got = cells[place] if len(cells) > place else ""
-            raise ValueError(
-                f"{path}, line {number}: expected a column of the probabilities, "
-                f"got {got!r}{nearest(got, names)}"
-            )
-        found.append(names.index(cells[place]))
-    ids = None if which is None else tuple(cells[which] for _, cells in rows[1:])
-    return Matrix(np.array(found), None, ids)
 
 
 def _one_column(path: str, matrix: Matrix, column: str) -> Matrix:
