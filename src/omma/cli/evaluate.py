@@ -182,7 +182,7 @@ def _run(
 ) -> None:
     from rich.console import Console
 
-    from omma.cli import evaluation
+    from omma.cli import evaluation, showing
     from omma.cli.inputs import read_inputs
 
     inputs = read_inputs(*files, id_column=id_column, column=column)
@@ -193,8 +193,8 @@ def _run(
     found = evaluation.run(job, inputs, train, progress=Console(stderr=True).is_terminal)
     wrote = evaluation.write(found, picture, predictions, rule)
     if as_json:
-        click.echo(evaluation.as_json(found, wrote))
+        click.echo(showing.as_json(found, wrote))
         return
-    evaluation.show(found, Console(highlight=False))
+    showing.show(found, Console(highlight=False))
     for sentence in wrote.values():
         click.echo(sentence)

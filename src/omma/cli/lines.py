@@ -27,7 +27,7 @@ class Line:
     id: Any = None
     eta: Vector | None = None
     y: Any = None  # indicators, or a class id
-    decision: NDArray[np.int8] | None = None  # one made earlier, in place of the one remembered
+    decision: Vector | None = None  # one made earlier, in place of the one remembered
 
 
 class Reader(Protocol):
@@ -77,7 +77,7 @@ class JsonLines:
             key,
             self._eta(given["eta"]) if "eta" in given else None,
             self._labels(given["y"]) if "y" in given else None,
-            None if decision is None else numbers("decision", decision).astype(np.int8),
+            None if decision is None else numbers("decision", decision),
         )
 
     def _eta(self, values: Any) -> Vector:

@@ -114,7 +114,7 @@ def command(
         raise click.UsageError("Missing option '--metric'.")
     if metric is None and given:
         raise click.UsageError(f"--{given[0]} needs --metric.")
-    if file != "-" and not Path(file).is_file():
+    if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
         raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
     wanted = None if metric is None else _policy(policy, metric, k, prior)
 

@@ -103,6 +103,8 @@ class Stream:
         if line.id is not None and line.id in self.waiting:
             raise ValueError(f"the id {line.id!r} is still waiting for its labels")
         if line.decision is not None:  # made before a restart
+            if line.y is None:
+                raise ValueError("expected labels y with a decision, got none")
             self._learn_earlier(line, line.decision)
             return
         decision = self.learner.predict(line.eta)
@@ -126,9 +128,16 @@ class Stream:
             raise ValueError(f"expected {self.learner.n_labels} {what}, got {len(values)}")
 
     def _check_labels(self, y: Any) -> None:
+        assert self.learner is not None
+        m = self.learner.n_labels
         self._check_width("labels", y)
-        if isinstance(y, np.ndarray) and not ((y == 0) | (y == 1)).all():
-            raise ValueError(f"expected 0 and 1 as labels, got {y[(y != 0) & (y != 1)][0]:g}")
+        if isinstance(y, int) and m > 1:
+            if self.learner.policy.budget is None:
+                raise ValueError("expected a list of 0 and 1 as y; a class id needs -k 1")
+            if not 0 <= y < m:
+                raise ValueError(f"expected a class id from 0 to {m - 1}, got {y}")
+        elif y is not None:
+            _check_indicators("labels", np.ravel(y))
 
     @property
     def _soft(self) -> bool:
@@ -145,26 +154,27 @@ class Stream:
         decision = self.waiting.get(line.id) if line.decision is None else line.decision
         self._learn_earlier(line, decision)
 
-    def _learn_earlier(self, line: Line, decision: NDArray[np.int8]) -> None:
+    def _learn_earlier(self, line: Line, decision: NDArray[Any]) -> None:
         assert self.learner is not None
         self._check_labels(line.y)
         self._check_width("decisions", decision)
+        _check_indicators("decisions", decision)
         if self._soft:
             self._judge(line.y, decision)
         else:
-            self.learner.update(line.y, prediction=decision)
+            self.learner.update(line.y, prediction=decision.astype(np.int8))
         self.learned += 1
         self.waiting.remove(line.id)
 
-    def _judge(self, y: Any, decision: NDArray[np.int8]) -> None:
+    def _judge(self, y: Any, decision: NDArray[Any]) -> None:
         """Count labels that the policy itself does not need."""
         assert self.learner is not None
         m = self.learner.n_labels
-        true = np.array([y]) if isinstance(y, int) else np.asarray(y).reshape(1, -1)
+        true = np.array([y]) if isinstance(y, int) and m > 1 else np.reshape(y, (1, m))
         metric = self.learner.metric
         found = Counts.from_labels(
             true,
-            decision.reshape(1, m),
+            decision.reshape(1, m).astype(np.int8),
             n_labels=m,
             matrix=metric is not None and metric.needs_matrix,
         )
@@ -203,6 +213,12 @@ class Stream:
         if self.waiting.forgotten:
             words.append(f"{self.waiting.forgotten:,} forgotten")
         return ", ".join(words) + "."
+
+
+def _check_indicators(what: str, values: NDArray[Any]) -> None:
+    wrong = values[(values != 0) & (values != 1)]
+    if len(wrong):
+        raise ValueError(f"expected 0 and 1 as {what}, got {wrong[0]:g}")
 
 
 def _cell(text: str) -> str:
