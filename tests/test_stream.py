@@ -411,7 +411,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(process, tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to look at memory")
 def test_memory_does_not_grow_with_the_rows(process):
     one = process("--metric", "macro_f1", "--pending", 50)
-    lines = [f'{{"id": {{}}, "eta": {json.dumps(row.tolist())}}}\n' for row in ETA]
+    lines = [f'{{"id": {{}}, "eta": {json.dumps(row.tolist() * 60)}}}\n' for row in ETA.round(2)]
 
     def rows(start, stop):
         for number in range(start, stop):
