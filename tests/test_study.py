@@ -390,5 +390,6 @@ def test_twenty_newsgroups_as_in_the_paper(tmp_path):
     assert value["baseline", "macro_f1@3"] == pytest.approx(49.23, abs=1.5)
     assert value["baseline", "macro_precision@3"] == pytest.approx(33.95, abs=1.5)
     for policy in ("omma", "omma_eta"):
-        assert value[policy, "macro_f1@3"] == pytest.approx(73, abs=6)
+        assert value[policy, "macro_f1@3"] == pytest.approx(73, abs=7)
+        assert value[policy, "macro_f1@3"] > value["baseline", "macro_f1@3"] + 15
         assert value[policy, "macro_precision@3"] == pytest.approx(84, abs=4)

@@ -104,7 +104,7 @@ class Desk:
             found.arrays["eta"],
             test.y,
             (found.arrays["train"], train.y),
-            given.labels,
+            _names(given),
             report,
             found.seconds,
         )
@@ -114,7 +114,7 @@ class Desk:
         rows = replace(given, X=given.X[order], y=given.y[order], split=None)
         found = self._kept(source, given, {"seed": seed}, partial(_along, source, rows))
         return Estimates(
-            found.arrays["eta"], rows.y, None, given.labels, found.report, found.seconds, True
+            found.arrays["eta"], rows.y, None, _names(given), found.report, found.seconds, True
         )
 
     def _kept(
@@ -132,6 +132,10 @@ class Desk:
             found = make()
             kept.write(path, found)
         return found
+
+
+def _names(given: Dataset) -> tuple[str, ...] | None:
+    return None if given.labels is None else tuple(given.labels)
 
 
 def _fit(source: Source, train: Dataset, test: Dataset) -> kept.Kept:
