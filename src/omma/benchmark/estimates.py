@@ -154,14 +154,10 @@ def _along(source: Source, rows: Dataset) -> kept.Kept:
 
 
 def _known(source: Source, given: Dataset | Known) -> Estimates:
-    """Probabilities that labels were drawn with; the first rows stand for a training part."""
+    """Probabilities that labels were drawn with."""
     if not isinstance(given, Known):
         raise ValueError(
             f"the probabilities of the dataset {source.dataset!r} are not known: it needs an "
             f"estimator other than {KNOWN!r}"
         )
-    if source.protocol == "online":
-        return Estimates(given.eta, given.y)
-    first = round((1 - TEST) * given.eta.shape[0])
-    train = (given.eta[:first], given.y[:first])
-    return Estimates(given.eta[first:], given.y[first:], train)
+    return Estimates(given.eta, given.y, None if source.protocol == "online" else given.train)
