@@ -54,7 +54,8 @@ def make(made: Any) -> Known:
     generator = options.pop("by", None)
     check_choice("made data", "by", generator, GENERATORS)
     draw, seed = getattr(datasets, generator), options.pop("seed", 0)
-    return Known(*draw(**options, seed=seed), draw(**options, seed=seed + 1))
+    eta, y = draw(**options, seed=seed)
+    return Known(eta, y, train=draw(**options, seed=seed + 1))
 
 
 def _stored(name: str, folder: Path | None) -> Dataset:
