@@ -9,7 +9,8 @@ import click
 from omma import __version__
 from omma.cli.errors import OneLineErrors
 
-COMMANDS = ("demo", "evaluate", "stream", "list")  # in the order that the help shows them
+# In the order that the help shows them.
+COMMANDS = ("demo", "evaluate", "stream", "run", "report", "list")
 
 
 class Commands(OneLineErrors):

@@ -1,0 +1,154 @@
+"""Records as files: named, written whole or not at all, read with a sentence for bad ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from threading import get_ident
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from omma.records.record import Record, check
+
+DIGITS = 16  # of the hash: two of a million runs share it once in some 10**7 studies
+NAMED = ("dataset", "policy", "metric", "k", "prior", "seed")  # parts of a spec worth reading
+LONGEST = 100
+
+
+def path_of(folder: str | Path, suite: str, kind: str, spec: Mapping[str, Any]) -> Path:
+    """Where the record of a run goes: something to read, and a hash of all that it is known by.
+
+    Examples
+    --------
+    >>> from omma.records import path_of
+    >>> path_of("out", "mine", "study", {"policy": "omma", "k": 3, "seed": 0}).as_posix()
+    'out/mine/omma-k3-seed0-6675362beca3fb59.json'
+    """
+    known_by = _text({"kind": kind, "suite": suite, "spec": dict(spec)}, sort_keys=True)
+    digest = hashlib.sha256(known_by.encode()).hexdigest()[:DIGITS]
+    words = [_word(name, spec[name]) for name in NAMED if spec.get(name) is not None]
+    readable = "-".join(words)[:LONGEST] or "run"
+    return Path(folder) / _safe(suite) / f"{readable}-{digest}.json"
+
+
+def write(folder: str | Path, record: Record) -> Path:
+    """Write a record into a folder; a reader finds all of it, or nothing.
+
+    Numbers must be finite: JSON has no others.
+
+    Examples
+    --------
+    >>> from omma.records import make, read, write
+    >>> record = make("mine", {"policy": "omma"}, "OMMA", result={"value": 0.7})
+    >>> path = write("folder-of-write", record)
+    >>> read("folder-of-write") == [record]
+    True
+    """
+    path = path_of(folder, record["suite"], record["kind"], record["spec"])
+    text = _text(check(record), separators=(",", ":")) + "\n"
+    write_whole(path, lambda file: file.write(text.encode()))
+    return path
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file under another name first, so that nobody ever finds half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{os.getpid()}-{get_ident()}.part")
+    try:
+        with temporary.open("wb") as file:
+            write(file)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read(
+    places: str | Path | Iterable[str | Path],
+    *,
+    bad: Callable[[str], None] | None = None,
+) -> list[Record]:
+    """All records of folders, their subfolders, and files, in the order of their paths.
+
+    Parameters
+    ----------
+    places : path or list of paths
+        Folders and files.
+    bad : function, optional
+        Called with one sentence for each file that is no record, which is then left out. Without
+        it the first such file is an error.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.records import read
+    >>> Path("folder-of-read").mkdir()
+    >>> _ = Path("folder-of-read/half.json").write_text('{"format": 1')
+    >>> sentences = []
+    >>> read("folder-of-read", bad=sentences.append), len(sentences)
+    ([], 1)
+    """
+    given = [places] if isinstance(places, str | Path) else list(places)
+    found: list[Record] = []
+    for path in sorted({path for place in given for path in _files(Path(place))}):
+        try:
+            found.append(read_file(path))
+        except ValueError as error:
+            if bad is None:
+                raise
+            bad(str(error))
+    return found
+
+
+def read_file(path: Path) -> Record:
+    """One record."""
+    try:
+        return check(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError) as error:  # of JSON, of UTF-8, or of what it holds
+        raise ValueError(f"{path} is no record: {error}") from error
+
+
+def _files(place: Path) -> list[Path]:
+    if place.is_dir():
+        every = place.rglob("*.json")
+        return [path for path in every if not path.name.startswith(".")]
+    if not place.exists():
+        raise FileNotFoundError(f"there is no folder or file {place} to read records from")
+    return [place]
+
+
+def _word(name: str, value: Any) -> str:
+    plain = f"{value:g}" if isinstance(value, float) else str(value)
+    return _safe(plain if name in ("dataset", "policy", "metric") else f"{name}{plain}")
+
+
+def _safe(text: str) -> str:
+    """Fit for a file name everywhere."""
+    return re.sub(r"[^A-Za-z0-9_.@-]+", "_", text).strip(".") or "_"
+
+
+def _text(value: Any, **options: Any) -> str:
+    return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, **options)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON knows it: arrays as lists, whole numbers of arrays without '.0', which adds up."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        whole = value.dtype.kind == "f" and bool(np.all(value == np.trunc(value)))
+        small = whole and bool(np.all(np.abs(value) < 2**53))
+        return _plain((value.astype(np.int64) if small else value).tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"a record cannot hold the number {value}: JSON has finite ones only")
+    return value

@@ -1,0 +1,191 @@
+"""Records: their files, and lists of jobs that leave them."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from omma.records import Job, Outcome, make, path_of, perform, read, write
+
+WORDS = st.text(max_size=8)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=8,
+)
+SPECS = st.dictionaries(WORDS, VALUES, max_size=5)
+
+
+def job(seed, run=None, suite="s", kind="study"):
+    return Job(suite, {"seed": seed}, "A", run or (lambda: Outcome({"value": seed / 10})), kind)
+
+
+def fail(message="no such luck"):
+    raise ValueError(message)
+
+
+@given(spec=SPECS, suite=WORDS, label=WORDS, result=st.dictionaries(WORDS, VALUES, max_size=4))
+def test_what_is_written_is_read(tmp_path_factory, spec, suite, label, result):
+    folder = tmp_path_factory.mktemp("records")
+    record = make(suite, spec, label, result=result)
+    path = write(folder, record)
+    assert path == path_of(folder, suite, "study", spec)
+    assert read(folder) == read([path]) == [record]
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+
+@given(spec=SPECS, other=SPECS)
+def test_a_spec_has_one_name_whatever_its_order(spec, other):
+    backwards = dict(reversed(list(spec.items())))
+    assert path_of("f", "s", "study", spec) == path_of("f", "s", "study", backwards)
+    same = json.dumps(spec, sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert (path_of("f", "s", "study", spec) == path_of("f", "s", "study", other)) == same
+    assert path_of("f", "s", "study", spec) != path_of("f", "s", "theory", spec)
+
+
+def test_names_are_readable_and_safe():
+    spec = {"dataset": "a/b c", "policy": "omma", "metric": "macro_f1", "k": 3, "prior": 1e-6}
+    path = path_of("out", "../up", "study", {**spec, "seed": 4})
+    assert path.parent.as_posix() == "out/_up"
+    assert path.name.startswith("a_b_c-omma-macro_f1-k3-prior1e-06-seed4-")
+    assert path_of("out", "s", "study", {}).name.startswith("run-")
+
+
+def test_numpy_becomes_plain_and_whole_numbers_are_short(tmp_path):
+    result = {"counts": np.array([1.0, 2.0]), "values": np.array([0.5]), "n": np.int64(3)}
+    path = write(tmp_path, make("s", {"prior": np.float64(0.1)}, "A", result=result))
+    text = path.read_text()
+    assert '"counts":[1,2],"values":[0.5],"n":3' in text
+    assert read(path)[0]["spec"] == {"prior": 0.1}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.array([np.nan])])
+def test_numbers_are_finite(tmp_path, value):
+    with pytest.raises(ValueError, match="finite"):
+        write(tmp_path, make("s", {}, "A", result={"value": value}))
+    assert read(tmp_path) == []
+
+
+def test_bad_files_are_named_each_in_one_sentence(tmp_path):
+    good = write(tmp_path, make("s", {}, "A", result={"value": 1.0}))
+    bad = {
+        "half": '{"format": 1',
+        "list": "[1]",
+        "bytes": b"\xff\xfe\x00",
+        "later": json.dumps({**json.loads(good.read_text()), "format": 2}),
+        "kind": json.dumps({**json.loads(good.read_text()), "kind": "studie"}),
+        "fields": json.dumps({"format": 1, "suit": "s"}),
+        "neither": json.dumps({**json.loads(good.read_text()), "result": None}),
+    }
+    for name, text in bad.items():
+        (tmp_path / f"{name}.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    sentences = []
+    assert len(read(tmp_path, bad=sentences.append)) == 1
+    assert len(sentences) == len(bad)
+    for name in bad:
+        assert sum(f"{name}.json is no record" in sentence for sentence in sentences) == 1
+    assert any("did you mean 'suit'" in sentence for sentence in sentences)
+    assert any("did you mean 'study'" in sentence for sentence in sentences)
+    with pytest.raises(ValueError, match="is no record"):
+        read(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read(tmp_path / "nowhere")
+
+
+def test_finished_jobs_are_skipped_and_failed_ones_tried_again(tmp_path):
+    calls = []
+    runs = {
+        0: lambda: calls.append(0) or Outcome({"value": 1.0}, {"run": 0.5}, {"C": 3.0}),
+        1: lambda: calls.append(1) or fail(),
+    }
+    sentences = []
+    first = perform([job(s, runs[s]) for s in runs], tmp_path, report=sentences.append)
+    assert (first.done, first.skipped, first.failed, first.left) == (1, 0, 1, 0)
+    assert len(sentences) == 1
+    assert "ValueError: no such luck" in sentences[0]
+    done, failed = sorted(read(tmp_path), key=lambda record: record["spec"]["seed"])
+    assert done["seconds"] == {"run": 0.5}
+    assert done["estimator"] == {"C": 3.0}
+    assert failed["result"] is None
+    assert failed["error"]["type"] == "ValueError"
+    assert "in fail" in failed["error"]["traceback"]
+
+    again = perform([job(0, runs[0]), job(1)], tmp_path)
+    assert (again.done, again.skipped, again.failed) == (1, 1, 0)
+    assert calls == [0, 1]
+    assert [record["error"] for record in read(tmp_path)] == [None, None]
+
+
+def test_a_result_that_cannot_be_written_is_a_failure(tmp_path):
+    summary = perform([job(0, lambda: Outcome({"value": float("nan")}))], tmp_path)
+    assert summary.failed == 1
+    assert "finite" in read(tmp_path)[0]["error"]["message"]
+
+
+def test_half_a_record_is_written_anew(tmp_path):
+    path = path_of(tmp_path, "s", "study", {"seed": 0})
+    path.parent.mkdir()
+    path.write_text('{"format"')
+    assert perform([job(0)], tmp_path).done == 1
+    assert len(read(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_any_number_of_threads_gives_the_same_records(tmp_path, n_jobs):
+    threads = set()
+
+    def run(seed):
+        threads.add(threading.get_ident())
+        time.sleep(0.01)
+        return Outcome({"value": seed})
+
+    jobs = [job(seed, lambda seed=seed: run(seed)) for seed in range(6)]
+    assert perform(jobs, tmp_path, n_jobs=n_jobs).done == 6
+    assert sorted(record["result"]["value"] for record in read(tmp_path)) == [*range(6)]
+    assert len(threads) == n_jobs
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    def stop():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        return Outcome({"value": 2})
+
+    jobs = [job(0), job(1, stop), *map(job, range(2, 9))]
+    summary = perform(jobs, tmp_path)
+    assert summary.interrupted
+    assert (summary.done, summary.left) == (2, 7)
+    assert sorted(record["spec"]["seed"] for record in read(tmp_path)) == [0, 1]
+    assert str(perform(jobs[:1] + jobs[2:], tmp_path)) == "7 done, 1 there before, 0 failed"
+
+
+def test_jobs_must_differ(tmp_path):
+    with pytest.raises(ValueError, match="twice"):
+        perform([job(0), job(0)], tmp_path)
+    summary = perform([job(0), job(0, suite="other"), job(0, kind="theory")], tmp_path)
+    assert summary.done == 3
+
+
+def test_progress_goes_to_standard_error(tmp_path, capsys):
+    perform([job(0)], tmp_path, progress=True)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "1/1" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "stduy"}, "did you mean 'study'"),
+        ({"result": None}, "either a result or an error"),
+    ],
+)
+def test_make_says_what_is_wrong(change, message):
+    with pytest.raises(ValueError, match=message):
+        make("s", {}, "A", **{"result": {}, **change})
