@@ -42,9 +42,32 @@ def test_standardised_features_are_fitted_and_weights_are_for_features_as_they_c
         np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-6)
 
 
-def test_any_number_of_jobs_gives_the_same_bits():
-    X, Y, _ = made(2, m=9)
-    one, more = (LogisticRegression(n_jobs=jobs).fit(X, Y) for jobs in (1, 3))
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scaling", [1.0, 10.0])
+def test_newton_finds_the_minimum_that_liblinear_finds(layout, scaling):
+    X, Y, _ = made(20, m=40, density=0.7)
+    Y[:, 3], Y[:, 7] = 0, 1
+    Y[:, 9] = 0
+    Y[5, 9] = 1  # a single row
+    for C in (0.01, 1.0, 100.0):
+        options = {"C": C, "intercept_scaling": scaling, "standardise": False, "tol": 1e-8}
+        one, other = (
+            LogisticRegression(solver=solver, **options).fit(layout(X), Y)
+            for solver in ("liblinear", "newton")
+        )
+        np.testing.assert_allclose(other.weights, one.weights, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(other.intercept, one.intercept, rtol=1e-4, atol=1e-5)
+    cut = LogisticRegression(solver="newton", truncate=0.1, **options).fit(layout(X), Y)
+    expected = np.where(np.abs(other.weights) < 0.1, 0, other.weights)
+    np.testing.assert_array_equal(cut.weights.toarray(), expected)
+
+
+@pytest.mark.parametrize("solver", ["liblinear", "newton"])
+def test_any_number_of_jobs_gives_the_same_bits(solver):
+    X, Y, _ = made(2, m=40)
+    one, more = (
+        LogisticRegression(n_jobs=jobs, solver=solver, grid=(0.1, 1.0)).fit(X, Y) for jobs in (1, 3)
+    )
     np.testing.assert_array_equal(one.weights, more.weights)
     np.testing.assert_array_equal(one.intercept, more.intercept)
     assert one.report == more.report
