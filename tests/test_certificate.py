@@ -91,6 +91,19 @@ def test_the_interval_covers_what_could_really_be_gained(case):
     assert abs(errors.mean()) < max(0.5 * errors.std(), 0.001)  # tight, not only an upper bound
 
 
+@pytest.mark.parametrize("n", [60, 200])
+def test_few_rows_of_rare_labels_do_not_push_it_below_the_truth(n):
+    def gap(rows, seed):
+        eta, y = omma.datasets.long_tail(rows, 20, seed=seed)
+        options = {"gap": True, "predictions": False, "checkpoints": 0}
+        return omma.replay(omma.OMMA("macro_gmean"), eta, y, **options).gap
+
+    star = gap(60_000, 77).attainable
+    every = [gap(n, 200 + seed) for seed in range(60)]
+    below = np.mean([star <= one.attainable + 1.644854 * one.error for one in every])
+    assert below >= 0.87
+
+
 def test_a_minimum_is_bounded_from_above_and_closely():
     every = list(gaps(omma.OMMA(SMOOTH), "macro_min_recall_specificity", None, 1000, 20))
     off = np.array([gap.value - true for gap, true in every])

@@ -24,7 +24,7 @@ class Gap:
     ----------
     attainable : float
         An estimate of ψ(C*), the best value that decisions by these probabilities can have in the
-        long run. For concave metrics it errs upwards.
+        long run. For concave metrics it errs upwards once each label has occurred some times.
     value : float or None
         ``attainable`` minus the metric so far; it may be a little below zero by chance. None where
         labels are unknown.
