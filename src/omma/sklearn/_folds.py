@@ -25,10 +25,15 @@ class Sample:
     y: Any
     weights: NDArray[Any] | None
 
+    def take(self, rows: NDArray[np.int64]) -> Sample:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Sample(self.eta[rows], self.y[rows], weights)
+
 
 def out_of_fold(
     estimator: Any,
-    X: Any,  # noqa: N803
+    X: Any,
     y: Any,
     target: Target,
     splits: Iterable[tuple[Any, Any]],

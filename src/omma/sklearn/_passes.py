@@ -20,6 +20,7 @@ from omma.evaluation import Trace, replay
 from omma.metrics.base import state_of
 from omma.policies import OMMA, FixedRule
 from omma.rule import Rule
+from omma.sklearn._cuts import halves, tuned_rule
 from omma.sklearn._folds import Sample
 
 PASSES = 20
@@ -52,7 +53,24 @@ def find_rule(policy: OMMA, sample: Sample, seed: int) -> Found:
     assert trace.history is not None
     tried = [judged(policy, _usual(trace.rule), sample), *_settled(policy, trace.rule, sample)]
     best = max(tried, key=lambda one: one.value)
+    tuned = tuned_rule(policy, sample)
+    if tuned is not None and _worth_of_tuning(policy, sample, seed) > best.value:
+        best = judged(policy, tuned, sample)
     return Found(best, trace.history.rows, trace.history.values)
+
+
+def _worth_of_tuning(policy: OMMA, sample: Sample, seed: int) -> float:
+    """What tuned cuts get on rows that they were not tuned on: each half on the other."""
+    one, other = halves(sample, seed)
+    if min(one.eta.shape[0], other.eta.shape[0]) == 0:
+        return -np.inf
+    parts = []
+    for here, there in ((one, other), (other, one)):
+        rule = tuned_rule(policy, here)
+        assert rule is not None
+        parts.append(judged(policy, rule, there).counts)
+    total = parts[0] + parts[1]
+    return policy.objective.value(total) if total.n > 0 else -np.inf
 
 
 def _usual(rule: Rule) -> Rule:

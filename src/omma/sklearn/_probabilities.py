@@ -15,7 +15,7 @@ from omma.sklearn._target import LABELS, OWNER, YES, Target
 ROUNDING = 1e-6  # how far beyond 0 and 1 a probability may lie and still be one
 
 
-def probabilities(estimator: Any, X: Any, target: Target) -> Any:  # noqa: N803
+def probabilities(estimator: Any, X: Any, target: Target) -> Any:
     """The estimator's probabilities, a column for each class or label of the target."""
     found = estimator.predict_proba(X)
     if target.kind == LABELS:

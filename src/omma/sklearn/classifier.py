@@ -156,7 +156,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     # Learning
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> MetricClassifier:  # noqa: N803
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> MetricClassifier:
         """Train the estimator, and find the rule.
 
         Parameters
@@ -195,7 +195,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         y: Any,
         target: Target,
         routed: Any,
-        weights: NDArray[Any] | None,  # noqa: N803
+        weights: NDArray[Any] | None,
     ) -> tuple[Any, Sample]:
         """The trained estimator, and probabilities of rows by models that did not see them."""
         cv = check_cv(self.cv, y=y, classifier=target.kind != LABELS)
@@ -213,7 +213,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     @available_if(_inner_has("partial_fit"))  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         y: Any,
         classes: Any = None,
         sample_weight: Any = None,
@@ -251,7 +251,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self._keep(self._learner.rule, self.n_samples_seen_ + _num_samples(X))
         return self
 
-    def step(self, X: Any, y: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+    def step(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Decide rows one after another, learning the labels of each before the next.
 
         The rule learns, the estimator does not: ``partial_fit`` does both. What is returned was
@@ -278,7 +278,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self._keep(self._learner.rule, self.n_samples_seen_)
         return self._target.decode(decisions)
 
-    def _decided(self, X: Any, labels: Any, weights: NDArray[Any] | None) -> Any:  # noqa: N803
+    def _decided(self, X: Any, labels: Any, weights: NDArray[Any] | None) -> Any:
         """Decisions on rows, one after another, each learned before the next."""
         target, learner = self._target, self._learner
         eta = probabilities(self.estimator_, X, target)
@@ -293,7 +293,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if n:
             now = int(learner.counts.n)
             rows_so_far, values = self.history_
-            self.history_ = History(np.append(rows_so_far, now), np.append(values, learner.value))
+            self.history_ = History(
+                np.append(rows_so_far, now), np.append(values, float(learner.value or 0.0))
+            )
         if thin:
             return sparse.vstack(decisions, format="csr")
         found = np.array(decisions, dtype=np.int8).reshape(n, target.m)
@@ -301,7 +303,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     # Deciding
 
-    def predict(self, X: Any) -> Any:  # noqa: N803
+    def predict(self, X: Any) -> Any:
         """Decide rows by the rule; nothing changes.
 
         Returns
@@ -313,19 +315,19 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return self._target.decode(self.rule_.predict(eta))
 
     @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:  # noqa: N803
+    def predict_proba(self, X: Any) -> Any:
         """The estimator's probabilities."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
     @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Any:  # noqa: N803
+    def predict_log_proba(self, X: Any) -> Any:
         """The logarithms of the estimator's probabilities."""
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(X)
 
     @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:  # noqa: N803
+    def decision_function(self, X: Any) -> Any:
         """The estimator's scores."""
         check_is_fitted(self)
         return self.estimator_.decision_function(X)
@@ -343,7 +345,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     # Checks and bookkeeping
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, method: str) -> Any:  # noqa: N803
+    def _checked(self, X: Any, y: Any, sample_weight: Any, method: str) -> Any:
         """Rows, labels and weights of one length."""
         if y is None:
             raise ValueError(
@@ -387,12 +389,13 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _same_classes(self, classes: Any) -> Target:
         target: Target = self._target
         known = _vector(classes)
-        if known is not None and target.kind != LABELS:
-            if not np.array_equal(np.unique(np.asarray(known)), target.classes):
-                raise ValueError(
-                    f"`classes={shown(classes)}` is not the same as on last call to partial_fit, "
-                    f"was: {shown(target.classes.tolist())}"
-                )
+        if known is None or target.kind == LABELS:
+            return target
+        if not np.array_equal(np.unique(np.asarray(known)), target.classes):
+            raise ValueError(
+                f"`classes={shown(classes)}` is not the same as on last call to partial_fit, "
+                f"was: {shown(target.classes.tolist())}"
+            )
         return target
 
     def _begin(self, estimator: Any, target: Target, policy: OMMA) -> None:
