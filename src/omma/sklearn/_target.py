@@ -83,7 +83,7 @@ def read_target(y: Any, metric: Metric, classes: Any = None) -> Target:
         raise ValueError(
             f"y of {OWNER} must be classes or 0/1 indicators. Unknown label type: {kind}"
         )
-    values = np.asarray(column_or_1d(y))
+    values = np.asarray(column_or_1d(y, warn=True))
     known = np.unique(values if classes is None else np.asarray(classes))
     if len(known) < 2:
         raise ValueError(
