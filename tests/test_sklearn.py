@@ -203,6 +203,8 @@ def test_rules_leave_as_json_with_names():
     np.testing.assert_array_equal(found, plain.predict(X_test))
     plain.step(X_test, y_test)
     assert plain.counts_ == mine.counts_
+    assert plain.rule_.names is None
+    plain.step(X_test, pd.DataFrame(y_test, columns=names))  # names that nobody knew before
     again = pickle.loads(pickle.dumps(mine))
     assert again.rule_ == mine.rule_
 
