@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma import _saved
+from omma._frames import Opened, check_order, is_foreign, numbered, opened, read_names, values_of
 from omma._rows import read_weights, unflagged
 from omma._run import NO_LABELS, NO_NUMBERS, State
 from omma._validate import check_number, check_positive_int, shown
@@ -18,6 +20,7 @@ from omma.counts import Counts
 from omma.evaluation import counts_of
 from omma.gap import Gap
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.base import state_of
 from omma.policies import LinearPolicy, Policy, policy_from_json
 from omma.policies.base import SparseRow, refuse_indicators, refuse_row, sparse_row
 from omma.rule import Rule
@@ -38,6 +41,9 @@ class OnlineClassifier:
         What ``value`` is measured by; default the policy's own.
     gap : bool
         Estimate along the way what could still be gained; see ``OnlineClassifier.gap``.
+    names : sequence of str, optional
+        The names of the labels; default the policy's own, or else the columns of the first frame
+        that is learned from. Columns of frames are found by name, whatever their order.
 
     Examples
     --------
@@ -57,6 +63,7 @@ class OnlineClassifier:
         *,
         metric: str | Metric | None = None,
         gap: bool = False,
+        names: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(policy, LinearPolicy):
             raise TypeError(
@@ -66,6 +73,9 @@ class OnlineClassifier:
         check_positive_int("OnlineClassifier", "n_labels", n_labels)
         self.policy = policy
         self.n_labels = int(n_labels)
+        self.names = read_names("OnlineClassifier", names, self.n_labels) or policy.names
+        self._offered = self.names  # by the frame predicted last; they count once it is learned
+        self._moved = False  # whether the columns of that frame were in another order
         self.metric = policy.objective if metric is None else find_metric(metric)
         if self.metric is not None:
             self.metric.check_labels(self.n_labels)
@@ -129,19 +139,23 @@ class OnlineClassifier:
     @property
     def rule(self) -> Rule:
         """The rule by which the next row is decided."""
-        return self.policy.rule(self.state)
+        return self.policy.rule(self.state).named(self.names)
 
     def predict(self, eta: Any) -> Any:
         """Decide one row, or each row of a matrix on the present counts. Asking changes nothing.
 
         Parameters
         ----------
-        eta : array-like of shape (m,) or (n, m), or sparse matrix of shape (n, m)
+        eta : array-like of shape (m,) or (n, m), sparse matrix of shape (n, m), frame or tensor
+            A pandas series is one row, indexed by the names of labels.
 
         Returns
         -------
-        int8 indicators of the same shape, or a sparse matrix where eta is one.
+        int8 indicators of the same shape: a sparse matrix, frame or tensor where eta is one.
         """
+        if type(eta) is not np.ndarray and is_foreign(eta):
+            return self._predict_opened(eta)
+        self._moved = False
         row = self._single(eta)
         if row is None:
             prediction = self.policy.decide_rows(self.state, eta)
@@ -154,6 +168,23 @@ class OnlineClassifier:
             return prediction
         self._pending = (row.copy() if self._keeps else None, chosen)
         return np.int8(chosen[0]) if np.ndim(eta) == 0 else chosen.copy()
+
+    def _predict_opened(self, eta: Any) -> Any:
+        """Decide what another library made, and answer in its own kind."""
+        table = self._opened("predict", "eta", eta)
+        prediction = self.predict(table.values)
+        self._offered, self._moved = table.names, table.moved
+        return table.close(prediction)
+
+    def _opened(self, owner: str, parameter: str, given: Any, row: bool = True) -> Opened:
+        """What was given, in the order of the names; a series is one row of several labels."""
+        names = self.names or self._offered
+        return opened(owner, parameter, given, names, row=row and self.n_labels > 1)
+
+    def _opened_labels(self, y: Any, prediction: Any) -> Opened:
+        """True labels of the rows predicted: a series is class ids where they are several."""
+        table = self._opened("update", "y", y, row=len(_as_table(prediction)) == 1)
+        return table
 
     def update(
         self,
@@ -178,8 +209,16 @@ class OnlineClassifier:
             A row of weight w counts as w rows.
         """
         if prediction is None and eta is None and self._update_fast(y, weight):
+            if self._offered is not self.names:
+                self.names = self._offered
             return
-        if prediction is not None:
+        late = prediction is not None
+        first, second = (
+            self._opened("update", "prediction", prediction),
+            self._opened("update", "eta", eta),
+        )
+        prediction, eta = first.values, second.values
+        if late:
             given = (eta, prediction)
         elif self._pending is not None:
             given = self._pending if eta is None else (eta, self._pending[1])
@@ -187,15 +226,21 @@ class OnlineClassifier:
             raise ValueError(
                 "update of OnlineClassifier must come after predict, or be given prediction="
             )
-        steps = self._steps(y, *given, weight)
+        labels = self._opened_labels(y, given[1])
+        check_order("update", first.moved or second.moved or (self._moved and not late), labels)
+        true = numbered("update", "y", labels.values, labels.names)
+        steps = self._steps(true, *given, weight)
         for row, true, chosen, row_weight in steps:
             self._count(row, true, chosen, row_weight)
-        if prediction is None:
+        self.names = self._offered = labels.names
+        if not late:
             self._pending = None
 
     def _update_fast(self, y: Any, weight: Any) -> bool:
         """Count the usual case, a row of indicators just predicted; False leaves it to others."""
-        if type(y) is not np.ndarray or y.shape != (self.n_labels,) or not self._plain:
+        if type(y) is not np.ndarray or y.shape != (self.n_labels,):
+            return False
+        if self._moved or not self._plain:
             return False
         if self._pending is None or type(weight) is not float or not 0.0 <= weight < np.inf:
             return False
@@ -253,7 +298,7 @@ class OnlineClassifier:
                 f"y, eta and prediction of update must have as many rows, got {len(true)}, "
                 f"{len(rows)} and {len(chosen)}"
             )
-        weights = np.ravel(weight)
+        weights = np.ravel(values_of("update", "weight", weight))
         if len(weights) == 1:
             check_number("update", "weight", weights[0].item(), low=0.0)
             weights = np.repeat(weights, len(chosen))
@@ -362,6 +407,38 @@ class OnlineClassifier:
             ids = np.flatnonzero(true).astype(np.int32) if dense else true
             self._certificate.step(row, ids, weight)
 
+    def merge(self, counts: Counts, estimates: Counts | None = None) -> None:
+        """Add what was counted elsewhere, as by a learner on another machine.
+
+        Of ``gap`` only the value changes: what is attainable is estimated on this learner's rows.
+
+        Parameters
+        ----------
+        counts : Counts
+            True labels against predictions, such as ``other.counts``.
+        estimates : Counts, optional
+            Probabilities against predictions, needed with ``feedback="estimates"``.
+
+        >>> import omma
+        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2)
+        >>> learner.merge(omma.Counts([3, 1], [4, 4], [5, 2], 20))
+        >>> learner.rule.thresholds.round(3)
+        array([0.333, 0.167])
+        """
+        if type(self.state) is not State:
+            raise TypeError(f"merge of OnlineClassifier cannot add to what {self.policy!r} keeps")
+        if self._soft and estimates is None:
+            raise ValueError("estimates of merge must be given with feedback='estimates'")
+        if self._pairs is not None and counts.matrix is None:
+            raise ValueError(f"counts of merge must have a matrix for {self.metric!r}, got none")
+        true = self.counts + counts
+        own = counts_of(self.state) + estimates if self._soft and estimates is not None else true
+        self.state.restore(state_of(own).arrays())
+        if self._soft:
+            self._truth.restore(state_of(true).arrays())
+        if self._pairs is not None:
+            self._pairs[...] = true.matrix
+
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.
 
@@ -377,6 +454,7 @@ class OnlineClassifier:
                 "policy": self.policy.to_json(),
                 "n_labels": self.n_labels,
                 "gap": self._certificate is not None,
+                "names": self.names,
                 "metric": None
                 if self.metric in (None, self.policy.objective)
                 else self.metric.to_json(),
@@ -412,8 +490,13 @@ class OnlineClassifier:
         try:
             policy = policy_from_json(own, None if given_for_judge else metric)
             judged_by = metric if given_for_judge else _saved.metric_of(judge)
-            gap = bool(content.get("gap", False))
-            learner = cls(policy, content["n_labels"], metric=judged_by, gap=gap)
+            learner = cls(
+                policy,
+                content["n_labels"],
+                metric=judged_by,
+                gap=bool(content.get("gap", False)),
+                names=content.get("names"),
+            )
         except TypeError as error:
             raise ValueError(f"{path} is not a whole omma learner: {error}") from error
         learner._restore(path, arrays)
@@ -464,6 +547,11 @@ def check_ids(parameter: str, matrix: Any, m: int) -> None:
 def _under(start: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The arrays whose names begin so, without that."""
     return {key.removeprefix(start): arrays[key] for key in arrays if key.startswith(start)}
+
+
+def _as_table(rows: Any) -> Any:
+    """One row as a table of one."""
+    return range(rows.shape[0]) if sparse.issparse(rows) else np.atleast_2d(rows)
 
 
 def _copied(values: Any) -> Any:
