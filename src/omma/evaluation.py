@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from omma._frames import opened_pair, values_of
 from omma._rows import (
     Labels,
     Probabilities,
@@ -21,9 +22,11 @@ from omma._rows import (
     read_probabilities,
     read_weights,
 )
-from omma._run import Progress, Run, Sequence, State
+from omma._run import UNKNOWN, Progress, Run, Sequence, State
 from omma._validate import check_positive_int, shown
+from omma.certificate import Certificate
 from omma.counts import Counts
+from omma.gap import Gap
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy
@@ -48,6 +51,14 @@ class History:
     rows: NDArray[np.int64]
     _counts: Callable[[], list[Counts]] = field(repr=False)
     _metric: Metric = field(repr=False)
+    _gaps: Callable[[NDArray[np.float64]], tuple[Gap | None, ...]] | None = field(
+        default=None, repr=False
+    )
+
+    @cached_property
+    def gaps(self) -> tuple[Gap | None, ...]:
+        """What could still be gained after ``rows[i]`` rows; empty where it was not asked for."""
+        return () if self._gaps is None else self._gaps(self.values)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -71,16 +82,20 @@ class Trace:
         What ``value`` and ``history`` are measured by.
     counts : Counts or None
         True labels against predictions, without prior; None where labels were not given.
-    predictions : ndarray, sparse matrix or None
-        Indicators in eta's shape and order, int8 or CSR; None if they were not kept.
+    predictions : ndarray, sparse matrix, frame, tensor or None
+        Indicators in eta's shape and order, int8 or CSR; of a frame, a frame of the same library
+        with the same columns and index, of a tensor a tensor. None if they were not kept.
     history : History or None
         The metric so far.
     rule : Rule
-        The policy's rule after the last row.
+        The policy's rule after the last row; it has the names of the labels where eta or y is a
+        frame.
     state : State
         The policy's own state; with ``feedback="estimates"`` it counts probabilities.
     seconds : float
         Time of the replay, without compilation.
+    gap : Gap or None
+        What could still be gained at the end, where ``gap=True`` asked for it.
     """
 
     policy: Policy
@@ -92,6 +107,7 @@ class Trace:
     state: Any = field(repr=False)
     seconds: float
     _chosen: Any = field(repr=False, default=None)
+    gap: Gap | None = field(repr=False, default=None)
 
     @cached_property
     def value(self) -> float | None:
@@ -114,7 +130,8 @@ class Trace:
             raise ValueError("a trace has classes where predictions were kept")
         if self._chosen is not None:
             return self._chosen[:, 0]  # type: ignore[no-any-return]
-        return np.atleast_2d(self.predictions.T).T.argmax(axis=1).astype(np.int32)  # type: ignore[no-any-return]
+        found = values_of("a trace", "predictions", self.predictions)
+        return np.atleast_2d(found.T).T.argmax(axis=1).astype(np.int32)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.4f}"
@@ -132,6 +149,7 @@ def replay(
     predictions: bool = True,
     checkpoints: int | ArrayLike = 50,
     progress: bool = False,
+    gap: bool = False,
 ) -> Trace:
     """Run a policy over a sequence: for each row decide, then learn its labels.
 
@@ -139,10 +157,12 @@ def replay(
     ----------
     policy : Policy
         For example ``omma.OMMA("macro_f1")``.
-    eta : array-like or sparse matrix of shape (n, m), or (n,) for a binary problem
-        Probability of each label in each row.
-    y : array-like or sparse matrix of shape (n, m), or class ids of shape (n,), optional
-        True labels. They may be left out with ``feedback="estimates"``.
+    eta : array-like, sparse matrix, frame or tensor of shape (n, m), or (n,) for a binary problem
+        Probability of each label in each row. pandas and polars frames and torch tensors are read
+        as they are.
+    y : as eta, or class ids of shape (n,), optional
+        True labels. They may be left out with ``feedback="estimates"``. Columns of a frame are
+        matched with those of eta by name; class names stand for ids where names are known.
     metric : str or Metric, optional
         What to measure by; default the policy's own.
     seed : int, optional
@@ -156,6 +176,9 @@ def replay(
         How many places, evenly spaced, to take ``trace.history`` at; or the numbers of rows.
     progress : bool
         Show a progress bar.
+    gap : bool
+        Estimate also what could still be gained: ``trace.gap``, and at the checkpoints
+        ``trace.history.gaps``. A replay then takes three to four times as long.
 
     Returns
     -------
@@ -176,7 +199,8 @@ def replay(
             f"policy of replay must be a policy, such as omma.OMMA('macro_f1'), got {shown(policy)}"
         )
     judged_by = _judge(policy, metric)
-    rows = read_probabilities("replay", eta)
+    table, y = opened_pair("replay", eta, y, policy.names)
+    rows = read_probabilities("replay", table.values)
     if rows.n == 0 or rows.m == 0:
         raise ValueError(f"eta of replay must have at least one row and label, got {_size(rows)}")
     judged_by.check_labels(rows.m)
@@ -186,6 +210,7 @@ def replay(
     row_weights = read_weights("replay", weights, rows.n)
     places = _places(checkpoints, rows.n) if labels is not None else np.empty(0, dtype=np.int64)
     keep = predictions or judged_by.needs_matrix
+    certificate = Certificate("replay", judged_by, policy.budget, rows.m) if gap else None
     with progress_bar(rows.n, repr(policy), progress) as advance:
         nowhere = np.empty(0, dtype=np.int64)
         done = policy.replay(
@@ -200,17 +225,46 @@ def replay(
             )
         )
     counts, history = _measured(judged_by, rows, labels, order, row_weights, places, done)
-    return Trace(
+    if certificate is not None:
+        taken = _certified(certificate, rows, labels, order, row_weights, places)
+        history = None if history is None else replace(history, _gaps=taken)
+    trace = Trace(
         policy,
         judged_by,
         counts,
-        done.predictions if predictions else None,
+        table.close(done.predictions) if predictions else None,
         history,
-        policy.rule(done.state),
+        policy.rule(done.state).named(table.names),
         done.state,
         done.seconds,
         done.chosen,
     )
+    return trace if certificate is None else replace(trace, gap=certificate.gap(trace.value))
+
+
+def _certified(
+    certificate: Certificate,
+    rows: Probabilities,
+    labels: Labels | None,
+    order: Rows | None,
+    weights: NDArray[Any],
+    places: NDArray[np.int64],
+) -> Callable[[NDArray[np.float64]], tuple[Gap | None, ...]]:
+    """Run a certificate over a sequence; what is left makes the gap at each place of the values."""
+    looks = []
+    edges = np.concatenate(([0], places, [rows.n]))
+    for start, stop in pairwise(edges):
+        for begin in range(start, stop, rows.rows_per_block):
+            end = min(begin + rows.rows_per_block, stop)
+            part = np.arange(begin, end) if order is None else order[begin:end]
+            true = UNKNOWN if labels is None else labels.block(part)
+            certificate.replay(rows, part, true, weights[part] if len(weights) else weights)
+        looks.append(certificate.look())
+
+    def gaps(values: NDArray[np.float64]) -> tuple[Gap | None, ...]:
+        return tuple(look(float(value)) for look, value in zip(looks, values, strict=False))
+
+    return gaps
 
 
 def _size(rows: Probabilities) -> str:

@@ -16,18 +16,24 @@ if TYPE_CHECKING:
     from omma.datasets.formats.folder import read_folder, write_folder
     from omma.datasets.formats.svmlight import read_svmlight
     from omma.datasets.formats.xc import read_xc
+    from omma.datasets.matrices import Matrix, read_matrix, write_matrix
+    from omma.datasets.paper_like import like
     from omma.datasets.reading import read
 
 # Found when they are asked for: serving does without readers, and starts faster.
 _LATER = {
+    "like": "paper_like",
+    "Matrix": "matrices",
     "read": "reading",
     "read_arff": "formats.arff",
     "read_arrays": "formats.arrays",
     "read_csv": "formats.csv_table",
     "read_folder": "formats.folder",
+    "read_matrix": "matrices",
     "read_svmlight": "formats.svmlight",
     "read_xc": "formats.xc",
     "write_folder": "formats.folder",
+    "write_matrix": "matrices",
 }
 
 
@@ -43,6 +49,8 @@ __all__ = [
     "Dataset",
     "Entry",
     "File",
+    "like",
+    "Matrix",
     "load",
     "long_tail",
     "read",
@@ -50,7 +58,9 @@ __all__ = [
     "read_arrays",
     "read_csv",
     "read_folder",
+    "read_matrix",
     "read_svmlight",
     "read_xc",
     "write_folder",
+    "write_matrix",
 ]
