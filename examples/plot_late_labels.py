@@ -3,8 +3,9 @@ Labels that come late
 =====================
 
 A decision is needed now; whether it was right is known hours later, if at all. A learner counts
-each decision when its label comes. A delay costs little: the counts only need enough labels. With
-``feedback="estimates"`` labels are not needed at all, as long as the probabilities are right.
+each decision when its label comes. Until the first ones come the prior decides (here by a threshold
+of 0.25 for all labels, no bad guess on this stream); then the counts take over, and need some time.
+With ``feedback="estimates"`` there is no waiting, as long as the probabilities are right.
 """
 
 from collections import deque

@@ -66,7 +66,7 @@ def plot_running(
     if ax is None:
         import matplotlib.pyplot as plt
 
-        ax = plt.figure(figsize=(7.0, 4.2)).add_axes((0.08, 0.13, 0.71, 0.76))
+        ax = plt.figure(figsize=(7.0, 4.2)).add_axes((0.08, 0.13, 0.67, 0.76))
     bands = _bands(traces)
     if gap:
         bands = {**_attainable(traces), **bands}
