@@ -171,6 +171,11 @@ def mcc(tp, fp, fn, tn, eps=0):
     return divide(tp * tn - fp * fn, spread + eps)
 
 
+def min_recall_specificity(tp, fp, fn, tn, eps=0):
+    """The smaller of both rates."""
+    return min(rates(tp, fp, fn, tn, eps))
+
+
 BINARY = {
     "accuracy": accuracy,
     "balanced_accuracy": balanced_accuracy,
@@ -182,6 +187,7 @@ BINARY = {
     "gmean": gmean,
     "hmean": hmean,
     "qmean": qmean,
+    "min_recall_specificity": min_recall_specificity,
     "mcc": mcc,
 }
 
@@ -256,6 +262,11 @@ def multiclass_qmean(matrix, eps=0):
     return 1 - np.sqrt(sum((1 - r) ** 2 for r in class_recalls(matrix, eps)) / len(matrix))
 
 
+def multiclass_min_recall(matrix, eps=0):
+    """The smallest of the class recalls."""
+    return min(class_recalls(matrix, eps))
+
+
 def multiclass_mcc(matrix, eps=0):
     """Matthews correlation over classes, scikit-learn's definition."""
     gain, t, p = beyond_chance(matrix)
@@ -274,6 +285,7 @@ MULTICLASS = {
     "gmean": multiclass_gmean,
     "hmean": multiclass_hmean,
     "qmean": multiclass_qmean,
+    "min_recall": multiclass_min_recall,
     "mcc": multiclass_mcc,
     "kappa": multiclass_kappa,
 }

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from omma.kernels import partials, values
+from omma.kernels import minimum, partials, values
 from omma.kernels.jit import entry, helper, section
 from omma.kernels.layout import (
     ARITHMETIC,
@@ -24,6 +24,7 @@ from omma.kernels.layout import (
     MACRO,
     MEAN,
     MICRO,
+    MINIMUM,
     ONLINE_F,
     POSITIVE,
     PREDICTED,
@@ -275,7 +276,11 @@ def add_greedy_table(table, point, slope, offset):
     for term in range(table.shape[0]):
         form = partials.read_form(table, term)
         weight = table[term, WEIGHT] / m
-        add_greedy(table[term, MEAN], form, weight, point, slope, offset)
+        if table[term, MEAN] == MINIMUM:
+            pair = minimum.read_pair(table, term, point.totals[N])
+            add_each_change(minimum.value, pair, weight, point, slope, offset)
+        else:
+            add_greedy(table[term, MEAN], form, weight, point, slope, offset)
 
 
 @section
@@ -291,6 +296,22 @@ def add_online_f(average, weight, point, slope, offset):
             offset[j] -= weight * (cells[TP, j] + prior)
 
 
+@section
+def add_minimum(table, term, point, slope, offset):
+    """The smaller of two rates under either average, or the smallest over classes."""
+    m = point.every.shape[1]
+    weight = table[term, WEIGHT]
+    pair = minimum.read_pair(table, term, point.totals[N])
+    if table[term, AVERAGE] == MACRO:
+        add_each(minimum.slopes, pair, weight / m, point, slope, offset)
+    elif table[term, AVERAGE] == MICRO:
+        tp, predicted, positive = mean_fractions(point)
+        by_tp, by_predicted = minimum.slopes(pair, tp, predicted, positive, point.whole)
+        add_same(by_tp, by_predicted, weight / m, slope, offset)
+    else:
+        minimum.add_of_classes(pair[0], pair[2], weight, point, slope, offset)
+
+
 @helper
 def add_table(table, point, slope, offset):
     """Add each term of a metric's table, if there is one."""
@@ -304,6 +325,8 @@ def add_table(table, point, slope, offset):
         form = partials.read_form(table, term)
         if mean == ONLINE_F:
             add_online_f(average, weight, point, slope, offset)
+        elif mean == MINIMUM:
+            add_minimum(table, term, point, slope, offset)
         elif average == MACRO:
             add_macro(mean, form, weight / m, point, slope, offset)
         elif average == MICRO:

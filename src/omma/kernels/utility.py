@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omma.kernels import values
+from omma.kernels import minimum, values
 from omma.kernels.gradient import class_rate, fractions, mean_fractions, point_at
 from omma.kernels.jit import entry, helper, section
 from omma.kernels.layout import (
@@ -18,6 +18,7 @@ from omma.kernels.layout import (
     MACRO,
     MEAN,
     MICRO,
+    MINIMUM,
     POSITIVE,
     PREDICTED,
     QUADRATIC,
@@ -27,6 +28,7 @@ from omma.kernels.layout import (
     SUM_TP,
     TP,
     WEIGHT,
+    N,
 )
 from omma.kernels.partials import read_form
 
@@ -94,6 +96,23 @@ def of_agreement(mean, point):
     return (right - cross) / (root + EPSILON)
 
 
+@section
+def of_minimum(table, term, point):
+    """The smaller of two rates under either average, or the smallest over classes."""
+    pair = minimum.read_pair(table, term, point.totals[N])
+    if table[term, AVERAGE] == MICRO:
+        tp, predicted, positive = mean_fractions(point)
+        return minimum.value(pair, tp, predicted, positive, point.whole)
+    if table[term, AVERAGE] != MACRO:
+        return minimum.value_of_classes(pair[0], pair[2], point)
+    m = point.every.shape[1]
+    total = 0.0
+    for j in range(m):
+        tp, predicted, positive = fractions(point, point.every, j)
+        total += minimum.value(pair, tp, predicted, positive, point.whole)
+    return total / m
+
+
 @helper
 def of_table(table, point):
     """The sum of a table's terms."""
@@ -106,7 +125,9 @@ def of_table(table, point):
         mean = table[term, MEAN]
         form = read_form(table, term)
         value = 0.0
-        if average == MACRO:
+        if mean == MINIMUM:
+            value = of_minimum(table, term, point)
+        elif average == MACRO:
             for j in range(m):
                 tp, predicted, positive = fractions(point, point.every, j)
                 value += of_label(mean, form, tp, predicted, positive, point.whole)

@@ -27,6 +27,7 @@ from omma.metrics.catalog import (
     metric,
     metric_from_json,
     micro,
+    minimum,
     precision,
     qmean,
     recall,
@@ -34,6 +35,8 @@ from omma.metrics.catalog import (
 )
 from omma.metrics.costs import Costs, costs
 from omma.metrics.custom import Custom, custom
+from omma.metrics.minimum import Minimum, Smoothing, min_recall_specificity
+from omma.metrics.smoothed import smoothed, smoothed_value
 from omma.metrics.sums import Sum
 
 __all__ = [
@@ -45,8 +48,10 @@ __all__ = [
     "Macro",
     "Metric",
     "Micro",
+    "Minimum",
     "OverClasses",
     "Rate",
+    "Smoothing",
     "Sum",
     "accuracy",
     "balanced_accuracy",
@@ -62,9 +67,13 @@ __all__ = [
     "metric",
     "metric_from_json",
     "micro",
+    "min_recall_specificity",
+    "minimum",
     "over_classes",
     "precision",
     "qmean",
     "recall",
+    "smoothed",
+    "smoothed_value",
     "specificity",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from omma.counts import Counts
 from omma.kernels import layout
 from omma.metrics.base import Metric, divide
 from omma.metrics.binary import MEANS, RECALL, LabelMetric, mean_of
+from omma.metrics.minimum import Smoothing
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,8 +153,9 @@ class Micro(Metric):
 class OverClasses(Metric):
     """A metric of classes, one a row: a mean of their recalls, or their agreement by chance.
 
-    ``kind`` is "accuracy", "balanced_accuracy", "gmean", "hmean", "qmean", "mcc" or "kappa". The
-    first five are defined with a budget too; the last two need exactly one prediction a row.
+    ``kind`` is "accuracy", "balanced_accuracy", "gmean", "hmean", "qmean", "min_recall", "mcc" or
+    "kappa". The last two need exactly one prediction a row; the others are defined with a budget
+    too. The smallest recall looks at every class once a row, and wants to be ``smoothed``.
 
     >>> import omma
     >>> omma.metrics.over_classes("gmean").score([0, 0, 1, 1], [0, 1, 1, 1])
@@ -161,6 +163,7 @@ class OverClasses(Metric):
     """
 
     kind: str
+    smoothing: Smoothing | None = None
 
     def __post_init__(self) -> None:
         check_choice("over_classes", "kind", self.kind, tuple(KINDS))
@@ -168,7 +171,8 @@ class OverClasses(Metric):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return f"multiclass_{self.kind}"
+        name = f"multiclass_{self.kind}"
+        return name if self.smoothing is None else self.smoothing.named(name)
 
     @property
     def formula(self) -> str:  # type: ignore[override]
@@ -188,7 +192,7 @@ class OverClasses(Metric):
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
-        return KINDS[self.kind].smooth
+        return KINDS[self.kind].smooth or self.smoothing is not None
 
     @property
     def linear(self) -> bool:  # type: ignore[override]
@@ -229,7 +233,9 @@ class OverClasses(Metric):
         row[0, layout.MEAN] = MEANS[KINDS[self.kind].mean]
         if KINDS[self.kind].average == layout.MACRO:
             row[0, layout.MEAN] = layout.RATE  # their mean is the macro average itself
-        row[0, layout.RATE_AT :] = RECALL.over + RECALL.under
+        row[0, layout.RATE_AT : layout.SECOND_AT] = RECALL.over + RECALL.under
+        if self.smoothing is not None:
+            self.smoothing.write(row[0])
         return row
 
     @property
@@ -239,7 +245,9 @@ class OverClasses(Metric):
         return layout.SUMS if self.kind == "accuracy" else layout.NO_SUMS
 
     def to_json(self) -> Any:
-        return self.name
+        if self.smoothing is None:
+            return self.name
+        return self.smoothing.to_json(replace(self, smoothing=None).name)
 
 
 @dataclass(frozen=True)
@@ -262,6 +270,7 @@ KINDS = {
     "qmean": _Kind(
         "1 − √(mean over classes of (1 − tp / positive)²)", layout.CLASSES, "quadratic", True
     ),
+    "min_recall": _Kind("min over classes of tp / positive", layout.CLASSES, "minimum", True),
     "mcc": _Kind(
         "(s·Σtp − Σ predicted·positive) / √((s² − Σ predicted²)(s² − Σ positive²)), s = Σ positive",
         layout.CLASSES,

@@ -27,6 +27,7 @@ MEANS = {
     "quadratic": layout.QUADRATIC,
     "correlation": layout.CORRELATION,
     "kappa": layout.KAPPA,
+    "minimum": layout.MINIMUM,
 }
 
 
@@ -120,7 +121,7 @@ class Binary(LabelMetric):
         row[0, layout.AVERAGE] = average
         row[0, layout.MEAN] = MEANS[self.mean]
         if self.rate is not None:
-            row[0, layout.RATE_AT :] = self.rate.over + self.rate.under
+            row[0, layout.RATE_AT : layout.SECOND_AT] = self.rate.over + self.rate.under
         return row
 
     def to_json(self) -> Any:
@@ -133,6 +134,8 @@ def mean_of(mean: str, rates: NDArray[np.float64]) -> NDArray[np.float64]:
         return rates[0]  # type: ignore[no-any-return]
     if mean == "arithmetic":
         return rates.mean(axis=0)  # type: ignore[no-any-return]
+    if mean == "minimum":
+        return rates.min(axis=0)  # type: ignore[no-any-return]
     if mean == "quadratic":
         return 1.0 - np.sqrt(((1.0 - rates) ** 2).mean(axis=0))  # type: ignore[no-any-return]
     some_zero = (rates <= 0).any(axis=0)

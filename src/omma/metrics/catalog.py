@@ -13,6 +13,8 @@ from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
 from omma.metrics.base import Metric
 from omma.metrics.binary import RECALL, SPECIFICITY, Binary, LabelMetric, Rate
 from omma.metrics.costs import costs
+from omma.metrics.minimum import Minimum, min_recall_specificity, minimum_from_json, of_two
+from omma.metrics.smoothed import smoothed
 from omma.metrics.sums import Sum
 
 LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": True}
@@ -93,7 +95,7 @@ def fbeta(beta: float) -> Binary:
 
 f1 = fbeta(1.0)
 
-_BINARY = {
+_BINARY: dict[str, LabelMetric] = {
     one.name: one
     for one in (
         accuracy,
@@ -106,6 +108,7 @@ _BINARY = {
         gmean,
         hmean,
         qmean,
+        min_recall_specificity,
         mcc,
     )
 }
@@ -122,10 +125,10 @@ def metric(name: str | Metric) -> Metric:
     """A metric by its name; a metric is returned as it is.
 
     Names are ``accuracy``, ``balanced_accuracy``, ``precision``, ``recall``, ``specificity``,
-    ``f1``, ``jaccard``, ``gmean``, ``hmean``, ``qmean`` and ``mcc`` for one label; the same with
-    ``macro_`` or ``micro_`` before them for many; and ``multiclass_`` with ``accuracy``,
-    ``balanced_accuracy``, ``gmean``, ``hmean``, ``qmean``, ``mcc`` or ``kappa`` for one class a
-    row.
+    ``f1``, ``jaccard``, ``gmean``, ``hmean``, ``qmean``, ``min_recall_specificity`` and ``mcc`` for
+    one label; the same with ``macro_`` or ``micro_`` before them for many; and ``multiclass_`` with
+    ``accuracy``, ``balanced_accuracy``, ``gmean``, ``hmean``, ``qmean``, ``min_recall``, ``mcc`` or
+    ``kappa`` for one class a row.
 
     >>> metric("macro_f1").formula
     'mean over labels of 2·tp / (2·tp + 1·fn + fp)'
@@ -162,6 +165,21 @@ def micro(metric: LabelMetric | str) -> Micro:
     return Micro(_one_label("micro", metric))
 
 
+def minimum(first: LabelMetric | str, second: LabelMetric | str) -> Minimum:
+    """The smaller of two rates of one label; ``macro`` and ``micro`` make it one of many.
+
+    It is concave where the denominators do not depend on decisions, as in recall, specificity and
+    accuracy; "tp" and "tn" are the shares of true positives and true negatives in all rows. To
+    maximize it, smooth its kink: see ``omma.metrics.smoothed``.
+
+    >>> minimum("recall", "specificity").score([1, 1, 0, 0], [1, 0, 0, 0])
+    0.5
+    >>> macro(minimum("tp", "tn"))
+    <metric macro_min_tp_tn>
+    """
+    return of_two(first, second, _BINARY)
+
+
 def _one_label(owner: str, given: Any) -> LabelMetric:
     found = _BINARY.get(given, given) if isinstance(given, str) else given
     if not isinstance(found, LabelMetric):
@@ -185,6 +203,11 @@ def metric_from_json(spec: Any) -> Metric:
             return fbeta(spec["fbeta"])
         if "costs" in spec:
             return costs(spec["costs"], name=spec.get("name", "costs"))
+        if "minimum" in spec:
+            return minimum_from_json(spec["minimum"])
+        if "smoothed" in spec:
+            gamma = "auto" if spec["gamma"] is None else spec["gamma"]
+            return smoothed(metric_from_json(spec["smoothed"]), gamma, rows=spec["rows"])
         if "sum" in spec:
             return Sum(tuple((weight, metric_from_json(part)) for weight, part in spec["sum"]))
         if "custom" in spec:

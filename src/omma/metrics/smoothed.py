@@ -1,0 +1,110 @@
+"""Minima rounded at their kinks, so that following their gradient does not jump to and fro."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from omma._run import compiled_for
+from omma._validate import check_number, check_positive_int, shown
+from omma.counts import Counts
+from omma.kernels import utility
+from omma.metrics.averages import Macro, Micro, OverClasses
+from omma.metrics.base import Metric, state_of
+from omma.metrics.minimum import Minimum, Smoothing
+
+Kinked = Macro | Micro | Minimum | OverClasses
+
+
+def smoothed(
+    metric: Metric | str, gamma: float | str = "auto", *, rows: int | None = None
+) -> Kinked:
+    """A minimum of rates, smoothed by γ where its gradient is taken.
+
+    Following a minimum means following whichever rate is smallest just now, and nothing of the
+    others: decisions jump. The Moreau-Yosida smoothing
+
+        ψ_γ(C) = max over C' of ψ(C') − ‖C − C'‖² / 2γ
+
+    weighs the rates that are nearly smallest too. (The norm is over tp and fp of each label, the
+    cells that decisions change, at the label frequencies so far.) Values that are reported
+    remain those of the metric itself.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        ``min_recall_specificity``, its ``macro_`` or ``micro_`` average, ``multiclass_min_recall``,
+        or what ``omma.metrics.minimum`` makes of rates whose denominators do not depend on
+        decisions.
+    gamma : float or "auto"
+        γ of each label's minimum; ψ_γ exceeds it by at most L²γ/2, where L is its steepness. "auto"
+        is the value of the paper's best bound, √(2 (1 + ln n) / n) / L, at the n rows seen so far.
+    rows : int, optional
+        With "auto", the number of rows that will come, if it is known: γ is then the paper's own,
+        the same from the start.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=10, seed=0)
+    >>> kinked = omma.metric("macro_min_recall_specificity")
+    >>> smooth = omma.metrics.smoothed(kinked)
+    >>> omma.replay(omma.OMMA(smooth), eta, y).value > omma.replay(omma.OMMA(kinked), eta, y).value
+    True
+    """
+    from omma.metrics.catalog import metric as find_metric  # the catalogue saves smoothed ones
+
+    smoothing = _smoothing(gamma, rows)
+    found = find_metric(metric)
+    if isinstance(found, (Macro, Micro)) and isinstance(found.of, Minimum):
+        return type(found)(_smooth_label(found.of, smoothing))
+    if isinstance(found, Minimum):
+        return _smooth_label(found, smoothing)
+    if isinstance(found, OverClasses) and found.kind == "min_recall":
+        return replace(found, smoothing=smoothing)
+    raise ValueError(
+        "metric of smoothed must be a minimum of rates, such as 'min_recall_specificity' or "
+        f"'multiclass_min_recall', got {found.name}"
+    )
+
+
+def _smooth_label(metric: Minimum, smoothing: Smoothing) -> Minimum:
+    if not metric.concave:
+        raise ValueError(
+            "metric of smoothed must be a minimum of rates whose denominators do not depend on "
+            f"decisions, got {metric.formula}"
+        )
+    plain = metric.name.removeprefix("smoothed_")
+    return replace(metric, name=smoothing.named(plain), smoothing=smoothing)
+
+
+def _smoothing(gamma: Any, rows: Any) -> Smoothing:
+    rows = check_positive_int("smoothed", "rows", rows, optional=True)
+    if isinstance(gamma, str):
+        if gamma != "auto":
+            raise ValueError(f"gamma of smoothed must be a number or 'auto', got {shown(gamma)}")
+        return Smoothing(None, rows)
+    if rows is not None:
+        raise ValueError("rows of smoothed goes with gamma='auto' only")
+    return Smoothing(check_number("smoothed", "gamma", gamma, low=0.0, strict=True))
+
+
+def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
+    """What a policy really climbs: the metric with smoothing, prior and ε, at some counts.
+
+    >>> import omma
+    >>> counts = omma.Counts([3.0], [5.0], [4.0], 10)
+    >>> kinked = omma.metric("min_recall_specificity")
+    >>> kinked.value(counts)
+    0.666...
+    >>> round(smoothed_value(smoothed(kinked, 0.01), counts), 4)
+    0.6806
+    """
+    metric.check_labels(counts.m)
+    if len(metric.matrix) or not metric.compiles:
+        return metric.value(counts)
+    own = (metric.macro_value, metric.micro_value)
+    table = metric.plan(k=None, prior=prior).table
+    state = state_of(counts)
+    kernel = compiled_for(utility.evaluate, *own)
+    return float(kernel(table, *own, prior, state.cells, state.totals))
