@@ -37,6 +37,8 @@ class Entry:
         Shown where there is no number.
     partial : bool
         Whether some runs are missing.
+    beside : str
+        What else belongs to the number, such as another's.
     """
 
     mean: float = math.nan
@@ -44,6 +46,7 @@ class Entry:
     seconds: float = math.nan
     instead: str = ""
     partial: bool = False
+    beside: str = ""
 
     @property
     def shown(self) -> str:
@@ -108,6 +111,8 @@ def content(entry: Entry, *, std: bool, seconds: bool, plus_minus: str = " ± ")
 
     >>> content(Entry(0.5, 0.01, 0.002), std=True, seconds=True)
     '50.00 ± 1.00 (2 ms)'
+    >>> content(Entry(0.5, beside="49.00 +1.00"), std=False, seconds=False)
+    '50.00 [49.00 +1.00]'
     """
     if not entry.shown:
         return entry.instead or MISSING
@@ -116,7 +121,8 @@ def content(entry: Entry, *, std: bool, seconds: bool, plus_minus: str = " ± ")
         text += f"{plus_minus}{100 * entry.std:.2f}"
     if seconds and not math.isnan(entry.seconds):
         text += f" ({duration(entry.seconds)})"
-    return text + (PARTIAL if entry.partial else "")
+    text += PARTIAL if entry.partial else ""
+    return f"{text} [{entry.beside}]" if entry.beside else text
 
 
 def _texts(grid: Grid, mark: Mark, **options: Any) -> list[list[str]]:
@@ -264,6 +270,7 @@ _LATEX = {
     ">": r"$>$",
     "≥": r"$\geq$",
     "±": r"$\pm$",
+    "−": "$-$",
     "λ": r"$\lambda$",
     "η": r"$\eta$",
     UNSUPPORTED: r"$\times$",

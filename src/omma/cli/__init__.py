@@ -9,7 +9,7 @@ import click
 from omma import __version__
 from omma.cli.errors import OneLineErrors
 
-COMMANDS = ("demo",)  # in the order that the help shows them
+COMMANDS = ("demo", "run", "report")  # in the order that the help shows them
 
 
 class Commands(OneLineErrors):

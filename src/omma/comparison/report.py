@@ -83,15 +83,15 @@ class Comparison:
         ``std`` shows standard deviations, ``seconds`` the time of a replay, ``priors`` a row for
         every λ in place of the best one.
         """
-        return tables.to_terminal(self._grid(std, priors), std=std, seconds=seconds)
+        return tables.to_terminal(self.grid(std, priors), std=std, seconds=seconds)
 
     def to_markdown(self, *, std: bool = True, seconds: bool = False, priors: bool = False) -> str:
         """The table in Markdown; options are those of ``to_terminal``."""
-        return tables.to_markdown(self._grid(std, priors), std=std, seconds=seconds)
+        return tables.to_markdown(self.grid(std, priors), std=std, seconds=seconds)
 
     def to_latex(self, *, std: bool = True, seconds: bool = False, priors: bool = False) -> str:
         """The table in LaTeX (booktabs); options are those of ``to_terminal``."""
-        return tables.to_latex(self._grid(std, priors), std=std, seconds=seconds)
+        return tables.to_latex(self.grid(std, priors), std=std, seconds=seconds)
 
     def to_csv(self) -> str:
         """All runs with all priors, a line each, values as fractions and in full."""
@@ -108,17 +108,18 @@ class Comparison:
             ) from error
         return pandas.DataFrame(self.runs)
 
-    def plot(self, metric: str | None = None) -> Figure:
+    def plot(self, metric: str | None = None, *, title: str = "") -> Figure:
         """Draw the metric so far, mean and standard deviation, a panel for each metric or for one.
 
-        The figure has a ``savefig``.
+        The figure has a ``savefig``; ``title`` comes before the line above its panels.
         """
-        return plots.plot_bands(self._panels(metric, running), title=f"{self._caption()}.")
+        line = f"{title}{self._caption()}."
+        return plots.plot_bands(self._panels(metric, running), title=line)
 
-    def plot_priors(self, metric: str | None = None) -> Figure:
+    def plot_priors(self, metric: str | None = None, *, title: str = "") -> Figure:
         """Draw what each λ is worth, mean and standard deviation of the final value."""
-        title = f"{self._caption()}. A ring marks the best λ of each policy."
-        return plots.plot_priors(self._panels(metric, by_prior), self.priors, title=title)
+        line = f"{title}{self._caption()}. A ring marks the best λ of each policy."
+        return plots.plot_priors(self._panels(metric, by_prior), self.priors, title=line)
 
     def _panels(self, metric: str | None, draw: Draw) -> dict[str, dict[str, Band]]:
         if metric is not None:
@@ -142,7 +143,8 @@ class Comparison:
         some = "" if self.complete else "at most "
         return f"{what} over {some}{_sequences(self.seeds)}"
 
-    def _grid(self, std: bool = False, priors: bool = False) -> Grid:
+    def grid(self, std: bool = False, priors: bool = False) -> Grid:
+        """The table before it is drawn, for those who draw it in their own way."""
         lines = [line for policy in self.policies for line in self._lines(policy, priors)]
         names, entries = tuple(name for name, _ in lines), tuple(entries for _, entries in lines)
         return Grid(self.metrics, names, entries, self._notes(entries, std, priors))
@@ -181,7 +183,7 @@ class Comparison:
         return self.to_markdown()
 
     def __str__(self) -> str:
-        return tables.to_text(self._grid())
+        return tables.to_text(self.grid())
 
     def __repr__(self) -> str:
         stopped = "" if self.complete else ", stopped early"

@@ -1,0 +1,136 @@
+"""``omma report``: what the records of a study say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from omma.records import Record
+
+FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
+WIDTH = 110
+PICTURES = Path("omma-figures")
+
+
+@click.command("report")
+@click.argument(
+    "places", metavar="RECORDS...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="terminal",
+    show_default=True,
+    help="What to make of them.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="A file, for png a folder.  [default: standard output; for png omma-figures]",
+)
+@click.option("--suite", metavar="NAME", help="Only records of this suite.")
+@click.option("--datasets", metavar="A,B", help="Only records of these datasets.")
+@click.option("--extended", is_flag=True, help="Standard deviations and seconds, too.")
+def command(
+    places: tuple[Path, ...],
+    form: str,
+    output: Path | None,
+    suite: str | None,
+    datasets: str | None,
+    extended: bool,
+) -> None:
+    """Make tables or figures of the records that `omma run` left.
+
+    RECORDS are folders and files. Tables follow the paper: policies against metrics, the best
+    bold, the second best italic; for datasets that the paper used, its figures stand beside.
+
+    \b
+    Examples:
+        omma report omma-records --extended
+        omma report omma-records --format html --output study.html
+    """  # noqa: D301
+    records = _records(places, suite, datasets)
+    if form == "terminal":
+        _print(records, output, extended)
+    elif form == "png":
+        _draw(records, output or PICTURES)
+    else:
+        _write(_text(form, records, extended), output)
+
+
+def _records(places: tuple[Path, ...], suite: str | None, datasets: str | None) -> list[Record]:
+    from omma.records import read
+
+    names = None if datasets is None else [one.strip() for one in datasets.split(",")]
+    try:
+        found = read(places, bad=lambda sentence: click.echo(sentence, err=True))
+    except FileNotFoundError as error:
+        raise click.ClickException(str(error)) from error
+    found = [
+        record
+        for record in found
+        if (suite is None or record["suite"] == suite)
+        and (names is None or record["spec"].get("dataset") in names)
+    ]
+    if not any(record["kind"] == "study" and record["result"] for record in found):
+        shown = ", ".join(map(str, places))
+        raise click.ClickException(f"{shown} holds no finished runs of a study that fit")
+    return found
+
+
+def _text(form: str, records: list[Record], extended: bool) -> str:
+    """The records in a format that is text."""
+    from omma.benchmark import report
+
+    if form == "html":
+        from omma.benchmark.html import page
+
+        text: str = page(records)
+        return text
+    if form == "markdown":
+        return report.to_markdown(records, extended=extended)
+    if form == "latex":
+        return report.to_latex(records, extended=extended)
+    return report.to_csv(records)
+
+
+def _print(records: list[Record], output: Path | None, extended: bool) -> None:
+    """Tables as a terminal shows them; in a file they are plain, and as wide as most screens."""
+    import io
+
+    from rich.console import Console
+
+    from omma.benchmark.report import to_terminal
+
+    if output is None:
+        to_terminal(records, Console(highlight=False), extended=extended)
+        return
+    text = io.StringIO()
+    to_terminal(records, Console(file=text, width=WIDTH, highlight=False), extended=extended)
+    _write(text.getvalue(), output)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=not text.endswith("\n"))
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"'{output}' cannot be written: {error.strerror}") from error
+    click.echo(f"Wrote {output}")
+
+
+def _draw(records: list[Record], folder: Path) -> None:
+    from omma.benchmark.report import to_png
+
+    try:
+        for path in to_png(records, folder):
+            click.echo(f"Wrote {path}")
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error

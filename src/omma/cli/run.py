@@ -1,0 +1,102 @@
+"""``omma run``: perform a suite of the study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from omma.benchmark import Performed, Suite
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command("run")
+@click.argument("name", metavar="SUITE")
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="The folder of data.  [default: what OMMA_DATA names]",
+)
+@click.option(
+    "--out",
+    type=FOLDER,
+    metavar="FOLDER",
+    default=Path("omma-records"),
+    show_default=True,
+    help="Where records go.",
+)
+@click.option("--datasets", metavar="A,B", help="Run on these datasets of the suite only.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", default=1, show_default=True,
+              help="Runs at a time.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Number of sequences.")
+@click.option("--quick", is_flag=True, help="One sequence and one λ (1e-6): a first look.")
+@click.option("--strict", is_flag=True, help="A dataset that is not there is an error.")
+def command(
+    name: str,
+    data: Path | None,
+    out: Path,
+    datasets: str | None,
+    jobs: int,
+    seeds: int | None,
+    quick: bool,
+    strict: bool,
+) -> None:
+    """Perform a suite of the study, and keep a record of each run.
+
+    SUITE is one that comes with omma (`omma list suites` names them) or the path of a TOML file.
+    Runs that have a record are skipped, so that an interrupted study goes on where it stopped;
+    failed ones are tried again.
+
+    \b
+    Examples:
+        omma run smoke
+        omma run multilabel_fixed --data ~/data --datasets yeast,news20
+    """  # noqa: D301
+    import sys
+
+    from omma import benchmark
+
+    try:
+        suite = _limited(benchmark.suite(name), datasets, seeds, quick)
+        found = benchmark.run(
+            suite,
+            out,
+            data=data,
+            n_jobs=jobs,
+            progress=sys.stderr.isatty(),
+            report=lambda sentence: click.echo(sentence, err=True),
+        )
+    except (ValueError, ImportError) as error:
+        raise click.ClickException(str(error)) from error
+    _tell(found, out, strict)
+
+
+def _limited(suite: Suite, datasets: str | None, seeds: int | None, quick: bool) -> Suite:
+    from omma._validate import nearest
+
+    names = None if datasets is None else [one.strip() for one in datasets.split(",")]
+    for one in names or []:
+        if one not in suite.datasets:
+            hint = nearest(one, suite.datasets) or f"; it has {', '.join(suite.datasets)}"
+            raise ValueError(f"the suite {suite.name!r} has no dataset {one!r}{hint}")
+    priors = [1e-6] if quick else None
+    return suite.limited(
+        datasets=names, seeds=1 if quick and seeds is None else seeds, priors=priors
+    )
+
+
+def _tell(found: Performed, out: Path, strict: bool) -> None:
+    """What became of it, and an exit code that says whether anything failed."""
+    for name, sentence in found.skipped.items():
+        click.echo(f"Skipped {name}: {sentence}", err=True)
+    click.echo(f"Runs: {found.summary}. Records are in {out}")
+    if found.summary.interrupted:
+        raise click.exceptions.Exit(130)
+    if found.summary.failed:
+        raise click.ClickException(f"{found.summary.failed} runs failed; their records say why")
+    if strict and found.skipped:
+        raise click.ClickException(f"{len(found.skipped)} datasets are not there")
