@@ -59,7 +59,7 @@ def read(path: Path) -> Kept | None:
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             said = json.loads(str(file["said"]))
             names = {name.partition(".")[0] for name in file.files if name != "said"}
             arrays = {name: _array(file, name) for name in names}
