@@ -6,6 +6,7 @@ rate can be seen. ``suites`` lists the simulations, ``run`` leaves records of th
 """
 
 from omma.theory import utilities
+from omma.theory.best import Optimum, exhaustive, optimum
 from omma.theory.bounds import (
     Smoothing,
     Task,
@@ -25,7 +26,8 @@ from omma.theory.distributions import (
     Stream,
 )
 from omma.theory.shortfall import Measured, Problem, measure
-from omma.theory.best import Optimum, exhaustive, optimum
+from omma.theory.suite import Suite
+from omma.theory.suites import figures, report, run, suites, tables
 
 __all__ = [
     "Beta",
@@ -49,6 +51,12 @@ __all__ = [
     "omma_bound",
     "optimum",
     "smoothed_bound",
+    "Suite",
+    "figures",
+    "report",
+    "run",
+    "suites",
+    "tables",
     "utilities",
     "worst_constants",
 ]

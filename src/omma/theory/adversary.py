@@ -8,6 +8,7 @@ first half of both, every row is positive with probability 2/3; in the second ha
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def evenly(share: float, n: int) -> NDArray[np.int8]:
     [0, 0, 0, 1, 0, 0, 0, 1]
     """
     steps = np.floor(share * np.arange(n + 1) + 1e-9)
-    return np.diff(steps).astype(np.int8)
+    return np.diff(steps).astype(np.int8)  # type: ignore[no-any-return]
 
 
 def prepared(share: float, number: int, n: int) -> NDArray[np.int8]:
@@ -132,7 +133,7 @@ def jobs(quick: bool) -> list[Job]:
             "sequences": FEW if quick else SEQUENCES,
             "seed": 3,
         }
-        every.append(job(NAME, spec, label, lambda w=who, s=spec: simulate(w, s)))
+        every.append(job(NAME, spec, label, partial(simulate, who, spec)))
     return every
 
 

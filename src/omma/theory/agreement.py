@@ -8,6 +8,7 @@ the two decide differently.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 NAME = "theory-agreement"
+BOTH = f"{OMMA} and {GREEDY}"
 PROBLEMS = ("binary", "f1", "macro-f1", "multilabel-at-2")
 ROWS, SEQUENCES = 100_000, 24
 QUICK_ROWS, FEW = 5_000, 6
@@ -58,8 +60,8 @@ def disagreement(first: Rule, second: Rule, distribution: Distribution) -> float
 
 def on_same_counts(problem: Problem, counts: Counts) -> float:
     """How often both would differ on the next row, were these the counts of both."""
-    rules = [_rule(name, problem.metric, problem.k, counts) for name in (OMMA, GREEDY)]
-    return disagreement(*rules, problem.distribution)
+    first, second = (_rule(name, problem.metric, problem.k, counts) for name in (OMMA, GREEDY))
+    return disagreement(first, second, problem.distribution)
 
 
 def _rule(name: str, metric: Metric, k: int | None, counts: Counts) -> Rule:
@@ -101,13 +103,13 @@ def jobs(quick: bool) -> list[Job]:
     for name in PROBLEMS:
         spec = {
             "dataset": name,
-            "policy": f"{OMMA} and {GREEDY}",
+            "policy": BOTH,
             "rows": QUICK_ROWS if quick else ROWS,
             "sequences": FEW if quick else SEQUENCES,
             "seed": 5,
         }
         case = CASES[name]
-        every.append(job(NAME, spec, spec["policy"], lambda c=case, s=spec: simulate(c, s)))  # type: ignore[arg-type]
+        every.append(job(NAME, spec, BOTH, partial(simulate, case, spec)))
     return every
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,9 +96,7 @@ def jobs(quick: bool) -> list[Job]:
                 "sequences": FEW if quick else SEQUENCES,
                 "seed": 1,
             }
-            every.append(
-                job(NAME, spec, entrant, lambda n=name, e=entrant, s=spec: simulate(n, e, s))
-            )
+            every.append(job(NAME, spec, entrant, partial(simulate, name, entrant, spec)))
     return every
 
 

@@ -68,7 +68,7 @@ def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
     if name == ESTIMATES:
         return policies.OMMA(metric, k=k, feedback="estimates")
     kinds = {OMMA: policies.OMMA, GREEDY: policies.Greedy, ONLINE: policies.OnlineFrankWolfe}
-    return kinds[name](metric, k=k)  # type: ignore[no-any-return]
+    return kinds[name](metric, k=k)
 
 
 def beta() -> Independent:

@@ -285,6 +285,16 @@ class Softmax(Distribution):
         return Discrete(special.softmax(logits, axis=1), multiclass=True)
 
 
+def threshold(cut: float) -> Rule:
+    """The rule of one label that predicts from a probability on.
+
+    >>> from omma.theory.distributions import threshold
+    >>> threshold(0.25).thresholds
+    array([0.25])
+    """
+    return Rule(np.ones(1), np.array([-cut]))
+
+
 def evenly(m: int, points: int = POINTS, seed: int = 0) -> Vector:
     """Points that fill the cube evenly, none on its faces."""
     if m == 1:

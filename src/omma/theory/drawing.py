@@ -34,7 +34,7 @@ def panels(titles: Sequence[str], columns: int = 2, title: str = "") -> tuple[Fi
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
     figure = Figure(figsize=(0.4 + 4.3 * columns, 0.3 + 3.2 * rows), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr]
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
     places = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax in places[len(titles) :]:
         ax.set_axis_off()

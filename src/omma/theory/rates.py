@@ -13,7 +13,7 @@ DRAWS = 500
 
 @dataclass(frozen=True)
 class Rate:
-    """A curve that falls as n to the ``exponent``; 95 of 100 redrawn samples lie between the ends."""
+    """A curve that goes as n to the ``exponent``, and the 95% interval of that."""
 
     exponent: float
     low: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,9 +77,7 @@ def jobs(quick: bool) -> list[Job]:
                 "sequences": FEW if quick else SEQUENCES,
                 "seed": 0,
             }
-            every.append(
-                job(NAME, spec, entrant, lambda c=case, e=entrant, s=spec: simulate(c, e, s))
-            )
+            every.append(job(NAME, spec, entrant, partial(simulate, case, entrant, spec)))
     return every
 
 

@@ -6,7 +6,7 @@ Probabilities stay exact throughout; only how common the label is changes, after
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +17,8 @@ from omma.evaluation import replay
 from omma.metrics import metric as find_metric
 from omma.policies import OMMA, FixedRule, Policy
 from omma.records import Job, Record
-from omma.rule import Rule
 from omma.theory.best import optimum
-from omma.theory.distributions import Independent, LogisticNormal, Stream
+from omma.theory.distributions import Independent, LogisticNormal, Stream, threshold
 from omma.theory.drawing import BOUND, MORE, legend, named, panels
 from omma.theory.regret import standard_error
 from omma.theory.shortfall import counts_at
@@ -58,7 +57,7 @@ def best_threshold(means: tuple[float, ...]) -> float:
         return float(optimum(metric, half(means[0])).rule.thresholds[0])
     cut, before = 0.25, -1.0
     while abs(cut - before) > 1e-12:  # Dinkelbach's iteration: it converges faster than any power
-        rule = Rule([1.0], [-cut])
+        rule = threshold(cut)
         first, second = (half(mean).counts(rule) for mean in means)
         before, cut = cut, metric.value(first + second) / 2.0
     return cut
@@ -68,7 +67,7 @@ Decide = Callable[[Stream, str], NDArray[np.int8]]
 
 
 def _fixed(cut: float) -> Policy:
-    return FixedRule(Rule([1.0], [-cut]), F1)
+    return FixedRule(threshold(cut), F1)
 
 
 def _decided(policy: Policy, rows: Stream) -> NDArray[np.int8]:
@@ -79,9 +78,7 @@ def _by_half(rows: Stream, policies: list[Policy]) -> NDArray[np.int8]:
     middle = len(rows.eta) // 2
     parts = [
         _decided(policy, Stream(rows.eta[place], rows.y[place]))
-        for policy, place in zip(
-            policies, (slice(None, middle), slice(middle, None)), strict=True
-        )
+        for policy, place in zip(policies, (slice(None, middle), slice(middle, None)), strict=True)
     ]
     return np.concatenate(parts)
 
@@ -135,7 +132,7 @@ def jobs(quick: bool) -> list[Job]:
                 "sequences": FEW if quick else SEQUENCES,
                 "seed": 4,
             }
-            every.append(job(NAME, spec, way, lambda w=way, s=spec: simulate(w, s)))
+            every.append(job(NAME, spec, way, partial(simulate, way, spec)))
     return every
 
 

@@ -19,8 +19,8 @@ from omma.evaluation import replay
 from omma.metrics import Metric
 from omma.policies import Policy
 from omma.policies.mixture import Mixture
-from omma.theory.distributions import Distribution, Stream
 from omma.theory.best import Optimum
+from omma.theory.distributions import Distribution, Stream
 
 Vector = NDArray[np.float64]
 Distort = Callable[[Vector, np.random.Generator], Vector]

@@ -12,7 +12,7 @@ from functools import cache
 
 from omma._validate import check_number
 from omma.metrics.binary import LabelMetric
-from omma.metrics.catalog import accuracy as plain_accuracy
+from omma.metrics.catalog import accuracy as plain_accuracy, minimum
 from omma.metrics.custom import custom
 from omma.theory.curvature import Constants
 
@@ -97,17 +97,13 @@ def soft_least(gamma: float) -> Utility:
 
 @cache
 def least() -> Utility:
-    """min{tp, tn}: concave and Lipschitz, not smooth.
+    """The smaller of tp and tn: concave and Lipschitz, not smooth.
 
     >>> from omma.theory import utilities
     >>> utilities.least().constants
     Constants(lipschitz=1.0, smoothness=inf)
     """
-
-    def least_cells(tp: float, fp: float, fn: float, tn: float) -> float:
-        return min(tp, tn)
-
-    return _utility(least_cells, "least", 1.0, math.inf)
+    return Utility(minimum("tp", "tn"), Constants(1.0, math.inf))
 
 
 def _utility(psi: object, name: str, lipschitz: float, smoothness: float) -> Utility:
