@@ -71,7 +71,7 @@ def test_regret_grows_with_the_error_of_estimates(folder):
     found = records_of(
         estimation.SUITE,
         folder,
-        lambda spec: spec["dataset"] == "binary" and spec["distortion"] != "overconfidence",
+        lambda spec: spec["dataset"] == "binary" and spec["distortion"] in ("noise", "bias"),
     )
     for record in found:
         result = record["result"]
@@ -81,13 +81,10 @@ def test_regret_grows_with_the_error_of_estimates(folder):
         if record["label"] == "OMMA":
             assert (ends < np.array(result["bound"])[:, -1]).all()
     biased = {r["label"]: r for r in found if r["spec"]["distortion"] == "bias"}
-    ours, theirs = (np.array(r["result"]["regret"])[-1, -1] for r in biased.values())
-    assert ours != theirs
-    place = len(estimation.QUICK_ROWS) - 1
-    trusting = next(r for label, r in biased.items() if label != "OMMA")
-    crossed = estimation.crossing(trusting, biased["OMMA"], place)
-    assert crossed is not None
-    assert 0 <= crossed < 2
+    labels = biased.pop("OMMA")
+    (trusting,) = biased.values()
+    # Counts that are biased as the probabilities are give a rule that fits those.
+    assert trusting["result"]["regret"][-1][-1] < 0.8 * labels["result"]["regret"][-1][-1]
 
 
 def test_a_crossing_is_found_between_strengths():

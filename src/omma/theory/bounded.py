@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,9 +67,15 @@ EVERY = {
 }
 
 
+@cache
+def prepared(name: str) -> tuple[Problem, Constants, Task]:
+    """A problem, made once for both policies."""
+    return EVERY[name].problem()
+
+
 def simulate(name: str, entrant: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """ψ(C*) minus the metric, which the theorems bound, and the bound."""
-    problem, found, task = EVERY[name].problem()
+    problem, found, task = prepared(name)
     rows = until(spec["rows"])
     chosen = policy(entrant, problem.metric, problem.k)
     measured = measure(problem, chosen, rows, spec["sequences"], seed=spec["seed"])

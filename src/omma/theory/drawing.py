@@ -77,6 +77,14 @@ def band(ax: Axes, x: ArrayLike, mean: ArrayLike, error: ArrayLike, **look: Any)
     )
 
 
+def in_thousands(ax: Axes) -> None:
+    """Few numbers of rows, written as people do."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
 def legend(ax: Axes, **more: Any) -> None:
     """Names of the curves, without a frame."""
     options: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "labelcolor": INK, **more}

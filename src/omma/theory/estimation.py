@@ -31,12 +31,16 @@ QUICK_ROWS, FEW = (300, 3_000), 4
 STRENGTHS = {
     "noise": (0.0, 0.1, 0.25, 0.5, 1.0, 2.0),
     "bias": (0.0, 0.1, 0.25, 0.5, 1.0, 2.0),
+    "negative bias": (0.0, -0.1, -0.25, -0.5, -1.0, -2.0),
     "overconfidence": (1.0, 1.1, 1.25, 1.5, 2.0, 3.0),
+    "underconfidence": (1.0, 0.9, 0.8, 0.67, 0.5, 0.33),
 }
 MEANING = {
     "noise": "log-odds ± σ, σ =",
     "bias": "log-odds + b, b =",
+    "negative bias": "log-odds + b, b =",
     "overconfidence": "log-odds × T, T =",
+    "underconfidence": "log-odds × T, T =",
 }
 
 
@@ -54,7 +58,7 @@ def distortion(kind: str, strength: float) -> Distort:
         if kind == "noise":
             odds = odds + strength * rng.standard_normal(eta.shape)
         else:
-            odds = odds + strength if kind == "bias" else odds * strength
+            odds = odds + strength if "bias" in kind else odds * strength
         return special.expit(odds)  # type: ignore[no-any-return]
 
     return distort

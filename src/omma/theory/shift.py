@@ -19,7 +19,7 @@ from omma.policies import OMMA, FixedRule, Policy
 from omma.records import Job, Record
 from omma.theory.best import optimum
 from omma.theory.distributions import Independent, LogisticNormal, Stream, threshold
-from omma.theory.drawing import BOUND, MORE, legend, named, panels
+from omma.theory.drawing import BOUND, MORE, in_thousands, legend, named, panels
 from omma.theory.regret import standard_error
 from omma.theory.shortfall import counts_at
 from omma.theory.suite import Suite, job
@@ -168,6 +168,7 @@ def figures(records: list[Record]) -> dict[str, Figure]:
                     linewidth=1.6, linestyle=dashes.get(way, "-"), label=way,
                 )  # fmt: skip
         ax.set_xlim(0, None)
+        in_thousands(ax)
         named(ax, "rows", "F1 of a window, %")
         legend(ax, loc="best")
     return {"shift": figure}
