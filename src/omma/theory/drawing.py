@@ -26,14 +26,14 @@ BOUND = "#666666"
 MORE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D1F", "#56B4E9")
 
 
-def panels(titles: Sequence[str], columns: int = 2, title: str = "") -> tuple[Figure, list[Axes]]:
-    """A figure with a panel for each title."""
+def panels(titles: Sequence[str], columns: int = 2, high: float = 3.2) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel for each title, some inches high."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
-    figure = Figure(figsize=(0.4 + 4.3 * columns, 0.3 + 3.2 * rows), layout="constrained")
+    figure = Figure(figsize=(0.4 + 4.3 * columns, 0.3 + high * rows), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
     places = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax in places[len(titles) :]:
@@ -41,8 +41,6 @@ def panels(titles: Sequence[str], columns: int = 2, title: str = "") -> tuple[Fi
     for ax, name in zip(places, titles, strict=False):
         plainly(ax)
         ax.set_title(name, size=10.5, color=INK, loc="left")
-    if title:
-        figure.suptitle(title, size=11, color=INK, x=0.01, ha="left")
     return figure, places[: len(titles)]
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from omma.records import Job, Record
+from omma.tables import HAT_ETA
 from omma.theory import utilities
 from omma.theory.bounds import Task, omma_bound
 from omma.theory.cases import CASES, ESTIMATES, OMMA, Case, policy
@@ -135,7 +136,7 @@ def _pairs(records: list[Record]) -> dict[tuple[str, str], dict[str, Record]]:
     for record in records:
         place = (record["spec"]["dataset"], record["spec"]["distortion"])
         found.setdefault(place, {})[record["label"]] = record
-    ordered = [(name, kind) for name in PROBLEMS for kind in STRENGTHS]
+    ordered = [(name, kind) for kind in STRENGTHS for name in PROBLEMS]
     return {place: found[place] for place in ordered if len(found.get(place, {})) == 2}
 
 
@@ -153,7 +154,7 @@ def tables(records: list[Record]) -> list[Table]:
     for (name, kind), pair in pairs.items():
         found = [crossing(pair[ESTIMATES], pair[OMMA], place) for place in range(len(rows))]
         cells = ["never" if each is None else f"{each:.2f}" for each in found]
-        table.add_row(CASES[name].title, MEANING[kind], *cells)
+        table.add_row(CASES[name].title, f"{kind}, {MEANING[kind]}", *cells)
     return [table]
 
 
@@ -166,7 +167,7 @@ def figures(records: list[Record]) -> dict[str, Figure]:
 
 
 def _against_distance(pairs: dict[tuple[str, str], dict[str, Record]]) -> Figure:
-    figure, places = panels([f"{CASES[name].title}\n{kind}" for name, kind in pairs], columns=3)
+    figure, places = panels([f"{kind}: {CASES[name].title}" for name, kind in pairs], high=2.5)
     for ax, pair in zip(places, pairs.values(), strict=True):
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -179,13 +180,15 @@ def _against_distance(pairs: dict[tuple[str, str], dict[str, Record]]) -> Figure
             bound = np.array(result["bound"])[1:, -1]
             dashed: dict[str, Any] = {"color": BOUND, "linestyle": (0, (4, 3)), "linewidth": 1.2}
             ax.plot(away, bound, label="bound of OMMA", **dashed)
-        named(ax, "distance of η̂ from η", f"regret at n = {result['rows'][-1]:,}")
-        legend(ax, loc="upper left")
+        named(ax, f"distance of {HAT_ETA} from η", f"regret at n = {result['rows'][-1]:,}")
+        ax.set_xticks(away, [f"{each:.2g}" for each in away])
+        ax.set_xticks([], minor=True)
+        legend(ax, loc="upper left" if not result["bound"] else "lower right")
     return figure
 
 
 def _against_strength(pairs: dict[tuple[str, str], dict[str, Record]]) -> Figure:
-    figure, places = panels([f"{CASES[name].title}\n{kind}" for name, kind in pairs], columns=3)
+    figure, places = panels([f"{kind}: {CASES[name].title}" for name, kind in pairs], high=2.5)
     for ax, ((_, kind), pair) in zip(places, pairs.items(), strict=True):
         ax.set_yscale("symlog", linthresh=1e-4)
         ax.axhline(0.0, color=BOUND, linewidth=1)
@@ -193,8 +196,10 @@ def _against_strength(pairs: dict[tuple[str, str], dict[str, Record]]) -> Figure
         for place, n in enumerate(result["rows"]):
             lead, error = (_lead(pair, place), _lead_error(pair, place))
             band(ax, result["strength"], lead, error, color=MORE[place], label=f"n = {n:,}")
-        named(ax, MEANING[kind].rstrip(" ="), f"regret of {ESTIMATES} − {OMMA}")
-        legend(ax, loc="upper left")
+        if result["strength"][-1] < result["strength"][0]:
+            ax.invert_xaxis()  # no distortion is on the left
+        named(ax, MEANING[kind].rstrip(" ="), f"regret of {ESTIMATES}\n− that of {OMMA}")
+        legend(ax, loc="best")
     return figure
 
 
