@@ -19,7 +19,7 @@ from omma.records import read
 
 HERE = Path(__file__).parent
 PAGE, PICTURES = HERE / "theory.md", HERE / "images" / "theory"
-DPI = 90
+DPI, SMALL = 80, {"optimize": True}
 MARKED = re.compile(r"(<!-- table (\d+) of (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -55,7 +55,7 @@ def main(folder):
     records = [record for record in read(folder) if record["kind"] == "theory"]
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name, figure in theory.figures(records).items():
-        figure.savefig(PICTURES / f"{name}.png", dpi=DPI, facecolor="white")
+        figure.savefig(PICTURES / f"{name}.png", dpi=DPI, facecolor="white", pil_kwargs=SMALL)
     PAGE.write_text(refreshed(PAGE.read_text(encoding="utf-8"), records), encoding="utf-8")
 
 

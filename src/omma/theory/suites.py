@@ -72,7 +72,7 @@ def run(
     Examples
     --------
     >>> from omma.theory import run
-    >>> print(run("theory-shift", "records-of-theory", quick=True))
+    >>> print(run("theory-shift", "records-of-run", quick=True))
     8 done, 0 there before, 0 failed
     """
     if name != ALL and name not in _SUITES:
