@@ -29,7 +29,7 @@ def as_markdown(table):
     rules = ["--:" if column.justify == "right" else ":--" for column in table.columns]
     rows = [[column.header for column in table.columns], rules, *zip(*cells, strict=True)]
     lines = [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
-    return "\n".join([f"*{table.title}*", "", *lines])
+    return "\n".join([f"*{table.title}*", "", *lines]).replace("C*", r"C\*")
 
 
 def refreshed(page, records):
