@@ -23,8 +23,8 @@ PAGE = """# The study: where the paper's claims hold
 This page is written by `docs/make_study.py` from the records of `omma run`; every number and every
 verdict comes from them. Values are in %, means over shuffled sequences; the last column of the
 first table says over how many. λ is the best of 0, 1e-6, 0.001, 0.1 and 1 for each cell, chosen
-with hindsight, as in the paper. All policies run on the same sequences. A claim "holds" where it does
-in at least nine of ten cells.
+with hindsight, as in the paper. All policies run on the same sequences. A claim "holds" where it
+does in at least nine of ten cells.
 
 Only `news20` is a set of the paper. The others stand in for its sets: the direction of a difference
 can be compared with the paper, its size cannot.
