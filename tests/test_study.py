@@ -394,7 +394,9 @@ def test_twenty_newsgroups_as_in_the_paper(tmp_path):
     folder = require("news20")
     path = tmp_path / "news.toml"
     path.write_text(
-        SUITE.format(protocol="fixed", task="multilabel", name="logistic", options="C = 30.0\ntol = 0.1")
+        SUITE.format(
+            protocol="fixed", task="multilabel", name="logistic", options="C = 30.0\ntol = 0.1"
+        )
         .replace('"toy"', '"news20"')
         .replace('"omma"]', '"omma", "omma_eta"]')
         .replace('"macro_f1@1"', '"macro_f1@3", "macro_precision@3"')
