@@ -36,7 +36,8 @@ can be compared with the paper, its size cannot.
 *Fixed estimators* are fitted to the training part and estimate the test part: multi-label sets by
 one logistic regression a label (LIBLINEAR; for `eurlex4k` a Newton method with the same minimum),
 multi-class sets by a multinomial one. C is chosen by cross-validated log-loss on the training
-part. `eurlex4k` drops weights under 0.01 and keeps the 100 largest probabilities of each row, as the paper does for its large sets; `covtype` is fitted to 60,000 of its training rows.
+part. `eurlex4k` drops weights under 0.01 and keeps the 100 largest probabilities of each row, as
+the paper does for its large sets; `covtype` is fitted to 60,000 of its training rows.
 *Online*, a linear model learns by Adam along training and test part as one sequence, each row being
 estimated before it is learned from; its rate is chosen on the first 5,000 rows.
 

@@ -414,3 +414,24 @@ def test_twenty_newsgroups_as_in_the_paper(tmp_path):
         assert value[policy, "macro_f1@3"] == pytest.approx(73, abs=7)
         assert value[policy, "macro_f1@3"] > value["baseline", "macro_f1@3"] + 15
         assert value[policy, "macro_precision@3"] == pytest.approx(84, abs=4)
+
+
+def test_latex_has_a_block_of_rows_for_each_dataset():
+    from omma.benchmark.latex import to_latex
+
+    records = [
+        record_of(name, policy, value)
+        for name in ("a", "b_c")
+        for policy, value in (("baseline", 0.1), ("greedy", 0.4), ("omma", 0.5))
+    ]
+    lines = [line.strip() for line in to_latex(records).splitlines()]
+    assert lines.count(r"\begin{tabular}{l|c}") == 1
+    block = lines.index(r"& \multicolumn{1}{c}{b\_c ($m = 1$, $n = 4$)} \\")
+    assert lines[block + 1 : block + 7] == [
+        r"\midrule",
+        r"BASELINE & 10.00 \\",
+        r"\midrule",
+        r"GREEDY & \textit{40.00} \\",
+        r"\midrule",
+        r"OMMA & \textbf{50.00} \\",
+    ]
