@@ -145,6 +145,8 @@ def test_files_put_there_by_hand_are_read(toy, tmp_path):
     (tmp_path / "toy" / "test.txt").write_text(TEST)
     expect_toy(load("toy", folder=tmp_path))
     assert not is_folder(tmp_path / "toy")
+    expect_toy(load("toy", folder=tmp_path, download=True))
+    assert is_folder(tmp_path / "toy")
 
 
 def test_members_of_archives_are_unpacked(toy, server, tmp_path, monkeypatch):
@@ -159,6 +161,24 @@ def test_members_of_archives_are_unpacked(toy, server, tmp_path, monkeypatch):
     files = (File("1.txt", url, digest, "a/train"), File("2.txt", url, digest, "a/test"))
     change(monkeypatch, toy, files=files)
     expect_toy(load("toy", folder=tmp_path, download=True))
+    change(monkeypatch, toy, files=(replace(files[0], member="b"), files[1]))
+    with pytest.raises(ValueError, match=r"both.tar.gz: expected a file b, got none"):
+        load("toy", folder=tmp_path / "again", download=True)
+
+
+def test_a_bar_shows_where_there_is_a_terminal(toy, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    expect_toy(load("toy", folder=tmp_path, download=True))
+    said = capsys.readouterr()
+    assert "train.txt" in said.err
+    assert not said.out
+
+
+def test_nothing_is_said_where_there_is_none(toy, tmp_path, capsys):
+    load("toy", folder=tmp_path, download=True)
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "")
 
 
 def test_a_wrong_hash_is_an_error_and_nothing_is_kept(toy, tmp_path, monkeypatch):
@@ -266,7 +286,7 @@ def test_kddcup99_is_numbers_and_indicators_without_duplicates(monkeypatch, tmp_
 
 @pytest.mark.filterwarnings("ignore:.*in the catalogue, got")
 def test_rcv1_is_taken_as_it_is(monkeypatch, tmp_path):
-    X, Y = sparse.random_array((23160, 4), density=0.1, rng=0), sparse.csr_matrix((23160, 3))
+    X, Y = sparse.csr_matrix((23160, 4)), sparse.csr_matrix((23160, 3))
     bunch = types.SimpleNamespace(data=X, target=Y, target_names=np.array(["a", "b", "c"]))
     fake(monkeypatch, fetch_rcv1=lambda subset: bunch)
     data = load("rcv1", folder=tmp_path, download=True)
@@ -282,6 +302,19 @@ def test_scikit_learn_offline_is_one_sentence(monkeypatch, tmp_path):
         OSError, match=r"^covtype could not be had from scikit-learn, fetch_covtype .*OMMA_DATA"
     ):
         load("covtype", folder=tmp_path, download=True)
+
+
+def test_delicious_becomes_sparse(tmp_path, monkeypatch):
+    small = replace(CATALOGUE["delicious"], n=2, d=2, m=2, split=1, options={"labels": -2})
+    monkeypatch.setitem(CATALOGUE, "delicious", small)
+    (tmp_path / "delicious").mkdir()
+    head = "@relation r\n" + "".join(f"@attribute a{j} {{0,1}}\n" for j in range(4)) + "@data\n"
+    for file, row in zip(small.files, ("0,1,1,0", "0,0,0,1"), strict=True):
+        (tmp_path / "delicious" / file.name).write_text(head + row)
+    data = load("delicious", folder=tmp_path)
+    assert sparse.issparse(data.X)
+    assert data.X.toarray().tolist() == [[0, 1], [0, 0]]
+    assert data.y.toarray().tolist() == [[1, 0], [0, 1]]
 
 
 # Real data, written in the format of its provider

@@ -69,6 +69,7 @@ def test_types_that_fit_are_not_copied():
         ({"y": np.full((3, 2), 2), "task": "multilabel"}, "0 or 1, got 2"),
         ({"task": "multilabel"}, "indicator matrix"),
         ({"X": np.arange(3)}, "rows and columns"),
+        ({"split": "2"}, "between 1 and 2, got '2'"),
         ({"split": 3}, "between 1 and 2, got 3"),
         ({"labels": ["a"], "m": 3}, "labels of Dataset must agree"),
     ],
@@ -128,6 +129,13 @@ def test_folders_that_disagree_with_themselves(tmp_path):
     meta = json.loads((tmp_path / "meta.json").read_text())
     (tmp_path / "meta.json").write_text(json.dumps({**meta, "d": 5}))
     with pytest.raises(ValueError, match=r"meta.json: expected d to be 2 .* got 5"):
+        read_folder(tmp_path)
+    (tmp_path / "meta.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"meta.json: expected an object that names the task"):
+        read_folder(tmp_path)
+    np.savez(tmp_path / "X.npz", a=1, b=2)
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(ValueError, match=r"X.npz: expected a sparse matrix or an array named X"):
         read_folder(tmp_path)
     (tmp_path / "meta.json").write_text("{\n oh")
     with pytest.raises(ValueError, match=r"meta.json:2: expected JSON"):

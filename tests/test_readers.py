@@ -7,7 +7,7 @@ import lzma
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
@@ -117,6 +117,8 @@ def test_many_blocks_of_rows(folder, monkeypatch):
         ("2 2 2\n0 0:1\n1 1:nan\n", r":3: expected feature:value.*got '1:nan'"),
         ("2 2 2\n0 0:1\n1 -1:2\n", r":3: expected feature:value.*got '-1:2'"),
         ("2 2 2\n0 0:1\na 1:1\n", r":3: expected labels as whole numbers.*got 'a'"),
+        ("2 2 2\n0 0:1\n-1 1:1\n", r":3: expected labels as whole numbers.*got '-1'"),
+        ("2 2 2\n0 0:1\n1 9999999999:1\n", r":3: expected feature:value.*got '9999999999:1'"),
         ("2 2 2\n0 0:1\n1,,0 1:1\n", r":3: expected labels as whole numbers.*got '1,,0'"),
     ],
 )
@@ -150,10 +152,12 @@ def test_svmlight_multilabel(folder, data, first):
     X, Y = data
     rows = [f"{ids(y, first)} {pairs(x, first)}" for x, y in zip(X, Y, strict=True)]
     kept = [j for j, row in enumerate(rows) if row.strip()]  # a row of nothing cannot be told
+    assume(kept)
     got = read_svmlight(
         written(folder, "\n".join(rows), ".svm"),
         task="multilabel",
         first=first,
+        first_label=first,
         n_features=X.shape[1],
         n_labels=Y.shape[1],
     )
@@ -182,6 +186,18 @@ def test_svmlight_counts_from_one_unless_there_is_a_zero(folder):
     assert zero.X.toarray().tolist() == [[0, 5], [6, 0]]
 
 
+def test_svmlight_counts_features_and_labels_each_in_its_own_way(folder):
+    got = read_svmlight(written(folder, "0,2 1:5\n1 2:6\n", ".svm"))
+    assert got.X.toarray().tolist() == [[5, 0], [0, 6]]
+    assert got.y.toarray().tolist() == [[1, 0, 1], [0, 1, 0]]
+
+
+def test_tabs_are_blanks(folder):
+    got = read_svmlight(written(folder, "0,1\t1:5\t2:6\n1\n\t1:7", ".svm"))
+    assert got.X.toarray().tolist() == [[5, 6], [0, 0], [7, 0]]
+    assert got.y.toarray().tolist() == [[1, 1], [0, 1], [0, 0]]
+
+
 def test_training_and_test_file_share_features_and_classes(folder):
     train, test = written(folder, "a 1:5\nc 1:5\n", "1"), written(folder, "b 3:6\n", "2")
     got = read_svmlight(train, test)
@@ -201,8 +217,8 @@ def test_rows_without_labels_make_a_file_multilabel(folder):
     [
         ("1 1:2\n3:4\n", {"task": "binary"}, r":2: expected a label before the features"),
         ("1 1:2\n1 x:4\n", {}, r":2: expected feature:value.*got 'x:4'"),
-        ("1 0:2\n", {"first": 1}, "first of read_svmlight must be 0"),
-        ("1 5:2\n", {"n_features": 3}, "must be below 4, got 5"),
+        ("1 0:2\n", {"first": 1}, "features counted from 1 were expected"),
+        ("1 5:2\n", {"n_features": 3}, "n_features of read_svmlight must be at least 5, got 3"),
         ("1 5:2\n", {"first": 2}, "first of read_svmlight must be 0, 1 or None"),
         ("1 5:2\n", {"task": "multi"}, "task of read_svmlight must be"),
     ],
@@ -295,6 +311,12 @@ def test_arff_with_a_class_column(folder):
     assert (got.y.tolist(), got.labels, got.task) == ([0, 1], ("no", "well, yes"), "binary")
 
 
+def test_arff_classes_may_be_numbers(folder):
+    text = "@relation r\n@attribute a real\n@attribute b {0.3,0.1}\n@data\n5,0.1\n6,0.3\n"
+    got = read_arff(written(folder, text, ".arff"))
+    assert (got.y.tolist(), got.labels) == ([1, 0], ("0.3", "0.1"))
+
+
 def test_sparse_arff_with_words(folder):
     text = WEATHER.replace("{10, 20}", "{0, 20}").partition("@data")[0]
     got = read_arff(
@@ -310,7 +332,8 @@ def test_sparse_arff_with_words(folder):
         ("sunny,10,1.5,no", "snow,10,1.5,no", r":7: expected sunny or .* in 'outlook', got 'snow'"),
         ("sunny,10,1.5,no", "sunny,10,?,no", r":7: expected a finite number .*got '\?'"),
         ("sunny,10,1.5,no", "sunny,10,no", r":7: expected 4 cells, got '3 cells'"),
-        ("sunny,10,1.5,no", "'sunny,10,1.5,no", r":7: expected .*got"),
+        ("sunny,10,1.5,no", "'sunny,10,1.5,no", r":7: expected sunny or .*got \"'sunny\""),
+        ("@relation weather", "@data", r":1: expected attributes before @data"),
         ("sunny,10,1.5,no", "{7 1}", r"expected 0 as the first value of 'size'"),
         ("real", "string", r":4: expected a numeric or a nominal attribute, got 'string'"),
         ("@data", "@date", r":6: expected @relation, @attribute or @data"),
@@ -338,6 +361,13 @@ def test_labels_that_an_arff_file_does_not_have(folder):
         read_arff(path, labels=5)
     with pytest.raises(ValueError, match="expected labels to be 0 or 1, got 10"):
         read_arff(path, labels=["size"])
+    (folder / "bad.xml").write_text("<labels/>")
+    with pytest.raises(ValueError, match=r"bad\.xml: expected elements <label name=…>, got none"):
+        read_arff(path, labels=folder / "bad.xml")
+    other = folder / "other.arff"
+    other.write_text(WEATHER.replace("rainy", "snowy"))
+    with pytest.raises(ValueError, match=r"other\.arff: expected the attributes of .*toy\.arff"):
+        read_arff(path, other)
     with pytest.raises(ValueError, match="a last attribute that is nominal, got the number 'b'"):
         read_arff(written(folder, "@relation r\n@attribute b real\n@data\n1\n", ".arff"))
     (folder / "bad.xml").write_text("<labels>\n<label")
@@ -391,6 +421,8 @@ def test_csv_indicators(folder, data):
     ("text", "options", "sentence"),
     [
         ("", {}, r":1: expected a table"),
+        ("a,b\n", {}, r"toy: expected rows, got none"),
+        ("a,b\n1," + "x" * 140_000, {}, r":2: expected cells \(field larger"),
         ("a,b\n1,x\n1,2,3\n", {}, r":3: expected 2 cells, got '3'"),
         ("a,b\n1,x\nz,x\n", {}, r":3: expected a number in column 1, got 'z'"),
         ("a,b\n1,x\ninf,x\n", {}, r":3: expected finite numbers, got inf"),

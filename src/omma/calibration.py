@@ -57,9 +57,13 @@ class Reliability:
 
     @property
     def deviation(self) -> Floats:
-        """Standard error of ``observed``, as if all cases were independent."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.sqrt(self.observed * (1 - self.observed) / self.count)
+        """Standard error of ``observed``, as if all cases were independent.
+
+        A bin where all or none came true is not certain: a case more of each kind is counted.
+        """
+        share = (np.nan_to_num(self.observed) * self.count + 1) / (self.count + 2)
+        error: Floats = np.sqrt(share * (1 - share) / (self.count + 2))
+        return error
 
 
 def reliability(

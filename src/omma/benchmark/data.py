@@ -24,10 +24,14 @@ class AbsentError(LookupError):
 
 @dataclass(frozen=True)
 class Known:
-    """Made-up data: labels, and the probabilities that they were drawn with."""
+    """Made-up data: labels, and the probabilities that they were drawn with.
+
+    ``train`` is another draw of both, for policies that learn beforehand.
+    """
 
     eta: Any
     y: Any
+    train: tuple[Any, Any]
 
 
 def load(source: Source, folder: Path | None) -> Dataset | Known:
@@ -49,7 +53,9 @@ def make(made: Any) -> Known:
     options = dict(made)
     generator = options.pop("by", None)
     check_choice("made data", "by", generator, GENERATORS)
-    return Known(*getattr(datasets, generator)(**options))
+    draw, seed = getattr(datasets, generator), options.pop("seed", 0)
+    eta, y = draw(**options, seed=seed)
+    return Known(eta, y, train=draw(**options, seed=seed + 1))
 
 
 def _stored(name: str, folder: Path | None) -> Dataset:

@@ -59,9 +59,12 @@ class Estimates:
 class Desk:
     """Gives out estimates: from memory, from its folder, or from the estimator."""
 
-    def __init__(self, data: Path | None, folder: Path) -> None:
+    def __init__(
+        self, data: Path | None, folder: Path, report: Callable[[str], None] | None = None
+    ) -> None:
         self.data = data
         self.folder = folder
+        self.report = report
         self._lock = Lock()
         self._held: dict[Any, Any] = {}
 
@@ -104,7 +107,7 @@ class Desk:
             found.arrays["eta"],
             test.y,
             (found.arrays["train"], train.y),
-            given.labels,
+            _names(given),
             report,
             found.seconds,
         )
@@ -114,7 +117,7 @@ class Desk:
         rows = replace(given, X=given.X[order], y=given.y[order], split=None)
         found = self._kept(source, given, {"seed": seed}, partial(_along, source, rows))
         return Estimates(
-            found.arrays["eta"], rows.y, None, given.labels, found.report, found.seconds, True
+            found.arrays["eta"], rows.y, None, _names(given), found.report, found.seconds, True
         )
 
     def _kept(
@@ -129,9 +132,16 @@ class Desk:
         path = kept.path_of(self.folder, source.dataset, source.estimator["name"], known_by)
         found = kept.read(path)
         if found is None:
+            if self.report is not None:
+                rows = f"{given.n:,} rows"
+                self.report(f"Estimating {source.dataset} by {source.estimator['name']}, {rows}")
             found = make()
             kept.write(path, found)
         return found
+
+
+def _names(given: Dataset) -> tuple[str, ...] | None:
+    return None if given.labels is None else tuple(given.labels)
 
 
 def _fit(source: Source, train: Dataset, test: Dataset) -> kept.Kept:
@@ -150,14 +160,10 @@ def _along(source: Source, rows: Dataset) -> kept.Kept:
 
 
 def _known(source: Source, given: Dataset | Known) -> Estimates:
-    """Probabilities that labels were drawn with; the first rows stand for a training part."""
+    """Probabilities that labels were drawn with."""
     if not isinstance(given, Known):
         raise ValueError(
             f"the probabilities of the dataset {source.dataset!r} are not known: it needs an "
             f"estimator other than {KNOWN!r}"
         )
-    if source.protocol == "online":
-        return Estimates(given.eta, given.y)
-    first = round((1 - TEST) * given.eta.shape[0])
-    train = (given.eta[:first], given.y[:first])
-    return Estimates(given.eta[first:], given.y[first:], train)
+    return Estimates(given.eta, given.y, None if source.protocol == "online" else given.train)

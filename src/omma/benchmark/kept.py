@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from omma.records.files import write_whole
 
 PARTS = ("data", "indices", "indptr", "shape")  # of a CSR array
 
@@ -36,7 +36,6 @@ def path_of(folder: Path, dataset: str, estimator: str, known_by: Mapping[str, A
 
 def write(path: Path, kept: Kept) -> None:
     """Write all, or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     said = json.dumps({"report": kept.report, "seconds": kept.seconds}, allow_nan=False)
     flat: dict[str, Any] = {"said": np.array(said)}
     for name, array in kept.arrays.items():
@@ -44,14 +43,7 @@ def write(path: Path, kept: Kept) -> None:
             flat |= {f"{name}.{part}": getattr(array, part) for part in PARTS}
         else:
             flat[name] = array
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **flat)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_whole(path, lambda file: np.savez(file, **flat))
 
 
 def read(path: Path) -> Kept | None:

@@ -73,20 +73,26 @@ class Section:
 
 def sections(records: Iterable[Record]) -> list[Section]:
     """Records of studies, a section for each suite, dataset and estimator, in their order."""
+    return [section_of(group) for group in grouped(records)]
+
+
+def grouped(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each section; without sections of which nothing is finished."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         if record["kind"] == "study":
             spec = record["spec"]
             key = (record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items())))
             groups.setdefault(key, []).append(record)
-    return [_section(group) for group in groups.values() if any(map(_done, group))]
+    return [group for group in groups.values() if any(map(_done, group))]
 
 
 def _done(record: Record) -> bool:
     return record["result"] is not None
 
 
-def _section(records: list[Record]) -> Section:
+def section_of(records: list[Record]) -> Section:
+    """One group of records as a section."""
     done = list(filter(_done, records))
     first = done[0]
     spec = first["spec"]
@@ -119,7 +125,8 @@ def _target(record: Record) -> Target:
     return record["spec"]["metric"], record["spec"]["k"]
 
 
-def _policy(record: Record) -> str:
+def policy_of(record: Record) -> str:
+    """The name of a record's policy, its kind of feedback included."""
     return name_of(record["spec"]["policy"], record["spec"]["feedback"])
 
 
@@ -140,13 +147,13 @@ def _rank(name: str, order: tuple[str, ...]) -> tuple[int, str]:
 
 
 def _comparison(records: list[Record]) -> Comparison:
-    policies = sorted(dict.fromkeys(map(_policy, records)), key=lambda one: _rank(one, POLICIES))
+    policies = sorted(dict.fromkeys(map(policy_of, records)), key=lambda one: _rank(one, POLICIES))
     targets = _targets(records)
     seeds = tuple(sorted({record["spec"]["seed"] for record in records}))
     priors = {record["spec"]["prior"] for record in records} - {None}
     by_cell: dict[tuple[str, Target], list[Record]] = {}
     for record in records:
-        by_cell.setdefault((_policy(record), _target(record)), []).append(record)
+        by_cell.setdefault((policy_of(record), _target(record)), []).append(record)
     cells = {
         (policy, title(*target)): _cell(
             policy, target, by_cell.get((policy, target), []), len(seeds), len(priors)
@@ -161,7 +168,7 @@ def _comparison(records: list[Record]) -> Comparison:
         seeds=seeds,
         priors=tuple(sorted(priors)),
         complete=all(cell.complete for cell in cells.values()),
-        titles={_policy(record): record["label"] for record in records},
+        titles={policy_of(record): record["label"] for record in records},
     )
 
 

@@ -106,7 +106,9 @@ def _text(form: str, records: list[Record], extended: bool) -> str:
     if form == "markdown":
         return report.to_markdown(records, extended=extended)
     if form == "latex":
-        return report.to_latex(records, extended=extended)
+        from omma.benchmark.latex import to_latex
+
+        return to_latex(records, extended=extended)
     return report.to_csv(records)
 
 

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from omma.datasets.formats.folder import read_folder, write_folder
     from omma.datasets.formats.svmlight import read_svmlight
     from omma.datasets.formats.xc import read_xc
+    from omma.datasets.paper_like import like
     from omma.datasets.reading import read
 
 # Found when they are asked for: serving does without readers, and starts faster.
 _LATER = {
+    "like": "paper_like",
     "read": "reading",
     "read_arff": "formats.arff",
     "read_arrays": "formats.arrays",
@@ -43,6 +45,7 @@ __all__ = [
     "Dataset",
     "Entry",
     "File",
+    "like",
     "load",
     "long_tail",
     "read",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -66,14 +67,18 @@ class Dataset:
                 f"X and y of Dataset must have as many rows as each other, "
                 f"got {features.shape[0]} and {target.shape[0]}"
             )
-        if self.split is not None and not 0 < self.split < features.shape[0]:
+        if self.split is not None and (
+            not isinstance(self.split, Integral) or not 0 < self.split < features.shape[0]
+        ):
             raise ValueError(
                 f"split of Dataset must leave rows on both sides, so lie between 1 and "
                 f"{features.shape[0] - 1}, got {shown(self.split)}"
             )
         names = None if self.labels is None else tuple(str(name) for name in self.labels)
+        split = None if self.split is None else int(self.split)
         count = _count(self.task, target, names, self.m)
-        for attribute, value in (("X", features), ("y", target), ("labels", names), ("m", count)):
+        brought = {"X": features, "y": target, "split": split, "labels": names, "m": count}
+        for attribute, value in brought.items():
             object.__setattr__(self, attribute, value)
 
     @property

@@ -64,9 +64,9 @@ def _download(file: File, home: Path) -> None:
 
 def _unpack(archive: Path, member: str, target: Path) -> None:
     with tarfile.open(archive) as packed:
-        inside = packed.extractfile(member)
+        inside = packed.extractfile(member) if member in packed.getnames() else None
         if inside is None:
-            raise ValueError(f"{archive}: expected a file {member}, got a folder")
+            raise ValueError(f"{archive}: expected a file {member}, got none")
         target.write_bytes(inside.read())
 
 

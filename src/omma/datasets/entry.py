@@ -20,6 +20,12 @@ class File:
         Hash of what the address gives, if known; without one a download is not verified.
     member : str, optional
         Its path in the tar archive that the address gives, if it gives one.
+
+    Examples
+    --------
+    >>> from omma.datasets import CATALOGUE
+    >>> [file.name for file in CATALOGUE["yeast"].files]
+    ['yeast-train.arff', 'yeast-test.arff']
     """
 
     name: str

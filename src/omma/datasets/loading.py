@@ -60,6 +60,6 @@ def load(name: str | Path, folder: str | Path | None = None, *, download: bool =
 def data_folder(folder: str | Path | None = None) -> Path | None:
     """The folder of data: as given, or as the environment says, or None."""
     if folder is not None:
-        return Path(folder)
+        return Path(folder).expanduser()
     named = os.environ.get(VARIABLE)
-    return Path(named) if named else None
+    return Path(named).expanduser() if named else None

@@ -63,8 +63,8 @@ class LinearAdam:
 
     learning_rate: float | None = None
     l2: float | None = None
-    rates: tuple[float, ...] = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
-    penalties: tuple[float, ...] = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+    rates: tuple[float, ...] = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+    penalties: tuple[float, ...] = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
     epochs: int = 20
     batch: int = 256
     max_rows: int = 10_000

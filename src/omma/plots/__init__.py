@@ -4,6 +4,7 @@ from omma.plots.bands import FIXED, LEARNING, Band, plot_bands
 from omma.plots.frames import require_matplotlib, save
 from omma.plots.labels import spread
 from omma.plots.priors import plot_priors
+from omma.plots.reliability import plot_reliability
 from omma.plots.running import plot_panels, plot_running
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "plot_bands",
     "plot_panels",
     "plot_priors",
+    "plot_reliability",
     "plot_running",
     "require_matplotlib",
     "save",

@@ -7,10 +7,10 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from threading import get_ident
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -51,17 +51,22 @@ def write(folder: str | Path, record: Record) -> Path:
     True
     """
     path = path_of(folder, record["suite"], record["kind"], record["spec"])
-    text = _text(check(record), separators=(",", ":"))
+    text = _text(check(record), separators=(",", ":")) + "\n"
+    write_whole(path, lambda file: file.write(text.encode()))
+    return path
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file under another name first, so that nobody ever finds half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    temporary = path.with_name(f".{os.getpid()}-{get_ident()}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+        with temporary.open("wb") as file:
+            write(file)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
-    return path
 
 
 def read(

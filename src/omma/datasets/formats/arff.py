@@ -95,7 +95,7 @@ def _with_class(
             f"{path}: expected labels= or -C in the relation, or a last attribute that is nominal, "
             f"got the number {last.name!r}"
         )
-    named = {code: value for value, code in last.codes().items()}
+    named = {float(np.float32(code)): value for value, code in last.codes().items()}
     parts = []
     for table in tables:
         column = table[:, [-1]]

@@ -52,16 +52,10 @@ def cells_of(line: str) -> list[str]:
     """Cells with commas between, quotes taken off."""
     if "'" not in line and '"' not in line:
         return [cell.strip() for cell in line.split(",")]
-    cells, place = [], 0
-    while place <= len(line):
-        match = CELL.match(line, place)
-        if match is None:
-            raise ValueError("a quote is not closed")
-        cells.append(unquoted(match.group(1)))
-        if match.end() == len(line) and not match.group(0).endswith(","):
-            break
-        place = match.end()
-    return cells
+    found = list(CELL.finditer(line))
+    if len(found) > 1 and not found[-2].group().endswith(","):
+        found.pop()  # the empty match behind the last cell
+    return [unquoted(match.group(1)) for match in found]
 
 
 def read_header(path: Path, lines: Iterator[tuple[int, str]]) -> Header:
@@ -92,10 +86,7 @@ def _attribute(path: Path, number: int, text: str) -> Attribute:
         raise wrong(path, number, "@attribute name type", text)
     name, kind = unquoted(match.group(1)), match.group(2).strip()
     if kind.startswith("{"):
-        try:
-            return Attribute(name, tuple(cells_of(kind[1:-1].strip())))
-        except ValueError as error:
-            raise wrong(path, number, f"values in braces ({error})", text) from None
+        return Attribute(name, tuple(cells_of(kind[1:-1].strip())))
     if kind.split()[0].lower() not in NUMERIC:
         raise wrong(path, number, "a numeric or a nominal attribute", kind)
     return Attribute(name)

@@ -81,10 +81,7 @@ class Table:
                 f"{{column value, …}} with columns from 0 to {width - 1} and values as declared",
                 text,
             )
-        try:
-            cells = cells_of(text)
-        except ValueError as error:
-            return wrong(self.path, number, f"cells with commas between ({error})", text)
+        cells = cells_of(text)
         if len(cells) != width:
             return wrong(self.path, number, f"{width} cells", f"{len(cells)} cells")
         for one, convert, cell in zip(self.attributes, self.converters, cells, strict=True):

@@ -7,6 +7,7 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -66,8 +67,7 @@ def read_csv(
     parts, names = [], None
     for one in paths:
         with open_text(one, newline="") as file:
-            rows = csv.reader(file, delimiter=cut, skipinitialspace=True)
-            lines = ((rows.line_num, cells) for cells in rows if cells)
+            lines = _lines(one, csv.reader(file, delimiter=cut, skipinitialspace=True))
             part, names = _part(one, lines, columns, header=header, single=single)
         parts.append(part)
     return assemble(name or bare_name(paths[0]), parts, labels=names, task=task)
@@ -100,6 +100,16 @@ def _part(
         return Part(features, [mark[0] for mark in marks]), None
     titles = None if names is None else [names[j] for j in places]
     return Part(features, _indicators(path, marks, numbers)), titles
+
+
+def _lines(path: Path, rows: Any) -> Table:
+    """Line numbers and cells, without empty lines."""
+    try:
+        for cells in rows:
+            if cells:
+                yield rows.line_num, cells
+    except csv.Error as error:
+        raise wrong(path, rows.line_num, f"cells ({error})", "something else") from error
 
 
 def _chained(first: tuple[int, list[str]], rest: Table) -> Table:

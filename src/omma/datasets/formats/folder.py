@@ -57,8 +57,10 @@ def read_folder(path: str | Path) -> Dataset:
     return data
 
 
-def write_folder(dataset: Dataset, path: str | Path, **facts: str) -> None:
-    """Write a dataset as ``read_folder`` reads it; ``facts`` go into meta.json as they are.
+def write_folder(
+    dataset: Dataset, path: str | Path, *, source: str = "", licence: str = "", note: str = ""
+) -> None:
+    """Write a dataset as ``read_folder`` reads it, and where it comes from.
 
     Examples
     --------
@@ -79,7 +81,9 @@ def write_folder(dataset: Dataset, path: str | Path, **facts: str) -> None:
         "m": dataset.m,
         "split": dataset.split,
         "features": "sparse" if sparse.issparse(dataset.X) else "dense",
-        **facts,
+        "source": source,
+        "licence": licence,
+        "note": note,
     }
     if dataset.labels is not None:
         meta["labels"] = list(dataset.labels)

@@ -16,11 +16,12 @@ from omma.datasets.formats.part import from_entries
 from omma.datasets.formats.text import wrong
 
 BLOCK = 2000  # rows whose numbers are converted in one go
+HIGHEST = 2**31 - 1  # numbers of features and labels stay below it
 PAIR = "feature:value, a whole number of at least 0 and a finite number"
 LABELS = "labels as whole numbers of at least 0 with commas between"
 
 Line = tuple[int, str, str]  # number of the line, its labels, its features
-Numbers = tuple[list[int], NDArray[np.int64], NDArray[np.float32]]
+Numbers = tuple[list[int], NDArray[np.int32], NDArray[np.float32]]
 
 
 def divide(number: int, line: str) -> Line:
@@ -60,9 +61,9 @@ def pairs_of(texts: tuple[str, ...]) -> Numbers:
     count = len(tokens) // 3
     columns = np.fromiter(map(int, tokens[::3]), np.int64, count)
     values = np.fromiter(map(float, tokens[2::3]), np.float32, count)
-    if count and (columns.min() < 0 or not np.isfinite(values).all()):
+    if not _in_range(columns) or not np.isfinite(values).all():
         raise ValueError("out of range")
-    return [text.count(":") for text in texts], columns, values
+    return [text.count(":") for text in texts], columns.astype(np.int32), values
 
 
 def labels_of(texts: tuple[str, ...]) -> Numbers:
@@ -70,9 +71,13 @@ def labels_of(texts: tuple[str, ...]) -> Numbers:
     counts = [text.count(",") + 1 if text else 0 for text in texts]
     joined = ",".join(text for text in texts if text)
     columns = np.fromiter(map(int, joined.split(",") if joined else ()), np.int64, sum(counts))
-    if len(columns) and columns.min() < 0:
+    if not _in_range(columns):
         raise ValueError("out of range")
-    return counts, columns, np.ones(len(columns), np.float32)
+    return counts, columns.astype(np.int32), np.ones(len(columns), np.float32)
+
+
+def _in_range(columns: NDArray[np.int64]) -> bool:
+    return not len(columns) or (columns.min() >= 0 and columns.max() < HIGHEST)
 
 
 def _convert(
@@ -95,7 +100,7 @@ def _explain_pairs(path: Path, number: int, text: str) -> None:
     for token in text.split():
         feature, _, value = token.partition(":")
         try:
-            fits = 0 <= int(feature) < 2**63 and math.isfinite(np.float32(value))
+            fits = 0 <= int(feature) < HIGHEST and math.isfinite(np.float32(value))
         except ValueError:
             fits = False
         if not fits:
@@ -104,7 +109,7 @@ def _explain_pairs(path: Path, number: int, text: str) -> None:
 
 def _explain_labels(path: Path, number: int, text: str) -> None:
     try:
-        fits = not text or all(0 <= int(label) < 2**63 for label in text.split(","))
+        fits = not text or all(0 <= int(label) < HIGHEST for label in text.split(","))
     except ValueError:
         fits = False
     if not fits:
@@ -116,7 +121,7 @@ class _Collected:
 
     def __init__(self) -> None:
         self.counts: list[int] = []
-        self.columns = [np.empty(0, np.int64)]
+        self.columns = [np.empty(0, np.int32)]
         self.values = [np.empty(0, np.float32)]
 
     def add(self, numbers: Numbers) -> None:

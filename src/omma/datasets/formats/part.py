@@ -35,6 +35,8 @@ def assemble(
     it classes are sorted, as numbers where they all are.
     """
     features = stack([part.X for part in parts])
+    if not features.shape[0]:
+        raise ValueError(f"{name}: expected rows, got none")
     split = parts[0].X.shape[0] if len(parts) > 1 else None
     if sparse.issparse(parts[0].y):
         target = stack([part.y for part in parts])

@@ -24,6 +24,7 @@ def read_svmlight(
     *,
     task: str | None = None,
     first: int | None = None,
+    first_label: int | None = None,
     n_features: int | None = None,
     n_labels: int | None = None,
     name: str | None = None,
@@ -41,9 +42,9 @@ def read_svmlight(
     task : {"binary", "multiclass", "multilabel"}, optional
         Multi-label rows look like ``1,5 3:0.2``. By default they are expected if some row has a
         comma in its labels, or none.
-    first : {0, 1}, optional
-        The lowest number a feature, and a label of a multi-label row, can have. By default 1 if
-        no feature (no label) has number 0.
+    first, first_label : {0, 1}, optional
+        The lowest number that a feature, and a label of a multi-label row, can have. By default 0
+        if some feature (some label) has that number, else 1.
     n_features, n_labels : int, optional
         By default as many as the highest number asks for.
     name : str, optional
@@ -59,25 +60,25 @@ def read_svmlight(
     ([[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]], [1, 0], ('-1', '1'))
     """
     check_choice("read_svmlight", "task", task, (None, *TASKS))
-    if first not in (None, 0, 1):
-        raise ValueError(f"first of read_svmlight must be 0, 1 or None, got {first!r}")
+    for option, value in (("first", first), ("first_label", first_label)):
+        if value not in (None, 0, 1):
+            raise ValueError(f"{option} of read_svmlight must be 0, 1 or None, got {value!r}")
     paths = [Path(one) for one in (path, test) if one is not None]
     many = task == "multilabel" or (task is None and any(map(_has_many, paths)))
     parts = [Part(*read_rows(one, _lines(one, many), with_labels=many)) for one in paths]
-    features = _columns([part.X for part in parts], first, n_features)
-    targets = _columns([part.y for part in parts], first, n_labels) if many else None
+    features = _columns("feature", [part.X for part in parts], first, n_features)
+    targets = [part.y for part in parts]
+    if many:
+        targets = _columns("label", targets, first_label, n_labels)
     return assemble(
         name or bare_name(paths[0]),
-        [
-            Part(features[i], parts[i].y if targets is None else targets[i])
-            for i in range(len(parts))
-        ],
+        [Part(*pair) for pair in zip(features, targets, strict=True)],
         task=task,
     )
 
 
 def _lines(path: Path, many: bool) -> Iterator[Line]:
-    """Rows without comments; an empty line is a row only if it may be one without labels."""
+    """Rows without comments; a line with nothing else is none."""
     for number, line in numbered_lines(path):
         bare = line.partition("#")[0].rstrip()
         if not bare:
@@ -101,18 +102,17 @@ def _has_many(path: Path) -> bool:
     return False
 
 
-def _columns(blocks: list[Any], first: int | None, width: int | None) -> list[Any]:
+def _columns(what: str, blocks: list[Any], first: int | None, width: int | None) -> list[Any]:
     """Columns from the first possible number to the last, in all parts alike."""
+    zero = any((block.indices == 0).any() for block in blocks)
     if first is None:
-        first = 0 if any((block.indices == 0).any() for block in blocks) else 1
-    seen = max(block.shape[1] for block in blocks) - first
-    wanted = max(seen, 0) if width is None else width
+        first = 0 if zero else 1
+    if first == 1 and zero:
+        raise ValueError(f"{what}s counted from 1 were expected by read_svmlight, got number 0")
+    seen = max(0, *(block.shape[1] - first for block in blocks))
+    wanted = seen if width is None else width
     if seen > wanted:
-        raise ValueError(
-            f"a number of read_svmlight must be below {wanted + first}, got {seen - 1 + first}"
-        )
-    if first == 1 and any((block.indices == 0).any() for block in blocks):
-        raise ValueError("first of read_svmlight must be 0 for this file, number 0 occurs")
+        raise ValueError(f"n_{what}s of read_svmlight must be at least {seen}, got {wanted}")
     return [
         sparse.csr_array(
             (block.data, block.indices - first, block.indptr), shape=(block.shape[0], wanted)

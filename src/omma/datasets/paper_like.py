@@ -1,0 +1,172 @@
+"""Streams with known η in the shapes of the OMMA paper's sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._validate import check_positive_int, check_seed, nearest
+from omma.datasets.catalogue import CATALOGUE
+from omma.datasets.shapes import SHAPES, Shape
+
+BLOCK = 1 << 21  # probabilities drawn at a time
+
+
+def like(name: str, rows: int | None = None, *, seed: int = 0) -> tuple[Any, Any]:
+    """A stream that looks like one of the OMMA paper's sets, with known probabilities.
+
+    It has the paper's number of labels and rows, about as many labels a row as the set or its
+    stand-in, and a tail as long; it is about as hard. Labels stand from the commonest to the
+    rarest. Given η they are independent; of classes, there is one a row.
+
+    Parameters
+    ----------
+    name : str
+        A set of the paper, as in its results ("YouTube") or in ``CATALOGUE`` ("youtube").
+    rows : int, optional
+        By default as many as in the paper's test part.
+    seed : int
+
+    Returns
+    -------
+    eta : ndarray of shape (n, m), or CSR
+        Probabilities. RCV1X and AmazonCat store 100 a row, float32; the others are zero.
+    y : int8 ndarray of shape (n, m) or CSR, or int64 ndarray of shape (n,)
+        Labels drawn from eta; class ids for News20, Ledgar-LexGlue and Caltech-256.
+
+    Examples
+    --------
+    >>> from omma.datasets import like
+    >>> eta, y = like("YouTube", rows=1000)
+    >>> eta.shape, y.shape
+    ((1000, 46), (1000, 46))
+    >>> eta, y = like("AmazonCat", rows=1000)
+    >>> eta.shape, eta.nnz, y.shape
+    ((1000, 13330), 100000, (1000, 13330))
+    >>> eta, classes = like("News20", rows=5)
+    >>> eta.shape, classes.shape
+    ((5, 20), (5,))
+    """
+    shape = _shape(name)
+    n = check_positive_int("like", "rows", rows, optional=True) or shape.rows
+    rng = np.random.default_rng(check_seed("like", seed))
+    if shape.classes:
+        return draw_classes(shape, n, rng)
+    if shape.stored is None:
+        return draw_labels(shape, n, rng)
+    return draw_stored(shape, n, rng)
+
+
+def _shape(name: str) -> Shape:
+    entry = CATALOGUE.get(name)
+    paper = name if entry is None else entry.paper
+    if paper not in SHAPES:
+        raise ValueError(
+            f"name of like must be one of {', '.join(SHAPES)}, got {name!r}{nearest(name, SHAPES)}"
+        )
+    return SHAPES[paper]
+
+
+# Labels, each by itself
+
+
+def evidence(
+    positive: NDArray[np.bool_],
+    share: NDArray[np.float64],
+    signal: float,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Probabilities of labels by Bayes' rule, after a normal observation of each.
+
+    Labels have these shares, and are seen as ``signal`` (positive) or 0, plus a standard normal
+    error. Given what is seen, they are independent with these probabilities, exactly.
+    """
+    seen = rng.standard_normal(positive.shape) + signal * positive
+    log_odds = np.log(share / (1.0 - share)) + signal * seen - signal**2 / 2
+    return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
+
+
+def draw_labels(
+    shape: Shape, n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Every probability is kept."""
+    frequency = shape.frequencies()
+    positive = rng.random((n, shape.m)) < frequency
+    return evidence(positive, frequency, shape.signal, rng), positive.astype(np.int8)
+
+
+def draw_stored(
+    shape: Shape, n: int, rng: np.random.Generator
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """A fixed number of probabilities a row.
+
+    A row has that many places. The commonest labels have a place of their own; the others share
+    places with labels about as common, and a row puts one of them there, in proportion to how
+    common it is. So label j is in a place of share F with probability f_j / F, and positive with
+    probability f_j, as it should be.
+    """
+    frequency = shape.frequencies()
+    first = places(frequency, shape.stored or shape.m)
+    block = max(1, BLOCK // len(first))
+    parts = [
+        _stored_block(min(block, n - start), shape.signal, frequency, first, rng)
+        for start in range(0, n, block)
+    ]
+    columns, eta, positive = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    starts = np.arange(0, eta.size + 1, len(first), dtype=np.int32)
+    truth = np.concatenate([[0], np.cumsum(positive.sum(axis=1))]).astype(np.int32)
+    ones = np.ones(int(truth[-1]), np.int8)
+    size = (n, shape.m)
+    return (
+        sparse.csr_array((eta.ravel(), columns.ravel(), starts), shape=size),
+        sparse.csr_array((ones, columns[positive], truth), shape=size),
+    )
+
+
+def _stored_block(
+    n: int,
+    signal: float,
+    frequency: NDArray[np.float64],
+    first: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]:
+    """Label in each place, its probability, and whether it is positive."""
+    share = np.add.reduceat(frequency, first)
+    upper = np.cumsum(frequency)
+    lower = upper[first] - frequency[first]
+    size = (n, len(first))
+    found = np.searchsorted(upper, lower + share * rng.random(size), side="right")
+    last = np.append(first[1:], len(frequency)) - 1
+    columns = np.clip(found, first, last).astype(np.int32)  # sums round, places do not overlap
+    positive = rng.random(size) < share
+    return columns, evidence(positive, share, signal, rng).astype(np.float32), positive
+
+
+def places(frequency: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """The first label of each place; frequencies fall, and shared places have like sums."""
+    if len(frequency) <= count:
+        return np.arange(len(frequency))
+    rest = np.cumsum(frequency[::-1])[::-1]  # of this label and all rarer ones
+    left = np.maximum(count - np.arange(len(frequency)), 1)
+    own = int(np.argmax(frequency * left < rest))  # the first that has less than its part
+    shares = rest[own] * np.arange(count - own) / (count - own)
+    cut = np.searchsorted(rest[own] - rest[own:], shares)
+    return np.concatenate([np.arange(own), own + cut])
+
+
+# Classes, one a row
+
+
+def draw_classes(
+    shape: Shape, n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The same with one class a row: probabilities add up to one."""
+    share = shape.frequencies()
+    chosen = rng.choice(shape.m, n, p=share / share.sum())
+    seen = rng.standard_normal((n, shape.m))
+    seen[np.arange(n), chosen] += shape.signal
+    powers = np.exp(shape.signal * (seen - seen.max(axis=1, keepdims=True))) * share
+    return powers / powers.sum(axis=1, keepdims=True), chosen
