@@ -107,3 +107,21 @@ def test_spread_keeps_order_and_distance(values):
     order = np.argsort(values, kind="stable")
     assert (np.diff(np.array(places)[order]) >= 1.0 - 1e-12).all()
     assert np.mean(places) == pytest.approx(np.mean(values))
+
+
+def test_what_is_attainable_is_drawn_with_its_interval():
+    eta, y = omma.datasets.long_tail(n=400, m=6, seed=0)
+    trace = omma.replay(omma.OMMA("macro_gmean"), eta, y, gap=True)
+    ax = plots.plot_running({"learned": trace}, Figure().add_subplot(), gap=True)
+    assert [line.get_label() for line in ax.lines] == ["attainable", "learned"]
+    values = [np.nan if gap is None else 100 * gap.attainable for gap in trace.history.gaps]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), values)
+    assert len(ax.collections) == 1
+    ratio = omma.replay(omma.OMMA("macro_f1"), eta, y, gap=True)
+    ax = plots.plot_running({"learned": ratio}, Figure().add_subplot(), gap=True)
+    assert ax.lines[0].get_label() == "attainable?"
+
+
+def test_without_a_gap_nothing_attainable_is_drawn(traces):
+    with pytest.raises(ValueError, match="traces of plot_running must have a gap: replay one"):
+        plots.plot_running(traces, Figure().add_subplot(), gap=True)

@@ -10,7 +10,7 @@ from omma import demo as job
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/prior.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/prior.md", "docs/certificate.md"]
 
 
 def test_the_table_is_what_the_demo_prints():

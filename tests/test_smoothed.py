@@ -155,7 +155,7 @@ def test_what_it_says_of_itself():
     for metric in EVERY.values():
         assert (metric.concave, metric.smooth) == (True, False)
         assert (smoothed(metric).concave, smoothed(metric).smooth) == (True, True)
-        assert not (metric.linear or smoothed(metric).linear_fractional)
+        assert (metric.linear, smoothed(metric).linear_fractional) == (False, False)
         counts = counts_of(metric, 1)
         assert smoothed(metric).value(counts) == metric.value(counts)
     assert not minimum("precision", "recall").concave

@@ -13,8 +13,10 @@ from omma import _saved
 from omma._rows import read_weights, unflagged
 from omma._run import NO_LABELS, NO_NUMBERS, State
 from omma._validate import check_number, check_positive_int, shown
+from omma.certificate import Certificate
 from omma.counts import Counts
 from omma.evaluation import counts_of
+from omma.gap import Gap
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import LinearPolicy, Policy, policy_from_json
 from omma.policies.base import SparseRow, refuse_indicators, refuse_row, sparse_row
@@ -34,6 +36,8 @@ class OnlineClassifier:
         Number of labels; 1 for a binary problem.
     metric : str or Metric, optional
         What ``value`` is measured by; default the policy's own.
+    gap : bool
+        Estimate along the way what could still be gained; see ``OnlineClassifier.gap``.
 
     Examples
     --------
@@ -47,7 +51,12 @@ class OnlineClassifier:
     """
 
     def __init__(
-        self, policy: Policy, n_labels: int, *, metric: str | Metric | None = None
+        self,
+        policy: Policy,
+        n_labels: int,
+        *,
+        metric: str | Metric | None = None,
+        gap: bool = False,
     ) -> None:
         if not isinstance(policy, LinearPolicy):
             raise TypeError(
@@ -66,7 +75,8 @@ class OnlineClassifier:
         keeps_pairs = self.metric is not None and self.metric.needs_matrix
         self._pairs = np.zeros((n_labels, n_labels)) if keeps_pairs else None
         needs_one = self.metric is not None and self.metric.single_label
-        self._keeps = policy.needs_eta
+        self._certificate = self._certify() if gap else None
+        self._keeps = policy.needs_eta or gap
         self._plain = not (self._keeps or needs_one)
         self._pending: tuple[Any, Any] | None = None
         self._stepper = policy.stepper(self.n_labels)
@@ -87,6 +97,34 @@ class OnlineClassifier:
             )
         counts = self.counts
         return self.metric.value(counts) if counts.n > 0 else None
+
+    def _certify(self) -> Certificate:
+        if self.metric is None:
+            raise ValueError(
+                f"gap of OnlineClassifier needs a metric, and {self.policy!r} has none of its own: "
+                "pass metric="
+            )
+        return Certificate("OnlineClassifier", self.metric, self.policy.budget, self.n_labels)
+
+    @property
+    def gap(self) -> Gap | None:
+        """What could still be gained, with its standard error; see the page on the certificate.
+
+        None where ``gap=True`` did not ask for it, and before some twenty rows have been counted.
+
+        >>> import omma
+        >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
+        >>> policy = omma.Threshold(0.5)
+        >>> learner = omma.OnlineClassifier(policy, 5, metric="macro_gmean", gap=True)
+        >>> for row, true in zip(eta, y):
+        ...     prediction = learner.predict(row)
+        ...     learner.update(true)
+        >>> learner.gap.interval[0] > 0  # 0.5 is the wrong threshold for it
+        True
+        >>> learner.gap.heuristic
+        False
+        """
+        return None if self._certificate is None else self._certificate.gap(self.value)
 
     @property
     def rule(self) -> Rule:
@@ -201,9 +239,9 @@ class OnlineClassifier:
         chosen = self._rows("prediction", prediction, np.int8, thin)
         if eta is None:
             if self._keeps:
+                why = "which learns from it" if self.policy.needs_eta else "whose gap needs it"
                 raise ValueError(
-                    f"eta of update must be given with prediction= for {self.policy!r}, which "
-                    "learns from it"
+                    f"eta of update must be given with prediction= for {self.policy!r}, {why}"
                 )
             nothing = (np.empty(0, dtype=np.int32), np.empty(0))
             rows = [nothing if thin else self._stepper.scratch[0]] * len(chosen)
@@ -319,6 +357,10 @@ class OnlineClassifier:
         if self._soft:
             nothing = NO_LABELS if isinstance(row, tuple) else NO_NUMBERS
             self._stepper.count(self.state, row, nothing, chosen, weight)
+        if self._certificate is not None:
+            dense = true is not None and not isinstance(row, tuple)
+            ids = np.flatnonzero(true).astype(np.int32) if dense else true
+            self._certificate.step(row, ids, weight)
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.
@@ -334,6 +376,7 @@ class OnlineClassifier:
             {
                 "policy": self.policy.to_json(),
                 "n_labels": self.n_labels,
+                "gap": self._certificate is not None,
                 "metric": None
                 if self.metric in (None, self.policy.objective)
                 else self.metric.to_json(),
@@ -345,9 +388,13 @@ class OnlineClassifier:
                     for name, found in (self._truth.arrays() if self._soft else {}).items()
                 },
                 **({} if self._pairs is None else {"pairs": self._pairs}),
+                **{f"gap_{name}": found for name, found in self._gap_arrays().items()},
                 **pending,
             },
         )
+
+    def _gap_arrays(self) -> dict[str, NDArray[Any]]:
+        return {} if self._certificate is None else self._certificate.arrays()
 
     @classmethod
     def load(cls, path: str | Path, *, metric: Metric | None = None) -> OnlineClassifier:
@@ -365,7 +412,8 @@ class OnlineClassifier:
         try:
             policy = policy_from_json(own, None if given_for_judge else metric)
             judged_by = metric if given_for_judge else _saved.metric_of(judge)
-            learner = cls(policy, content["n_labels"], metric=judged_by)
+            gap = bool(content.get("gap", False))
+            learner = cls(policy, content["n_labels"], metric=judged_by, gap=gap)
         except TypeError as error:
             raise ValueError(f"{path} is not a whole omma learner: {error}") from error
         learner._restore(path, arrays)
@@ -375,16 +423,11 @@ class OnlineClassifier:
         try:
             for name, state in (("state", self.state), ("truth", self._truth)):
                 if name == "state" or self._soft:
-                    start = f"{name}_"
-                    state.restore(
-                        {
-                            key.removeprefix(start): arrays[key]
-                            for key in arrays
-                            if key.startswith(start)
-                        }
-                    )
+                    state.restore(_under(f"{name}_", arrays))
             if self._pairs is not None:
                 self._pairs[...] = arrays["pairs"]
+            if self._certificate is not None:
+                self._certificate.restore(_under("gap_", arrays))
         except (KeyError, ValueError, TypeError, IndexError) as error:
             raise ValueError(f"{path} is not a whole omma learner: {error}") from error
         prediction = _saved.unpacked("prediction", arrays)
@@ -416,6 +459,11 @@ def check_ids(parameter: str, matrix: Any, m: int) -> None:
             f"label ids stored in {parameter} must be from 0 to {m - 1}, got "
             f"{matrix.indices.min()} to {matrix.indices.max()}"
         )
+
+
+def _under(start: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin so, without that."""
+    return {key.removeprefix(start): arrays[key] for key in arrays if key.startswith(start)}
 
 
 def _copied(values: Any) -> Any:

@@ -68,7 +68,7 @@ def mixture(a, a_slope, a_offset, b, b_slope, b_offset, smoothing):
     if bend > 0.0:
         share = (b - a + gamma * (b_square - both)) / bend
         return min(max(share, 0.0), 1.0), gamma
-    return (1.0 if a <= b else 0.0), gamma
+    return (0.5 if a == b else np.float64(a < b)), gamma
 
 
 @helper
@@ -93,6 +93,24 @@ def value(pair, tp, predicted, positive, n):
     slope = share * a_slope + rest * b_slope
     offset = share * a_offset + rest * b_offset
     return share * a + rest * b + 0.5 * gamma * product(slope, offset, slope, offset)
+
+
+@helper
+def share_of_first(pair, tp, predicted, positive, n):
+    """How much the first of two rates weighs in the minimizing mixture."""
+    first, second, smoothing = pair
+    a, a_slope, a_offset = rate_partials(first, tp, predicted, positive, n)
+    b, b_slope, b_offset = rate_partials(second, tp, predicted, positive, n)
+    share, _ = mixture(a, a_slope, a_offset, b, b_slope, b_offset, smoothing)
+    return share
+
+
+@helper
+def mixed(pair, share, tp, predicted, positive, n):
+    """A mixture of two rates: whatever the share, the smaller one is below it."""
+    a, _, _ = rate_partials(pair[0], tp, predicted, positive, n)
+    b, _, _ = rate_partials(pair[1], tp, predicted, positive, n)
+    return share * a + (1.0 - share) * b
 
 
 @helper
@@ -164,12 +182,13 @@ def add_of_classes(form, smoothing, weight, point, slope, offset):
 
 
 @section
-def value_of_classes(form, smoothing, point):
-    """The smallest rate over classes, smoothed or not."""
+def value_of_classes(form, smoothing, point, smooth):
+    """The smallest rate over classes; with ``smooth`` the smoothing, else its mixture alone."""
     level, gamma = level_of_classes(form, smoothing, point)
     total = 0.0
     for j in range(point.every.shape[1]):
         rate, _, _, square = class_form(form, point, point.every, j)
         share = class_weight(rate, square, level, gamma)
-        total += share * (rate + 0.5 * max(gamma, 0.0) * share * square)
+        bend = 0.5 * max(gamma, 0.0) * share * square if smooth else 0.0
+        total += share * (rate + bend)
     return total

@@ -104,7 +104,7 @@ def of_minimum(table, term, point):
         tp, predicted, positive = mean_fractions(point)
         return minimum.value(pair, tp, predicted, positive, point.whole)
     if table[term, AVERAGE] != MACRO:
-        return minimum.value_of_classes(pair[0], pair[2], point)
+        return minimum.value_of_classes(pair[0], pair[2], point, True)
     m = point.every.shape[1]
     total = 0.0
     for j in range(m):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from omma._run import compiled_for
 from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts
-from omma.kernels import utility
 from omma.metrics.averages import Macro, Micro, OverClasses
 from omma.metrics.base import Metric, state_of
 from omma.metrics.minimum import Minimum, Smoothing
+from omma.metrics.tangent import is_minimum, value_at
 
 Kinked = Macro | Micro | Minimum | OverClasses
 
@@ -56,26 +55,27 @@ def smoothed(
 
     smoothing = _smoothing(gamma, rows)
     found = find_metric(metric)
-    if isinstance(found, (Macro, Micro)) and isinstance(found.of, Minimum):
+    if not is_minimum(found):
+        raise ValueError(
+            "metric of smoothed must be a minimum of rates, such as 'min_recall_specificity' or "
+            f"'multiclass_min_recall', got {found.name}"
+        )
+    if isinstance(found, (Macro, Micro)):
         return type(found)(_smooth_label(found.of, smoothing))
-    if isinstance(found, Minimum):
-        return _smooth_label(found, smoothing)
-    if isinstance(found, OverClasses) and found.kind == "min_recall":
+    if isinstance(found, OverClasses):
         return replace(found, smoothing=smoothing)
-    raise ValueError(
-        "metric of smoothed must be a minimum of rates, such as 'min_recall_specificity' or "
-        f"'multiclass_min_recall', got {found.name}"
-    )
+    return _smooth_label(found, smoothing)
 
 
-def _smooth_label(metric: Minimum, smoothing: Smoothing) -> Minimum:
-    if not metric.concave:
+def _smooth_label(metric: Any, smoothing: Smoothing) -> Minimum:
+    if not metric.concave:  # a ratio whose kink has no such smoothing
         raise ValueError(
             "metric of smoothed must be a minimum of rates whose denominators do not depend on "
             f"decisions, got {metric.formula}"
         )
     plain = metric.name.removeprefix("smoothed_")
-    return replace(metric, name=smoothing.named(plain), smoothing=smoothing)
+    smooth: Minimum = replace(metric, name=smoothing.named(plain), smoothing=smoothing)
+    return smooth
 
 
 def _smoothing(gamma: Any, rows: Any) -> Smoothing:
@@ -103,8 +103,4 @@ def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
     metric.check_labels(counts.m)
     if len(metric.matrix) or not metric.compiles:
         return metric.value(counts)
-    own = (metric.macro_value, metric.micro_value)
-    table = metric.plan(k=None, prior=prior).table
-    state = state_of(counts)
-    kernel = compiled_for(utility.evaluate, *own)
-    return float(kernel(table, *own, prior, state.cells, state.totals))
+    return value_at(metric, state_of(counts), prior)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from omma.evaluation import Trace
+from omma.gap import TWO_SIDED
 from omma.plots.bands import Band, draw_running, label_bands
 from omma.plots.frames import check_panels, frames, require_matplotlib
 
@@ -23,6 +24,7 @@ def plot_running(
     *,
     name: str | None = None,
     bottom: float | None = None,
+    gap: bool = False,
 ) -> Axes:
     """Draw the metric so far against the number of rows, a curve for each trace.
 
@@ -39,6 +41,9 @@ def plot_running(
         What to call the metric; default its own name.
     bottom : float, optional
         Where the vertical axis starts, in %; default what fits the curves.
+    gap : bool
+        Draw also the best value that is attainable, as estimated along the way, with its 95%
+        interval; at least one trace must have been replayed with ``gap=True``.
 
     Returns
     -------
@@ -63,6 +68,8 @@ def plot_running(
 
         ax = plt.figure(figsize=(7.0, 4.2)).add_axes((0.08, 0.13, 0.71, 0.76))
     bands = _bands(traces)
+    if gap:
+        bands = {**_attainable(traces), **bands}
     draw_running(ax, name or metric, bands)
     if bottom is not None:
         ax.set_ylim(bottom=bottom)
@@ -122,3 +129,21 @@ def _bands(traces: Mapping[str, Trace]) -> dict[str, Band]:
         color = next(colors[fixed])
         bands[label] = Band(history.rows, history.values, unknown, color=color, fixed=fixed)
     return bands
+
+
+def _attainable(traces: Mapping[str, Trace]) -> dict[str, Band]:
+    """The best attainable value: the same for all policies with the same budget."""
+    found = {trace.policy.budget: trace for trace in traces.values() if trace.gap is not None}
+    if len(found) != 1:
+        wanted = "one budget" if found else "a gap: replay one with gap=True"
+        raise ValueError(f"traces of plot_running must have {wanted}")
+    (trace,) = found.values()
+    assert trace.history is not None
+    assert trace.gap is not None
+    pairs = [
+        (np.nan, np.nan) if gap is None else (gap.attainable, TWO_SIDED * gap.error)
+        for gap in trace.history.gaps
+    ]
+    value, error = np.array(pairs).T
+    name = "attainable?" if trace.gap.heuristic else "attainable"
+    return {name: Band(trace.history.rows, value, error, color=2, dash=1, fixed=True)}

@@ -1,0 +1,118 @@
+"""What the best decision on each row is worth on a tangent of the metric.
+
+A tangent is ``weights`` (slope, offset and the derivative by frequency, of every label) with an
+``intercept``. A row with probabilities η is worth
+
+    intercept + Σ over labels of by_positive·η + Σ over the best decision of (slope·η + offset)
+
+and where its labels y are known, ``off`` is what putting them in place of η would change.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from omma.kernels.jit import entry, helper
+from omma.kernels.select import choose_k, choose_nonnegative, label_at
+from omma.kernels.step import make_work, widen
+
+SLOPE: Final = 0
+OFFSET: Final = 1
+BY_POSITIVE: Final = 2
+
+# What is summed up over rows of weight w, worth u, off by d.
+SUM_W: Final = 0
+SUM_WW: Final = 1
+SUM_WU: Final = 2
+SUM_WWU: Final = 3
+SUM_WWUU: Final = 4
+KNOWN_W: Final = 5  # from here on, of rows whose labels are known
+KNOWN_WW: Final = 6
+SUM_WD: Final = 7
+SUM_WWD: Final = 8
+SUM_WWDD: Final = 9
+ROWS_USED: Final = 10
+SUMMED: Final = 11
+
+
+@helper
+def choose_best(labels, count, weights, k, work):
+    """Flag the decision that gains most; returns how many labels it has."""
+    for position in range(count):
+        j = label_at(labels, position)
+        value = work.values[position]
+        gain = weights[SLOPE, j] * value + weights[OFFSET, j]
+        work.gains[position] = gain if value > 0.0 else -np.inf
+    if k > 0:
+        chosen = choose_k(work.gains, count, labels, k, work.chosen, work.chosen_gains)
+    else:
+        chosen = choose_nonnegative(work.gains, count, labels, work.chosen)
+    for i in range(chosen):
+        work.flags[work.chosen[i]] = 1.0
+    return chosen
+
+
+@helper
+def certify_row(labels, count, t, true_start, true_end, true, row_weights, tangent, k, sums, work):
+    """Add what one row is worth."""
+    weights, intercept = tangent
+    chosen = choose_best(labels, count, weights, k, work)
+    expected = 0.0  # what depends on labels, at their probabilities
+    for position in range(count):
+        j = label_at(labels, position)
+        each = weights[BY_POSITIVE, j] + work.flags[j] * weights[SLOPE, j]
+        expected += work.values[position] * each
+    worth = intercept + expected
+    for i in range(chosen):
+        worth += weights[OFFSET, work.chosen[i]]
+    w = row_weights[t] if row_weights.shape[0] > 0 else 1.0
+    sums[SUM_W] += w
+    sums[SUM_WW] += w * w
+    sums[SUM_WU] += w * worth
+    sums[SUM_WWU] += w * w * worth
+    sums[SUM_WWUU] += w * w * worth * worth
+    sums[ROWS_USED] += 1.0
+    if true_start.shape[0] > 0:
+        off = -expected
+        for i in range(true_start[t], true_end[t]):
+            j = true[i]
+            off += weights[BY_POSITIVE, j] + work.flags[j] * weights[SLOPE, j]
+        sums[KNOWN_W] += w
+        sums[KNOWN_WW] += w * w
+        sums[SUM_WD] += w * off
+        sums[SUM_WWD] += w * w * off
+        sums[SUM_WWDD] += w * w * off * off
+    for i in range(chosen):
+        work.flags[work.chosen[i]] = 0.0
+
+
+@entry
+def certify_dense(
+    eta, rows, true_start, true_end, true, row_weights, weights, intercept, k, sums, scratch, ids,
+):  # fmt: skip
+    """Add what rows of every label are worth to ``sums``."""
+    work = make_work(scratch, ids)
+    for t in range(rows.shape[0]):
+        widen(eta[rows[t]], work.values)
+        certify_row(
+            None, eta.shape[1], t, true_start, true_end, true, row_weights,
+            (weights, intercept), k, sums, work,
+        )  # fmt: skip
+
+
+@entry
+def certify_sparse(
+    indices, data, starts, ends, true_start, true_end, true, row_weights, weights, intercept, k,
+    sums, scratch, ids,
+):  # fmt: skip
+    """Add what rows of stored labels are worth to ``sums``."""
+    work = make_work(scratch, ids)
+    for t in range(starts.shape[0]):
+        labels = indices[starts[t] : ends[t]]
+        widen(data[starts[t] : ends[t]], work.values)
+        certify_row(
+            labels, labels.shape[0], t, true_start, true_end, true, row_weights,
+            (weights, intercept), k, sums, work,
+        )  # fmt: skip

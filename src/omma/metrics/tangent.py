@@ -1,0 +1,95 @@
+"""The tangent of a metric at some counts: a linear function of tp, predicted and positive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._run import State, compiled_for, weights_now
+from omma.kernels import frequencies, utility
+from omma.kernels.layout import CLASSES, POSITIVE, PREDICTED, TP, N
+from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
+from omma.metrics.base import Metric
+from omma.metrics.minimum import Minimum
+from omma.metrics.sums import Sum
+
+Vector = NDArray[np.float64]
+
+
+def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float64], float]:
+    """Slope, offset and derivative by frequency of every label, and the intercept.
+
+    At counts of fractions (tp, predicted, positive) the tangent is
+    ``intercept + slope·tp + offset·predicted + by_positive·positive``. It is taken where the prior
+    is added to the counts.
+    """
+    here = with_prior(state, prior)
+    slope, offset = weights_now(metric.scaled_plan(prior), state)
+    weights = np.stack((slope, offset, by_positive(metric, state, prior)))
+    return weights, height(metric, state, prior) - float((weights * here).sum())
+
+
+def height(metric: Metric, state: State, prior: float) -> float:
+    """How high the tangent is where it is taken: at the metric, or at a minimum's mixture."""
+    if isinstance(metric, Sum):
+        return sum(weight * height(part, state, prior) for weight, part in metric.terms)
+    if is_minimum(metric):
+        return float(frequencies.mixture_of(metric.table(), prior, state.cells, state.totals))
+    return value_at(metric, state, prior)
+
+
+def is_minimum(metric: Metric) -> bool:
+    """Whether a metric is a minimum of rates, smoothed or not."""
+    if isinstance(metric, OverClasses):
+        return metric.kind == "min_recall"
+    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
+    return isinstance(label, Minimum)
+
+
+def with_prior(state: State, prior: float) -> NDArray[np.float64]:
+    """Fractions of tp, predicted and positive, prior included."""
+    added = prior * np.array([[1.0], [2.0], [2.0]])
+    return (state.cells + added) / (state.totals[N] + 4.0 * prior)  # type: ignore[no-any-return]
+
+
+def value_at(metric: Metric, state: State, prior: float) -> float:
+    """The metric with its smoothing, prior and ε."""
+    kernel, arguments = _kernel(utility.evaluate, metric, prior)
+    return float(kernel(*arguments, state.cells, state.totals.copy()))
+
+
+def by_positive(metric: Metric, state: State, prior: float) -> Vector:
+    """The derivative by each label's frequency, of which only differences matter for classes."""
+    if isinstance(metric, Sum):
+        parts = [weight * by_positive(part, state, prior) for weight, part in metric.terms]
+        return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+    if isinstance(metric, OverClasses) and KINDS[metric.kind].average == CLASSES:
+        return _of_classes(metric, state, prior)
+    out = np.zeros(state.m)
+    kernel, arguments = _kernel(frequencies.by_positive, metric, prior)
+    kernel(*arguments, state.cells, state.totals, out)
+    return out
+
+
+def _kernel(kernel: Any, metric: Metric, prior: float) -> tuple[Any, tuple[Any, ...]]:
+    own = (metric.macro_value, metric.micro_value)
+    table = metric.plan(k=None, prior=prior).table
+    return compiled_for(kernel, *own), (table, *own, prior)
+
+
+def _of_classes(metric: OverClasses, state: State, prior: float) -> Vector:
+    here = with_prior(state, prior)
+    tp, predicted, positive = here[TP], here[PREDICTED], here[POSITIVE]
+    if not metric.single_label:  # a mean of recalls tp / positive
+        slope, _ = weights_now(metric.scaled_plan(prior), state)
+        return -slope * tp / np.maximum(positive, 1e-300)  # type: ignore[no-any-return]
+    total = positive.sum()
+    right, predicted, positive = tp.sum() / total, predicted / total, positive / total
+    chance = predicted @ positive
+    if metric.kind == "kappa":
+        return -(1.0 - right) / (1.0 - chance) ** 2 * predicted / total  # type: ignore[no-any-return]
+    spread = 1.0 - positive @ positive
+    root = np.sqrt((1.0 - predicted @ predicted) * spread)
+    return ((right - chance) / spread * positive - predicted) / (root * total)  # type: ignore[no-any-return]
