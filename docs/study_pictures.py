@@ -8,8 +8,6 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from study_cells import LABELS, RARE, pairs
 
-from omma.plots import save
-
 PICTURES = Path(__file__).parent / "images" / "study"
 BLUE, ORANGE, INK = "#0072B2", "#D55E00", "#333333"
 
@@ -29,13 +27,17 @@ def draw(study):
     shown = study.by_suite[LABELS]
     first = shown.get("youtube_deepwalk") or next(iter(shown.values()))
     running = panels(first, ("macro_f1@3", "macro_precision@3"))
-    save(running.plot(title=f"{first.title}. "), PICTURES / "running.png")
+    _save(running.plot(title=f"{first.title}. "), "running.png")
     last = study.of(LABELS)[-1]
     who = ("greedy", "greedy_eta", "omma", "omma_eta", "online_fw", "online_fw_eta")
     priors = panels(last, ("macro_f1", "macro_f1@3"), who)
-    save(priors.plot_priors(title=f"{last.title}. "), PICTURES / "priors.png")
-    save(draw_rare(study), PICTURES / "rare.png")
+    _save(priors.plot_priors(title=f"{last.title}. "), "priors.png")
+    _save(draw_rare(study), "rare.png")
     return first, last
+
+
+def _save(figure, name):
+    figure.savefig(PICTURES / name, dpi=100, facecolor="white")
 
 
 def draw_rare(study):

@@ -17,7 +17,7 @@ from omma.benchmark.report import to_csv, to_markdown
 from omma.benchmark.sections import sections
 from omma.cli import main
 from omma.datasets import Dataset, write_folder
-from omma.estimators import LogisticRegression, Multinomial
+from omma.estimators import LogisticRegression, Multinomial, OnlineLinear
 from omma.records import make, read
 
 SUITE = """
@@ -291,6 +291,26 @@ def test_fixed_estimates_are_those_of_the_test_part(invoke, tmp_path, task):
         assert record["estimator"]["train_rows"] == 200
 
 
+def test_online_estimates_are_made_along_each_sequence(invoke, tmp_path):
+    data = toy("multilabel", split=200)
+    write_folder(data, tmp_path / "data" / "toy")
+    suite = write_suite(
+        tmp_path / "mine.toml", "multilabel", "online", "learning_rate = 0.1", "online"
+    )
+    assert invoke("run", suite, "--data", "data", "--out", "out").exit_code == 0
+    records = read("out")
+    assert len({record["result"]["value"] for record in records}) > 2
+    assert len(list((tmp_path / "out" / "estimates").iterdir())) == 2  # one for each sequence
+    for record in records:
+        spec = record["spec"]
+        order = np.random.default_rng(spec["seed"]).permutation(300)
+        X, y = data.X[order], data.y[order]
+        eta, _ = OnlineLinear(learning_rate=0.1).estimates(X, y)
+        policy = omma.TopK(1) if spec["policy"] == "baseline" else omma.OMMA("macro_f1", 1)
+        assert record["result"]["rows"] == 300
+        assert record["result"]["value"] == omma.replay(policy, eta, y, metric="macro_f1").value
+
+
 def test_classes_can_be_run_as_labels_and_training_rows_be_bounded(invoke, tmp_path):
     write_folder(toy(), tmp_path / "data" / "toy")
     suite = write_suite(tmp_path / "mine.toml", "multilabel", "logistic")
@@ -374,7 +394,9 @@ def test_twenty_newsgroups_as_in_the_paper(tmp_path):
     folder = require("news20")
     path = tmp_path / "news.toml"
     path.write_text(
-        SUITE.format(protocol="fixed", task="multilabel", name="logistic", options="C = 30.0")
+        SUITE.format(
+            protocol="fixed", task="multilabel", name="logistic", options="C = 30.0\ntol = 0.1"
+        )
         .replace('"toy"', '"news20"')
         .replace('"omma"]', '"omma", "omma_eta"]')
         .replace('"macro_f1@1"', '"macro_f1@3", "macro_precision@3"')
@@ -392,3 +414,24 @@ def test_twenty_newsgroups_as_in_the_paper(tmp_path):
         assert value[policy, "macro_f1@3"] == pytest.approx(73, abs=7)
         assert value[policy, "macro_f1@3"] > value["baseline", "macro_f1@3"] + 15
         assert value[policy, "macro_precision@3"] == pytest.approx(84, abs=4)
+
+
+def test_latex_has_a_block_of_rows_for_each_dataset():
+    from omma.benchmark.latex import to_latex
+
+    records = [
+        record_of(name, policy, value)
+        for name in ("a", "b_c")
+        for policy, value in (("baseline", 0.1), ("greedy", 0.4), ("omma", 0.5))
+    ]
+    lines = [line.strip() for line in to_latex(records).splitlines()]
+    assert lines.count(r"\begin{tabular}{l|c}") == 1
+    block = lines.index(r"& \multicolumn{1}{c}{b\_c ($m = 1$, $n = 4$)} \\")
+    assert lines[block + 1 : block + 7] == [
+        r"\midrule",
+        r"BASELINE & 10.00 \\",
+        r"\midrule",
+        r"GREEDY & \textit{40.00} \\",
+        r"\midrule",
+        r"OMMA & \textbf{50.00} \\",
+    ]

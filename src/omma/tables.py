@@ -187,17 +187,17 @@ def to_latex(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
     commands = {BEST: r"\textbf", SECOND: r"\textit"}
 
     def mark(text: str, rank: int) -> str:
-        return _latex(text) if not rank else f"{commands[rank]}{{{_latex(text)}}}"
+        return latex(text) if not rank else f"{commands[rank]}{{{latex(text)}}}"
 
     lines = _texts(grid, mark, std=std, seconds=seconds)
-    rows = [["policy", *map(_latex, grid.columns)]]
-    rows += [[_latex(name), *line] for name, line in zip(grid.names, lines, strict=True)]
+    rows = [["policy", *map(latex, grid.columns)]]
+    rows += [[latex(name), *line] for name, line in zip(grid.names, lines, strict=True)]
     head, *body = [f"    {' & '.join(row)} \\\\" for row in _aligned(rows)]
     return "\n".join(
         (
             r"% \usepackage{booktabs}",
             r"\begin{table}[t]",
-            f"  \\caption{{{_latex(' '.join(grid.notes))}}}",
+            f"  \\caption{{{latex(' '.join(grid.notes))}}}",
             r"  \centering",
             f"  \\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
             r"    \toprule",
@@ -279,10 +279,10 @@ _LATEX = {
 }
 
 
-def _latex(text: str) -> str:
+def latex(text: str) -> str:
     r"""A text that LaTeX shows as it is.
 
-    >>> print(_latex("macro_f1 ± 1 %"))
+    >>> print(latex("macro_f1 ± 1 %"))
     macro\_f1 $\pm$ 1 \%
     """
     hat = r"$\hat{\eta}$"

@@ -59,9 +59,12 @@ class Estimates:
 class Desk:
     """Gives out estimates: from memory, from its folder, or from the estimator."""
 
-    def __init__(self, data: Path | None, folder: Path) -> None:
+    def __init__(
+        self, data: Path | None, folder: Path, report: Callable[[str], None] | None = None
+    ) -> None:
         self.data = data
         self.folder = folder
+        self.report = report
         self._lock = Lock()
         self._held: dict[Any, Any] = {}
 
@@ -129,6 +132,9 @@ class Desk:
         path = kept.path_of(self.folder, source.dataset, source.estimator["name"], known_by)
         found = kept.read(path)
         if found is None:
+            if self.report is not None:
+                rows = f"{given.n:,} rows"
+                self.report(f"Estimating {source.dataset} by {source.estimator['name']}, {rows}")
             found = make()
             kept.write(path, found)
         return found

@@ -59,7 +59,7 @@ def run(
     progress : bool
         Show a progress bar on standard error.
     report : function, optional
-        Called with a sentence for each failure.
+        Called with a sentence for each failure, and for each estimator that is fitted.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def run(
     >>> print(found.summary)
     32 done, 0 there before, 0 failed
     """
-    bench = Bench(Desk(None if data is None else Path(data), Path(out) / CACHE))
+    bench = Bench(Desk(None if data is None else Path(data), Path(out) / CACHE, report))
     runs, skipped = bench.present(suite)
     jobs = [Job(one.suite, one.spec, one.label, partial(bench.run, one)) for one in runs]
     with warnings.catch_warnings():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,24 +54,10 @@ def _fits(grid: Grid, console: Console, extended: bool) -> bool:
 
 def to_markdown(records: Iterable[Record], *, extended: bool = False) -> str:
     """A table for each section under its heading."""
-    return _joined(records, extended, lambda text: f"### {text}\n\n", tables.to_markdown)
-
-
-def to_latex(records: Iterable[Record], *, extended: bool = False) -> str:
-    """A table (booktabs) for each section; the notes are its caption."""
-    return _joined(records, extended, lambda text: f"% {text}\n", tables.to_latex)
-
-
-def _joined(
-    records: Iterable[Record],
-    extended: bool,
-    head: Callable[[str], str],
-    draw: Callable[..., str],
-) -> str:
     texts = []
     for section in sections(records):
-        table = draw(grid_of(section, std=extended), std=extended, seconds=extended)
-        texts.append(f"{head(f'{section.suite}: {section.title}')}{table}\n")
+        table = tables.to_markdown(grid_of(section, std=extended), std=extended, seconds=extended)
+        texts.append(f"### {section.suite}: {section.title}\n\n{table}\n")
     return "\n".join(texts)
 
 

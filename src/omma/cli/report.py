@@ -77,16 +77,27 @@ def _records(places: tuple[Path, ...], suite: str | None, datasets: str | None) 
         if (suite is None or record["suite"] == suite)
         and (names is None or record["spec"].get("dataset") in names)
     ]
-    if not any(record["kind"] == "study" and record["result"] for record in found):
+    if not any(record["result"] for record in found):
         shown = ", ".join(map(str, places))
         raise click.ClickException(f"{shown} holds no finished runs of a study that fit")
     return found
+
+
+def _of(kind: str, records: list[Record]) -> list[Record]:
+    """Records of a kind, if any of them has a result."""
+    mine = [record for record in records if record["kind"] == kind]
+    return mine if any(record["result"] for record in mine) else []
 
 
 def _text(form: str, records: list[Record], extended: bool) -> str:
     """The records in a format that is text."""
     from omma.benchmark import report
 
+    records = _of("study", records)
+    if not records:
+        raise click.ClickException(
+            f"records of the theory alone cannot be written as {form}: take terminal or png"
+        )
     if form == "html":
         from omma.benchmark.html import page
 
@@ -95,7 +106,9 @@ def _text(form: str, records: list[Record], extended: bool) -> str:
     if form == "markdown":
         return report.to_markdown(records, extended=extended)
     if form == "latex":
-        return report.to_latex(records, extended=extended)
+        from omma.benchmark.latex import to_latex
+
+        return to_latex(records, extended=extended)
     return report.to_csv(records)
 
 
@@ -107,12 +120,18 @@ def _print(records: list[Record], output: Path | None, extended: bool) -> None:
 
     from omma.benchmark.report import to_terminal
 
-    if output is None:
-        to_terminal(records, Console(highlight=False), extended=extended)
-        return
     text = io.StringIO()
-    to_terminal(records, Console(file=text, width=WIDTH, highlight=False), extended=extended)
-    _write(text.getvalue(), output)
+    plain = {} if output is None else {"file": text, "width": WIDTH}
+    console = Console(highlight=False, **plain)  # type: ignore[arg-type]
+    if _of("study", records):
+        to_terminal(_of("study", records), console, extended=extended)
+    if _of("theory", records):
+        from omma.theory import tables
+
+        for table in tables(_of("theory", records)):
+            console.print(table, "")
+    if output is not None:
+        _write(text.getvalue(), output)
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -130,7 +149,23 @@ def _draw(records: list[Record], folder: Path) -> None:
     from omma.benchmark.report import to_png
 
     try:
-        for path in to_png(records, folder):
-            click.echo(f"Wrote {path}")
+        paths = list(to_png(_of("study", records), folder)) if _of("study", records) else []
+        paths += _draw_theory(_of("theory", records), folder)
     except ImportError as error:
         raise click.ClickException(str(error)) from error
+    for path in paths:
+        click.echo(f"Wrote {path}")
+
+
+def _draw_theory(records: list[Record], folder: Path) -> list[Path]:
+    if not records:
+        return []
+    from omma.plots import save
+    from omma.theory import figures
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, figure in figures(records).items():
+        paths.append(folder / f"theory-{name}.png")
+        save(figure, paths[-1])
+    return paths

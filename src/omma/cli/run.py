@@ -9,6 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from omma.benchmark import Performed, Suite
+    from omma.records import Summary
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -47,19 +48,24 @@ def command(
 ) -> None:
     """Perform a suite of the study, and keep a record of each run.
 
-    SUITE is one that comes with omma (`omma list suites` names them) or the path of a TOML file.
+    SUITE is one that comes with omma (`omma list suites` names them) or the path of a TOML file;
+    `theory` simulates what the paper proves, which takes no data and some minutes.
     Runs that have a record are skipped, so that an interrupted study goes on where it stopped;
     failed ones are tried again.
 
     \b
     Examples:
         omma run smoke
+        omma run theory --jobs 2
         omma run multilabel_fixed --data ~/data --datasets yeast,news20
     """  # noqa: D301
     import sys
 
     from omma import benchmark
 
+    if name == "theory" or name.startswith("theory-"):
+        _theory(name, out, jobs, quick)
+        return
     try:
         suite = _limited(benchmark.suite(name), datasets, seeds, quick)
         found = benchmark.run(
@@ -73,6 +79,26 @@ def command(
     except (ValueError, ImportError) as error:
         raise click.ClickException(str(error)) from error
     _tell(found, out, strict)
+
+
+def _theory(name: str, out: Path, jobs: int, quick: bool) -> None:
+    """Simulations have no data, and lengths of their own."""
+    import sys
+
+    from omma import theory
+
+    try:
+        found = theory.run(
+            name,
+            out,
+            jobs,
+            quick,
+            progress=sys.stderr.isatty(),
+            report=lambda sentence: click.echo(sentence, err=True),
+        )
+    except (ValueError, ImportError) as error:
+        raise click.ClickException(str(error)) from error
+    _finish(found, out)
 
 
 def _limited(suite: Suite, datasets: str | None, seeds: int | None, quick: bool) -> Suite:
@@ -89,14 +115,18 @@ def _limited(suite: Suite, datasets: str | None, seeds: int | None, quick: bool)
     )
 
 
+def _finish(summary: Summary, out: Path) -> None:
+    click.echo(f"Runs: {summary}. Records are in {out}")
+    if summary.interrupted:
+        raise click.exceptions.Exit(130)
+    if summary.failed:
+        raise click.ClickException(f"{summary.failed} runs failed; their records say why")
+
+
 def _tell(found: Performed, out: Path, strict: bool) -> None:
     """What became of it, and an exit code that says whether anything failed."""
     for name, sentence in found.skipped.items():
         click.echo(f"Skipped {name}: {sentence}", err=True)
-    click.echo(f"Runs: {found.summary}. Records are in {out}")
-    if found.summary.interrupted:
-        raise click.exceptions.Exit(130)
-    if found.summary.failed:
-        raise click.ClickException(f"{found.summary.failed} runs failed; their records say why")
+    _finish(found.summary, out)
     if strict and found.skipped:
         raise click.ClickException(f"{len(found.skipped)} datasets are not there")

@@ -1,0 +1,63 @@
+"""Simulates what the paper proves, and refreshes the pictures and tables of docs/theory.md.
+
+    python docs/make_theory.py [FOLDER]
+
+Takes some minutes; records are kept in FOLDER (default omma-records), and those that are there are
+not made again.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from omma import theory
+from omma.records import read
+
+HERE = Path(__file__).parent
+PAGE, PICTURES = HERE / "theory.md", HERE / "images" / "theory"
+DPI, SMALL = 80, {"optimize": True}
+MARKED = re.compile(r"(<!-- table (\d+) of (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def as_markdown(table):
+    """A table of the terminal as one of Markdown."""
+    cells = [list(column.cells) for column in table.columns]
+    rules = ["--:" if column.justify == "right" else ":--" for column in table.columns]
+    rows = [[column.header for column in table.columns], rules, *zip(*cells, strict=True)]
+    lines = [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    return "\n".join([f"*{table.title}*", "", *lines]).replace("C*", r"C\*")
+
+
+def refreshed(page, records):
+    """The page with its tables made anew."""
+    found = {}
+    for suite in theory.suites():
+        mine = [record for record in records if record["suite"] == suite.name]
+        for number, table in enumerate(theory.tables(mine), start=1):
+            found[suite.name, number] = as_markdown(table)
+
+    def replaced(match):
+        return f"{match[1]}\n{found[match[3], int(match[2])]}\n\n{match[4]}"
+
+    return MARKED.sub(replaced, page)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), default="omma-records")
+def main(folder):
+    """Run, draw, write."""
+    done = theory.run("theory", folder, progress=sys.stderr.isatty())
+    click.echo(f"Runs: {done}")
+    records = [record for record in read(folder) if record["kind"] == "theory"]
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name, figure in theory.figures(records).items():
+        figure.savefig(PICTURES / f"{name}.png", dpi=DPI, facecolor="white", pil_kwargs=SMALL)
+    PAGE.write_text(refreshed(PAGE.read_text(encoding="utf-8"), records), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

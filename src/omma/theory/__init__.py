@@ -1,0 +1,62 @@
+"""What the paper proves, checked on distributions where everything is known.
+
+Bounds are functions, constants of metrics are numbers, and regret is measured so closely that its
+rate can be seen. ``suites`` lists the simulations, ``run`` leaves records of them, ``tables`` and
+``figures`` show what they found.
+"""
+
+from omma.theory import utilities
+from omma.theory.best import Optimum, exhaustive, optimum
+from omma.theory.bounds import (
+    Smoothing,
+    Task,
+    estimates_bound,
+    frequency_bound,
+    omma_bound,
+    smoothed_bound,
+)
+from omma.theory.curvature import Constants, constants, worst_constants
+from omma.theory.distributions import (
+    Beta,
+    Discrete,
+    Distribution,
+    Independent,
+    LogisticNormal,
+    Softmax,
+    Stream,
+)
+from omma.theory.shortfall import Measured, Problem, measure
+from omma.theory.suite import Suite
+from omma.theory.suites import figures, report, run, suites, tables
+
+__all__ = [
+    "Beta",
+    "Constants",
+    "Discrete",
+    "Distribution",
+    "Independent",
+    "LogisticNormal",
+    "Measured",
+    "Optimum",
+    "Problem",
+    "Smoothing",
+    "Softmax",
+    "Stream",
+    "Task",
+    "constants",
+    "estimates_bound",
+    "exhaustive",
+    "frequency_bound",
+    "measure",
+    "omma_bound",
+    "optimum",
+    "smoothed_bound",
+    "Suite",
+    "figures",
+    "report",
+    "run",
+    "suites",
+    "tables",
+    "utilities",
+    "worst_constants",
+]

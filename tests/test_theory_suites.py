@@ -1,0 +1,187 @@
+"""Each statement of the theory, checked by a short run of its suite."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from omma.cli import main
+from omma.records import perform, read
+from omma.theory import (
+    adversary,
+    agreement,
+    bounded,
+    estimation,
+    figures,
+    regret,
+    report,
+    run,
+    shift,
+    smoothing,
+    suites,
+    tables,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("records")
+
+
+def records_of(suite, folder, wanted=lambda spec: True):
+    """Quick runs of a suite, those that are wanted."""
+    done = perform([job for job in suite.jobs(True) if wanted(job.spec)], folder)
+    assert not done.failures, done.failures[0]["error"]["traceback"]
+    return [
+        record
+        for record in read(folder)
+        if record["suite"] == suite.name and wanted(record["spec"])
+    ]
+
+
+def test_regret_shrinks_for_f1_and_not_for_precision_at_1(folder):
+    chosen = ("f1", "macro-precision-at-1")
+    found = records_of(
+        regret.SUITE,
+        folder,
+        lambda spec: spec["dataset"] in chosen and spec["policy"] in ("OMMA", "OFO"),
+    )
+    by_name = {(r["spec"]["dataset"], r["label"]): r["result"] for r in found}
+    for who in ("OMMA", "OFO"):
+        result = by_name["f1", who]
+        assert result["regret"][-1] < 0.2 * result["regret"][0]
+        assert abs(result["gap"]) < 1e-8
+    stuck = by_name["macro-precision-at-1", "OMMA"]
+    assert abs(stuck["regret"][-1]) > 0.01  # a few lucky rows decide for good
+
+
+def test_bounds_are_never_crossed(folder):
+    found = records_of(bounded.SUITE, folder)
+    assert {r["spec"]["dataset"] for r in found} == set(bounded.EVERY)
+    for record in found:
+        result = record["result"]
+        shortfall, error, bound = (
+            np.array(result[part]) for part in ("shortfall", "error", "bound")
+        )
+        assert (shortfall - 3 * error <= bound + 1e-9).all(), record["spec"]
+    some = [r for r in found if r["result"]["smoothness"] > 0]
+    assert all(r["result"]["shortfall"][-1] > 0 for r in some)  # they are not trivially below
+
+
+def test_regret_grows_with_the_error_of_estimates(folder):
+    found = records_of(
+        estimation.SUITE,
+        folder,
+        lambda spec: spec["dataset"] == "binary" and spec["distortion"] in ("noise", "bias"),
+    )
+    for record in found:
+        result = record["result"]
+        assert (np.diff(result["distance"]) > 0).all()
+        ends = np.array(result["regret"])[:, -1]
+        assert ends[-1] > 5 * abs(ends[0])
+        if record["label"] == "OMMA":
+            assert (ends < np.array(result["bound"])[:, -1]).all()
+    biased = {r["label"]: r for r in found if r["spec"]["distortion"] == "bias"}
+    labels = biased.pop("OMMA")
+    (trusting,) = biased.values()
+    # Counts that are biased as the probabilities are give a rule that fits those.
+    assert trusting["result"]["regret"][-1][-1] < 0.8 * labels["result"]["regret"][-1][-1]
+
+
+def test_a_crossing_is_found_between_strengths():
+    def record(*regrets):
+        return {"result": {"regret": [[one] for one in regrets], "strength": [0.0, 1.0, 2.0]}}
+
+    flat = record(1.0, 1.0, 1.0)
+    assert estimation.crossing(record(0.0, 0.5, 1.5), flat, 0) == pytest.approx(1.5)
+    assert estimation.crossing(record(2.0, 2.0, 2.0), flat, 0) == 0.0
+    assert estimation.crossing(record(0.0, 2.0, 0.5), flat, 0) is None
+
+
+def test_smoothing_helps_where_there_is_a_kink(folder):
+    found = {r["spec"]["way"]: r["result"] for r in records_of(smoothing.SUITE, folder)}
+    kinked = found.pop("with its kink")
+    for result in found.values():
+        assert (np.array(result["shortfall"]) < result["bound"]).all()
+        low, high = result["rate"][1:]
+        assert low - 0.15 < -0.5 < high + 0.15
+        assert result["shortfall"][-1] < 0.2 * kinked["shortfall"][-1]
+
+
+def test_the_adversary(folder):
+    found = {r["label"]: r["result"] for r in records_of(adversary.SUITE, folder)}
+    for result in found.values():
+        for worse, error, least in zip(
+            np.max(result["regret"], axis=1),
+            np.max(result["error"], axis=1),
+            result["lower_bound"],
+            strict=True,
+        ):
+            assert worse >= least - 3 * error
+    at_end = {who: max(result["regret"][-1]) for who, result in found.items()}
+    assert at_end["OMMA"] == pytest.approx(1 / 9, abs=0.006)
+    assert at_end["hedge 0.833"] == pytest.approx(1 / 36, abs=0.006)
+    assert at_end["hedge 0.833"] == min(at_end.values())
+    for who, result in found.items():
+        limit = adversary.worst_regret(result["share"][-1])
+        assert at_end[who] == pytest.approx(limit, abs=0.008)
+
+
+def test_worst_regret_of_a_share_is_what_the_best_second_half_leaves():
+    later = np.linspace(0, 1, 2001)
+    for share in (0.2, 0.5, 0.75, 5 / 6, 1.0):
+        # Expected min{tp, tn} of both sequences, by their definition.
+        first = np.minimum((share + later) / 3, (2 - share - later) / 6).max()
+        second = np.minimum((2 * share + later) / 6, (3 - share - 2 * later) / 6).max()
+        worst = max(2 / 9 - first, 1 / 3 - second)
+        assert adversary.worst_regret(share) == pytest.approx(worst, abs=1e-3)
+    shares = np.linspace(0, 1, 1201)
+    assert shares[np.argmin(adversary.worst_regret(shares))] == pytest.approx(adversary.SAFEST)
+
+
+def test_after_a_shift_old_counts_are_in_the_way(folder):
+    found = records_of(shift.SUITE, folder)
+    rarer = {r["label"]: r["result"] for r in found if r["spec"]["shift"] == "rarer"}
+    before, after = rarer["OMMA"]["halves"]
+    assert before == pytest.approx(rarer["OMMA, begun anew"]["halves"][0])
+    assert after < rarer["OMMA, begun anew"]["halves"][1] - 0.02
+    assert rarer["best for all rows"]["all"] > rarer["best for each half"]["all"]
+
+
+def test_greedy_and_omma_agree_more_and_more(folder):
+    found = records_of(agreement.SUITE, folder, lambda spec: spec["dataset"] in ("f1", "binary"))
+    for record in found:
+        result = record["result"]
+        assert result["same"][-1] < 0.1 * result["same"][0]
+        assert result["own"][-1] < result["own"][0]
+        low, high = result["rate"][1:]
+        assert low - 0.1 < -1 < high + 0.1
+
+
+def test_all_that_was_run_is_shown(folder):
+    every = read(folder)
+    shown = tables(every)
+    assert len(shown) >= len(suites())
+    pictures = figures(every)
+    assert {"regret", "bounds", "smoothing", "adversary", "shift", "agreement"} <= set(pictures)
+    assert report([])["tables"] == []
+
+
+def test_command_line(tmp_path):
+    runner = CliRunner()
+    first = runner.invoke(main, ["run", "theory-shift", "--quick", "--out", str(tmp_path)])
+    assert first.exit_code == 0, first.output
+    assert "8 done" in first.output
+    told = runner.invoke(main, ["report", str(tmp_path)])
+    assert told.exit_code == 0, told.output
+    assert "begun anew" in told.output
+    drawn = runner.invoke(
+        main, ["report", str(tmp_path), "--format", "png", "--output", str(tmp_path / "png")]
+    )
+    assert drawn.exit_code == 0, drawn.output
+    assert (tmp_path / "png" / "theory-shift.png").exists()
+    refused = runner.invoke(main, ["report", str(tmp_path), "--format", "latex"])
+    assert "take terminal or png" in refused.output
+    wrong = runner.invoke(main, ["run", "theory-regert", "--out", str(tmp_path)])
+    assert "did you mean 'theory-regret'" in wrong.output
+    with pytest.raises(ValueError, match="unknown suite"):
+        run("nothing", tmp_path)
