@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from omma._frames import values_of
 from omma._validate import shown
 from omma.kernels.labels import find_labels
 
@@ -167,6 +168,7 @@ def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np
 
 def read_probabilities(owner: str, eta: Any) -> Probabilities:
     """Probabilities of a sequence: (n,), (n, m), or sparse of that shape."""
+    eta = values_of(owner, "eta", eta)
     if sparse.issparse(eta):
         if eta.ndim != 2:
             raise ValueError(f"eta of {owner} must have two dimensions, got shape {eta.shape}")
@@ -296,6 +298,7 @@ def read_sparse_labels(owner: str, y: Any, parameter: str) -> Any:
 
 def read_labels(owner: str, y: Any, n: int, m: int, parameter: str = "y") -> Labels:
     """True labels of n rows: indicators (n, m), sparse or not, or class ids (n,)."""
+    y = values_of(owner, parameter, y)
     if sparse.issparse(y):
         given = read_sparse_labels(owner, y, parameter)
     else:
@@ -318,7 +321,7 @@ def read_weights(owner: str, weights: Any, n: int, parameter: str = "weights") -
     """One finite weight of at least zero for each row; an empty array stands for none given."""
     if weights is None:
         return np.empty(0)
-    array = np.asarray(weights, dtype=np.float64)
+    array = np.asarray(values_of(owner, parameter, weights), dtype=np.float64)
     if array.shape != (n,):
         raise ValueError(
             f"{parameter} of {owner} must have the shape ({n},), got shape {array.shape}"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from omma._frames import opened, values_of
 from omma._rows import read_weights
 from omma._validate import check_number, check_positive_int, shown
 
@@ -92,7 +93,8 @@ class Counts:
         Parameters
         ----------
         y_true, y_pred : array-like or sparse matrix of shape (n, m), or class ids of shape (n,)
-            ``y_true`` may be soft, with values from 0 to 1; ``y_pred`` is 0 or 1.
+            ``y_true`` may be soft, with values from 0 to 1; ``y_pred`` is 0 or 1. Columns of two
+            frames are matched by name.
         sample_weight : array-like of shape (n,), optional
             A row of weight w counts as w rows.
         n_labels : int, optional
@@ -124,7 +126,8 @@ class Counts:
         >>> Counts.from_confusion([[5, 1], [2, 4]])
         Counts(n=12, tp=[5. 4.], predicted=[7. 5.], positive=[6. 6.])
         """
-        square = _square("matrix of Counts.from_confusion", matrix)
+        given = values_of("Counts.from_confusion", "matrix", matrix)
+        square = _square("matrix of Counts.from_confusion", given)
         return cls(
             np.diag(square), square.sum(axis=0), square.sum(axis=1), float(square.sum()), square
         )
@@ -168,9 +171,11 @@ class Counts:
         Counts(n=2, tp=[0. 1. 1.], predicted=[0. 1. 1.], positive=[0. 1. 2.])
         """
         check_number("Counts.add", "weight", weight, low=0.0)
+        true = opened("Counts.add", "y_true", y_true, row=True)
+        predicted = opened("Counts.add", "y_pred", y_pred, true.names, row=True)
         row = Counts.from_labels(
-            _as_rows(y_true),
-            _as_rows(y_pred),
+            _as_rows(true.values),
+            _as_rows(predicted.values),
             sample_weight=[weight],
             n_labels=self.m,
             matrix=self.matrix is not None,
@@ -281,7 +286,9 @@ def _as_rows(row: Any) -> Any:
 def _indicators(y_true: Any, y_pred: Any, n_labels: int | None) -> tuple[Any, Any]:
     """Both as CSR float64 matrices of one shape."""
     check_positive_int("Counts.from_labels", "n_labels", n_labels, optional=True)
-    true, predicted = _as_matrix("y_true", y_true), _as_matrix("y_pred", y_pred)
+    given = opened("Counts.from_labels", "y_true", y_true)
+    other = opened("Counts.from_labels", "y_pred", y_pred, given.names)
+    true, predicted = _as_matrix("y_true", given.values), _as_matrix("y_pred", other.values)
     m = n_labels
     if m is None:
         widths = [given.shape[1] for given in (true, predicted) if given.ndim == 2]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from omma._frames import opened_pair, values_of
 from omma._rows import (
     Labels,
     Probabilities,
@@ -71,12 +72,14 @@ class Trace:
         What ``value`` and ``history`` are measured by.
     counts : Counts or None
         True labels against predictions, without prior; None where labels were not given.
-    predictions : ndarray, sparse matrix or None
-        Indicators in eta's shape and order, int8 or CSR; None if they were not kept.
+    predictions : ndarray, sparse matrix, frame, tensor or None
+        Indicators in eta's shape and order, int8 or CSR; of a frame, a frame of the same library
+        with the same columns and index, of a tensor a tensor. None if they were not kept.
     history : History or None
         The metric so far.
     rule : Rule
-        The policy's rule after the last row.
+        The policy's rule after the last row; it has the names of the labels where eta or y is a
+        frame.
     state : State
         The policy's own state; with ``feedback="estimates"`` it counts probabilities.
     seconds : float
@@ -114,7 +117,8 @@ class Trace:
             raise ValueError("a trace has classes where predictions were kept")
         if self._chosen is not None:
             return self._chosen[:, 0]  # type: ignore[no-any-return]
-        return np.atleast_2d(self.predictions.T).T.argmax(axis=1).astype(np.int32)  # type: ignore[no-any-return]
+        found = values_of("a trace", "predictions", self.predictions)
+        return np.atleast_2d(found.T).T.argmax(axis=1).astype(np.int32)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.4f}"
@@ -139,10 +143,12 @@ def replay(
     ----------
     policy : Policy
         For example ``omma.OMMA("macro_f1")``.
-    eta : array-like or sparse matrix of shape (n, m), or (n,) for a binary problem
-        Probability of each label in each row.
-    y : array-like or sparse matrix of shape (n, m), or class ids of shape (n,), optional
-        True labels. They may be left out with ``feedback="estimates"``.
+    eta : array-like, sparse matrix, frame or tensor of shape (n, m), or (n,) for a binary problem
+        Probability of each label in each row. pandas and polars frames and torch tensors are read
+        as they are.
+    y : as eta, or class ids of shape (n,), optional
+        True labels. They may be left out with ``feedback="estimates"``. Columns of a frame are
+        matched with those of eta by name; class names stand for ids where names are known.
     metric : str or Metric, optional
         What to measure by; default the policy's own.
     seed : int, optional
@@ -176,7 +182,8 @@ def replay(
             f"policy of replay must be a policy, such as omma.OMMA('macro_f1'), got {shown(policy)}"
         )
     judged_by = _judge(policy, metric)
-    rows = read_probabilities("replay", eta)
+    table, y = opened_pair("replay", eta, y, policy.names)
+    rows = read_probabilities("replay", table.values)
     if rows.n == 0 or rows.m == 0:
         raise ValueError(f"eta of replay must have at least one row and label, got {_size(rows)}")
     judged_by.check_labels(rows.m)
@@ -204,9 +211,9 @@ def replay(
         policy,
         judged_by,
         counts,
-        done.predictions if predictions else None,
+        table.close(done.predictions) if predictions else None,
         history,
-        policy.rule(done.state),
+        policy.rule(done.state).named(table.names),
         done.state,
         done.seconds,
         done.chosen,

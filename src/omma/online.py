@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma import _saved
+from omma._frames import Opened, check_order, is_foreign, numbered, opened, read_names, values_of
 from omma._rows import read_weights, unflagged
 from omma._run import NO_LABELS, NO_NUMBERS, State
 from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts
 from omma.evaluation import counts_of
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.base import state_of
 from omma.policies import LinearPolicy, Policy, policy_from_json
 from omma.policies.base import SparseRow, refuse_indicators, refuse_row, sparse_row
 from omma.rule import Rule
@@ -34,6 +37,9 @@ class OnlineClassifier:
         Number of labels; 1 for a binary problem.
     metric : str or Metric, optional
         What ``value`` is measured by; default the policy's own.
+    names : sequence of str, optional
+        The names of the labels; default the policy's own, or else the columns of the first frame
+        that is learned from. Columns of frames are found by name, whatever their order.
 
     Examples
     --------
@@ -47,7 +53,12 @@ class OnlineClassifier:
     """
 
     def __init__(
-        self, policy: Policy, n_labels: int, *, metric: str | Metric | None = None
+        self,
+        policy: Policy,
+        n_labels: int,
+        *,
+        metric: str | Metric | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(policy, LinearPolicy):
             raise TypeError(
@@ -57,6 +68,9 @@ class OnlineClassifier:
         check_positive_int("OnlineClassifier", "n_labels", n_labels)
         self.policy = policy
         self.n_labels = int(n_labels)
+        self.names = read_names("OnlineClassifier", names, self.n_labels) or policy.names
+        self._offered = self.names  # by the frame predicted last; they count once it is learned
+        self._moved = False  # whether the columns of that frame were in another order
         self.metric = policy.objective if metric is None else find_metric(metric)
         if self.metric is not None:
             self.metric.check_labels(self.n_labels)
@@ -91,19 +105,23 @@ class OnlineClassifier:
     @property
     def rule(self) -> Rule:
         """The rule by which the next row is decided."""
-        return self.policy.rule(self.state)
+        return self.policy.rule(self.state).named(self.names)
 
     def predict(self, eta: Any) -> Any:
         """Decide one row, or each row of a matrix on the present counts. Asking changes nothing.
 
         Parameters
         ----------
-        eta : array-like of shape (m,) or (n, m), or sparse matrix of shape (n, m)
+        eta : array-like of shape (m,) or (n, m), sparse matrix of shape (n, m), frame or tensor
+            A pandas series is one row, indexed by the names of labels.
 
         Returns
         -------
-        int8 indicators of the same shape, or a sparse matrix where eta is one.
+        int8 indicators of the same shape: a sparse matrix, frame or tensor where eta is one.
         """
+        if type(eta) is not np.ndarray and is_foreign(eta):
+            return self._predict_opened(eta)
+        self._moved = False
         row = self._single(eta)
         if row is None:
             prediction = self.policy.decide_rows(self.state, eta)
@@ -116,6 +134,23 @@ class OnlineClassifier:
             return prediction
         self._pending = (row.copy() if self._keeps else None, chosen)
         return np.int8(chosen[0]) if np.ndim(eta) == 0 else chosen.copy()
+
+    def _predict_opened(self, eta: Any) -> Any:
+        """Decide what another library made, and answer in its own kind."""
+        table = self._opened("predict", "eta", eta)
+        prediction = self.predict(table.values)
+        self._offered, self._moved = table.names, table.moved
+        return table.close(prediction)
+
+    def _opened(self, owner: str, parameter: str, given: Any, row: bool = True) -> Opened:
+        """What was given, in the order of the names; a series is one row of several labels."""
+        names = self.names or self._offered
+        return opened(owner, parameter, given, names, row=row and self.n_labels > 1)
+
+    def _opened_labels(self, y: Any, prediction: Any) -> Opened:
+        """True labels of the rows predicted: a series is class ids where they are several."""
+        table = self._opened("update", "y", y, row=len(_as_table(prediction)) == 1)
+        return table
 
     def update(
         self,
@@ -140,8 +175,16 @@ class OnlineClassifier:
             A row of weight w counts as w rows.
         """
         if prediction is None and eta is None and self._update_fast(y, weight):
+            if self._offered is not self.names:
+                self.names = self._offered
             return
-        if prediction is not None:
+        late = prediction is not None
+        first, second = (
+            self._opened("update", "prediction", prediction),
+            self._opened("update", "eta", eta),
+        )
+        prediction, eta = first.values, second.values
+        if late:
             given = (eta, prediction)
         elif self._pending is not None:
             given = self._pending if eta is None else (eta, self._pending[1])
@@ -149,15 +192,21 @@ class OnlineClassifier:
             raise ValueError(
                 "update of OnlineClassifier must come after predict, or be given prediction="
             )
-        steps = self._steps(y, *given, weight)
+        labels = self._opened_labels(y, given[1])
+        check_order("update", first.moved or second.moved or (self._moved and not late), labels)
+        true = numbered("update", "y", labels.values, labels.names)
+        steps = self._steps(true, *given, weight)
         for row, true, chosen, row_weight in steps:
             self._count(row, true, chosen, row_weight)
-        if prediction is None:
+        self.names = self._offered = labels.names
+        if not late:
             self._pending = None
 
     def _update_fast(self, y: Any, weight: Any) -> bool:
         """Count the usual case, a row of indicators just predicted; False leaves it to others."""
-        if type(y) is not np.ndarray or y.shape != (self.n_labels,) or not self._plain:
+        if type(y) is not np.ndarray or y.shape != (self.n_labels,):
+            return False
+        if self._moved or not self._plain:
             return False
         if self._pending is None or type(weight) is not float or not 0.0 <= weight < np.inf:
             return False
@@ -215,7 +264,7 @@ class OnlineClassifier:
                 f"y, eta and prediction of update must have as many rows, got {len(true)}, "
                 f"{len(rows)} and {len(chosen)}"
             )
-        weights = np.ravel(weight)
+        weights = np.ravel(values_of("update", "weight", weight))
         if len(weights) == 1:
             check_number("update", "weight", weights[0].item(), low=0.0)
             weights = np.repeat(weights, len(chosen))
@@ -320,6 +369,36 @@ class OnlineClassifier:
             nothing = NO_LABELS if isinstance(row, tuple) else NO_NUMBERS
             self._stepper.count(self.state, row, nothing, chosen, weight)
 
+    def merge(self, counts: Counts, estimates: Counts | None = None) -> None:
+        """Add what was counted elsewhere, as by a learner on another machine.
+
+        Parameters
+        ----------
+        counts : Counts
+            True labels against predictions, such as ``other.counts``.
+        estimates : Counts, optional
+            Probabilities against predictions, needed with ``feedback="estimates"``.
+
+        >>> import omma
+        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2)
+        >>> learner.merge(omma.Counts([3, 1], [4, 4], [5, 2], 20))
+        >>> learner.rule.thresholds.round(3)
+        array([0.333, 0.167])
+        """
+        if type(self.state) is not State:
+            raise TypeError(f"merge of OnlineClassifier cannot add to what {self.policy!r} keeps")
+        if self._soft and estimates is None:
+            raise ValueError("estimates of merge must be given with feedback='estimates'")
+        if self._pairs is not None and counts.matrix is None:
+            raise ValueError(f"counts of merge must have a matrix for {self.metric!r}, got none")
+        true = self.counts + counts
+        own = counts_of(self.state) + estimates if self._soft and estimates is not None else true
+        self.state.restore(state_of(own).arrays())
+        if self._soft:
+            self._truth.restore(state_of(true).arrays())
+        if self._pairs is not None:
+            self._pairs[...] = true.matrix
+
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.
 
@@ -334,6 +413,7 @@ class OnlineClassifier:
             {
                 "policy": self.policy.to_json(),
                 "n_labels": self.n_labels,
+                "names": self.names,
                 "metric": None
                 if self.metric in (None, self.policy.objective)
                 else self.metric.to_json(),
@@ -365,7 +445,8 @@ class OnlineClassifier:
         try:
             policy = policy_from_json(own, None if given_for_judge else metric)
             judged_by = metric if given_for_judge else _saved.metric_of(judge)
-            learner = cls(policy, content["n_labels"], metric=judged_by)
+            names = content.get("names")
+            learner = cls(policy, content["n_labels"], metric=judged_by, names=names)
         except TypeError as error:
             raise ValueError(f"{path} is not a whole omma learner: {error}") from error
         learner._restore(path, arrays)
@@ -416,6 +497,11 @@ def check_ids(parameter: str, matrix: Any, m: int) -> None:
             f"label ids stored in {parameter} must be from 0 to {m - 1}, got "
             f"{matrix.indices.min()} to {matrix.indices.max()}"
         )
+
+
+def _as_table(rows: Any) -> Any:
+    """One row as a table of one."""
+    return range(rows.shape[0]) if sparse.issparse(rows) else np.atleast_2d(rows)
 
 
 def _copied(values: Any) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence as Several
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from omma._frames import Names, opened, read_names
 from omma._rows import read_probabilities
 from omma._run import Sequence, fixed_plan, run
 from omma._validate import check_budget, check_positive_int, shown
@@ -30,6 +32,8 @@ class Rule:
     matrix : array-like of shape (m, m), optional
         With a cost matrix the gains are ``slope * eta + offset + eta @ matrix``, and every label is
         a candidate.
+    names : sequence of str, optional
+        The names of the labels. Columns of a frame are then found by name.
 
     Examples
     --------
@@ -48,6 +52,7 @@ class Rule:
     offset: NDArray[np.float64]
     k: int | None = None
     matrix: NDArray[np.float64] | None = None
+    names: Names | None = None
 
     def __post_init__(self) -> None:
         slope, offset = _frozen("slope", self.slope, 1), _frozen("offset", self.offset, 1)
@@ -69,6 +74,7 @@ class Rule:
                     f"{len(slope)}), got k={self.k} and shape {matrix.shape}"
                 )
             object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "names", read_names("Rule", self.names, len(slope)))
 
     @property
     def m(self) -> int:
@@ -93,11 +99,39 @@ class Rule:
         found = np.where(self.slope < 0, np.nan, found)
         return found + 0.0  # not minus zero
 
+    @property
+    def named_thresholds(self) -> dict[str, float]:
+        """The threshold of each label by its name.
+
+        >>> Rule([1.0, 2.0], [-0.5, -0.2], names=["sports", "music"]).named_thresholds
+        {'sports': 0.5, 'music': 0.1}
+        """
+        if self.names is None:
+            raise ValueError(
+                "named_thresholds of Rule needs names, and this rule has none: use "
+                "rule.named([...]), or rule.thresholds"
+            )
+        return dict(zip(self.names, self.thresholds.tolist(), strict=True))
+
+    def named(self, names: Several[str] | None) -> Rule:
+        """The same rule with these names of the labels; None leaves it as it is.
+
+        >>> Rule([1.0, 2.0], [-0.5, -0.2]).named(["sports", "music"]).names
+        ('sports', 'music')
+        """
+        return self if names is None else replace(self, names=tuple(names))
+
     def predict(self, eta: Any) -> Any:
         """Decide rows of probabilities: (n, m) or one row (m,), or a CSR matrix.
 
-        Returns int8 indicators of the same shape, or a sparse matrix where eta is one.
+        Returns int8 indicators of the same shape: a sparse matrix where eta is one, a frame with
+        the same columns where eta is a frame. If the rule has names, the columns may come in any
+        order.
         """
+        table = opened("Rule.predict", "eta", eta, self.names, row=self.m > 1)
+        return table.close(self._decided(table.values))
+
+    def _decided(self, eta: Any) -> Any:
         single = not hasattr(eta, "tocsr") and np.ndim(eta) == 1 and self.m > 1
         rows = read_probabilities("Rule.predict", np.asarray(eta)[np.newaxis] if single else eta)
         if rows.m != self.m:
@@ -121,6 +155,8 @@ class Rule:
         }
         if self.matrix is not None:
             content["matrix"] = self.matrix.tolist()
+        if self.names is not None:
+            content["names"] = list(self.names)
         return json.dumps(content)
 
     @classmethod
@@ -140,7 +176,13 @@ class Rule:
         missing = [name for name in ("k", "slope", "offset") if name not in content]
         if missing:
             raise ValueError(f"text of Rule.from_json must have {', '.join(missing)}")
-        return cls(content["slope"], content["offset"], content["k"], content.get("matrix"))
+        return cls(
+            content["slope"],
+            content["offset"],
+            content["k"],
+            content.get("matrix"),
+            content.get("names"),
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rule):
@@ -149,6 +191,7 @@ class Rule:
             return False
         return (
             self.k == other.k
+            and self.names == other.names
             and np.array_equal(self.slope, other.slope)
             and np.array_equal(self.offset, other.offset)
             and (self.matrix is None or np.array_equal(self.matrix, other.matrix))  # type: ignore[arg-type]
@@ -164,7 +207,8 @@ class Rule:
         )
         budget = "" if self.k is None else f", k={self.k}"
         costs = "" if self.matrix is None else ", matrix=…"
-        return f"Rule(slope={slope}, offset={offset}{budget}{costs})"
+        names = "" if self.names is None else f", names={shown(list(self.names))}"
+        return f"Rule(slope={slope}, offset={offset}{budget}{costs}{names})"
 
 
 def _frozen(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:

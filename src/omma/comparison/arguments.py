@@ -9,6 +9,7 @@ from typing import Any
 
 from scipy import sparse
 
+from omma._frames import Names, opened_pair
 from omma._rows import SparseProbabilities, read_labels, read_probabilities, read_sparse_labels
 from omma._validate import check_budget, check_number, check_positive_int, shown
 from omma.metrics import Metric, metric as find_metric
@@ -25,28 +26,30 @@ class Data:
     y: Any
     m: int
     one_class: bool
+    names: Names | None = None
 
 
-def read_data(owner: str, eta: Any, y: Any) -> Data:
+def read_data(owner: str, eta: Any, y: Any, names: Names | None = None) -> Data:
     """Data as kernels read it fastest, so that no replay converts it again."""
     if y is None:
         raise ValueError(f"y of {owner} must be given, got None")
-    rows = read_probabilities(owner, eta).ready()
+    table, y = opened_pair(owner, eta, y, names)
+    rows = read_probabilities(owner, table.values).ready()
     labels = read_labels(owner, y, rows.n, rows.m)
     given = labels.given
     if not labels.class_ids:
         given = read_sparse_labels(owner, sparse.csr_array(given), "y")
     array = rows.matrix if isinstance(rows, SparseProbabilities) else rows.array
-    return Data(array, given, rows.m, labels.class_ids)
+    return Data(array, given, rows.m, labels.class_ids, table.names)
 
 
-def read_train(train: Any, m: int) -> Train | None:
+def read_train(train: Any, m: int, names: Names | None = None) -> Train | None:
     """What policies learn from beforehand, if there is any."""
     if train is None:
         return None
     if not isinstance(train, tuple | list) or len(train) != 2:
         raise TypeError(f"train of compare must be a pair (eta, y), got {shown(train)}")
-    read = read_data("compare's train", *train)
+    read = read_data("compare's train", train[0], train[1], names)
     if read.m != m:
         raise ValueError(f"train of compare must have {m} labels, as eta, got {read.m}")
     return read.eta, read.y

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from omma._validate import check_positive_int
+from omma._frames import Names
+from omma._validate import check_positive_int, shown
 from omma.comparison.arguments import (
     Target,
     Train,
@@ -113,9 +114,10 @@ def compare(
     data = read_data("compare", eta, y)
     targets = read_targets(metrics, data)
     tried, sequences = read_priors(priors), read_seeds(seeds)
-    entrants = read_entrants(policies, read_train(train, data.m), tried)
+    entrants = read_entrants(policies, read_train(train, data.m, data.names), tried)
 
     made = [_made(entrant, target) for entrant in entrants for target in targets]
+    _check_names(made, data.names)
     tasks = _tasks(made, sequences)
     later = small(len(tasks), checkpoints, data.m)
     outcomes = run_all(tasks, partial(run, data, checkpoints, later), n_jobs or cores(), progress)
@@ -139,6 +141,17 @@ def _made(entrant: Entrant, target: Target) -> Made:
     except UnsupportedMetricError as error:
         return Made(entrant.name, target, {}, str(error))
     return Made(entrant.name, target, policies)
+
+
+def _check_names(made: list[Made], names: Names | None) -> None:
+    """A rule that was made for labels in another order would decide about the wrong ones."""
+    for one in made:
+        for policy in one.policies.values():
+            if names is not None and policy.names not in (None, names):
+                raise ValueError(
+                    f"{one.name!r} in policies of compare must have labels in the order of eta, "
+                    f"{shown(list(names))}, got {shown(list(policy.names or ()))}"
+                )
 
 
 def _check_comparable(policy: Policy, target: Target) -> None:

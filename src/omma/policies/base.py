@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from omma._frames import Names
 from omma._rows import Labels, Probabilities, blocks
 from omma._run import Plan, Run, Sequence, State, run, scratch_space, weights_now
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
@@ -26,6 +27,11 @@ class Policy(ABC):
     """
 
     feedback: str = "labels"
+
+    @property
+    def names(self) -> Names | None:
+        """The names of the labels, where the policy was made with them."""
+        return None
 
     @property
     @abstractmethod

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from omma._frames import Names
 from omma._run import Plan, fixed_plan
 from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric, metric as find_metric
@@ -100,6 +101,10 @@ class FixedRule(Fixed):
     @property
     def objective(self) -> Metric | None:
         return None if self.metric is None else find_metric(self.metric)
+
+    @property
+    def names(self) -> Names | None:
+        return self.decision.names
 
     @property
     def budget(self) -> int | None:

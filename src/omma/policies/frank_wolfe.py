@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from omma._frames import opened_pair
 from omma._rows import (
     Labels,
     Probabilities,
@@ -215,7 +216,8 @@ class FrankWolfe:
         """
         shared = _Objective(self.metric, self.k, self.feedback, self.prior)
         owner = "FrankWolfe.fit"
-        rows = read_probabilities(owner, eta)
+        table, y = opened_pair(owner, eta, y)
+        rows = read_probabilities(owner, table.values)
         shared.check_labels(rows.m)
         if y is None and shared.soft:
             labels, row_weights = None, read_weights(owner, weights, rows.n)
@@ -256,7 +258,8 @@ class FrankWolfe:
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return as_mixture(solution, shared.budget, shared.objective, self.seed)
+        mixture = as_mixture(solution, shared.budget, shared.objective, self.seed)
+        return replace(mixture, rules=tuple(rule.named(table.names) for rule in mixture.rules))
 
 
 def read_sample(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omma._frames import Names
 from omma._rows import read_probabilities
 from omma._run import Plan, Run, Sequence, State, run
 from omma._validate import check_seed, shown
@@ -149,6 +150,10 @@ class Mixture(Fixed):
     @property
     def objective(self) -> Metric | None:
         return None if self.metric is None else find_metric(self.metric)
+
+    @property
+    def names(self) -> Names | None:
+        return self.rules[0].names
 
     @property
     def budget(self) -> int | None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from omma._frames import opened_pair
 from omma._rows import check_rows, entries_of, read_probabilities
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.policies.base import UnsupportedMetricError
@@ -56,6 +57,8 @@ class TunedThresholds:
         """
         owner = "TunedThresholds.fit"
         found = find_metric(self.metric)
+        table, y = opened_pair(owner, eta, y)
+        eta = table.values
         rows = read_probabilities(owner, eta)
         found.check_labels(rows.m)
         check_rows(owner, rows)
@@ -72,7 +75,7 @@ class TunedThresholds:
             which, values = _column(rows, columns, j)
             y_j = true[:, [j]].toarray().ravel()
             thresholds[j] = _best_cut(found, values, y_j, weight, which)
-        return FixedRule(_as_rule(thresholds), found)
+        return FixedRule(_as_rule(thresholds).named(table.names), found)
 
 
 def _column(rows: Any, columns: Any, j: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -1,0 +1,250 @@
+"""Frames, series and tensors of other libraries: opened at the door, closed on the way out.
+
+pandas, polars and torch are known by what their objects can do, and never imported. A frame opens
+to an array, or to a CSR matrix where pandas stores it sparsely, and to the names of its columns;
+predictions made of it close to a frame of the same library, columns and index.
+
+Columns are found by name, whatever their order. Columns that were never named (0, 1, … in pandas,
+column_0, column_1, … in polars) are taken by their place, as those of an array are.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._validate import shown
+
+Names = tuple[str, ...]
+SIGNS = ("detach", "collect", "to_frame", "columns", "__dataframe__")  # in this order: lazy frames
+# have columns, but warn who asks for them
+OURS = (np.ndarray, list, tuple, int, float, type(None))
+
+
+def _as_it_is(values: Any) -> Any:
+    return values
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a user gave, in a form that NumPy reads.
+
+    ``names`` are those of the labels, where they are known, and ``own`` says that they came with
+    it; ``moved`` says that its columns were in another order. ``close`` makes predictions look like
+    what was given.
+    """
+
+    values: Any
+    names: Names | None = None
+    close: Callable[[Any], Any] = _as_it_is
+    own: bool = False
+    moved: bool = False
+
+
+def is_foreign(given: Any) -> bool:
+    """Whether it is a frame, a series or a tensor of another library."""
+    if isinstance(given, OURS) or sparse.issparse(given) or hasattr(given, "get_indexer"):
+        return False  # the last is an index of pandas, which NumPy reads
+    return any(hasattr(given, sign) for sign in SIGNS)
+
+
+def opened(
+    owner: str, parameter: str, given: Any, names: Names | None = None, *, row: bool = False
+) -> Opened:
+    """Open what was given, its columns in the order of ``names``, where both are known.
+
+    ``row`` says that a series is one row, with an index that names labels.
+    """
+    if not is_foreign(given):
+        return Opened(given, names)
+    if hasattr(given, "detach"):
+        return Opened(_tensor_values(owner, parameter, given), names, partial(_as_tensor, given))
+    if hasattr(given, "collect") or not hasattr(given, "to_numpy"):
+        way = "collect()" if hasattr(given, "collect") else "to_pandas()"
+        raise TypeError(
+            f"{parameter} of {owner} must be a pandas or polars frame in memory, got "
+            f"{type(given).__name__}: pass its {way}"
+        )
+    if hasattr(given, "columns"):
+        return _ordered(owner, parameter, given, list(given.columns), names, _as_frame)
+    labels = list(given.index) if row and hasattr(given, "index") else None
+    return _ordered(owner, parameter, given, labels, names, _as_series)
+
+
+def opened_pair(owner: str, eta: Any, y: Any, names: Names | None = None) -> tuple[Opened, Any]:
+    """Probabilities and labels, the columns of both in one order; names come from either."""
+    first = opened(owner, "eta", eta, names)
+    if y is None:
+        return first, None
+    second = opened(owner, "y", y, first.names)
+    check_order(owner, first.moved, second)
+    both = first.names or second.names
+    return replace(first, names=both), numbered(owner, "y", second.values, both)
+
+
+def check_order(owner: str, moved: bool, y: Opened) -> None:
+    """Labels without names cannot go with probabilities whose columns had to be reordered."""
+    if not moved or y.own or y.values is None:
+        return
+    if sparse.issparse(y.values) or np.asanyarray(y.values).dtype.kind in "fiub":
+        raise ValueError(
+            f"y of {owner} must be a frame with names where eta has its columns in another order "
+            f"than the labels, {shown(list(y.names or ()))}: name y, or reorder eta"
+        )
+
+
+def values_of(owner: str, parameter: str, given: Any) -> Any:
+    """What was given, opened, where names do not matter."""
+    return opened(owner, parameter, given).values if is_foreign(given) else given
+
+
+def numbered(owner: str, parameter: str, y: Any, names: Names | None) -> Any:
+    """Class ids in place of class names, where the names are known; other labels as they are."""
+    if names is None or y is None or sparse.issparse(y):
+        return y
+    array = np.asanyarray(y)
+    if array.dtype.kind not in "UOT" or array.ndim > 1:
+        return array
+    ids = {name: place for place, name in enumerate(names)}
+    unknown = [one for one in array.ravel().tolist() if str(one) not in ids]
+    if unknown:
+        raise ValueError(
+            f"class names in {parameter} of {owner} must be among {shown(list(names))}, got "
+            f"{shown(unknown[0])}"
+        )
+    found: NDArray[np.int64] = np.array([ids[str(one)] for one in array.ravel().tolist()])
+    return found.reshape(array.shape)
+
+
+def read_names(owner: str, names: Sequence[Any] | None, m: int) -> Names | None:
+    """A name for each of m labels, or None."""
+    if names is None:
+        return None
+    found = () if isinstance(names, str) else tuple(str(name) for name in names)
+    if len(found) != m or len(set(found)) != m:
+        raise ValueError(f"names of {owner} must be {m} different names, got {shown(names)}")
+    return found
+
+
+def _ordered(
+    owner: str,
+    parameter: str,
+    given: Any,
+    labels: list[Any] | None,
+    names: Names | None,
+    like: Callable[[Any, Any], Any],
+) -> Opened:
+    """Values with their last dimension in the order of the names, and the way back."""
+    values = _numbers(owner, parameter, given)
+    own = None if labels is None else _own_names(owner, parameter, labels, names)
+    if own is None or names in (None, own):
+        return Opened(values, own or names, partial(like, given), own is not None)
+    there = _places(owner, parameter, own, names)
+    back = np.argsort(there)
+    close: Callable[[Any], Any] = lambda found: like(given, found[..., back])  # noqa: E731
+    return Opened(values[..., there], names, close, own=True, moved=True)
+
+
+def _own_names(owner: str, parameter: str, labels: list[Any], known: Names | None) -> Names | None:
+    """The names of columns as text; None where nobody has named them."""
+    found = tuple(str(label) for label in labels)
+    places = range(len(labels))
+    unnamed = labels == list(places) or labels == [f"column_{place}" for place in places]
+    if unnamed and (known is None or set(found) != set(known)):
+        return None
+    if len(set(found)) != len(found):
+        twice = next(name for place, name in enumerate(found) if name in found[:place])
+        raise ValueError(
+            f"columns of {parameter} of {owner} must have different names, got {twice!r} twice"
+        )
+    return found
+
+
+def _places(owner: str, parameter: str, own: Names, names: Names | None) -> NDArray[np.intp]:
+    """Where each of the names is among a frame's own."""
+    wanted = names or ()
+    place = {name: j for j, name in enumerate(own)}
+    missing = [name for name in wanted if name not in place]
+    unknown = [name for name in own if name not in wanted]
+    if missing or unknown:
+        parts = [f"misses {shown(missing)}"] * bool(missing) + [f"has {shown(unknown)}"] * bool(
+            unknown
+        )
+        raise ValueError(
+            f"{parameter} of {owner} must have columns named as the labels, {shown(list(wanted))}; "
+            f"it {' and '.join(parts)}: rename them, or pass an array to go by their order"
+        )
+    return np.array([place[name] for name in wanted], dtype=np.intp)
+
+
+def _numbers(owner: str, parameter: str, given: Any) -> Any:
+    """The values of a frame or series; missing ones are NaN."""
+    if not hasattr(given, "iloc"):  # polars
+        return given.to_numpy(order="c") if hasattr(given, "columns") else given.to_numpy()
+    dtypes = list(given.dtypes) if hasattr(given, "columns") else [given.dtype]
+    if hasattr(given, "columns") and all(type(one).__name__ == "SparseDtype" for one in dtypes):
+        if any(one.fill_value != 0 for one in dtypes):
+            raise ValueError(
+                f"{parameter} of {owner} must be sparse with 0 for what is not stored, got a frame "
+                f"with {shown(dtypes[0].fill_value)}"
+            )
+        return given.sparse.to_coo().tocsr()
+    values = given.to_numpy()
+    if values.dtype.kind == "O" and all(getattr(one, "kind", "O") in "fiub" for one in dtypes):
+        values = given.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
+
+
+def _as_frame(given: Any, values: Any) -> Any:
+    """Predictions as a frame with the columns, and in pandas the index, of the one given."""
+    if not hasattr(given, "iloc"):
+        return type(given)(values, schema=list(given.columns), orient="row")
+    kind = type(given)
+    if sparse.issparse(values):
+        return kind.sparse.from_spmatrix(values, index=given.index, columns=given.columns)
+    return kind(values, index=given.index, columns=given.columns, copy=False)
+
+
+def _as_series(given: Any, values: Any) -> Any:
+    if not hasattr(given, "iloc"):
+        return type(given)(given.name, values)
+    return type(given)(values, index=given.index, name=given.name)
+
+
+def _tensor_values(owner: str, parameter: str, tensor: Any) -> NDArray[Any]:
+    """The memory of a tensor, as it is."""
+    if tensor.device.type != "cpu":
+        raise TypeError(
+            f"{parameter} of {owner} must be on the CPU, got a tensor on {tensor.device}: pass "
+            f"{parameter}.cpu()"
+        )
+    if tensor.requires_grad:
+        raise TypeError(
+            f"{parameter} of {owner} must not require gradients, got a tensor that does: pass "
+            f"{parameter}.detach()"
+        )
+    if "strided" not in str(tensor.layout):
+        raise TypeError(
+            f"{parameter} of {owner} must be a dense tensor, got {tensor.layout}: pass "
+            f"{parameter}.to_dense(), or a SciPy CSR matrix"
+        )
+    try:
+        values: NDArray[Any] = tensor.numpy()
+    except TypeError as error:  # a type that NumPy does not have
+        raise TypeError(
+            f"{parameter} of {owner} must be of a type that NumPy has, got {tensor.dtype}: pass "
+            f"{parameter}.float()"
+        ) from error
+    return values
+
+
+def _as_tensor(given: Any, values: Any) -> Any:
+    del given  # predictions are on the CPU and int8, whatever it was
+    return sys.modules["torch"].from_numpy(np.asarray(values))

@@ -1,0 +1,81 @@
+"""Cuts tuned on labels, for estimators whose probabilities are no probabilities.
+
+OMMA's rule is the best one where probabilities are right. Those of an estimator trained with
+balanced class weights, say, are not; there the cut that is best on labelled rows may be far better.
+It may also fit the accidents of those rows: so it is worth what it gets on rows that it was not
+tuned on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.counts import Counts
+from omma.metrics import Macro, Metric
+from omma.policies import OMMA, TunedThresholds
+from omma.rule import Rule
+from omma.sklearn._folds import Sample
+
+CUTS = 1000  # tried at most: more would tell apart no more than accidents
+
+
+def tuned_rule(policy: OMMA, sample: Sample) -> Rule | None:
+    """The rule with the best cuts for the sample; None where cuts do not make a rule."""
+    metric = policy.objective
+    if policy.soft or not metric.compiles:
+        return None
+    if sample.eta.ndim == 1:
+        cut = _best_cut(metric, sample.eta, sample, classes=1)
+        return Rule(np.ones(1), np.array([-cut]))
+    if policy.budget == 1 and sample.eta.shape[1] == 2 and isinstance(sample.eta, np.ndarray):
+        cut = _best_cut(metric, sample.eta[:, 1], sample, classes=2)
+        return Rule(np.ones(2), np.array([0.0, 1.0 - 2.0 * cut]), 1)  # p + 1 − 2·cut > 1 − p
+    if policy.budget is None and isinstance(metric, Macro):
+        return TunedThresholds(metric).fit(sample.eta, sample.y, weights=sample.weights).decision
+    return None
+
+
+def halves(sample: Sample, seed: int) -> tuple[Sample, Sample]:
+    """Two random halves of the rows."""
+    order = np.random.default_rng(seed).permutation(sample.eta.shape[0])
+    middle = len(order) // 2
+    return sample.take(order[:middle]), sample.take(order[middle:])
+
+
+def _best_cut(metric: Metric, p: NDArray[Any], sample: Sample, classes: int) -> float:
+    """The probability of the positive class above which it is best to predict it."""
+    weight = np.ones(len(p)) if sample.weights is None else sample.weights
+    order = np.argsort(-p, kind="stable")
+    falling, weight, y = p[order].astype(np.float64), weight[order], np.asarray(sample.y)[order]
+    ends = np.flatnonzero(np.diff(falling) < 0)  # cut between different probabilities only
+    if not len(ends):
+        return 0.5
+    ends = ends[np.unique(np.linspace(0, len(ends) - 1, CUTS).astype(np.int64))]
+    tp, predicted = np.cumsum(weight * y)[ends], np.cumsum(weight)[ends]
+    positive, n = float(weight @ y), float(weight.sum())
+    worth = [
+        metric.value(_counts(t, found, positive, n, classes, metric.needs_matrix))
+        for t, found in zip(tp.tolist(), predicted.tolist(), strict=True)
+    ]
+    best = ends[int(np.argmax(worth))]
+    return float((falling[best] + falling[best + 1]) / 2)
+
+
+def _counts(
+    tp: float, predicted: float, positive: float, n: float, classes: int, matrix: bool
+) -> Counts:
+    """Counts of the positive class, or of both classes where both are judged."""
+    if classes == 1:
+        return Counts([tp], [predicted], [positive], n)
+    fp, fn = predicted - tp, positive - tp
+    tn = n - predicted - fn
+    return Counts(
+        [tn, tp],
+        [n - predicted, predicted],
+        [n - positive, positive],
+        n,
+        [[tn, fp], [fn, tp]] if matrix else None,
+    )

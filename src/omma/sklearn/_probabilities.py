@@ -1,0 +1,102 @@
+"""Probabilities in every shape that classifiers give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._frames import values_of
+from omma._rows import check_rows, read_probabilities
+from omma.sklearn._target import LABELS, OWNER, YES, Target
+
+ROUNDING = 1e-6  # how far beyond 0 and 1 a probability may lie and still be one
+
+
+def probabilities(estimator: Any, X: Any, target: Target) -> Any:
+    """The estimator's probabilities, a column for each class or label of the target."""
+    found = estimator.predict_proba(X)
+    if target.kind == LABELS:
+        eta = _of_labels(found, estimator, target.m)
+    else:
+        eta = _of_classes(_plain(found), estimator, target)
+    eta = _within(eta)
+    check_rows(OWNER, read_probabilities(OWNER, eta))
+    return eta
+
+
+def _plain(found: Any) -> Any:
+    found = values_of(OWNER, "predict_proba", found)
+    return found.tocsr() if sparse.issparse(found) else np.asarray(found)
+
+
+def _of_labels(found: Any, estimator: Any, m: int) -> Any:
+    """(n, m) as it is; of (n, m, 2), or of m arrays (n, 2), the part that says yes."""
+    if isinstance(found, list | tuple):
+        own = getattr(estimator, "classes_", None)
+        own = (
+            own if isinstance(own, list | tuple) and len(own) == len(found) else [None] * len(found)
+        )
+        columns = [_yes(_plain(one), classes) for one, classes in zip(found, own, strict=True)]
+        eta = np.stack(columns, axis=1)
+    else:
+        eta = _plain(found)
+        eta = eta[..., 1] if eta.ndim == 3 and eta.shape[2] == 2 else eta
+    if eta.ndim != 2 or eta.shape[1] != m:
+        raise ValueError(
+            f"predict_proba of {type(estimator).__name__} in {OWNER} must give {m} labels, got "
+            f"shape {eta.shape}"
+        )
+    return eta
+
+
+def _yes(found: NDArray[Any], classes: Any) -> NDArray[Any]:
+    """The probability that a label is there; it may have been always there, or never."""
+    if found.ndim == 1:
+        return found
+    if classes is None:
+        return found[:, -1]
+    at = np.flatnonzero(np.asarray(classes) == 1)
+    return found[:, at[0]] if len(at) else np.zeros(len(found))
+
+
+def _of_classes(found: Any, estimator: Any, target: Target) -> Any:
+    """A column for each class; one that the estimator has not seen has probability zero."""
+    if found.ndim == 1 or (found.shape[1] == 1 and len(target.classes) == 2):
+        positive = found.toarray() if sparse.issparse(found) else found
+        positive = positive.reshape(-1)
+        found = np.column_stack((1 - positive, positive))
+    own = np.asarray(getattr(estimator, "classes_", target.classes))
+    if found.shape[1] != len(own) or not np.isin(own, target.classes).all():
+        raise ValueError(
+            f"predict_proba of {type(estimator).__name__} in {OWNER} must give the classes "
+            f"{target.classes.tolist()}, got {found.shape[1]} columns for {own.tolist()}"
+        )
+    if not np.array_equal(own, target.classes):
+        places = np.searchsorted(target.classes, own)
+        rows = np.arange(len(own))
+        shape = (len(own), len(target.classes))
+        move = sparse.csr_array((np.ones(len(own)), (rows, places)), shape=shape)
+        found = found @ move
+    return _column(found, 1) if target.kind == YES else found
+
+
+def _column(found: Any, j: int) -> NDArray[Any]:
+    column = found[:, [j]]
+    return (column.toarray() if sparse.issparse(column) else np.asarray(column)).reshape(-1)
+
+
+def _within(eta: Any) -> Any:
+    """Without what rounding added; anything further out is left to be refused."""
+    values = eta.data if sparse.issparse(eta) else eta
+    if not values.size or not (values.min() < 0 or values.max() > 1):
+        return eta
+    if values.min() < -ROUNDING or values.max() > 1 + ROUNDING:
+        return eta
+    if sparse.issparse(eta):
+        eta = eta.copy()
+        eta.data = np.clip(eta.data, 0, 1)
+        return eta
+    return np.clip(eta, 0, 1)

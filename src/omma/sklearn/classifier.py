@@ -1,0 +1,487 @@
+"""A classifier whose decisions maximize a metric."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch, check_random_state, get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+
+from omma._rows import read_weights
+from omma._validate import shown
+from omma.counts import Counts
+from omma.metrics import Metric, metric as find_metric
+from omma.online import OnlineClassifier
+from omma.policies import OMMA
+from omma.rule import Rule
+from omma.sklearn._folds import Sample, out_of_fold
+from omma.sklearn._passes import find_rule
+from omma.sklearn._probabilities import probabilities
+from omma.sklearn._target import CLASSES, LABELS, OWNER, Target, read_target
+
+
+class History(NamedTuple):
+    """The metric so far, at some numbers of rows."""
+
+    rows: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def _inner_has(method: str) -> Callable[[Any], bool]:
+    """Whether the estimator, fitted or not, has a method; if not, its own error says so."""
+
+    def check(self: Any) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), method)
+        return True
+
+    return check
+
+
+class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier with the decisions that maximize a metric, for any kind of problem.
+
+    It is to every metric and task what ``TunedThresholdClassifierCV`` is to binary problems.
+    ``fit`` takes probabilities by cross-validation, runs OMMA over them once, lets the rule settle,
+    and keeps the best it saw; then the estimator is trained on all rows. ``predict`` applies the
+    rule and changes nothing. ``partial_fit`` and ``step`` go on learning, row by row.
+
+    The rule trusts probabilities: calibrate an estimator whose own are far off. Only where labels
+    are decided by cuts of their own (two classes; macro metrics of labels, without a budget), cuts
+    tuned on labels take its place, if they do better on rows that they were not tuned on.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``
+        Trained or not. A ``FrozenEstimator`` is taken as it is.
+    metric : str or omma.Metric, default="macro_f1"
+        What to maximize. Names mean what they mean in scikit-learn: for two classes, ``"f1"`` is
+        that of the positive class, ``classes_[1]``, and ``"macro_f1"`` the mean over both.
+    k : int, optional
+        For multi-label problems, exactly so many labels a row. None has no such budget.
+    feedback : {"labels", "estimates"}, default="labels"
+        Whether the rule counts true labels, or probabilities in their place.
+    prior : float, default=1e-6
+        λ, added to each cell of each label's counts where the rule is made.
+    cv : int, splitter, iterable or "prefit", optional
+        How rows are split to get probabilities of unseen ones; None is 5 folds, stratified where
+        classes are predicted. ``"prefit"`` takes a trained estimator as it is: give ``fit`` rows
+        that it was not trained on.
+    refit : bool, default=True
+        Whether to train the estimator on all rows in the end. False needs ``cv`` of one split, and
+        keeps the estimator trained on it.
+    random_state : int, RandomState or None
+        For the order of the rows in the online pass.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The trained estimator.
+    classes_ : ndarray
+        The classes, or for multi-label problems the numbers of the labels.
+    rule_ : omma.Rule
+        What decides. It has the names of classes, or of the columns of a frame of labels.
+    thresholds_ : ndarray
+        The probability from which each label is predicted, where there is no budget.
+    counts_ : omma.Counts
+        True labels against decisions: of the kept rule on unseen rows, then of every step.
+    value_ : float
+        The metric of these counts.
+    history_ : History
+        ``rows`` and ``values``: the metric so far, in the online pass and after each later step.
+    n_samples_seen_ : int
+        How many rows the estimator was trained on.
+    n_features_in_, feature_names_in_
+        Those of the estimator, where it has them.
+
+    See Also
+    --------
+    sklearn.model_selection.TunedThresholdClassifierCV : One threshold, for binary problems.
+
+    Notes
+    -----
+    ``score`` is accuracy, as with every classifier of scikit-learn. To choose among settings, give
+    the search a ``scoring`` of its own.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.metrics import f1_score
+    >>> from omma.sklearn import MetricClassifier
+    >>> X, y = make_classification(4000, weights=[0.95], flip_y=0.03, random_state=0)
+    >>> model = LogisticRegression()
+    >>> round(f1_score(y[2000:], model.fit(X[:2000], y[:2000]).predict(X[2000:])), 1)
+    0.3
+    >>> tuned = MetricClassifier(model, metric="f1", random_state=0).fit(X[:2000], y[:2000])
+    >>> round(f1_score(y[2000:], tuned.predict(X[2000:])), 1)
+    0.4
+    >>> tuned.thresholds_.round(2)
+    array([0.23])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        metric: str | Metric = "macro_f1",
+        k: int | None = None,
+        feedback: str = "labels",
+        prior: float = 1e-6,
+        cv: Any = None,
+        refit: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.metric = metric
+        self.k = k
+        self.feedback = feedback
+        self.prior = prior
+        self.cv = cv
+        self.refit = refit
+        self.random_state = random_state
+
+    # Learning
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> MetricClassifier:
+        """Train the estimator, and find the rule.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or indicators of shape (n_samples, n_labels)
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight w counts as w rows; also given to the estimator, if it takes weights.
+        **params : dict
+            Passed on as metadata routing says, where that is enabled.
+        """
+        X, y, weights = self._checked(X, y, sample_weight, "fit")
+        prefit = self._is_prefit()
+        known = getattr(self.estimator, "classes_", None) if prefit else None
+        target = read_target(y, find_metric(self.metric), _vector(known))
+        policy = self._policy(target)
+        if prefit:
+            _raise_for_params(params, self, "fit")
+            sample = Sample(probabilities(self.estimator, X, target), target.encode(y), weights)
+            estimator = self.estimator
+        else:
+            y = y if target.kind == LABELS else np.asarray(y).reshape(-1)
+            routed = self._routed("fit", sample_weight, params)
+            estimator, sample = self._trained(X, y, target, routed, weights)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        found = find_rule(policy, sample, int(seed))
+        self._begin(estimator, target, policy)
+        self._learner.merge(found.best.counts, found.best.own if policy.soft else None)
+        self._keep(found.best.rule.named(target.names), _num_samples(X))
+        self.history_ = History(found.rows, found.values)
+        return self
+
+    def _trained(
+        self,
+        X: Any,
+        y: Any,
+        target: Target,
+        routed: Any,
+        weights: NDArray[Any] | None,
+    ) -> tuple[Any, Sample]:
+        """The trained estimator, and probabilities of rows by models that did not see them."""
+        cv = check_cv(self.cv, y=y, classifier=target.kind != LABELS)
+        splits = list(cv.split(X, y, **routed.splitter.split))
+        if not self.refit and len(splits) != 1:
+            raise ValueError(
+                f"refit of {OWNER} must be True where cv has several splits, got False with "
+                f"{len(splits)}: which of their estimators should be kept is not clear"
+            )
+        params = routed.estimator.fit
+        sample, models = out_of_fold(self.estimator, X, y, target, splits, params, weights)
+        estimator = clone(self.estimator).fit(X, y, **params) if self.refit else models[0]
+        return estimator, sample
+
+    @available_if(_inner_has("partial_fit"))  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        **params: Any,
+    ) -> MetricClassifier:
+        """Go on learning: first the rule, by deciding these rows, and then the estimator.
+
+        The rows are decided one after another by the estimator as it was before it saw them. The
+        very first rows cannot be: they train the estimator alone, and until more come, decisions
+        are the usual ones.
+
+        Parameters
+        ----------
+        X, y, sample_weight, params
+            As of ``fit``.
+        classes : array-like, optional
+            All classes that may come; needed in the first call, unless y holds indicators.
+        """
+        X, y, weights = self._checked(X, y, sample_weight, "partial_fit")
+        first = not hasattr(self, "estimator_")
+        extra: dict[str, Any] = {} if classes is None else {"classes": classes}
+        target = self._first_target(y, classes) if first else self._same_classes(classes)
+        labels = target.encode(y)
+        estimator = clone(self.estimator) if first else self.estimator_
+        routed = self._routed("partial_fit", sample_weight, params).estimator.partial_fit
+        if first:
+            policy = self._policy(target)
+            estimator.partial_fit(X, y, **extra, **routed)
+            self._begin(estimator, target, policy)
+            self._keep(_usual(policy, target), _num_samples(X))
+            self.history_ = History(np.empty(0, dtype=np.int64), np.empty(0))
+            return self
+        self._decided(X, labels, weights)
+        estimator.partial_fit(X, y, **extra, **routed)
+        self._keep(self._learner.rule, self.n_samples_seen_ + _num_samples(X))
+        return self
+
+    def step(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Decide rows one after another, learning the labels of each before the next.
+
+        The rule learns, the estimator does not: ``partial_fit`` does both. What is returned was
+        decided before the labels were looked at, so that it can be judged by them.
+
+        Returns
+        -------
+        As of ``predict``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from omma.sklearn import MetricClassifier
+        >>> X, y = make_classification(1000, weights=[0.9], random_state=0)
+        >>> model = MetricClassifier(LogisticRegression(), metric="f1", random_state=0)
+        >>> decided = model.fit(X[:500], y[:500]).step(X[500:], y[500:])
+        >>> decided.shape, model.counts_.n
+        ((500,), 1000.0)
+        """
+        check_is_fitted(self)
+        X, y, weights = self._checked(X, y, sample_weight, "step")
+        decisions = self._decided(X, self._target.encode(y), weights)
+        self._keep(self._learner.rule, self.n_samples_seen_)
+        return self._target.decode(decisions)
+
+    def _decided(self, X: Any, labels: Any, weights: NDArray[Any] | None) -> Any:
+        """Decisions on rows, one after another, each learned before the next."""
+        target, learner = self._target, self._learner
+        eta = probabilities(self.estimator_, X, target)
+        n = eta.shape[0]
+        thin = sparse.issparse(eta)
+        rows = eta if thin else eta.reshape(n, target.m)
+        decisions = []
+        for i in range(n):
+            decisions.append(learner.predict(rows[[i]] if thin else rows[i]))
+            weight = 1.0 if weights is None else float(weights[i])
+            learner.update(_row_of(labels, i, target), weight=weight)
+        rows_so_far, values = self.history_
+        value = np.nan if learner.value is None else learner.value
+        self.history_ = History(
+            np.append(rows_so_far, round(learner.counts.n)), np.append(values, value)
+        )
+        if thin:
+            return sparse.vstack(decisions, format="csr")
+        found = np.array(decisions, dtype=np.int8).reshape(n, target.m)
+        return found if rows.ndim == eta.ndim else found[:, 0]
+
+    # Deciding
+
+    def predict(self, X: Any) -> Any:
+        """Decide rows by the rule; nothing changes.
+
+        Returns
+        -------
+        Classes, or indicators in the type of y: sparse where y was, or where probabilities are.
+        """
+        check_is_fitted(self)
+        eta = probabilities(self.estimator_, X, self._target)
+        return self._target.decode(self.rule_.predict(eta))
+
+    @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """The estimator's probabilities."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithms of the estimator's probabilities."""
+        check_is_fitted(self)
+        return self.estimator_.predict_log_proba(X)
+
+    @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """The estimator's scores."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    @property
+    def thresholds_(self) -> NDArray[np.float64]:
+        """The probability from which each label is predicted."""
+        check_is_fitted(self)
+        if self.rule_.k is not None:
+            raise AttributeError(
+                f"thresholds_ of {OWNER} exist where each label is decided by itself; here "
+                f"{self.rule_.k} a row are ranked by rule_.slope * probability + rule_.offset"
+            )
+        return self.rule_.thresholds
+
+    # Checks and bookkeeping
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, method: str) -> Any:
+        """Rows, labels and weights of one length."""
+        if y is None:
+            raise ValueError(
+                f"This {OWNER} estimator requires y to be passed, but the target y is None."
+            )
+        X, y = indexable(X, y)
+        owner = f"{OWNER}.{method}"
+        weights = read_weights(owner, sample_weight, _num_samples(X), "sample_weight")
+        return X, y, weights if sample_weight is not None else None
+
+    def _policy(self, target: Target) -> OMMA:
+        if not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator of {OWNER} must have predict_proba, got {shown(self.estimator)}: wrap "
+                "it in sklearn.calibration.CalibratedClassifierCV"
+            )
+        if target.kind == CLASSES and self.k not in (None, 1):
+            raise ValueError(f"k of {OWNER} must be None or 1 where y is classes, got {self.k!r}")
+        k = 1 if target.kind == CLASSES else self.k
+        policy = OMMA(self.metric, k=k, feedback=self.feedback, prior=self.prior)
+        policy.check_labels(target.m)
+        return policy
+
+    def _is_prefit(self) -> bool:
+        if isinstance(self.cv, str):
+            if self.cv != "prefit":
+                raise ValueError(
+                    f"cv of {OWNER} must be a number, a splitter, splits, None or 'prefit', got "
+                    f"{self.cv!r}"
+                )
+            check_is_fitted(self.estimator)
+            return True
+        return isinstance(self.estimator, FrozenEstimator)
+
+    def _first_target(self, y: Any, classes: Any) -> Target:
+        target = read_target(y, find_metric(self.metric), _vector(classes))
+        if classes is None and target.kind != LABELS:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        return target
+
+    def _same_classes(self, classes: Any) -> Target:
+        target: Target = self._target
+        known = _vector(classes)
+        if known is None or target.kind == LABELS:
+            return target
+        if not np.array_equal(np.unique(np.asarray(known)), target.classes):
+            raise ValueError(
+                f"`classes={shown(classes)}` is not the same as on last call to partial_fit, "
+                f"was: {shown(target.classes.tolist())}"
+            )
+        return target
+
+    def _begin(self, estimator: Any, target: Target, policy: OMMA) -> None:
+        """Forget what was learned before."""
+        self.estimator_ = estimator
+        self.classes_ = target.classes
+        self._target = target
+        self._learner = OnlineClassifier(policy, target.m, names=target.names)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _keep(self, rule: Rule, rows: int) -> None:
+        self.rule_ = rule
+        self.counts_: Counts = self._learner.counts
+        self.value_ = self._learner.value
+        self.n_samples_seen_ = int(rows)
+
+    # Metadata
+
+    def _routed(self, method: str, sample_weight: Any, params: dict[str, Any]) -> Any:
+        """What the estimator and the splitter are to be given."""
+        if get_config()["enable_metadata_routing"]:
+            return process_routing(self, method, sample_weight=sample_weight, **params)
+        _raise_for_params(params, self, method)
+        given = {}
+        if sample_weight is not None:
+            inner = getattr(self.estimator, method)
+            if has_fit_parameter(self.estimator, "sample_weight"):
+                given = {"sample_weight": sample_weight}
+            else:
+                warnings.warn(
+                    f"{type(self.estimator).__name__}.{inner.__name__} takes no sample_weight: the "
+                    f"weights of {OWNER} count for its rule alone. Metadata routing can pass them "
+                    "on: sklearn.set_config(enable_metadata_routing=True)",
+                    UserWarning,
+                    stacklevel=3,
+                )
+        return Bunch(estimator=Bunch(**{method: given}), splitter=Bunch(split={}))
+
+    def get_metadata_routing(self) -> Any:
+        """What metadata goes where."""
+        mapping = (
+            MethodMapping()
+            .add(caller="fit", callee="fit")
+            .add(caller="partial_fit", callee="partial_fit")
+        )
+        splits = MethodMapping().add(caller="fit", callee="split")
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=mapping)
+            .add(splitter=None if isinstance(self.cv, str) else self.cv, method_mapping=splits)
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+            tags.classifier_tags.multi_label = inner.classifier_tags.multi_label
+        return tags
+
+
+def _usual(policy: OMMA, target: Target) -> Rule:
+    """What is decided before anything was counted."""
+    offset = -0.5 if policy.budget is None else 0.0
+    rule = Rule(np.ones(target.m), np.full(target.m, offset), policy.budget)
+    return rule.named(target.names)
+
+
+def _vector(classes: Any) -> Any:
+    """Classes of one output; those of several say nothing that indicators do not."""
+    return None if classes is None or np.ndim(classes[0]) else classes
+
+
+def _row_of(labels: Any, i: int, target: Target) -> Any:
+    """The true labels of a row as indicators."""
+    if sparse.issparse(labels):
+        return labels[[i]]
+    if target.kind != CLASSES:
+        return np.atleast_1d(labels[i])
+    row = np.zeros(target.m, dtype=np.int8)
+    row[labels[i]] = 1
+    return row

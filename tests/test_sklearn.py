@@ -1,0 +1,593 @@
+"""omma.sklearn: a scikit-learn classifier in every respect, and better decisions."""
+
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import omma
+
+sklearn = pytest.importorskip("sklearn")
+
+from sklearn.base import BaseEstimator, ClassifierMixin, clone  # noqa: E402
+from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
+from sklearn.datasets import make_classification  # noqa: E402
+from sklearn.ensemble import RandomForestClassifier  # noqa: E402
+from sklearn.frozen import FrozenEstimator  # noqa: E402
+from sklearn.linear_model import LogisticRegression, SGDClassifier  # noqa: E402
+from sklearn.metrics import f1_score, get_scorer, recall_score  # noqa: E402
+from sklearn.model_selection import (  # noqa: E402
+    GridSearchCV,
+    KFold,
+    ShuffleSplit,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+)
+from sklearn.multiclass import OneVsRestClassifier  # noqa: E402
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier  # noqa: E402
+from sklearn.naive_bayes import GaussianNB  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.svm import LinearSVC  # noqa: E402
+from sklearn.tree import DecisionTreeClassifier  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+from threadpoolctl import threadpool_limits  # noqa: E402
+
+from omma.sklearn import MetricClassifier  # noqa: E402
+from omma.sklearn._folds import Sample  # noqa: E402
+from omma.sklearn._passes import find_rule, judged  # noqa: E402
+from omma.sklearn._probabilities import probabilities  # noqa: E402
+from omma.sklearn._target import read_target  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """Small models on many threads wait for each other more than they work."""
+    with threadpool_limits(1):
+        yield
+
+
+# The same exceptions as scikit-learn makes for TunedThresholdClassifierCV.
+FAILS = {
+    "check_classifiers_train": "it does not cut at a probability of 0.5: that is what it is for",
+    "check_sample_weight_equivalence_on_dense_data": (
+        "folds fall otherwise when a row is left out than when it weighs nothing"
+    ),
+    "check_sample_weight_equivalence_on_sparse_data": (
+        "folds fall otherwise when a row is left out than when it weighs nothing"
+    ),
+}
+
+
+@parametrize_with_checks(
+    [
+        MetricClassifier(LogisticRegression(), cv=3),
+        MetricClassifier(DecisionTreeClassifier(max_depth=4, random_state=0), cv=3),
+        MetricClassifier(GaussianNB(), metric="multiclass_gmean", cv=3),
+    ],
+    expected_failed_checks=lambda estimator: FAILS,
+)
+@pytest.mark.filterwarnings("default")
+def test_scikit_learn_finds_nothing_wrong(estimator, check):
+    check(estimator)
+
+
+def imbalanced(seed=0, n=3000, classes=2):
+    """Training and test rows; the last class is common, others are rare."""
+    weights = [0.93] if classes == 2 else [0.8, 0.12, 0.05, 0.03][:classes]
+    X, y = make_classification(
+        n,
+        n_classes=classes,
+        n_informative=6,
+        weights=weights,
+        class_sep=0.7,
+        flip_y=0.02,
+        random_state=seed,
+    )
+    return X[: n // 2], y[: n // 2], X[n // 2 :], y[n // 2 :]
+
+
+def tagged(seed=0, n=1200, m=6):
+    """Rows with some of m labels, each in about one row of ten."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 8))
+    logits = X @ rng.normal(size=(8, m)) * 0.5 - 2.5
+    y = (rng.random((n, m)) < 1 / (1 + np.exp(-logits))).astype(np.int64)
+    return X[: n // 2], y[: n // 2], X[n // 2 :], y[n // 2 :]
+
+
+# Quality
+
+
+@pytest.mark.parametrize("balanced", [None, "balanced"])
+def test_binary_f1_is_that_of_tuned_thresholds(balanced):
+    model = LogisticRegression(class_weight=balanced)
+    ours, theirs, usual = [], [], []
+    for seed in range(3):
+        X, y, X_test, y_test = imbalanced(seed)
+        mine = MetricClassifier(model, metric="f1", random_state=0).fit(X, y)
+        tuned = TunedThresholdClassifierCV(model, scoring="f1", thresholds=50, cv=3).fit(X, y)
+        ours.append(f1_score(y_test, mine.predict(X_test)))
+        theirs.append(f1_score(y_test, tuned.predict(X_test)))
+        usual.append(f1_score(y_test, mine.estimator_.predict(X_test)))
+    assert np.mean(ours) > np.mean(theirs) - 0.005
+    assert np.mean(ours) > np.mean(usual) + 0.03
+
+
+@pytest.mark.parametrize("metric", ["macro_f1", "multiclass_balanced_accuracy"])
+def test_many_classes_are_decided_better_than_by_the_most_probable(metric):
+    ours, usual = [], []
+    judge = omma.metric(metric)
+    for seed in range(3):
+        X, y, X_test, y_test = imbalanced(seed, classes=4)
+        mine = MetricClassifier(LogisticRegression(), metric=metric, random_state=0).fit(X, y)
+        ours.append(judge.score(y_test, mine.predict(X_test), n_labels=4))
+        usual.append(judge.score(y_test, mine.estimator_.predict(X_test), n_labels=4))
+    assert np.mean(ours) > np.mean(usual) + 0.05
+
+
+def test_many_labels_are_decided_better_than_at_one_half():
+    ours, usual = [], []
+    for seed in range(3):
+        X, y, X_test, y_test = tagged(seed)
+        model = MultiOutputClassifier(LogisticRegression(max_iter=300))
+        mine = MetricClassifier(model, random_state=0).fit(X, y)
+        ours.append(f1_score(y_test, mine.predict(X_test), average="macro", zero_division=0))
+        usual.append(
+            f1_score(y_test, mine.estimator_.predict(X_test), average="macro", zero_division=0)
+        )
+    assert np.mean(ours) > np.mean(usual) + 0.03
+
+
+def test_metric_names_mean_what_they_mean_in_scikit_learn():
+    X, y, *_ = imbalanced()
+    words = np.array(["no", "yes"])[y]
+    one = MetricClassifier(LogisticRegression(), metric="f1", random_state=0).fit(X, words)
+    both = MetricClassifier(LogisticRegression(), metric="macro_f1", random_state=0).fit(X, words)
+    assert one.rule_.names == ("yes",)
+    assert one.thresholds_.shape == (1,)
+    assert both.rule_.names == ("no", "yes")
+    assert set(one.predict(X)) == set(both.predict(X)) == {"no", "yes"}
+    with pytest.raises(AttributeError, match="thresholds_ of MetricClassifier exist where"):
+        both.thresholds_  # noqa: B018
+    assert not hasattr(both, "thresholds_")
+
+
+# The rule
+
+
+@pytest.mark.parametrize("feedback", ["labels", "estimates"])
+@pytest.mark.parametrize(("metric", "k"), [("macro_f1", None), ("macro_recall", 2)])
+def test_the_kept_rule_is_the_best_seen_and_reproduces_itself(metric, k, feedback):
+    eta, y = omma.datasets.long_tail(n=1000, m=8, seed=0)
+    policy = omma.OMMA(metric, k=k, feedback=feedback)
+    sample = Sample(eta, y, None)
+    found = find_rule(policy, sample, seed=0)
+    last = omma.replay(policy, eta, y, seed=0).rule
+    half = omma.Threshold(0.5) if k is None else omma.TopK(k)
+    assert found.best.value >= judged(policy, last, sample).value
+    assert found.best.value >= omma.replay(half, eta, y, metric=metric).value
+    assert found.best.counts == judged(policy, found.best.rule, sample).counts
+
+
+def test_counts_are_those_of_the_kept_rule_on_unseen_rows():
+    X, y, *_ = tagged()
+    cv = KFold(4, shuffle=True, random_state=1)
+    model = MultiOutputClassifier(GaussianNB())
+    mine = MetricClassifier(model, cv=cv, random_state=0).fit(X, y)
+    found = np.empty_like(y)
+    for train, test in cv.split(X):
+        fold = clone(model).fit(X[train], y[train])
+        eta = np.stack([part[:, 1] for part in fold.predict_proba(X[test])], axis=1)
+        found[test] = mine.rule_.predict(np.clip(eta, 0, 1))
+    assert omma.Counts.from_labels(y, found) == mine.counts_
+    assert mine.value_ == omma.metric("macro_f1").score(y, found)
+
+
+def test_rules_leave_as_json_with_names():
+    pd = pytest.importorskip("pandas")
+    X, y, X_test, y_test = tagged()
+    names = list("abcdef")
+    mine = MetricClassifier(MultiOutputClassifier(GaussianNB()), random_state=0)
+    mine.fit(X, pd.DataFrame(y, columns=names))
+    assert json.loads(mine.rule_.to_json())["names"] == names
+    assert list(mine.rule_.named_thresholds) == names
+    found = mine.predict(X_test)
+    assert isinstance(found, np.ndarray)
+    mine.step(X_test, pd.DataFrame(y_test, columns=names)[names[::-1]])
+    plain = MetricClassifier(MultiOutputClassifier(GaussianNB()), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(found, plain.predict(X_test))
+    plain.step(X_test, y_test)
+    assert plain.counts_ == mine.counts_
+    again = pickle.loads(pickle.dumps(mine))
+    assert again.rule_ == mine.rule_
+
+
+# Shapes of probabilities
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MultiOutputClassifier(GaussianNB()),
+        OneVsRestClassifier(GaussianNB()),
+        ClassifierChain(GaussianNB(), random_state=0),
+        RandomForestClassifier(10, random_state=0),
+        DecisionTreeClassifier(max_depth=3, random_state=0),
+    ],
+)
+@pytest.mark.parametrize("k", [None, 2])
+def test_multi_label_estimators_of_all_kinds(model, k):
+    X, y, X_test, _ = tagged()
+    found = MetricClassifier(model, k=k, random_state=0).fit(X, y).predict(X_test)
+    assert found.shape == (len(X_test), 6)
+    assert found.dtype == y.dtype
+    if k is not None:
+        assert (found.sum(axis=1) == k).all()
+
+
+def test_sparse_indicators_come_back_sparse():
+    X, y, X_test, _ = tagged()
+    mine = MetricClassifier(OneVsRestClassifier(GaussianNB()), random_state=0)
+    dense = mine.fit(X, y).predict(X_test)
+    thin = mine.fit(X, sparse.csr_matrix(y)).predict(X_test)
+    assert sparse.issparse(thin)
+    np.testing.assert_array_equal(thin.toarray(), dense)
+
+
+class Shaped(ClassifierMixin, BaseEstimator):
+    """Gives the same probabilities in a shape of one's choice; they are X itself."""
+
+    def __init__(self, shape="(n, m)"):
+        self.shape = shape
+
+    def fit(self, X, y):
+        self.classes_ = np.arange(X.shape[1])
+        return self
+
+    def predict_proba(self, X):
+        eta = np.asarray(X)
+        both = np.stack((1 - eta, eta), axis=-1)
+        return {
+            "(n, m)": eta,
+            "(n, m, 2)": both,
+            "list": list(both.transpose(1, 0, 2)),
+            "list of vectors": list(eta.T),
+            "csr": sparse.csr_array(eta),
+        }[self.shape]
+
+
+def test_all_shapes_of_probabilities_are_one():
+    eta, y = omma.datasets.long_tail(n=300, m=5, seed=0)
+    found = {}
+    for shape in ("(n, m)", "(n, m, 2)", "list", "list of vectors", "csr"):
+        mine = MetricClassifier(Shaped(shape), random_state=0).fit(eta, y)
+        decided = mine.step(eta, y)
+        assert sparse.issparse(decided) == sparse.issparse(mine.predict(eta)) == (shape == "csr")
+        found[shape] = mine.rule_
+        np.testing.assert_array_equal(
+            decided.toarray() if shape == "csr" else decided, omma_steps(eta, y, mine)
+        )
+    assert all(rule == found["(n, m)"] for rule in found.values())
+
+
+def omma_steps(eta, y, mine):
+    """The same steps with nothing but omma."""
+    start = MetricClassifier(Shaped(), random_state=0).fit(eta, y)
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 5)
+    learner.merge(start.counts_)
+    found = []
+    for row, labels in zip(eta, y, strict=True):
+        found.append(learner.predict(row))
+        learner.update(labels)
+    assert learner.counts == mine.counts_
+    return np.array(found)
+
+
+def test_labels_never_seen_in_a_fold_have_probability_zero():
+    X, y, *_ = tagged()
+    y = y.copy()
+    y[:, 2] = 0
+    y[:, 3] = 1
+    for model in (MultiOutputClassifier(DecisionTreeClassifier()), DecisionTreeClassifier()):
+        target = read_target(y, omma.metric("macro_f1"))
+        eta = probabilities(clone(model).fit(X, y), X, target)
+        assert (eta[:, 2] == 0).all()
+        assert (eta[:, 3] == 1).all()
+
+
+def test_classes_absent_in_a_fold_map_to_their_columns():
+    X, y, *_ = imbalanced(classes=4)
+    words = np.array(["d", "b", "c", "a"])[y]  # not in the order of the ids
+    rare = np.flatnonzero(words == "c")
+    keep = np.concatenate((np.flatnonzero(words != "c"), rare[:5]))
+    order = np.argsort(words[keep], kind="stable")
+    X, words = X[keep][order], words[keep][order]
+    folds = [
+        (np.flatnonzero(words != absent), np.flatnonzero(words == absent)) for absent in "abcd"
+    ]
+    target = read_target(words, omma.metric("macro_f1"))
+    for train, test in folds:
+        model = GaussianNB().fit(X[train], words[train])
+        eta = probabilities(model, X[test], target)
+        np.testing.assert_allclose(
+            eta[:, np.searchsorted(target.classes, model.classes_)], model.predict_proba(X[test])
+        )
+        assert np.allclose(eta.sum(axis=1), 1)
+    mine = MetricClassifier(GaussianNB(), cv=folds, random_state=0).fit(X, words)
+    assert mine.counts_.positive.tolist() == [(words == name).sum() for name in "abcd"]
+
+
+def test_probabilities_a_rounding_beyond_one_are_one():
+    eta, y = omma.datasets.long_tail(n=100, m=3, seed=0)
+    eta[0, 0] = 1 + 1e-9
+    MetricClassifier(Shaped(), random_state=0).fit(eta, y)
+    eta[0, 0] = 1.1
+    with pytest.raises(ValueError, match=r"probabilities from 0 to 1, got 1\.1"):
+        MetricClassifier(Shaped(), random_state=0).fit(eta, y)
+
+
+# Trained before, split otherwise
+
+
+def test_trained_estimators_are_taken_as_they_are():
+    X, y, X_test, y_test = imbalanced()
+    model = LogisticRegression().fit(X, y)
+    weights = model.coef_.copy()
+    frozen = MetricClassifier(FrozenEstimator(model), metric="f1", random_state=0)
+    prefit = MetricClassifier(model, metric="f1", cv="prefit", random_state=0)
+    for mine in (frozen, prefit):
+        mine.fit(X_test, y_test)
+        assert mine.counts_.n == len(y_test)
+        np.testing.assert_array_equal(model.coef_, weights)
+    assert prefit.estimator_ is model
+    assert frozen.rule_ == prefit.rule_
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        MetricClassifier(LogisticRegression(), cv="prefit").fit(X, y)
+    # Rows to tune on need not have all classes that the model knows.
+    few = MetricClassifier(model, cv="prefit", random_state=0).fit(
+        X_test[y_test == 0], y_test[y_test == 0]
+    )
+    assert few.classes_.tolist() == [0, 1]
+
+
+def test_one_split_may_keep_its_estimator():
+    X, y, *_ = imbalanced()
+    cv = ShuffleSplit(1, test_size=0.4, random_state=0)
+    mine = MetricClassifier(LogisticRegression(), cv=cv, refit=False, random_state=0).fit(X, y)
+    train, test = next(cv.split(X))
+    np.testing.assert_array_equal(
+        mine.estimator_.coef_, LogisticRegression().fit(X[train], y[train]).coef_
+    )
+    assert mine.counts_.n == len(test)
+    with pytest.raises(ValueError, match="refit of MetricClassifier must be True where cv has"):
+        MetricClassifier(LogisticRegression(), refit=False).fit(X, y)
+
+
+# Online
+
+
+def test_steps_are_decided_before_they_are_learned():
+    X, y, X_test, y_test = imbalanced()
+    for metric in ("f1", "macro_f1", "multiclass_gmean"):
+        mine = MetricClassifier(LogisticRegression(), metric=metric, random_state=0).fit(X, y)
+        learner = pickle.loads(pickle.dumps(mine._learner))
+        counted, before = mine.counts_, mine.predict(X_test[:1])
+        decided = mine.step(X_test, y_test)
+        judge = omma.metric(metric)
+        width = 1 if judge.binary else 2
+        seen = omma.Counts.from_labels(y_test, decided, n_labels=width)
+        assert mine.counts_ == counted + seen
+        assert mine.history_.rows[-1] == len(y) + len(y_test)
+        assert mine.history_.values[-1] == mine.value_
+        eta = LogisticRegression().fit(X, y).predict_proba(X_test)
+        first = learner.predict(eta[0, 1:] if width == 1 else eta[0])
+        assert (decided[0] == 1) == bool(first[-1])
+        assert before.shape == (1,)
+
+
+def test_partial_fit_learns_the_rule_before_the_model():
+    X, y, *_ = imbalanced()
+    model = SGDClassifier(loss="log_loss", random_state=0)
+    mine, twin = MetricClassifier(model, metric="f1"), clone(model)
+    for start in range(0, len(y), 300):
+        rows = slice(start, start + 300)
+        mine.partial_fit(X[rows], y[rows], classes=[0, 1])
+        twin.partial_fit(X[rows], y[rows], classes=[0, 1])
+    np.testing.assert_array_equal(mine.estimator_.coef_, twin.coef_)
+    assert mine.n_samples_seen_ == len(y)
+    assert mine.counts_.n == len(y) - 300
+    assert mine.rule_ == mine._learner.rule
+    assert len(mine.history_.rows) == 4
+    with pytest.raises(ValueError, match="is not the same as on last call"):
+        mine.partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="must hold the classes"):
+        mine.partial_fit(X, y + 1)
+    assert mine.counts_.n == len(y) - 300
+
+
+def test_partial_fit_goes_on_after_fit_and_starts_with_the_usual_decisions():
+    X, y, X_test, y_test = imbalanced()
+    mine = MetricClassifier(GaussianNB(), metric="f1", random_state=0).fit(X, y)
+    mine.partial_fit(X_test, y_test)
+    assert mine.counts_.n == len(y) + len(y_test)
+    assert mine.n_samples_seen_ == len(y) + len(y_test)
+    fresh = MetricClassifier(GaussianNB()).partial_fit(X, y, classes=[0, 1])
+    np.testing.assert_array_equal(fresh.predict(X_test), GaussianNB().fit(X, y).predict(X_test))
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        MetricClassifier(GaussianNB()).partial_fit(X, y)
+
+
+def test_partial_fit_of_many_labels():
+    X, y, *_ = tagged()
+    mine = MetricClassifier(MultiOutputClassifier(GaussianNB()))
+    for start in range(0, len(y), 150):
+        mine.partial_fit(X[start : start + 150], y[start : start + 150], classes=[[0, 1]] * 6)
+    assert mine.counts_.m == 6
+    assert mine.predict(X).shape == y.shape
+
+
+def test_partial_fit_is_there_where_the_estimator_has_it():
+    assert hasattr(MetricClassifier(GaussianNB()), "partial_fit")
+    assert not hasattr(MetricClassifier(LogisticRegression()), "partial_fit")
+    assert not hasattr(MetricClassifier(GaussianNB()), "decision_function")
+
+
+def test_feedback_of_estimates_keeps_both_counts():
+    X, y, X_test, y_test = imbalanced()
+    mine = MetricClassifier(LogisticRegression(), metric="f1", feedback="estimates", random_state=0)
+    mine.fit(X, y)
+    assert mine.counts_.positive[0] == y.sum()
+    soft = mine._learner.state.cells[2, 0]
+    assert soft != y.sum()
+    assert abs(soft - y.sum()) < 5
+    mine.step(X_test, y_test)
+    assert mine.counts_.positive[0] == y.sum() + y_test.sum()
+
+
+# Living with scikit-learn
+
+
+def test_grid_search_over_metrics_and_inner_parameters():
+    X, y, *_ = imbalanced(n=800)
+    pipeline = make_pipeline(
+        StandardScaler(), MetricClassifier(LogisticRegression(), cv=3, random_state=0)
+    )
+    grid = {
+        "metricclassifier__metric": ["macro_f1", "f1", omma.metrics.fbeta(2.0)],
+        "metricclassifier__estimator__C": [0.1, 1.0],
+    }
+    search = GridSearchCV(pipeline, grid, scoring="recall", cv=3).fit(X, y)
+    assert search.best_params_["metricclassifier__metric"] == omma.metrics.fbeta(2.0)
+    scores = cross_val_score(pipeline, X, y, scoring="f1", cv=3)
+    assert np.isfinite(scores).all()
+
+
+def test_sparse_and_named_features():
+    pd = pytest.importorskip("pandas")
+    X, y, X_test, _ = imbalanced(n=800)
+    dense = MetricClassifier(LogisticRegression(), metric="f1", random_state=0).fit(X, y)
+    thin = clone(dense).fit(sparse.csr_matrix(X), y)
+    np.testing.assert_array_equal(dense.predict(X_test), thin.predict(sparse.csr_matrix(X_test)))
+    columns = [f"x{j}" for j in range(X.shape[1])]
+    named = clone(dense).fit(pd.DataFrame(X, columns=columns), pd.Series(y))
+    assert named.feature_names_in_.tolist() == columns
+    assert named.n_features_in_ == X.shape[1]
+    named.set_params(estimator=GaussianNB()).fit(X, y)
+    assert not hasattr(named, "feature_names_in_")
+
+
+def test_weights_count_for_rule_and_model():
+    X, y, *_ = imbalanced(n=800)
+    weights = np.where(y == 1, 3.0, 1.0)
+    model = LogisticRegression()
+    mine = MetricClassifier(model, metric="f1", random_state=0).fit(X, y, sample_weight=weights)
+    assert mine.counts_.n == weights.sum()
+    np.testing.assert_allclose(
+        mine.estimator_.coef_, LogisticRegression().fit(X, y, sample_weight=weights).coef_
+    )
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    with pytest.warns(UserWarning, match="takes no sample_weight"):
+        MetricClassifier(pipeline, metric="f1").fit(X, y, sample_weight=weights)
+
+
+def test_metadata_is_routed():
+    X, y, *_ = imbalanced(n=800)
+    weights = np.where(y == 1, 3.0, 1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = LogisticRegression().set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, inner)
+        mine = MetricClassifier(pipeline, metric="f1", random_state=0)
+        mine.fit(X, y, sample_weight=weights)
+        assert mine.counts_.n == weights.sum()
+        scaled = StandardScaler().fit_transform(X)
+        np.testing.assert_allclose(
+            mine.estimator_[-1].coef_,
+            LogisticRegression().fit(scaled, y, sample_weight=weights).coef_,
+        )
+        deaf = LogisticRegression().set_fit_request(sample_weight=False)
+        mine = MetricClassifier(deaf, metric="f1", random_state=0).fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(mine.estimator_.coef_, LogisticRegression().fit(X, y).coef_)
+        assert mine.counts_.n == weights.sum()
+        with pytest.raises(TypeError, match="unexpected"):
+            mine.fit(X, y, sample_wight=weights)
+        outer = MetricClassifier(inner, metric="f1").set_fit_request(sample_weight=True)
+        scorer = get_scorer("recall").set_score_request(sample_weight=False)
+        search = GridSearchCV(outer, {"prior": [0.0]}, cv=2, scoring=scorer)
+        search.fit(X, y, sample_weight=weights)
+        assert search.best_estimator_.counts_.n == weights.sum()
+    with pytest.raises(ValueError, match="enable_metadata_routing"):
+        mine.fit(X, y, sample_wight=weights)
+
+
+def test_it_shows_itself():
+    mine = MetricClassifier(LogisticRegression(), metric="f1")
+    assert repr(mine) == "MetricClassifier(estimator=LogisticRegression(), metric='f1')"
+    html = mine._repr_html_()
+    assert "MetricClassifier" in html
+    assert "LogisticRegression" in html
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"metric": "f2"}, "f2"),
+        ({"k": 2}, "k of MetricClassifier must be None or 1 where y is classes, got 2"),
+        ({"feedback": "label"}, "feedback of OMMA must be"),
+        ({"prior": -1.0}, "prior of OMMA must be"),
+        ({"cv": "prefti"}, "cv of MetricClassifier must be"),
+        ({"estimator": LinearSVC()}, "must have predict_proba, got LinearSVC.*CalibratedClass"),
+    ],
+)
+def test_bad_parameters_have_their_sentence(change, sentence):
+    X, y, *_ = imbalanced(n=200)
+    mine = MetricClassifier(LogisticRegression()).set_params(**change)
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        mine.fit(X, y)
+    assert not hasattr(mine, "estimator_")
+
+
+def test_a_metric_of_one_label_does_not_go_with_several():
+    X, y, *_ = imbalanced(classes=3)
+    with pytest.raises(ValueError, match="use macro_f1 or micro_f1"):
+        MetricClassifier(LogisticRegression(), metric="f1").fit(X, y)
+
+
+def test_metrics_of_ones_own_and_costs():
+    X, y, X_test, y_test = imbalanced()
+    costs = omma.metrics.costs([[0, -1], [-20, 0]])
+    mine = MetricClassifier(LogisticRegression(), metric=costs, random_state=0).fit(X, y)
+    usual = mine.estimator_.predict(X_test)
+    assert recall_score(y_test, mine.predict(X_test)) > recall_score(y_test, usual)
+    mine.step(X_test, y_test)
+    assert mine.counts_.matrix.sum() == len(y) + len(y_test)
+    assert clone(mine).metric == costs
+
+
+def test_calibrated_estimators_work_inside():
+    X, y, *_ = imbalanced(n=600)
+    model = CalibratedClassifierCV(LinearSVC(), cv=2)
+    assert MetricClassifier(model, metric="f1", cv=2, random_state=0).fit(X, y).thresholds_[0] < 0.5
+
+
+def test_the_name_does_not_hide_scikit_learn():
+    code = (
+        "import omma.sklearn, sklearn, sys; "
+        "print(sklearn.__name__, omma.sklearn.__name__, hasattr(sklearn, '__version__'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["sklearn", "omma.sklearn", "True"]
+
+
+def test_without_scikit_learn_it_says_what_to_install():
+    code = "import sys; sys.modules['sklearn'] = None; import omma; import omma.sklearn"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (
+        'omma.sklearn needs scikit-learn, which is not installed: pip install "omma[sklearn]"'
+        in (done.stderr)
+    )
