@@ -13,8 +13,8 @@ from omma.cli import main
 
 HEAD = """# Command line
 
-`omma` comes with the package. Each command explains itself with `--help`; this page is what they say. Progress goes to
-the standard error and only to a terminal, so results can be piped.
+`omma` comes with the package. Each command explains itself with `--help`; this page is what they
+say. Progress goes to the standard error, so results can be piped.
 """
 
 

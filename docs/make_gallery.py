@@ -2,9 +2,9 @@
 
     python docs/make_gallery.py
 
-An example is a script `examples/plot_*.py`. The first line of its docstring is its title, the rest is its text. Its
-picture is the file of the same name with .png, in `examples` or `examples/images`. The site makes these pages while
-it is built (docs/hooks.py).
+An example is a script `examples/plot_*.py`. The first line of its docstring is its title, the rest
+is its text. Its picture is the file of the same name with .png, in `examples` or `examples/images`.
+The site makes these pages while it is built (docs/hooks.py).
 """
 
 from __future__ import annotations

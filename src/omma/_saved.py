@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
-import tempfile
 import tokenize
 import zipfile
 import zlib
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from omma._atomic import replacing
 from omma.metrics import Metric, metric_from_json
 
 FORMAT = "omma-learner-1"
@@ -40,18 +39,9 @@ DAMAGED = (
 
 def write(path: str | Path, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Write beside the path first, then move into place: a reader never sees half a file."""
-    path = Path(path)
     text = json.dumps({"format": FORMAT, **content})
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, content=np.array(text), **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with replacing(path) as file:
+        np.savez(file, content=np.array(text), **arrays)  # type: ignore[arg-type]
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

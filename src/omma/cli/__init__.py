@@ -9,14 +9,14 @@ import click
 from omma import __version__
 from omma.cli.errors import OneLineErrors
 
-COMMANDS = ("demo",)  # in the order that the help shows them
+COMMANDS = ("demo", "evaluate", "stream", "list")  # in the order that the help shows them
 
 
 class Commands(OneLineErrors):
     """A group that imports a command only when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS]  # not list: here that is a command, once it was called
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -31,9 +31,12 @@ class Commands(OneLineErrors):
 def main(ctx: click.Context) -> None:
     """Decisions that maximize the metric you are judged by.
 
-    Try it on a made-up stream of labels:
-
+    \b
+    Examples:
         omma demo
-    """
+        omma evaluate --eta eta.npz --labels y.npz --metric macro_f1
+        omma stream --metric macro_f1 < rows.csv
+        omma list metrics
+    """  # noqa: D301
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

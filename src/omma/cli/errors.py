@@ -25,6 +25,9 @@ class OneLineErrors(click.Group):
 def _one_line() -> Iterator[None]:
     try:
         yield
+    except click.MissingParameter as error:
+        # click lists what could be chosen below each other
+        raise click.UsageError(" ".join(error.format_message().split())) from error
     except click.UsageError as error:
         error.ctx = None  # without it click has no usage to show
         raise

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,16 +28,23 @@ def whole_number(
     )
 
 
-def picture_path(output: Path | None, default: Path) -> Path | None:
+def check_folder(path: Path, option: str) -> None:
+    """Before anything long is run: a file needs a folder to go into."""
+    if not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"'{path.parent}' is not a folder.", param_hint=option)
+    if path.is_dir():
+        raise click.BadParameter(f"'{path}' is a folder.", param_hint=option)
+
+
+def picture_path(output: Path | None, default: Path, option: str = "--output") -> Path | None:
     """Where the picture goes: nowhere if nobody asked and it cannot be drawn."""
     path = default if output is None else output
     if path.suffix.lower() not in ENDINGS:
         raise click.BadParameter(
             f"'{path}' must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.",
-            param_hint="--output",
+            param_hint=option,
         )
-    if not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"'{path.parent}' is not a folder.", param_hint="--output")
+    check_folder(path, option)
     from omma.plots import require_matplotlib
 
     try:
@@ -47,3 +55,27 @@ def picture_path(output: Path | None, default: Path) -> Path | None:
         click.echo(f"No picture: {error}", err=True)
         return None
     return path
+
+
+@contextmanager
+def usage(option: str) -> Iterator[None]:
+    """What an option is refused for is bad usage."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise click.BadParameter(f"{error}.", param_hint=option) from error
+
+
+@contextmanager
+def work() -> Iterator[None]:
+    """What fails in the work, such as a file that cannot be read, takes one line."""
+    try:
+        yield
+    except OSError as error:
+        what = error.strerror or str(error)
+        where = f"{error.filename}: " if error.filename else ""
+        raise click.ClickException(f"{where}{what}.") from error
+    except MemoryError as error:
+        raise click.ClickException("This does not fit in memory.") from error
+    except (ValueError, TypeError, ImportError) as error:
+        raise click.ClickException(f"{error}.") from error

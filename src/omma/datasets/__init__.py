@@ -1,5 +1,63 @@
-"""Data to run on: generators with known probabilities."""
+"""Data to run on: files in many formats, a catalogue of public sets, streams with known η."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from omma.datasets.catalogue import CATALOGUE
+from omma.datasets.dataset import Dataset
+from omma.datasets.entry import Entry, File
+from omma.datasets.loading import load
 from omma.datasets.synthetic import long_tail
 
-__all__ = ["long_tail"]
+if TYPE_CHECKING:
+    from omma.datasets.formats.arff import read_arff
+    from omma.datasets.formats.arrays import read_arrays
+    from omma.datasets.formats.csv_table import read_csv
+    from omma.datasets.formats.folder import read_folder, write_folder
+    from omma.datasets.formats.svmlight import read_svmlight
+    from omma.datasets.formats.xc import read_xc
+    from omma.datasets.matrices import Matrix, read_matrix, write_matrix
+    from omma.datasets.reading import read
+
+# Found when they are asked for: serving does without readers, and starts faster.
+_LATER = {
+    "Matrix": "matrices",
+    "read": "reading",
+    "read_arff": "formats.arff",
+    "read_arrays": "formats.arrays",
+    "read_csv": "formats.csv_table",
+    "read_folder": "formats.folder",
+    "read_matrix": "matrices",
+    "read_svmlight": "formats.svmlight",
+    "read_xc": "formats.xc",
+    "write_folder": "formats.folder",
+    "write_matrix": "matrices",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a reader when it is asked for."""
+    if name in _LATER:
+        return getattr(import_module(f"omma.datasets.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'omma.datasets' has no attribute {name!r}")
+
+
+__all__ = [
+    "CATALOGUE",
+    "Dataset",
+    "Entry",
+    "File",
+    "Matrix",
+    "load",
+    "long_tail",
+    "read",
+    "read_arff",
+    "read_arrays",
+    "read_csv",
+    "read_folder",
+    "read_matrix",
+    "read_svmlight",
+    "read_xc",
+    "write_folder",
+    "write_matrix",
+]

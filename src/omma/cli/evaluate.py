@@ -1,0 +1,200 @@
+"""``omma evaluate``: what each way to decide is worth, for probabilities and labels in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omma.cli.options import check_folder, picture_path, usage, whole_number, work
+from omma.cli.targets import budget_option, check_policies, prior_option, read_metric
+
+if TYPE_CHECKING:
+    from omma.cli.evaluation import Job
+
+
+@click.command("evaluate")
+@click.option("--eta", required=True, metavar="FILE", help="Probability of each label in each row.")
+@click.option(
+    "--labels",
+    metavar="FILE",
+    help="True labels: a column of 0 and 1 for each label, or one of class ids or names.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    required=True,
+    multiple=True,
+    metavar="NAME",
+    help="What to maximize, such as macro_f1, or macro_f1@3 with a budget; may be repeated. "
+    "omma list metrics has all.",
+)
+@budget_option()
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    help="Whom to compare; may be repeated. omma list policies has all.",
+)
+@prior_option("λ of policies that learn; of several the best is shown.  [default: 1e-6]", True)
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Shuffle the rows.")
+@whole_number("--repeat", 1, "Shuffle so many times, and show mean and deviation.")
+@click.option("--id", "id_column", metavar="NAME", help="The column that names rows in CSV files.")
+@click.option("--column", metavar="NAME", help="Take one column of --eta, by name or number.")
+@click.option("--train-eta", metavar="FILE", help="Rows to tune thresholds on beforehand,")
+@click.option("--train-labels", metavar="FILE", help="and their labels.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.png",
+    help="Draw the running performance.",
+)
+@click.option(
+    "--predictions",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the decisions: .csv, .npz, .npy, .parquet, .txt.",
+)
+@click.option(
+    "--rule",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.json",
+    help="Write the rule after the last row, to deploy.",
+)
+@click.option(
+    "--decide",
+    metavar="NAME",
+    help="Whose decisions and rule are written, by the first metric.  [default: the only "
+    "--policy, else omma, or omma_eta without labels]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    eta: str,
+    labels: str | None,
+    metrics: tuple[str, ...],
+    k: int | None,
+    policies: tuple[str, ...],
+    prior: tuple[float, ...],
+    seed: int | None,
+    repeat: int,
+    id_column: str | None,
+    column: str | None,
+    train_eta: str | None,
+    train_labels: str | None,
+    plot: Path | None,
+    predictions: Path | None,
+    rule: Path | None,
+    decide: str | None,
+    as_json: bool,
+) -> None:
+    """Compare ways to decide on your own probabilities and labels.
+
+    Files may be .npz (SciPy or NumPy), .npy, .csv, .tsv, .parquet, or .txt of the Extreme
+    Classification Repository; text may be compressed. Of several arrays in one archive,
+    file.npz:name is one. Rows are decided one after another, each before its labels are seen.
+
+    Without --labels only policies that learn from probabilities run. Thresholds are tuned on
+    --train-eta and --train-labels, else on the very rows that are judged: then they are shown for
+    comparison only, chosen with hindsight.
+
+    \b
+    Examples:
+        omma evaluate --eta eta.npz --labels y.npz --metric macro_f1 -k 3
+        omma evaluate --eta eta.csv --labels y.csv --metric macro_f1 --metric micro_f1 \\
+            --plot running.png --predictions decisions.csv --rule rule.json
+        omma evaluate --eta eta.npy --metric macro_f1 --predictions decisions.npz
+
+    \b
+    Exit codes: 0 done, 1 a file or the work failed, 2 bad usage.
+    """  # noqa: D301
+    targets = [read_metric(text, k) for text in metrics]
+    from omma.cli.evaluation import ALL, Job, chosen_policies
+
+    check_policies((*policies, *([decide] if decide else ())), ALL)
+    if (train_eta is None) != (train_labels is None):
+        raise click.UsageError("--train-eta and --train-labels must be given together.")
+    for option, path in (("--eta", eta), ("--labels", labels)):
+        _check_file(option, path)
+    for option, path in (("--train-eta", train_eta), ("--train-labels", train_labels)):
+        _check_file(option, path)
+    _check_outputs(predictions, rule)
+    with usage("--policy"):
+        names = chosen_policies(policies, labels is not None)
+    if labels is None and (repeat > 1 or len(prior) > 1):
+        raise click.UsageError("--repeat and several --prior need --labels to compare by.")
+    picture = None if plot is None else picture_path(plot, plot, "--plot")
+    if picture is not None and labels is None:
+        raise click.UsageError("--plot needs --labels: without them no performance is known.")
+    seeds = (None,) if seed is None and repeat == 1 else range(seed or 0, (seed or 0) + repeat)
+    job = Job(targets, names, tuple(dict.fromkeys(prior)), tuple(seeds), decide, bool(policies))
+    with work():
+        _run(
+            job,
+            (eta, labels),
+            (train_eta, train_labels),
+            id_column,
+            column,
+            as_json,
+            picture,
+            predictions,
+            rule,
+        )
+
+
+def _check_file(option: str, path: str | None) -> None:
+    """Refuse what is no file; the name of an array may follow that of an archive."""
+    if path is None:
+        return
+    from omma.datasets.matrices import file_ending, split_address
+
+    found = split_address(path)[0]
+    with usage(option):
+        file_ending(found)
+    if not found.is_file():
+        raise click.BadParameter(f"'{found}' is not a file.", param_hint=option)
+
+
+def _check_outputs(predictions: Path | None, rule: Path | None) -> None:
+    from omma.datasets.matrices import file_ending
+
+    if predictions is not None:
+        with usage("--predictions"):
+            file_ending(predictions)
+        check_folder(predictions, "--predictions")
+    if rule is not None:
+        if rule.suffix.lower() != ".json":
+            raise click.BadParameter(f"'{rule}' must end in .json.", param_hint="--rule")
+        check_folder(rule, "--rule")
+
+
+def _run(
+    job: Job,
+    files: tuple[str, str | None],
+    train_files: tuple[str | None, str | None],
+    id_column: str | None,
+    column: str | None,
+    as_json: bool,
+    picture: Path | None,
+    predictions: Path | None,
+    rule: Path | None,
+) -> None:
+    from rich.console import Console
+
+    from omma.cli import evaluation, showing
+    from omma.cli.inputs import read_inputs
+
+    inputs = read_inputs(*files, id_column=id_column, column=column)
+    train: Any = None
+    if train_files[0] is not None:
+        sample = read_inputs(train_files[0], train_files[1], id_column=id_column, column=column)
+        train = (sample.eta, sample.y)
+    found = evaluation.run(job, inputs, train, progress=Console(stderr=True).is_terminal)
+    wrote = evaluation.write(found, picture, predictions, rule)
+    if as_json:
+        click.echo(showing.as_json(found, wrote))
+        return
+    showing.show(found, Console(highlight=False))
+    for sentence in wrote.values():
+        click.echo(sentence)

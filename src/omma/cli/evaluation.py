@@ -1,0 +1,168 @@
+"""The work of ``omma evaluate``: compare, decide and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from omma._atomic import replacing
+from omma.cli.inputs import Inputs, check_task
+from omma.cli.targets import make_policy
+from omma.comparison import NAMES, Comparison, compare
+from omma.datasets import write_matrix
+from omma.evaluation import Trace, replay
+from omma.metrics import Metric
+from omma.policies import UnsupportedMetricError
+
+ALL = tuple(name for name in NAMES if name != "top_k_or_half")
+USUAL = ("baseline", "tuned", "ofo", "greedy", "omma", "omma_eta")
+BLIND = ("baseline", "omma_eta")  # what runs without labels, unless somebody asks for more
+HINDSIGHT = "Tuned on these rows*"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for."""
+
+    targets: list[tuple[Metric, int | None]]
+    policies: tuple[str, ...]
+    priors: tuple[float, ...]
+    seeds: tuple[int | None, ...]
+    decide: str | None
+    asked: bool = True  # whether somebody named the policies
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came out: a comparison, or traces where there are no labels to judge by."""
+
+    job: Job
+    inputs: Inputs
+    train: Any
+    comparison: Comparison | None
+    blind: dict[tuple[str, str], Trace]
+
+    @property
+    def decider(self) -> str:
+        """Whose decisions are written."""
+        if self.job.decide is not None:
+            return self.job.decide
+        if len(self.job.policies) == 1:
+            return self.job.policies[0]
+        return "omma_eta" if self.inputs.y is None else "omma"
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The decisions of one policy, by the first metric, on the first sequence."""
+        metric, k = self.job.targets[0]
+        name = titled(metric, k)
+        prior = self.job.priors[0]
+        if self.comparison is not None and (self.decider, name) in self.comparison.cells:
+            best = self.comparison.cells[self.decider, name].prior
+            prior = prior if best is None else best
+        try:
+            policy = make_policy(self.decider, metric, k, prior, self.train)
+        except UnsupportedMetricError as error:
+            raise ValueError(f"{self.decider} cannot decide by {name}: {error}") from error
+        return replay(policy, self.inputs.eta, self.inputs.y, metric=metric, seed=self.job.seeds[0])
+
+
+def titled(metric: Metric, k: int | None) -> str:
+    """A metric's name with its budget, where it needs one."""
+    return metric.name if k is None or metric.multiclass else f"{metric.name}@{k}"
+
+
+def chosen_policies(given: tuple[str, ...], labels: bool) -> tuple[str, ...]:
+    """Whom to compare."""
+    if given:
+        blind = [name for name in given if name.endswith("_eta") or name == "baseline"]
+        if not labels and len(blind) < len(given):
+            other = next(name for name in given if name not in blind)
+            raise ValueError(
+                f"{other} needs --labels; without them baseline runs, and names that end in _eta"
+            )
+        return tuple(dict.fromkeys(given))
+    return USUAL if labels else BLIND
+
+
+def run(job: Job, inputs: Inputs, train: Any, *, progress: bool) -> Found:
+    """Run every policy for every metric."""
+    check_task(inputs, job.targets)
+    if inputs.y is None:
+        return Found(job, inputs, None, None, dict(_blind(job, inputs)))
+    sample = (inputs.eta, inputs.y) if train is None else train
+    results = compare(
+        inputs.eta,
+        inputs.y,
+        [(metric, k) if not metric.multiclass else metric for metric, k in job.targets],
+        list(job.policies),
+        train=sample,
+        seeds=job.seeds,
+        priors=job.priors,
+        progress=progress,
+    )
+    titles = dict(results.titles)
+    if "baseline" in titles:
+        titles["baseline"] = baseline_title(job)
+    if "tuned" in titles and train is None:
+        titles["tuned"] = HINDSIGHT
+    if "offline_fw" in titles and train is None:
+        titles["offline_fw"] = "Offline-FW on these rows*"
+    kept = tuple(one for one in results.policies if job.asked or _runs(results, one))
+    return Found(job, inputs, sample, replace(results, policies=kept, titles=titles), {})
+
+
+def _runs(results: Comparison, policy: str) -> bool:
+    """Whether a policy supports any of the metrics."""
+    return any(results.cell(policy, metric).supported for metric in results.metrics)
+
+
+def baseline_title(job: Job) -> str:
+    """What the baseline is called, which depends on the budgets."""
+    budgets = {k for _, k in job.targets}
+    if budgets == {None}:
+        return "Threshold 0.5"
+    return f"Top-{budgets.pop()}" if len(budgets) == 1 else "Top-k / 0.5"
+
+
+def _blind(job: Job, inputs: Inputs) -> Iterator[tuple[tuple[str, str], Trace]]:
+    """What policies decide that need no labels."""
+    for name in job.policies:
+        for metric, k in job.targets:
+            try:
+                policy = make_policy(name, metric, k, job.priors[0])
+            except UnsupportedMetricError:
+                continue
+            yield (
+                (name, titled(metric, k)),
+                replay(policy, inputs.eta, metric=metric, seed=job.seeds[0]),
+            )
+
+
+def write(
+    found: Found, picture: Path | None, predictions: Path | None, rule: Path | None
+) -> dict[str, str]:
+    """Write what was asked for; a sentence about each file."""
+    wrote = {}
+    if picture is not None and found.comparison is not None:
+        from omma.plots import save
+
+        save(found.comparison.plot(), picture)
+        wrote["plot"] = f"Saved the running performance to {picture}"
+    whose = f"{found.decider} by {titled(*found.job.targets[0])}"
+    if predictions is not None:
+        write_matrix(predictions, found.trace.predictions, _names(found, predictions))
+        wrote["predictions"] = f"Saved the decisions of {whose} to {predictions}"
+    if rule is not None:
+        with replacing(rule) as file:
+            file.write(found.trace.rule.to_json().encode() + b"\n")
+        wrote["rule"] = f"Saved the rule of {whose} to {rule}"
+    return wrote
+
+
+def _names(found: Found, path: Path) -> tuple[str, ...] | None:
+    named = {".csv", ".tsv", ".npz", ".parquet"} & {one.lower() for one in path.suffixes}
+    return found.inputs.names if named else None

@@ -1,0 +1,153 @@
+"""What ``omma evaluate`` found, as tables and sentences, or as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from omma.calibration import reliability
+from omma.cli.evaluation import Found, Job, baseline_title, titled
+from omma.cli.inputs import Inputs
+from omma.comparison import Comparison
+from omma.comparison.entrants import read_entrants
+from omma.counts import Counts
+from omma.evaluation import Trace
+from omma.tables import UNSUPPORTED, Entry, Grid, to_terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+def expected(inputs: Inputs, trace: Trace) -> float:
+    """What the metric would be if the probabilities were right: η is counted in place of labels."""
+    eta = inputs.eta if sparse.issparse(inputs.eta) else inputs.eta.reshape(inputs.n, -1)
+    chosen = trace.predictions.reshape(eta.shape)
+    both = eta.multiply(chosen) if sparse.issparse(eta) else eta * chosen
+    tp, predicted, positive = (
+        np.asarray(one.sum(axis=0, dtype=np.float64)).ravel() for one in (both, chosen, eta)
+    )
+    return trace.metric.value(Counts(tp, predicted, positive, float(inputs.n)))
+
+
+def show(found: Found, console: Console) -> None:
+    """Print the data in a sentence, the table, and what a reader has to know."""
+    for note in found.inputs.notes:
+        console.print(note, soft_wrap=True)
+    console.print(found.inputs.sentence(), soft_wrap=True)
+    if found.comparison is None:
+        tables = [to_terminal(_blind_grid(found))]
+    else:
+        tables = list(_tables(found.comparison, console))
+    caption = tables[0].caption
+    for table in tables:
+        table.caption = None  # it would be as narrow as the table
+        console.print(table)
+    console.print(caption)
+    if found.comparison is not None and _hindsight(found.comparison):
+        console.print("* Chosen with hindsight on the rows judged: a ceiling, not a rival.")
+    if found.inputs.y is not None:
+        console.print(trust(found.inputs)[1])
+
+
+def trust(inputs: Inputs) -> tuple[float, str]:
+    """How far probabilities are from frequencies on average, and whether that is much."""
+    curve = reliability(inputs.eta, inputs.y, bins=20)
+    full = curve.count > 0
+    share = curve.count[full] / curve.count.sum()
+    predicted, rate = curve.predicted[full], float(share @ curve.observed[full])
+    # What chance alone makes of right probabilities, and a tenth of what there is to find.
+    chance = float(share @ np.sqrt(predicted * (1 - predicted) / curve.count[full]))
+    gap = curve.expected_error
+    words = (
+        f"{100 * gap:.2g} points from frequencies on average, where {100 * rate:.2g} % is positive"
+    )
+    if gap <= 0.1 * rate + 2 * chance:
+        return gap, f"The probabilities look calibrated: {words}."
+    return gap, (
+        f"The probabilities do not look calibrated: {words}. OMMA(η̂) trusts them, and does better "
+        "where they are right."
+    )
+
+
+def _hindsight(comparison: Comparison) -> list[str]:
+    return [name for name in comparison.policies if comparison.titles[name].endswith("*")]
+
+
+def _tables(comparison: Comparison, console: Console) -> Iterator[Table]:
+    """The comparison by as many metrics at a time as the terminal has room for."""
+    metrics = list(comparison.metrics)
+    while metrics:
+        for number in range(len(metrics), 0, -1):
+            table = replace(comparison, metrics=tuple(metrics[:number])).to_terminal()
+            table.caption, caption = None, table.caption
+            if _width(table, console) <= console.width or number == 1:
+                break
+        table.caption = caption
+        yield table
+        metrics = metrics[number:]
+
+
+def _width(table: Table, console: Console) -> int:
+    """How wide the table would be with all the room it wants."""
+    from rich.measure import Measurement
+
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+
+
+def _blind_grid(found: Found) -> Grid:
+    """What each policy may be worth, if the probabilities are right."""
+    job = found.job
+    columns = tuple(titled(*target) for target in job.targets)
+    entries = tuple(
+        tuple(
+            Entry(expected(found.inputs, found.blind[name, column]))
+            if (name, column) in found.blind
+            else Entry(instead=UNSUPPORTED)
+            for column in columns
+        )
+        for name in job.policies
+    )
+    note = "No labels: values are what they would be if the probabilities were right, in %."
+    return Grid(columns, tuple(_title(job, name) for name in job.policies), entries, (note,))
+
+
+def _title(job: Job, name: str) -> str:
+    if name == "baseline":
+        return baseline_title(job)
+    (entrant,) = read_entrants([name], None, job.priors)
+    return entrant.title
+
+
+def as_json(found: Found, wrote: dict[str, str]) -> str:
+    """Everything as one JSON object; unknown numbers are null."""
+    content: dict[str, Any] = {
+        "rows": found.inputs.n,
+        "labels": found.inputs.m,
+        "notes": list(found.inputs.notes),
+    }
+    if found.comparison is None:
+        content["expected"] = [
+            {"policy": name, "metric": metric, "value": expected(found.inputs, trace)}
+            for (name, metric), trace in found.blind.items()
+        ]
+    else:
+        content["results"] = [_plain(row) for row in found.comparison.rows]
+        content["runs"] = [_plain(row) for row in found.comparison.runs]
+        content["calibration_error"] = trust(found.inputs)[0]
+        content["hindsight"] = _hindsight(found.comparison)
+    content["wrote"] = sorted(wrote)
+    return json.dumps(content)
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in row.items()
+    }

@@ -1,0 +1,257 @@
+"""``omma stream``: rows come in, decisions go out, one at a time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omma.cli.options import check_folder, usage, whole_number, work
+from omma.cli.targets import budget_option, check_policies, prior_option, read_metric
+
+if TYPE_CHECKING:
+    from omma.cli.lines import Reader
+    from omma.cli.streaming import Stream
+    from omma.online import OnlineClassifier
+
+# Those whose memory does not grow with the rows.
+POLICIES = ("omma", "omma_eta", "greedy", "greedy_eta", "ofo", "ofo_eta", "baseline")
+SKIPPED = 3  # the code of a stream with lines that could not be read
+
+
+@click.command("stream")
+@click.argument("file", type=click.Path(allow_dash=True), default="-")
+@click.option(
+    "--metric", metavar="NAME", help="What to maximize; not needed to go on from --state."
+)
+@budget_option()
+@click.option(
+    "--policy",
+    default="omma",
+    show_default=True,
+    metavar="NAME",
+    help=f"One of {', '.join(POLICIES)}.",
+)
+@prior_option("λ of policies that learn.  [default: 1e-6]", False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "tsv", "json"]),
+    help="What lines are.  [default: what the first one looks like]",
+)
+@click.option(
+    "--n-labels",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many labels there are, where CSV has no names of columns but labels too.",
+)
+@click.option(
+    "--id", "id_column", metavar="NAME", help="The column that names rows.  [default: id]"
+)
+@whole_number("--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten.")
+@click.option(
+    "--state",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.npz",
+    help="Go on from this learner if the file exists, and save it at the end.",
+)
+@whole_number("--save-every", 0, "Save --state after so many lines, too; 0 does not.", least=0)
+@click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: str,
+    metric: str | None,
+    k: int | None,
+    policy: str,
+    prior: float,
+    form: str | None,
+    n_labels: int | None,
+    id_column: str | None,
+    pending: int,
+    state: Path | None,
+    save_every: int,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Decide rows as they come, from a file or standard input, and learn from their labels.
+
+    Each decision is written as soon as its row was read; memory does not grow.
+
+    CSV: a column of probabilities for each label; y_NAME beside NAME has its labels, or one
+    column y the class; a column id names rows. JSON lines: {"id": "a", "eta": [0.9, 0.2], "y": [1,
+    0]}. Where labels come later, the row comes without y first, and its id with y later (in CSV
+    with empty cells for the probabilities). Rows that wait are not part of --state; a line may
+    bring its "decision" along instead, as --json wrote it: {"y": [1, 0], "decision": [1, 1]}.
+
+    \b
+    Examples:
+        omma stream rows.csv --metric macro_f1 > decisions.csv
+        tail -f rows.jsonl | omma stream --metric macro_recall -k 3 \\
+            --state learner.npz --save-every 1000 --json
+
+    \b
+    Exit codes: 0 done, 1 the work failed or a line stopped --strict, 2 bad usage,
+    3 done, but lines were skipped, 130 and 143 stopped by Ctrl-C or termination.
+    The state is saved in all cases but 2.
+    """  # noqa: D301
+    check_policies((policy,), POLICIES)
+    given = [name for name in ("metric", "k", "policy", "prior") if _was_given(ctx, name)]
+    if state is not None:
+        if state.suffix.lower() != ".npz":
+            raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
+        check_folder(state, "--state")
+    elif save_every:
+        raise click.UsageError("--save-every needs --state.")
+    resumes = state is not None and state.is_file()
+    if metric is None and not resumes:
+        raise click.UsageError("Missing option '--metric'.")
+    if metric is None and given:
+        raise click.UsageError(f"--{given[0]} needs --metric.")
+    if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
+        raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
+    wanted = None if metric is None else _policy(policy, metric, k, prior)
+
+    from omma.cli.streaming import Stream, Waiting, restored
+    from omma.online import OnlineClassifier
+
+    def make(m: int) -> OnlineClassifier:
+        assert wanted is not None
+        decider, judged_by = wanted
+        return OnlineClassifier(decider, m, metric=judged_by)
+
+    waiting = Waiting(pending, _say)
+    stream = Stream(sys.stdout, make, waiting, as_json)
+    with work():
+        if resumes:
+            assert state is not None
+            stream.learner = restored(state, *(wanted or (None, None)))
+            n_labels = n_labels or stream.learner.n_labels
+        with _lines(file) as lines:
+            code = _run(stream, lines, (form, n_labels, id_column), state, save_every, strict)
+    ctx.exit(code)
+
+
+def _was_given(ctx: click.Context, name: str) -> bool:
+    from click.core import ParameterSource
+
+    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def _policy(name: str, metric: str, k: int | None, prior: float) -> tuple[Any, Any]:
+    """The policy and what it is judged by."""
+    from omma.cli.targets import make_policy
+    from omma.policies import UnsupportedMetricError
+
+    found, budget = read_metric(metric, k)
+    try:
+        with usage("--metric"):
+            return make_policy(name, found, budget, prior), found
+    except UnsupportedMetricError as error:
+        raise click.BadParameter(f"{error}.", param_hint="--policy") from error
+
+
+def _say(sentence: str) -> None:
+    click.echo(sentence, err=True)
+
+
+@contextmanager
+def _lines(file: str) -> Iterator[Iterable[str]]:
+    """Lines of a file, compressed or not, or of standard input; odd bytes spoil one line only."""
+    if file == "-":
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+        yield sys.stdin
+        return
+    from omma.datasets._opened import COMPRESSED, opened
+
+    path = Path(file)
+    ending = path.suffix.lower()
+    with opened(path, ending if ending in COMPRESSED else "") as text:
+        text.reconfigure(errors="replace")  # type: ignore[attr-defined]
+        yield text
+
+
+def _reader(first: str, form: str | None, n_labels: int | None, id_column: str | None) -> Reader:
+    """The reader that goes with the first line."""
+    from omma.cli.lines import CsvLines, JsonLines
+
+    if form is None:
+        tabs = "\t" in first and "," not in first
+        form = "json" if first.lstrip().startswith("{") else "tsv" if tabs else "csv"
+    if form == "json":
+        return JsonLines(n_labels)
+    return CsvLines("\t" if form == "tsv" else ",", n_labels, id_column)
+
+
+def _run(
+    stream: Stream,
+    lines: Iterable[str],
+    options: tuple[str | None, int | None, str | None],
+    state: Path | None,
+    save_every: int,
+    strict: bool,
+) -> int:
+    """Take every line; whatever ends it, the learner is saved. The exit code is returned."""
+    from omma.cli.interrupts import Interrupts, StoppedError
+
+    skipped, quiet = 0, False
+    try:
+        with Interrupts() as interrupts:
+            for bad in _taken(stream, interrupts.between(lines), options, state, save_every):
+                _say(bad)
+                skipped += 1
+                if strict:
+                    return 1
+        return SKIPPED if skipped else 0
+    except StoppedError as stopped:
+        _say(f"{stopped}".capitalize() + ".")
+        return stopped.code
+    except BrokenPipeError:
+        # Nobody reads any more; what Python would still write at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        quiet = True
+        return 0
+    finally:
+        _save(stream, state)
+        if not quiet:
+            _say(stream.summary(skipped))
+
+
+def _taken(
+    stream: Stream,
+    lines: Iterable[str],
+    options: tuple[str | None, int | None, str | None],
+    state: Path | None,
+    save_every: int,
+) -> Iterator[str]:
+    """Take lines; a sentence comes out for each that could not be read."""
+    from omma.cli.lines import StopStreamError
+
+    reader: Reader | None = None
+    for number, text in enumerate(lines, start=1):
+        if reader is None:
+            text = text.lstrip("\ufeff")
+            if not text.strip():
+                continue
+            reader = _reader(text, *options)
+        try:
+            line = reader.read(text)
+            if line is not None:
+                stream.take(line, reader.names)
+        except StopStreamError as error:
+            raise ValueError(f"line {number}: {error}") from error
+        except (ValueError, TypeError) as error:
+            yield f"line {number}: {error}"
+        if save_every and number % save_every == 0:
+            _save(stream, state)
+
+
+def _save(stream: Stream, state: Path | None) -> None:
+    if state is not None and stream.learner is not None:
+        stream.learner.save(state)

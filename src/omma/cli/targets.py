@@ -1,0 +1,83 @@
+"""Metrics, budgets and policies as the command line names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+from omma.cli.options import usage
+from omma.metrics import Metric, metric as find_metric
+from omma.policies import Policy
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def budget_option() -> Callable[[Command], Command]:
+    """The budget, with the letter that papers use."""
+    return click.option(
+        "-k",
+        "--k",
+        "k",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Labels that each row gets, exactly; without it each label has a threshold. "
+        "multiclass_ metrics take 1.",
+    )
+
+
+def prior_option(text: str, multiple: bool) -> Callable[[Command], Command]:
+    """λ, once or several times."""
+    return click.option(
+        "--prior",
+        type=click.FloatRange(min=0.0),
+        metavar="λ",
+        multiple=multiple,
+        default=(1e-6,) if multiple else 1e-6,
+        help=text,
+    )
+
+
+def read_metric(text: str, k: int | None) -> tuple[Metric, int | None]:
+    """A metric with its budget: what comes after an @, else the one given, else its own."""
+    name, at, after = text.partition("@")
+    with usage("--metric"):
+        found = find_metric(name)
+        if at and not (after.isdecimal() and int(after) > 0):
+            raise ValueError(f"a whole number must follow the @, as in macro_f1@3, got {text!r}")
+    budget = int(after) if at else k
+    if found.binary and budget is not None:
+        raise click.BadParameter(
+            f"{found.name} is a metric of one label and takes no budget.", param_hint="-k"
+        )
+    if found.multiclass:
+        if budget not in (None, 1):
+            raise click.BadParameter(
+                f"{found.name} is for one class a row, so k must be 1, got {budget}.",
+                param_hint="-k",
+            )
+        budget = 1
+    return found, budget
+
+
+def check_policies(names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a policy that does not exist."""
+    from omma._validate import nearest
+
+    choices = tuple(known)
+    for name in names:
+        if name not in choices:
+            hint = nearest(name, choices) or f"; policies are {', '.join(choices)}"
+            raise click.BadParameter(f"unknown policy {name!r}{hint}.", param_hint="--policy")
+
+
+def make_policy(
+    name: str, metric: Metric, k: int | None, prior: float, train: Any = None
+) -> Policy:
+    """A policy by the name that comparisons know it by."""
+    from omma.comparison.entrants import read_entrants
+
+    (entrant,) = read_entrants([name], train, (prior,))
+    (policy,) = entrant.build(metric, k).values()
+    return policy

@@ -1,0 +1,1 @@
+"""Formats that data come in: one file each, and what they share."""

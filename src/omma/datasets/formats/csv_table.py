@@ -1,0 +1,145 @@
+"""Tables with a column, or several, of labels."""
+
+from __future__ import annotations
+
+import csv
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from omma._validate import nearest
+from omma.datasets.dataset import Dataset
+from omma.datasets.formats.part import Part, assemble
+from omma.datasets.formats.text import bare_name, ending, open_text, wrong
+
+Column = int | str
+Table = Iterator[tuple[int, list[str]]]
+
+
+def read_csv(
+    path: str | Path,
+    test: str | Path | None = None,
+    *,
+    labels: Column | Sequence[Column] = -1,
+    header: bool = True,
+    delimiter: str | None = None,
+    task: str | None = None,
+    name: str | None = None,
+) -> Dataset:
+    r"""Read a table whose other columns are numbers.
+
+    Parameters
+    ----------
+    path : str or Path
+        Plain or compressed (.gz, .bz2, .xz).
+    test : str or Path, optional
+        File of the test part.
+    labels : int, str, or a sequence of them
+        The column of the class, by name or by index; the last by default. A sequence names
+        columns of 0 and 1, one a label.
+    header : bool
+        Whether the first line names the columns.
+    delimiter : str, optional
+        By default a tab in a file that ends in .tsv, else a comma.
+    task : {"binary", "multiclass"}, optional
+        By default binary if there are two classes.
+    name : str, optional
+        By default that of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read_csv
+    >>> _ = Path("toy.csv").write_text("width,kind,height\n1,cat,2\n3,dog,4\n")
+    >>> toy = read_csv("toy.csv", labels="kind")
+    >>> toy.X.tolist(), toy.y.tolist(), toy.labels
+    ([[1.0, 2.0], [3.0, 4.0]], [0, 1], ('cat', 'dog'))
+    """
+    paths = [Path(one) for one in (path, test) if one is not None]
+    cut = delimiter or ("\t" if ending(paths[0]) == ".tsv" else ",")
+    single = isinstance(labels, int | str)
+    columns = [labels] if isinstance(labels, int | str) else list(labels)
+    parts, names = [], None
+    for one in paths:
+        with open_text(one, newline="") as file:
+            rows = csv.reader(file, delimiter=cut, skipinitialspace=True)
+            lines = ((rows.line_num, cells) for cells in rows if cells)
+            part, names = _part(one, lines, columns, header=header, single=single)
+        parts.append(part)
+    return assemble(name or bare_name(paths[0]), parts, labels=names, task=task)
+
+
+def _part(
+    path: Path, lines: Table, columns: list[Column], *, header: bool, single: bool
+) -> tuple[Part, list[str] | None]:
+    """Features and labels of one file, and the names of labels if there are several."""
+    number, line = next(lines, (1, []))
+    if not line:
+        raise wrong(path, 1, "a table", "an empty file")
+    names = [cell.strip() for cell in line] if header else None
+    places = [_place(path, column, names, len(line)) for column in columns]
+    rest = [j for j in range(len(line)) if j not in set(places)]
+    values, marks, numbers = array("f"), [], []
+    table = lines if header else _chained((number, line), lines)
+    for number, cells in table:
+        if len(cells) != len(line):
+            raise wrong(path, number, f"{len(line)} cells", f"{len(cells)}")
+        try:
+            values.extend([float(cells[j]) for j in rest])
+        except ValueError:
+            _explain(path, number, cells, rest)
+        numbers.append(number)
+        marks.append([cells[j] for j in places])
+    features = np.frombuffer(values, np.float32).reshape(len(numbers), len(rest))
+    _check_finite(path, features, numbers)
+    if single:
+        return Part(features, [mark[0] for mark in marks]), None
+    titles = None if names is None else [names[j] for j in places]
+    return Part(features, _indicators(path, marks, numbers)), titles
+
+
+def _chained(first: tuple[int, list[str]], rest: Table) -> Table:
+    yield first
+    yield from rest
+
+
+def _place(path: Path, column: Column, names: list[str] | None, width: int) -> int:
+    """The index of a column given by name or index."""
+    if isinstance(column, int):
+        if not -width <= column < width:
+            raise wrong(path, 1, f"labels to be a column from {-width} to {width - 1}", column)
+        return column % width
+    if names is None or column not in names:
+        hint = "pass header=True to use names" if names is None else "names of this file"
+        raise wrong(path, 1, f"labels to be {hint}{nearest(column, names or ())}", column)
+    return names.index(column)
+
+
+def _explain(path: Path, number: int, cells: list[str], rest: list[int]) -> None:
+    for j in rest:
+        try:
+            float(cells[j])
+        except ValueError:
+            raise wrong(path, number, f"a number in column {j + 1}", cells[j]) from None
+
+
+def _check_finite(path: Path, features: np.ndarray, numbers: list[int]) -> None:
+    bad = ~np.isfinite(features).all(axis=1)
+    if bad.any():
+        row = int(bad.argmax())
+        value = next(float(cell) for cell in features[row] if not math.isfinite(cell))
+        raise wrong(path, numbers[row], "finite numbers", value)
+
+
+def _indicators(path: Path, marks: list[list[str]], numbers: list[int]) -> sparse.csr_array:
+    known = {"0": 0, "1": 1, "0.0": 0, "1.0": 1}
+    for number, row in zip(numbers, marks, strict=True):
+        for cell in row:
+            if cell.strip() not in known:
+                raise wrong(path, number, "0 or 1 in a column of a label", cell)
+    table = [[known[cell.strip()] for cell in row] for row in marks]
+    return sparse.csr_array(np.array(table, np.int8).reshape(len(marks), -1))

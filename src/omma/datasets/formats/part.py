@@ -1,0 +1,102 @@
+"""What a reader finds in one file, and how files become a dataset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma.datasets.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Part:
+    """Features and labels of one file: indicators, or the name of each row's class."""
+
+    X: Any
+    y: Any
+
+
+def assemble(
+    name: str,
+    parts: Sequence[Part],
+    *,
+    labels: Sequence[str] | None = None,
+    task: str | None = None,
+) -> Dataset:
+    """One dataset of a training file and, maybe, a test file.
+
+    ``labels`` names the columns of indicators, or the classes in the order of their ids; without
+    it classes are sorted, as numbers where they all are.
+    """
+    features = stack([part.X for part in parts])
+    split = parts[0].X.shape[0] if len(parts) > 1 else None
+    if sparse.issparse(parts[0].y):
+        target = stack([part.y for part in parts])
+        return Dataset(name, "multilabel", features, target, split, labels)
+    names = [cell for part in parts for cell in part.y]
+    ids, classes = identify(names, labels)
+    guess = "binary" if len(classes) == 2 else "multiclass"
+    return Dataset(name, task or guess, features, ids, split, classes)
+
+
+def stack(blocks: Sequence[Any]) -> Any:
+    """Blocks of rows as one, sparse if one of them is; sparse ones may differ in width."""
+    if not any(map(sparse.issparse, blocks)):
+        return np.concatenate(blocks)
+    blocks = [sparse.csr_array(block) for block in blocks]
+    width = max(block.shape[1] for block in blocks)
+    wide = [
+        sparse.csr_array((block.data, block.indices, block.indptr), shape=(block.shape[0], width))
+        for block in blocks
+    ]
+    return wide[0] if len(wide) == 1 else sparse.csr_array(sparse.vstack(wide, format="csr"))
+
+
+def identify(
+    names: Sequence[str], classes: Sequence[str] | None = None
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Ids of classes, and their names in the order of ids."""
+    if classes is None:
+        spelled = {name: class_name(name) for name in dict.fromkeys(names)}
+        distinct = set(spelled.values())
+        classes = sorted(distinct, key=float if all(map(is_number, distinct)) else str)
+    else:
+        spelled = {name: name for name in classes}
+    place = {name: j for j, name in enumerate(classes)}
+    ids = {name: place[spelled[name]] for name in spelled}
+    return np.fromiter((ids[name] for name in names), np.int64, len(names)), tuple(classes)
+
+
+def class_name(text: str) -> str:
+    """A class as it is called: +1, 1.0 and 1 are the same, quotes are not part of it."""
+    bare = text.strip().strip("'\"")
+    if not is_number(bare):
+        return bare
+    value = float(bare)
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def from_entries(
+    counts: Any, columns: Any, values: Any, width: int | None = None
+) -> sparse.csr_array:
+    """A CSR array of entries in the order of rows; entries of one place are added up."""
+    starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    if width is None:
+        width = int(columns.max()) + 1 if len(columns) else 0
+    matrix = sparse.csr_array((values, columns, starts), shape=(len(counts), width))
+    matrix.sum_duplicates()
+    return matrix

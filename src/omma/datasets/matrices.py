@@ -1,0 +1,186 @@
+"""Probabilities and labels in files: one function to read any of them, one to write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._atomic import replacing
+from omma._validate import nearest
+from omma.datasets import _archives, _columns, _extreme
+from omma.datasets._opened import COMPRESSED, DAMAGED, compressing, opened
+
+TABLES = {".csv": ",", ".tsv": "\t"}
+ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".txt")
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """What a file holds.
+
+    Attributes
+    ----------
+    values : ndarray or scipy.sparse.csr_array
+        A row for each instance.
+    names : tuple of str, or None
+        Of the columns, where the file has them.
+    ids : tuple of str, or None
+        Of the rows, where a column with them was asked for.
+    """
+
+    values: Any
+    names: tuple[str, ...] | None = None
+    ids: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        kind = "sparse" if sparse.issparse(self.values) else str(self.values.dtype)
+        named = "" if self.names is None else ", with names"
+        return f"<{kind} matrix of shape {tuple(self.values.shape)}{named}>"
+
+
+def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
+    r"""Read probabilities or labels from a file; its ending says what it is.
+
+    =================  ===========================================================================
+    ``.npz``           a SciPy sparse matrix, or NumPy arrays; of several, ``file.npz:name`` is one
+    ``.npy``           a NumPy array, mapped from the disk and not read into memory
+    ``.csv, .tsv``     numbers, a column for each label; a first line of words has their names
+    ``.parquet``       the same columns
+    ``.txt``           lines of the Extreme Classification Repository: ``n m`` and then
+                       ``label:value label:value …`` or ``label,label,…`` for each row (of its data
+                       files, ``n d m`` and then ``label,label feature:value …``, the labels); or
+                       numbers with blanks between them
+    =================  ===========================================================================
+
+    Text may be compressed: ``.csv.gz``, ``.txt.bz2``, ``.csv.xz``. Nothing in a file is run.
+
+    Parameters
+    ----------
+    path : str or Path
+    id_column : str, optional
+        The column of a CSV, TSV or Parquet file that names the rows. It is no label.
+
+    Returns
+    -------
+    Matrix
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read_matrix
+    >>> _ = Path("eta.csv").write_text("sport,art\n0.9,0.25\n0.1,0.5\n")
+    >>> read_matrix("eta.csv")
+    <float64 matrix of shape (2, 2), with names>
+    >>> _ = Path("labels.txt").write_text("2 4\n0,3\n1\n")
+    >>> read_matrix("labels.txt").values.toarray().tolist()
+    [[1, 0, 0, 1], [0, 1, 0, 0]]
+    """
+    path, member = split_address(path)
+    ending, compressed = file_ending(path)
+    if id_column is not None and ending not in (*TABLES, ".parquet"):
+        raise ValueError(f"{path} has no columns with names, so none of them is {id_column!r}")
+    if ending == ".npz":
+        return Matrix(*_archives.read_npz(path, member))
+    if ending == ".npy":
+        return Matrix(_archives.read_npy(path))
+    if ending == ".parquet":
+        return Matrix(*_archives.read_parquet(path, id_column))
+    try:
+        with opened(path, compressed) as file:
+            if ending in TABLES:
+                return Matrix(*_columns.read(path, file, TABLES[ending], id_column))
+            lines = file.read().splitlines()
+    except DAMAGED as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    if _extreme.looks_like(lines):
+        return Matrix(_extreme.read(path, lines))
+    return Matrix(*_columns.read(path, iter(lines), None, None))
+
+
+def write_matrix(path: str | Path, values: Any, names: tuple[str, ...] | None = None) -> None:
+    """Write a matrix such as ``trace.predictions`` to a file, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        Its ending says how, as for ``read_matrix``; text may be compressed. A sparse matrix goes
+        into ``.npz`` and ``.txt`` as it is.
+    values : ndarray or sparse matrix of shape (n, m), or (n,)
+    names : tuple of str, optional
+        Of the columns. ``.npy`` and ``.txt`` have no place for them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import write_matrix
+    >>> write_matrix("decisions.csv", [[1, 0], [0, 1]], names=("sport", "art"))
+    >>> print(Path("decisions.csv").read_text())
+    sport,art
+    1,0
+    0,1
+    <BLANKLINE>
+    """
+    path = Path(path)
+    ending, compressed = file_ending(path)
+    matrix = _writable(values)
+    columns = 1 if matrix.ndim == 1 else matrix.shape[1]
+    if names is not None and len(names) != columns:
+        raise ValueError(
+            f"names of write_matrix must be {columns}, one for each column, got {len(names)}"
+        )
+    if ending == ".npy" and sparse.issparse(matrix):
+        raise ValueError(f"{path} cannot hold a sparse matrix: let its name end in .npz")
+    with replacing(path) as file:
+        if ending == ".npz":
+            _archives.write_npz(file, matrix, names)
+        elif ending == ".npy":
+            np.save(file, matrix, allow_pickle=False)
+        elif ending == ".parquet":
+            _archives.write_parquet(file, matrix, names)
+        else:
+            with compressing(file, compressed) as text:
+                if ending in TABLES:
+                    _columns.write(text, matrix, names, TABLES[ending])
+                else:
+                    _extreme.write(text, matrix)
+
+
+def split_address(path: str | Path) -> tuple[Path, str | None]:
+    """A path, and the array of an archive that ``file.npz:name`` asks for."""
+    before, colon, after = str(path).rpartition(":")
+    if colon and before.lower().endswith(".npz"):
+        return Path(before), after
+    return Path(path), None
+
+
+def file_ending(path: Path) -> tuple[str, str]:
+    """What a file is by its name, and how it is compressed; refuses a name that says nothing."""
+    name, compressed = path, ""
+    if path.suffix.lower() in COMPRESSED:
+        name, compressed = path.with_suffix(""), path.suffix.lower()
+    ending = name.suffix.lower()
+    text = ending in TABLES or ending == ".txt"
+    if ending not in ENDINGS or (compressed and not text):
+        hint = nearest(ending, ENDINGS, count=1) if ending else ""
+        raise ValueError(
+            f"{path} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, text also in "
+            f"{', '.join(COMPRESSED)} after that{hint}"
+        )
+    return ending, compressed
+
+
+def _writable(values: Any) -> Any:
+    if sparse.issparse(values):
+        return sparse.csr_array(values)
+    matrix: NDArray[Any] = np.asarray(values)
+    if matrix.ndim not in (1, 2) or matrix.dtype.kind not in "fiub":
+        raise ValueError(
+            "values of write_matrix must be numbers in one or two dimensions, got the type "
+            f"{matrix.dtype} and shape {matrix.shape}"
+        )
+    return matrix.view(np.uint8) if matrix.dtype.kind == "b" else matrix

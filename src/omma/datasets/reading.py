@@ -1,0 +1,92 @@
+"""Files in any format that is known, chosen by how their names end."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from omma._validate import check_choice, nearest
+from omma.datasets.dataset import Dataset
+from omma.datasets.formats.arff import read_arff
+from omma.datasets.formats.arrays import read_arrays
+from omma.datasets.formats.csv_table import read_csv
+from omma.datasets.formats.folder import read_folder
+from omma.datasets.formats.svmlight import read_svmlight
+from omma.datasets.formats.text import ending, numbered_lines
+from omma.datasets.formats.xc import header_of, read_xc
+
+FORMATS: dict[str, Callable[..., Dataset]] = {
+    "svmlight": read_svmlight,
+    "xc": read_xc,
+    "arff": read_arff,
+    "csv": read_csv,
+    "arrays": read_arrays,
+    "folder": read_folder,
+}
+ENDINGS = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".arff": "arff",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".npz": "arrays",
+    ".npy": "arrays",
+}
+
+
+def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset:  # noqa: A002
+    r"""Read a dataset from a file or folder.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, plain or compressed (.gz, .bz2, .xz), or a folder.
+    format : {"svmlight", "xc", "arff", "csv", "arrays", "folder"}, optional
+        By default as the name ends: .svm, .svmlight, .libsvm; .arff; .csv, .tsv; .npz, .npy. A
+        .txt file is of the Extreme Classification Repository if it has its header, else svmlight.
+    **options
+        What the reader of the format takes beside the path: see ``read_svmlight``, ``read_xc``,
+        ``read_arff``, ``read_csv``, ``read_arrays``. Text formats take ``test=``, the file of the
+        test part.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read
+    >>> _ = Path("toy.csv").write_text("1,2,cat\n3,4,dog\n")
+    >>> read("toy.csv", header=False)
+    Dataset('toy', binary, 2 rows, 2 features, 2 classes, no split)
+    """
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"{file}: expected a file or folder, there is none")
+    check_choice("read", "format", format, (None, *FORMATS))
+    chosen = format or format_of(file)
+    reader = FORMATS[chosen]
+    known = list(inspect.signature(reader).parameters)[1:]
+    for option in options:
+        if option not in known:
+            takes = f"takes {', '.join(known)}" if known else "takes no options"
+            raise TypeError(
+                f"read of the format {chosen!r} {takes}, got {option!r}{nearest(option, known)}"
+            )
+    return reader(file, **options)
+
+
+def format_of(path: Path) -> str:
+    """The format that the name, or the first line of a .txt file, tells."""
+    if path.is_dir():
+        return "folder"
+    kind = ending(path)
+    if kind == ".txt":
+        line = next(numbered_lines(path), (1, ""))[1]
+        return "xc" if header_of(line) else "svmlight"
+    if kind not in ENDINGS:
+        raise ValueError(
+            f"{path}: expected a name that ends in {', '.join([*ENDINGS, '.txt'])}, or format= "
+            f"with one of {', '.join(FORMATS)}"
+        )
+    return ENDINGS[kind]

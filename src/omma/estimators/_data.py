@@ -1,0 +1,111 @@
+"""Features and labels as users give them, laid out for fitting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._rows import read_sparse_labels
+from omma._validate import check_positive_int, shown
+
+BLOCK = 1 << 22  # numbers made at a time when probabilities are computed
+
+Ids = NDArray[np.int64]
+
+
+def read_features(owner: str, X: Any, d: int | None = None) -> Any:  # noqa: N803
+    """A CSR matrix, or a C-ordered array of float32 or float64, all of it finite."""
+    found = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    if found.dtype.kind not in "fiub":
+        raise TypeError(f"X of {owner} must hold real numbers, got the type {found.dtype}")
+    if found.ndim != 2:
+        raise ValueError(f"X of {owner} must have the shape (rows, features), got {found.shape}")
+    if d is not None and found.shape[1] != d:
+        raise ValueError(f"X of {owner} must have {d} features as in fit, got {found.shape[1]}")
+    if found.dtype.type not in (np.float32, np.float64):
+        found = found.astype(np.float64)
+    if sparse.issparse(found):
+        found = _tidy(found)
+        values = found.data
+    else:
+        found = values = np.ascontiguousarray(found)
+    if not np.isfinite(values).all():
+        raise ValueError(f"X of {owner} must hold finite numbers, got NaN or infinity")
+    return found
+
+
+def _tidy(matrix: Any) -> Any:
+    """Sorted entries without duplicates, and int32 indices as LIBLINEAR and kernels need them."""
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if matrix.indices.dtype != np.int32 and matrix.nnz < 2**31:
+        parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
+        matrix = type(matrix)(parts, shape=matrix.shape)
+    return matrix
+
+
+def check_rows_fit(owner: str, X: Any, rows: int) -> None:  # noqa: N803
+    """As many labels as rows, and at least one."""
+    if X.shape[0] != rows:
+        raise ValueError(f"y of {owner} must have {X.shape[0]} rows as X has, got {rows}")
+    if not rows:
+        raise ValueError(f"X of {owner} must have at least one row, got none")
+
+
+def is_indicator(y: Any) -> bool:
+    """Whether labels are given as a matrix of zeros and ones, not as one class id a row."""
+    return sparse.issparse(y) or np.ndim(y) == 2
+
+
+def read_classes(owner: str, y: Any, n_labels: int | None) -> tuple[Ids, int]:
+    """Class ids of each row, and how many classes there are."""
+    check_positive_int(owner, "n_labels", n_labels, optional=True)
+    ids = np.asarray(y)
+    if ids.ndim != 1 or ids.dtype.kind not in "fiub":
+        raise ValueError(f"y of {owner} must hold a class id for each row, got {shown(y)}")
+    wrong = np.flatnonzero(~((ids >= 0) & (ids == np.floor(ids))))
+    if not len(ids):
+        raise ValueError(f"y of {owner} must have at least one row, got none")
+    if len(wrong):
+        raise ValueError(
+            f"class ids in y of {owner} must be whole numbers of at least 0, "
+            f"got {ids[wrong[0]]} in row {wrong[0]}"
+        )
+    ids = ids.astype(np.int64)
+    m = int(ids.max()) + 1 if n_labels is None else n_labels
+    if ids.max() >= m:
+        raise ValueError(f"class ids in y of {owner} must be below n_labels={m}, got {ids.max()}")
+    return ids, m
+
+
+def read_indicators(owner: str, y: Any, n_labels: int | None) -> Any:
+    """Labels as a CSR matrix of ones.
+
+    Class ids become one column a class; ids of 0 and 1 alone are one yes or no, hence one column,
+    unless ``n_labels`` says otherwise.
+    """
+    if not is_indicator(y):
+        ids, m = read_classes(owner, y, n_labels if n_labels != 1 else 2)
+        if n_labels == 1 or (n_labels is None and m <= 2):
+            return sparse.csr_array(ids[:, np.newaxis].astype(np.int8))
+        ones = np.ones(len(ids), dtype=np.int8)
+        return sparse.csr_array((ones, ids, np.arange(len(ids) + 1)), shape=(len(ids), m))
+    given = y if sparse.issparse(y) else np.asarray(y)
+    if given.dtype.kind not in "fiub":
+        raise TypeError(f"y of {owner} must hold numbers, got the type {given.dtype}")
+    found = read_sparse_labels(owner, sparse.csr_array(given), "y")
+    if n_labels is not None and found.shape[1] != n_labels:
+        raise ValueError(f"y of {owner} must have n_labels={n_labels} columns, got {found.shape}")
+    return found
+
+
+def row_blocks(n: int, width: int) -> Iterator[slice]:
+    """Slices of rows so that a block of this width stays small."""
+    step = max(1, BLOCK // max(1, width))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))

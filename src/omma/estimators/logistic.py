@@ -1,0 +1,170 @@
+"""One logistic regression a label, by LIBLINEAR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._validate import check_number, check_positive_int, check_seed
+from omma.calibration import log_loss
+from omma.estimators._data import check_rows_fit, read_features, read_indicators
+from omma.estimators._sklearn import require_sklearn
+from omma.estimators.choosing import GRID, Choice, check_grid, choose, folds, sample
+from omma.estimators.liblinear import fit_labels
+from omma.estimators.linear import LinearModel
+from omma.estimators.scaling import check_standardise, learn_scaling, wants_scaling
+
+OWNER = "LogisticRegression"
+
+
+@dataclass(frozen=True)
+class LogisticRegression:
+    """L2-regularized logistic regression, one for each label, as in the paper.
+
+    LIBLINEAR solves them, through scikit-learn. It minimizes ``|w|²/2 + C · Σ log-loss`` for each
+    label; its intercept is the weight of a further feature that is always ``intercept_scaling``,
+    so it is regularized too.
+
+    A label that no row of the training part has gets the probability 0, one that all rows
+    have gets 1: there is nothing to learn them from.
+
+    Parameters
+    ----------
+    C : float, optional
+        How much the data count against the size of weights. Default: the value of ``grid`` with
+        the least log-loss in cross-validation, one C for all labels. At most ``max_rows``
+        rows and ``max_labels`` labels, drawn by ``seed``, are used to choose it.
+    grid : sequence of float
+    folds, max_rows, max_labels : int
+    truncate : float
+        Weights smaller than this are set to zero and the rest is stored sparse. The paper has 0.01
+        for its large problems, 0 (the default) keeps all.
+    keep : int, optional
+        How many probabilities to keep in each row; they then come as a CSR matrix. The
+        paper has 100 for its large problems.
+    standardise : bool or "auto"
+        Bring features to mean 0 and deviation 1; "auto" does so where X is dense.
+    intercept_scaling : float
+    tol : float
+        When to stop, as LIBLINEAR's ``-e``.
+    seed : int
+    n_jobs : int
+        How many labels to fit at a time; the result is the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omma.estimators import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 4))
+    >>> y = (X[:, :2] + rng.normal(size=(500, 2)) > 1).astype(np.int8)  # two labels
+    >>> model = LogisticRegression().fit(X, y)
+    >>> model.predict_proba(X[:2]).round(2)
+    array([[0.15, 0.14],
+           [0.07, 0.23]])
+    >>> model.report["C"]
+    1.0
+    """
+
+    C: float | None = None
+    grid: tuple[float, ...] = GRID
+    folds: int = 3
+    max_rows: int = 10_000
+    max_labels: int = 10
+    truncate: float = 0.0
+    keep: int | None = None
+    standardise: bool | str = "auto"
+    intercept_scaling: float = 1.0
+    tol: float = 0.01
+    seed: int = 0
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.C is not None:
+            check_number(OWNER, "C", self.C, low=0.0, strict=True)
+        object.__setattr__(self, "grid", check_grid(OWNER, "grid", self.grid))
+        for name in ("folds", "max_rows", "max_labels", "n_jobs"):
+            check_positive_int(OWNER, name, getattr(self, name))
+        check_number(OWNER, "folds", self.folds, low=2)
+        check_number(OWNER, "truncate", self.truncate, low=0.0)
+        check_positive_int(OWNER, "keep", self.keep, optional=True)
+        check_standardise(OWNER, self.standardise)
+        for name in ("intercept_scaling", "tol"):
+            check_number(OWNER, name, getattr(self, name), low=0.0, strict=True)
+        check_seed(OWNER, self.seed)
+
+    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
+        """Fit one model for each label.
+
+        Parameters
+        ----------
+        X : ndarray or sparse matrix of shape (n, d)
+        y : indicators of shape (n, m), dense or sparse, or class ids of shape (n,)
+            Class ids give one model a class; ids of 0 and 1 alone are one yes or no, m = 1.
+        n_labels : int, optional
+            How many classes there are, where y may lack the last ones.
+        """
+        require_sklearn(OWNER)
+        X = read_features(OWNER, X)  # noqa: N806
+        Y = read_indicators(OWNER, y, n_labels)  # noqa: N806
+        check_rows_fit(OWNER, X, Y.shape[0])
+        scaling = learn_scaling(X) if wants_scaling(OWNER, self.standardise, X) else None
+        X = X if scaling is None else scaling.apply(X)  # noqa: N806
+        C, chosen = self._choose(X, Y) if self.C is None else (float(self.C), {})  # noqa: N806
+        weights, intercept = self._solve(X, Y, C, self.truncate)
+        if scaling is not None:
+            weights, intercept = scaling.undo(weights, intercept)
+        report = {"C": C, "rows": X.shape[0], **chosen, **_unlearned(intercept)}
+        if self.truncate:
+            report["stored_weights"] = int(weights.nnz)
+        return LinearModel(weights, intercept, "logistic", self.keep, report)
+
+    def _solve(self, X: Any, Y: Any, C: float, truncate: float = 0.0) -> Any:  # noqa: N803
+        return fit_labels(X, Y, C, truncate, self.intercept_scaling, self.tol, self.n_jobs)
+
+    def _choose(self, X: Any, Y: Any) -> tuple[float, dict[str, Any]]:  # noqa: N803
+        """The common C, and a report on how it was found."""
+        rng = np.random.default_rng(self.seed)
+        rows = sample(X.shape[0], self.max_rows, rng)
+        X, Y = X[rows], Y[rows]  # noqa: N806
+        seen = Y.sum(axis=0)
+        varied = np.flatnonzero((seen > 0) & (seen < len(rows)))
+        labels = varied[sample(len(varied), self.max_labels, rng)]
+        parts = folds(len(rows), min(self.folds, len(rows)), rng)
+        if not len(labels) or len(rows) < 2:
+            return 1.0, {"chosen": "nothing to choose by"}
+        Y = Y.tocsc()[:, labels].tocsr()  # noqa: N806
+        choice = choose(self.grid, lambda C: self._loss(X, Y, parts, C))  # noqa: N803
+        return choice.value, choice_report(choice, self, rows, labels)
+
+    def _loss(self, X: Any, Y: Any, parts: Any, C: float) -> float:  # noqa: N803
+        """Mean log-loss over folds, of labels that the rest of the rows had something to say of."""
+        losses = []
+        for fit, judge in parts:
+            weights, intercept = self._solve(X[fit], Y[fit], C)
+            learned = np.flatnonzero(np.isfinite(intercept))
+            model = LinearModel(weights[:, learned], intercept[learned], "logistic")
+            if len(learned):
+                losses.append(log_loss(model.predict_proba(X[judge]), Y[judge][:, learned]))
+        return float(np.mean(losses)) if losses else np.nan
+
+
+def choice_report(
+    choice: Choice, estimator: LogisticRegression, rows: NDArray[Any], labels: NDArray[Any]
+) -> dict[str, Any]:
+    """How one C was chosen for all labels."""
+    chosen = {"folds": estimator.folds, "rows": len(rows), "labels": len(labels)}
+    words = f"cross-validated log-loss of {len(labels)} labels in {len(rows)} rows"
+    return {**choice.report, "chosen": words, "chosen_on": chosen}
+
+
+def _unlearned(intercept: NDArray[np.float64]) -> dict[str, int]:
+    """How many labels were in no row, and in all."""
+    return {
+        "labels": len(intercept),
+        "never": int(np.isneginf(intercept).sum()),
+        "always": int(np.isposinf(intercept).sum()),
+    }

@@ -1,0 +1,356 @@
+"""``omma evaluate``: the same numbers as the library, from files, and how it says no."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import sparse
+
+import omma
+import omma.calibration
+from omma.cli import main
+from omma.datasets import read_matrix, write_matrix
+
+ETA, Y = omma.datasets.long_tail(n=400, m=6, seed=1)
+NAMES = ("a", "b", "c", "d", "e", "f")
+CLASSES = np.random.default_rng(0).integers(0, 6, 400)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    write_matrix("eta.csv", ETA, NAMES)
+    write_matrix("y.csv", Y, NAMES)
+    write_matrix("eta.npz", sparse.csr_array(ETA))
+    write_matrix("y.npz", sparse.csr_array(Y))
+    np.savez("both.npz", eta=ETA, y=Y)
+    write_matrix("classes.csv", CLASSES, ("class",))
+    write_matrix("p.npy", ETA[:, 2])
+    write_matrix("yes.npy", Y[:, 2])
+    np.savetxt(
+        "id_eta.csv",
+        np.column_stack([np.arange(400), ETA]),
+        delimiter=",",
+        header="id,a,b,c,d,e,f",
+        comments="",
+    )
+    return lambda *arguments: CliRunner().invoke(main, ["evaluate", *map(str, arguments)])
+
+
+FILES = ("--eta", "eta.csv", "--labels", "y.csv")
+
+
+def values(done):
+    assert done.exit_code == 0, done.stderr
+    rows = json.loads(done.stdout)["results"]
+    return {(row["policy"], row["metric"]): row["mean"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        FILES,
+        ("--eta", "eta.npz", "--labels", "y.npz"),
+        ("--eta", "both.npz:eta", "--labels", "both.npz:y"),
+        ("--eta", "eta.csv", "--labels", "y.npz"),
+    ],
+)
+def test_the_same_values_as_replay(run, files):
+    found = values(run(*files, "--metric", "macro_f1", "--metric", "macro_recall@2", "--json"))
+    for name, policy in (
+        ("baseline", omma.Threshold(0.5)),
+        ("tuned", omma.TunedThresholds("macro_f1").fit(ETA, Y)),
+        ("ofo", omma.OFO()),
+        ("greedy", omma.Greedy("macro_f1")),
+        ("omma", omma.OMMA("macro_f1")),
+        ("omma_eta", omma.OMMA("macro_f1", feedback="estimates")),
+    ):
+        assert found[name, "macro_f1"] == omma.replay(policy, ETA, Y, metric="macro_f1").value
+    top = omma.replay(omma.TopK(2), ETA, Y, metric="macro_recall").value
+    assert found["baseline", "macro_recall@2"] == top
+    assert found["ofo", "macro_recall@2"] is None
+
+
+def test_the_table_is_aligned_and_fits(run):
+    many = ("macro_f1", "micro_f1", "macro_balanced_accuracy", "macro_gmean", "macro_hmean")
+    metrics = [part for name in many for part in ("--metric", name)]
+    done = run(*FILES, *metrics, "--repeat", 2, "--prior", 0.1, "--prior", 1e-3)
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 82  # the hats of η̂ take no room
+    heads = [line for line in lines if line.strip().startswith("policy")]
+    assert len(heads) > 1  # not all fit side by side
+    assert [name for head in heads for name in head.split()[1:]] == list(many)
+    assert "…" not in done.stdout
+    assert "400 rows, 6 labels" in lines[0]
+    assert "Mean ± standard deviation over 2 shuffled sequences" in done.stdout
+    assert "λ is the best of 0.1, 0.001" in " ".join(done.stdout.split())
+    assert "* Chosen with hindsight" in done.stdout
+
+
+def test_a_budget_for_all_metrics(run):
+    found = run(*FILES, "--metric", "macro_f1", "-k", 2)
+    assert "Top-2" in found.stdout
+    assert "macro_f1@2" in found.stdout
+    assert "OFO" not in found.stdout  # what supports none of the metrics is left out
+    asked = run(*FILES, "--metric", "macro_f1", "-k", 2, "--policy", "ofo", "--policy", "omma")
+    assert "×" in asked.stdout
+
+
+def test_shuffled_rows(run):
+    done = run(
+        *FILES, "--metric", "macro_f1", "--policy", "omma", "--seed", 5, "--repeat", 2, "--json"
+    )
+    runs = {row["seed"]: row["value"] for row in json.loads(done.stdout)["runs"]}
+    policy = omma.OMMA("macro_f1")
+    assert runs == {seed: omma.replay(policy, ETA, Y, seed=seed).value for seed in (5, 6)}
+
+
+def test_thresholds_tuned_on_other_rows(run):
+    write_matrix("first.npy", ETA[:200])
+    write_matrix("first_y.npy", Y[:200])
+    done = run(
+        *FILES,
+        "--metric",
+        "macro_f1",
+        "--policy",
+        "tuned",
+        "--train-eta",
+        "first.npy",
+        "--train-labels",
+        "first_y.npy",
+        "--json",
+    )
+    tuned = omma.TunedThresholds("macro_f1").fit(ETA[:200], Y[:200])
+    assert values(done)["tuned", "macro_f1"] == omma.replay(tuned, ETA, Y).value
+    assert json.loads(done.stdout)["hindsight"] == []
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npz", ".npy", ".txt.gz", ".parquet"])
+def test_decisions_and_the_rule_are_written(run, ending):
+    done = run(
+        *FILES,
+        "--metric",
+        "macro_f1",
+        "--predictions",
+        f"d{ending}",
+        "--rule",
+        "r.json",
+        "--plot",
+        "p.png",
+        "--seed",
+        3,
+    )
+    assert done.exit_code == 0, done.stderr
+    trace = omma.replay(omma.OMMA("macro_f1"), ETA, Y, seed=3)
+    found = read_matrix(f"d{ending}")
+    written = found.values.toarray() if sparse.issparse(found.values) else found.values
+    assert (written == trace.predictions).all()
+    assert (found.names == NAMES) == (ending in (".csv", ".npz", ".parquet"))
+    with open("r.json") as file:
+        assert omma.Rule.from_json(file.read()) == trace.rule
+    with open("p.png", "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+    assert f"Saved the decisions of omma by macro_f1 to d{ending}" in done.stdout
+
+
+def test_whose_decisions_may_be_chosen(run):
+    done = run(*FILES, "--metric", "macro_f1", "--decide", "greedy", "--rule", "r.json")
+    assert done.exit_code == 0, done.stderr
+    with open("r.json") as file:
+        assert omma.Rule.from_json(file.read()) == omma.replay(omma.Greedy("macro_f1"), ETA, Y).rule
+    refused = run(*FILES, "--metric", "macro_mcc", "--decide", "ofo", "--rule", "q.json")
+    assert refused.exit_code == 1
+    assert "ofo cannot decide by macro_mcc" in refused.stderr
+
+
+@pytest.mark.parametrize("eta", ["eta.csv", "eta.npz"])
+def test_without_labels_decisions_are_still_written(run, eta):
+    done = run(
+        "--eta", eta, "--metric", "macro_f1", "--predictions", "d.npz", "--rule", "r.json", "--json"
+    )
+    assert done.exit_code == 0, done.stderr
+    trace = omma.replay(omma.OMMA("macro_f1", feedback="estimates"), ETA)
+    found = read_matrix("d.npz").values
+    assert ((found.toarray() if sparse.issparse(found) else found) == trace.predictions).all()
+    (expected,) = (
+        row["value"] for row in json.loads(done.stdout)["expected"] if row["policy"] == "omma_eta"
+    )
+    tp, predicted = (ETA * trace.predictions).sum(axis=0), trace.predictions.sum(axis=0)
+    assert expected == pytest.approx((2 * tp / (predicted + ETA.sum(axis=0))).mean())
+    assert "No labels" in run("--eta", eta, "--metric", "macro_f1").stdout
+
+
+def test_one_class_a_row(run):
+    files = ("--eta", "eta.csv", "--labels", "classes.csv")
+    found = values(run(*files, "--metric", "multiclass_gmean", "--metric", "macro_f1@1", "--json"))
+    trace = omma.replay(omma.OMMA("multiclass_gmean"), ETA, CLASSES)
+    assert found["omma", "multiclass_gmean"] == trace.value
+    text = run(*files, "--metric", "multiclass_gmean").stdout
+    assert "6 classes, one a row" in text
+    assert "Top-1" in text
+
+
+@pytest.mark.parametrize("head", ["", "animal\n", "id,animal\n"])
+def test_classes_by_name(run, head):
+    start = "r," if head.startswith("id") else ""
+    with open("named.csv", "w") as file:
+        file.write(head + "".join(f"{start}{NAMES[which]}\n" for which in CLASSES))
+    id_column = ("--id", "id") if start else ()
+    if start:
+        write_matrix("eta.csv.gz", np.column_stack([np.zeros(400), ETA]), ("id", *NAMES))
+        with open("named.csv") as file:
+            text = file.read().replace("r,", "0,")
+        with open("named.csv", "w") as file:
+            file.write(text)
+    options = ("--metric", "multiclass_gmean", "--policy", "omma", "--json")
+    eta = "eta.csv.gz" if start else "eta.csv"
+    found = values(run("--eta", eta, "--labels", "named.csv", *id_column, *options))
+    assert found == values(run("--eta", "eta.csv", "--labels", "classes.csv", *options))
+
+
+def test_a_class_that_no_column_has(run):
+    with open("named.csv", "w") as file:
+        file.write("animal\na\nzz\n")
+    done = run("--eta", "eta.csv", "--labels", "named.csv", "--metric", "multiclass_gmean")
+    assert done.exit_code == 1
+    assert (
+        "named.csv, line 3: expected the name of a column of the probabilities, got 'zz'"
+        in done.stderr
+    )
+
+
+def test_one_yes_or_no(run):
+    found = values(run("--eta", "p.npy", "--labels", "yes.npy", "--metric", "f1", "--json"))
+    assert found["omma", "f1"] == omma.replay(omma.OMMA("f1"), ETA[:, 2], Y[:, 2]).value
+    for column in ("c", "2"):
+        again = run(
+            "--eta",
+            "eta.csv",
+            "--column",
+            column,
+            "--labels",
+            "yes.npy",
+            "--metric",
+            "f1",
+            "--json",
+        )
+        assert values(again) == found
+
+
+def test_columns_are_matched_by_their_names(run):
+    order = [3, 0, 5, 1, 2, 4]
+    write_matrix("turned.csv", Y[:, order], tuple(NAMES[j] for j in order))
+    done = run("--eta", "eta.csv", "--labels", "turned.csv", "--metric", "macro_f1", "--json")
+    assert values(done) == values(run(*FILES, "--metric", "macro_f1", "--json"))
+    assert "put in the order of eta.csv" in json.loads(done.stdout)["notes"][0]
+    write_matrix("other.csv", Y, tuple("uvwxyz"))
+    done = run("--eta", "eta.csv", "--labels", "other.csv", "--metric", "macro_f1")
+    assert "name their columns differently" in done.stdout
+
+
+def test_rows_with_names(run):
+    done = run(
+        "--eta", "id_eta.csv", "--id", "id", "--labels", "y.npz", "--metric", "macro_f1", "--json"
+    )
+    assert values(done) == values(run(*FILES, "--metric", "macro_f1", "--json"))
+    turned = np.column_stack([np.arange(400)[::-1], Y])
+    write_matrix("id_y.csv", turned, ("id", *NAMES))
+    wrong = run("--eta", "id_eta.csv", "--id", "id", "--labels", "id_y.csv", "--metric", "macro_f1")
+    assert wrong.exit_code == 1
+    assert "must have the same rows in one order" in wrong.stderr
+
+
+WORK = [
+    (("--labels", "classes.csv", "--metric", "macro_f1"), "pass -k 1 to predict one class a row"),
+    (("--labels", "y.csv", "--metric", "f1"), "use macro_f1 or micro_f1"),
+    (("--labels", "y.csv", "--metric", "macro_f1", "-k", "7"), "at most the number of labels, 6"),
+    (("--labels", "short.csv", "--metric", "macro_f1"), "as many rows as eta.csv, which has 400"),
+    (("--labels", "narrow.csv", "--metric", "macro_f1"), "must have 6 columns as eta.csv"),
+    (
+        ("--labels", "part.csv", "--metric", "macro_f1"),
+        "must have the columns of eta.csv, got none",
+    ),
+    (("--labels", "eta.csv", "--metric", "macro_f1"), "eta.csv must hold only 0 and 1"),
+    (
+        ("--labels", "many.csv", "--metric", "multiclass_gmean"),
+        "class ids from 0 to 5, got 9 in row 0",
+    ),
+    (("--labels", "word.csv", "--metric", "macro_f1"), "word.csv, line 2: expected a number"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), WORK)
+def test_what_does_not_fit_gets_one_line_and_exit_code_1(run, arguments, expected):
+    write_matrix("short.csv", Y[:9])
+    write_matrix("narrow.csv", Y[:, :4])
+    write_matrix("part.csv", Y, (*NAMES[:5], "z"))
+    write_matrix("many.csv", np.full(400, 9))
+    with open("word.csv", "w") as file:
+        file.write("a,b\nx,1\n")
+    done = run("--eta", "eta.csv", *arguments)
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("Error: ")
+    assert line.endswith(".")
+    assert expected in line
+
+
+def test_probabilities_out_of_range(run):
+    write_matrix("bad.csv", ETA + 0.5, NAMES)
+    done = run("--eta", "bad.csv", "--labels", "y.csv", "--metric", "macro_f1")
+    assert done.exit_code == 1
+    assert "eta of bad.csv must hold probabilities from 0 to 1, got" in done.stderr
+    two = run("--eta", "id_eta.csv", "--labels", "y.csv", "--metric", "macro_f1")
+    assert "pass id_column='id' (--id id)" in two.stderr
+
+
+USAGE = [
+    (("--metric", "macro_f1"), "Missing option '--eta'"),
+    (("--eta", "eta.csv"), "Missing option '--metric'"),
+    (("--eta", "no.csv", "--metric", "macro_f1"), "'no.csv' is not a file"),
+    (("--eta", "eta.doc", "--metric", "macro_f1"), "must end in .npz"),
+    ((*FILES, "--metric", "macro_f"), "did you mean 'macro_f1'"),
+    ((*FILES, "--metric", "macro_f1@x"), "a whole number must follow the @"),
+    ((*FILES, "--metric", "macro_f1", "-k", "0"), "-k"),
+    ((*FILES, "--metric", "macro_f1", "--policy", "oma"), "did you mean 'omma'"),
+    ((*FILES, "--metric", "macro_f1", "--prior", "-1"), "--prior"),
+    ((*FILES, "--metric", "macro_f1", "--plot", "a.doc"), "must end in .png"),
+    ((*FILES, "--metric", "macro_f1", "--predictions", "a.doc"), "must end in .npz"),
+    ((*FILES, "--metric", "macro_f1", "--predictions", "no/a.csv"), "'no' is not a folder"),
+    ((*FILES, "--metric", "macro_f1", "--rule", "a.txt"), "must end in .json"),
+    ((*FILES, "--metric", "macro_f1", "--train-eta", "eta.csv"), "must be given together"),
+    (("--eta", "eta.csv", "--metric", "macro_f1", "--policy", "omma"), "omma needs --labels"),
+    (("--eta", "eta.csv", "--metric", "macro_f1", "--plot", "a.png"), "--plot needs --labels"),
+    (("--eta", "eta.csv", "--metric", "macro_f1", "--repeat", "2"), "need --labels"),
+    ((*FILES, "--metric", "multiclass_gmean", "-k", "2"), "k must be 1"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), USAGE)
+def test_bad_usage_gets_one_line_and_exit_code_2(run, arguments, expected):
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("Error: ")
+    assert expected in line
+
+
+def test_says_whether_probabilities_look_calibrated(run):
+    right = " ".join(run(*FILES, "--metric", "macro_f1", "--policy", "omma").stdout.split())
+    assert "The probabilities look calibrated" in right
+    write_matrix("odd.csv", ETA**0.5, NAMES)
+    odd = ("--eta", "odd.csv", "--labels", "y.csv", "--metric", "macro_f1", "--policy", "omma")
+    assert "do not look calibrated" in " ".join(run(*odd).stdout.split())
+    gap = json.loads(run(*odd, "--json").stdout)["calibration_error"]
+    assert gap == omma.calibration.expected_error(ETA**0.5, Y, bins=20)
+
+
+def test_help_has_examples(run):
+    for name in ("evaluate", "stream", "list"):
+        text = CliRunner().invoke(main, [name, "--help"]).stdout
+        assert f"omma {name}" in text.partition("Examples:")[2]

@@ -1,0 +1,431 @@
+"""``omma stream``: the decisions of ``replay``, at once, in constant memory, and safely stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import omma
+from omma.cli import main
+
+ETA, Y = omma.datasets.long_tail(n=300, m=5, seed=3)
+NAMES = ("a", "b", "c", "d", "e")
+START = [sys.executable, "-c", "from omma.cli import main; main(prog_name='omma')", "stream"]
+
+
+@pytest.fixture
+def stream(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda text, *options: CliRunner().invoke(
+        main, ["stream", *map(str, options)], input=text
+    )
+
+
+def csv_lines(eta=ETA, y=Y, names=NAMES):
+    head = ",".join([*names, *(f"y_{name}" for name in names)])
+    rows = np.column_stack([eta, y])
+    return "\n".join([head, *(",".join(map(repr, row.tolist())) for row in rows)]) + "\n"
+
+
+def json_lines(**columns):
+    rows = zip(*columns.values(), strict=True)
+    objects = (dict(zip(columns, map(plain, row), strict=True)) for row in rows)
+    return "".join(json.dumps(one) + "\n" for one in objects)
+
+
+def plain(value):
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def decisions(done):
+    return np.array([json.loads(line)["decision"] for line in done.stdout.splitlines()])
+
+
+POLICIES = [
+    (("--metric", "macro_f1"), omma.OMMA("macro_f1")),
+    (("--metric", "macro_recall", "-k", "2"), omma.OMMA("macro_recall", k=2)),
+    (
+        ("--metric", "micro_f1@2", "--policy", "omma_eta", "--prior", "0.1"),
+        omma.OMMA("micro_f1", k=2, feedback="estimates", prior=0.1),
+    ),
+    (("--metric", "macro_gmean", "--policy", "greedy"), omma.Greedy("macro_gmean")),
+    (("--metric", "micro_f1", "--policy", "ofo"), omma.OFO("micro")),
+    (("--metric", "macro_f1", "--policy", "baseline"), omma.Threshold(0.5)),
+    (("--metric", "macro_f1@3", "--policy", "baseline"), omma.TopK(3)),
+]
+
+
+@pytest.mark.parametrize(("options", "policy"), POLICIES, ids=lambda one: repr(one)[:40])
+def test_decides_as_replay_does(stream, options, policy):
+    metric = options[1].partition("@")[0]
+    trace = omma.replay(policy, ETA, Y, metric=metric)
+    done = stream(json_lines(eta=ETA, y=Y), "--json", *options)
+    assert done.exit_code == 0, done.stderr
+    assert (decisions(done) == trace.predictions).all()
+    assert json.loads(done.stdout.splitlines()[-1])["value"] == trace.value
+    text = stream(csv_lines(), *options).stdout.splitlines()
+    assert text[0] == "a,b,c,d,e"
+    assert [[int(cell) for cell in line.split(",")] for line in text[1:]] == (
+        trace.predictions.tolist()
+    )
+
+
+def test_one_class_a_row(stream):
+    classes = ETA.argmax(axis=1)
+    trace = omma.replay(omma.OMMA("multiclass_gmean"), ETA, classes)
+    done = stream(json_lines(eta=ETA, y=classes), "--json", "--metric", "multiclass_gmean")
+    assert (decisions(done) == trace.predictions).all()
+    named = "a,b,c,d,e,y\n" + "".join(
+        ",".join([*map(repr, row.tolist()), NAMES[which]]) + "\n"
+        for row, which in zip(ETA, classes, strict=True)
+    )
+    again = stream(named, "--json", "--metric", "multiclass_gmean")
+    assert again.stdout == done.stdout
+
+
+def test_one_yes_or_no(stream):
+    trace = omma.replay(omma.OMMA("f1"), ETA[:, 0], Y[:, 0])
+    for text in (
+        json_lines(eta=ETA[:, 0], y=Y[:, 0]),
+        csv_lines(ETA[:, :1], Y[:, :1], ["p"]),
+        csv_lines(ETA[:, :1], Y[:, :1], ["p"]).replace("y_p", "y"),
+    ):
+        done = stream(text, "--json", "--metric", "f1")
+        assert decisions(done).ravel().tolist() == trace.predictions.tolist(), done.stderr
+
+
+@pytest.mark.parametrize("labels", ["indicators", "classes", "none"])
+def test_columns_without_names(stream, labels):
+    y = {"indicators": Y, "classes": ETA.argmax(axis=1)[:, None], "none": Y[:, :0]}[labels]
+    rows = np.column_stack([ETA, y])
+    text = "".join(",".join(map(repr, row.tolist())) + "\n" for row in rows)
+    done = stream(text, "--metric", "macro_f1", "-k", 1, "--n-labels", 5)
+    assert done.exit_code == 0
+    learned = 0 if labels == "none" else 300
+    assert f"300 decided, {learned} learned" in done.stderr
+    assert done.stdout.splitlines()[0].count("1") == 1  # no names in, none out
+
+
+def delayed(eta, y, wait):
+    """Each row's labels come so many rows after it."""
+    for row in range(len(eta) + wait):
+        if row < len(eta):
+            yield {"id": row, "eta": eta[row].tolist()}
+        if row >= wait:
+            yield {"id": row - wait, "y": y[row - wait].tolist()}
+
+
+@pytest.mark.parametrize("wait", [0, 1, 7])
+def test_labels_may_come_late(stream, wait):
+    learner, made, expected = omma.OnlineClassifier(omma.OMMA("macro_f1"), 5), {}, []
+    for line in delayed(ETA, Y, wait):
+        if "eta" in line:
+            made[line["id"]] = learner.predict(np.array(line["eta"]))
+            expected.append(made[line["id"]].tolist())
+        else:
+            learner.update(np.array(line["y"]), prediction=made[line["id"]])
+    text = "".join(json.dumps(line) + "\n" for line in delayed(ETA, Y, wait))
+    done = stream(text, "--metric", "macro_f1", "--json", "--state", "s.npz")
+    assert done.exit_code == 0, done.stderr
+    assert decisions(done).tolist() == expected
+    assert omma.OnlineClassifier.load("s.npz").value == learner.value
+    assert "300 decided, 300 learned" in done.stderr
+
+
+def test_late_labels_in_csv_leave_probabilities_empty(stream):
+    text = "id,a,b,y_a,y_b\nx,0.9,0.2,,\nz,0.1,0.2,0,1\nx,,,1,0\n"
+    done = stream(text, "--metric", "macro_f1")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines() == ["id,a,b", "x,1,0", "z,0,0"]  # F1 starts at 1/4
+    assert "2 decided, 2 learned" in done.stderr
+
+
+def test_late_labels_judge_a_policy_that_does_not_need_them(stream):
+    text = "".join(json.dumps(line) + "\n" for line in delayed(ETA, Y, 3))
+    policy = omma.OMMA("macro_f1", feedback="estimates")
+    trace = omma.replay(policy, ETA, Y)
+    done = stream(text, "--metric", "macro_f1", "--policy", "omma_eta", "--json")
+    assert (decisions(done) == trace.predictions).all()
+    assert f"macro_f1 {100 * trace.value:.2f} %" in done.stderr
+
+
+def test_a_decision_may_be_brought_along(stream):
+    text = '{"eta": [0.9, 0.4]}\n{"y": [1, 1], "decision": [1, 0]}\n'
+    stream(text, "--metric", "macro_f1", "--state", "s.npz")
+    counts = omma.OnlineClassifier.load("s.npz").counts
+    assert counts.tp.tolist() == [1, 0]
+    assert counts.positive.tolist() == [1, 1]
+
+
+def test_rows_that_wait_too_long_are_forgotten_with_a_warning(stream):
+    text = "".join(json.dumps(line) + "\n" for line in delayed(ETA[:6], Y[:6], 4))
+    done = stream(text, "--metric", "macro_f1", "--pending", 2)
+    assert done.exit_code == 3
+    assert done.stderr.count("was forgotten") == 1
+    assert "id 0 was forgotten: more than 2 rows wait for labels" in done.stderr
+    assert "labels for the id 0, which is not waiting" in done.stderr
+    assert "forgotten." in done.stderr.splitlines()[-1]
+
+
+def test_the_state_is_resumed(stream):
+    whole = stream(json_lines(eta=ETA, y=Y), "--json", "--metric", "macro_f1")
+    first = stream(
+        json_lines(eta=ETA[:100], y=Y[:100]), "--json", "--metric", "macro_f1", "--state", "s.npz"
+    )
+    second = stream(json_lines(eta=ETA[100:], y=Y[100:]), "--json", "--state", "s.npz")
+    assert second.exit_code == 0, second.stderr
+    both = np.vstack([decisions(first), decisions(second)])
+    assert (both == decisions(whole)).all()
+    other = stream("", "--metric", "micro_f1", "--state", "s.npz")
+    assert other.exit_code == 1
+    assert "was asked for" in other.stderr
+    wrong = stream(json_lines(eta=ETA[:, :2]), "--state", "s.npz")
+    assert wrong.exit_code == 3
+    assert "line 1: expected 5 probabilities, got 2" in wrong.stderr
+
+
+def test_a_state_that_is_none(stream):
+    Path("s.npz").write_text("nonsense")
+    done = stream("", "--metric", "macro_f1", "--state", "s.npz")
+    assert done.exit_code == 1
+    assert "is not an omma learner" in done.stderr
+    assert Path("s.npz").read_text() == "nonsense"
+
+
+BAD = [
+    ("nonsense", "expected JSON, got 'nonsense'"),
+    ("[1]", "expected a JSON object, got [1]"),
+    ('{"eat": [1]}', "expected the keys id, eta, y, decision, got 'eat'"),
+    ('{"eta": [0.1, 0.2]}', "expected 5 probabilities, got 2"),
+    ('{"eta": ["x", 1, 1, 1, 1]}', "expected numbers in eta"),
+    ('{"eta": [2, 0, 0, 0, 0]}', "probabilities from 0 to 1, got 2"),
+    ('{"eta": [NaN, 0, 0, 0, 0]}', "probabilities from 0 to 1, got nan"),
+    ('{"eta": [1, 0, 0, 0, 0], "y": [1, 0, 0, 0, 2]}', "expected 0 and 1 as labels, got 2"),
+    ('{"eta": [1, 0, 0, 0, 0], "y": [1, 0]}', "expected 5 labels, got 2"),
+    ('{"eta": [1, 0, 0, 0, 0], "y": 3}', "a class id needs -k 1"),
+    ('{"y": 3, "decision": [1, 0, 0, 0, 0]}', "a class id needs -k 1"),
+    ('{"y": [1, 0, 0, 0, 0], "decision": [1, 0, 0, 0, 0.5]}', "0 and 1 as decisions, got 0.5"),
+    ('{"y": [1, 0, 0, 0, 0.5], "decision": [1, 0, 0, 0, 0]}', "0 and 1 as labels, got 0.5"),
+    ('{"y": [1, 0, 0, 0, 0], "decision": [1, 0]}', "expected 5 decisions, got 2"),
+    ('{"eta": [1, 0, 0, 0, 0], "decision": [1, 0, 0, 0, 0]}', "expected labels y with a decision"),
+    ('{"id": "q", "y": [1, 0, 0, 0, 0]}', "which is not waiting for any"),
+    ('{"y": [1, 0, 0, 0, 0]}', "need the id of a row decided before"),
+    ('{"id": "q"}', "expected probabilities, labels or both, got neither"),
+    ('{"id": [1], "eta": [1, 0, 0, 0, 0]}', "expected a text or number as id"),
+    ('{"eta": {"1": 0.5}}', "need --n-labels"),
+]
+
+
+@pytest.mark.parametrize("policy", ["omma", "omma_eta"])
+def test_bad_lines_are_named_and_change_nothing(stream, policy):
+    good = json_lines(eta=ETA, y=Y).splitlines()
+    text = "\n".join([*good[:5], *(line for line, _ in BAD), *good[5:]]) + "\n"
+    options = ("--metric", "macro_f1", "--policy", policy, "--json")
+    done = stream(text, *options)
+    assert done.exit_code == 3
+    said = done.stderr.splitlines()
+    for number, ((_, expected), line) in enumerate(zip(BAD, said, strict=False), start=6):
+        assert line.startswith(f"line {number}: ")
+        assert expected in line
+    assert len(said) == len(BAD) + 1
+    assert f"{len(BAD)} lines skipped" in said[-1]
+    assert done.stdout == stream("\n".join(good), *options).stdout
+
+
+def test_strict_stops_at_the_first_bad_line_and_keeps_what_was_learned(stream):
+    good = json_lines(eta=ETA, y=Y).splitlines()
+    done = stream(
+        "\n".join([*good[:5], "nonsense", *good[5:]]),
+        *("--metric", "macro_f1", "--strict", "--state", "s.npz"),
+    )
+    assert done.exit_code == 1
+    assert len(done.stdout.splitlines()) == 5
+    assert omma.OnlineClassifier.load("s.npz").counts.n == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b\n0.5\n", "line 2: expected 2 cells, got 1"),
+        ("a,b\n0.5,x\n", "line 2: expected a number, got 'x'"),
+        ("a,b\n0.5,\n", "line 2: expected a number, got nothing"),
+        ("a,b,y\n0.5,0.1,1.5\n", "line 2: expected a whole number as class id, got 1.5"),
+        ("a,b,y\n0.5,0.1,q\n", "line 2: expected a class among ('a', 'b'), got 'q'"),
+    ],
+)
+def test_bad_cells(stream, text, expected):
+    done = stream(text, "--metric", "multiclass_accuracy")
+    assert done.exit_code == 3
+    assert done.stderr.splitlines()[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ("a,b,y_a\n", (), "line 1: expected a column y_NAME for each NAME, not so for 'b'"),
+        ("a,b\n", ("--id", "q"), "line 1: expected a column 'q'"),
+        ("id,y\n", (), "line 1: expected columns of probabilities"),
+        ("a,b\n0.1,0.2\n", ("-k", 3), "line 2: k of OMMA"),
+        ("0.1,0.2,0.3\n", ("--n-labels", 1), "expected 1 columns of probabilities (--n-labels)"),
+    ],
+)
+def test_columns_that_make_no_sense_stop_the_stream(stream, text, options, expected):
+    done = stream(text, "--metric", "macro_f1", *options)
+    assert done.exit_code == 1
+    assert expected in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), "Missing option '--metric'"),
+        (("--metric", "macro_f"), "did you mean 'macro_f1'"),
+        (("--metric", "macro_f1", "--policy", "oma"), "did you mean 'omma'"),
+        (("--metric", "macro_mcc", "--policy", "ofo"), "OFO is for f1, macro_f1 and micro_f1"),
+        (("--metric", "f1", "-k", "1"), "takes no budget"),
+        (("--metric", "multiclass_gmean", "-k", "2"), "k must be 1"),
+        (("--metric", "macro_f1", "--save-every", "3"), "--save-every needs --state"),
+        (("--metric", "macro_f1", "--state", "s.txt"), "must end in .npz"),
+        (("--metric", "macro_f1", "--state", "no/s.npz"), "'no' is not a folder"),
+        (("--metric", "macro_f1", "rows.csv"), "'rows.csv' is not a file"),
+    ],
+)
+def test_bad_usage(stream, options, expected):
+    done = stream("", *options)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert expected in line
+
+
+def test_files_compressed_or_not_and_odd_bytes(stream, tmp_path):
+    import gzip
+
+    text = csv_lines()
+    Path("rows.csv").write_text("\ufeff" + text, encoding="utf-8")
+    Path("rows.csv.gz").write_bytes(gzip.compress(text.encode()))
+    spoiled = text.encode().splitlines()
+    Path("odd.csv").write_bytes(b"\n".join([*spoiled[:3], b"\xff\xfe", *spoiled[3:]]))
+    options = ("--metric", "macro_f1")
+    plain, packed = stream("", "rows.csv", *options), stream("", "rows.csv.gz", *options)
+    odd = stream("", "odd.csv", *options)
+    assert plain.stdout == packed.stdout == odd.stdout == stream(text, *options).stdout
+    assert plain.exit_code == packed.exit_code == 0
+    assert odd.exit_code == 3
+
+
+def test_few_of_many_labels(stream):
+    dense = stream('{"eta": [0, 0.5, 0, 0.9]}\n', "--metric", "macro_f1", "--json")
+    pairs = stream(
+        '{"eta": {"3": 0.9, "1": 0.5}}\n', "--metric", "macro_f1", "--json", "--n-labels", 4
+    )
+    assert pairs.stdout == dense.stdout
+    done = stream('{"eta": {"4": 0.9}}\n', "--metric", "macro_f1", "--n-labels", 4)
+    assert "expected labels from 0 to 3 in eta, got '4'" in done.stderr
+
+
+# As a process of its own.
+
+
+@pytest.fixture
+def process(tmp_path):
+    started = []
+
+    def start(*options, **how):
+        environment = {**os.environ, "PYTHONPATH": str(Path(omma.__file__).parents[1])}
+        one = subprocess.Popen(
+            [*START, *map(str, options)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            **how,
+        )
+        started.append(one)
+        return one
+
+    yield start
+    for one in started:
+        one.kill()
+        one.communicate()
+
+
+def send(process, line):
+    process.stdin.write(line)
+    process.stdin.flush()
+
+
+def test_a_decision_comes_before_the_next_line_and_the_state_is_saved_on_the_way(process, tmp_path):
+    one = process("--metric", "macro_f1", "--json", "--state", "s.npz", "--save-every", 2)
+    for row, line in enumerate(json_lines(eta=ETA[:5], y=Y[:5]).splitlines(), start=1):
+        send(one, line + "\n")
+        assert json.loads(one.stdout.readline())["row"] == row
+    one.kill()
+    one.wait()
+    assert omma.OnlineClassifier.load(tmp_path / "s.npz").counts.n == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopping_it_saves_the_state(process, tmp_path, number, code):
+    one = process("--metric", "macro_f1", "--state", "s.npz")
+    for line in json_lines(eta=ETA[:4], y=Y[:4]).splitlines():
+        send(one, line + "\n")
+        one.stdout.readline()
+    one.send_signal(number)
+    one.wait(timeout=20)
+    assert one.returncode == code
+    assert omma.OnlineClassifier.load(tmp_path / "s.npz").counts.n == 4
+    said = one.stderr.read()
+    assert "Traceback" not in said
+    assert "4 decided" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(process, tmp_path):
+    one = process("--metric", "macro_f1", "--state", "s.npz")
+    first, *more = json_lines(eta=ETA, y=Y).splitlines()
+    send(one, first + "\n")
+    one.stdout.readline()
+    one.stdout.close()
+    try:
+        for line in more:
+            send(one, line + "\n")
+    except BrokenPipeError:
+        pass  # it has gone, too
+    one.wait(timeout=20)
+    said = one.stderr.read()
+    assert one.returncode == 0
+    assert said == ""
+    assert omma.OnlineClassifier.load(tmp_path / "s.npz").counts.n >= 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to look at memory")
+def test_memory_does_not_grow_with_the_rows(process):
+    one = process("--metric", "macro_f1", "--pending", 50)
+    lines = [f'{{"id": {{}}, "eta": {json.dumps(row.tolist() * 60)}}}\n' for row in ETA.round(2)]
+
+    def rows(start, stop):
+        for number in range(start, stop):
+            one.stdin.write(lines[number % 300].replace("{}", str(number)))
+            one.stdin.flush()
+            one.stdout.readline()
+
+    rows(0, 1000)
+    one.stdout.readline()  # the names of columns came first
+    before = memory(one.pid)
+    rows(1000, 5000)
+    assert memory(one.pid) - before < 1 << 20
+
+
+def memory(pid):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(status.partition("VmRSS:")[2].split()[0])
