@@ -22,10 +22,11 @@ from omma.river.pending import Decision, Pending, content_of
 class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     """Decides by what gains most on a metric, given a model's probabilities.
 
-    The wrapped model learns and gives probabilities as before. Its decisions are made by
-    OMMA[^1], which keeps three counts for each label, and predicts what gains most on the metric
-    at those counts. The model may be binary, multi-class or multi-label; labels and classes may
-    appear while the stream runs. Memory grows with the number of labels, not of rows.
+    The wrapped model learns and gives probabilities as before. Its decisions are made by OMMA
+    ([Kotłowski et al., 2024](https://proceedings.mlr.press/v235/kotlowski24a.html)), which keeps
+    three counts for each label, and predicts what gains most on the metric at those counts. The
+    model may be binary, multi-class or multi-label; labels and classes may appear while the stream
+    runs. Memory grows with the number of labels, not of rows.
 
     What counts for a row is the decision that was made when it was predicted, however late its
     label comes. Decisions wait for `learn_one` by the content of `x`. If a row was never
@@ -76,11 +77,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     >>> model.value
     0.4381
 
-    References
-    ----------
-    [^1]: [Kotłowski, W., Wydmuch, M., Schultheis, E., Babbar, R. and Dembczyński, K., 2024. A General Online Algorithm for Optimizing Complex Performance Metrics. ICML](https://proceedings.mlr.press/v235/kotlowski24a.html)
-
-    """  # noqa: E501
+    """
 
     def __new__(cls, model: Any = None, *_: Any, **__: Any) -> Any:
         """Make what suits the model, as river tells apart the two kinds of classifier by type."""
