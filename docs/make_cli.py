@@ -29,7 +29,7 @@ def page():
 
 
 def _section(command, context):
-    context.terminal_width = context.max_content_width = 92
+    context.terminal_width = context.max_content_width = 78
     return f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
 
 

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/how.md: why 0.5 is wrong, what is learned, how a row is decided.
+"""Draws the pictures of docs/index.md and docs/how.md: what it is worth, why, and how.
 
     python docs/make_idea.py
 
@@ -33,6 +33,33 @@ def axes(figure, place, xlabel, title):
     ax.set_xlabel(xlabel, size=9.5, color=INK)
     ax.set_title(title, size=11, color=INK, loc="left", pad=12)
     return ax
+
+
+def worth():
+    """The running macro F1 of a threshold of 0.5 and of OMMA."""
+    eta, y = omma.datasets.long_tail(20_000, 50, seed=0)
+    policies = {
+        "OMMA, without labels": (omma.OMMA("macro_f1", feedback="estimates"), ORANGE),
+        "OMMA": (omma.OMMA("macro_f1"), BLUE),
+        "threshold 0.5": (omma.Threshold(0.5), GREY),
+    }
+    figure = Figure(figsize=(7.2, 3.4))
+    ax = axes(
+        figure, (0.06, 0.16, 0.66, 0.68), "rows so far",
+        "Macro F1 so far, %: the same probabilities, decided in three ways",
+    )  # fmt: skip
+    for name, (policy, color) in policies.items():
+        trace = omma.replay(policy, eta, y, metric="macro_f1", checkpoints=200)
+        ax.plot(trace.history.rows, 100 * trace.history.values, color=color, linewidth=2)
+        place = 8 if name.endswith("labels") else -6 if name == "OMMA" else 0
+        ax.annotate(
+            f"{100 * trace.value:.1f}  {name}", (len(eta), 100 * trace.value), (8, place),
+            va="center", textcoords="offset points", color=color, size=9.5, annotation_clip=False,
+        )  # fmt: skip
+    ax.set_xlim(0, len(eta))
+    ax.set_ylim(0, 30)
+    ax.set_xticks([0, 5000, 10_000, 15_000, 20_000], ["0", "5,000", "10,000", "15,000", "20,000"])
+    figure.savefig(FOLDER / "worth.png", dpi=150, facecolor="white")
 
 
 def thresholds():
@@ -155,6 +182,7 @@ def gains():
 
 
 if __name__ == "__main__":
+    worth()
     thresholds()
     learning()
     gains()
