@@ -8,8 +8,6 @@ estimator's own decisions.
 
 from __future__ import annotations
 
-import benchmarks  # noqa: F401, I001  sets the cache of compiled code: before anything imports Numba
-
 from typing import Any
 
 import numpy as np

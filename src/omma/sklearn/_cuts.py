@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.counts import Counts
-from omma.metrics import Macro, Metric
+from omma.metrics import LabelMetric, Macro, Metric
 from omma.policies import OMMA, TunedThresholds
 from omma.rule import Rule
 from omma.sklearn._folds import Sample
 
-CUTS = 1000  # tried at most: more would tell apart no more than accidents
+CUTS = 200  # tried at most between two classes: more would tell apart no more than accidents
 
 
 def tuned_rule(policy: OMMA, sample: Sample) -> Rule | None:
@@ -27,14 +27,11 @@ def tuned_rule(policy: OMMA, sample: Sample) -> Rule | None:
     metric = policy.objective
     if policy.soft or not metric.compiles:
         return None
-    if sample.eta.ndim == 1:
-        cut = _best_cut(metric, sample.eta, sample, classes=1)
-        return Rule(np.ones(1), np.array([-cut]))
-    if policy.budget == 1 and sample.eta.shape[1] == 2 and isinstance(sample.eta, np.ndarray):
-        cut = _best_cut(metric, sample.eta[:, 1], sample, classes=2)
-        return Rule(np.ones(2), np.array([0.0, 1.0 - 2.0 * cut]), 1)  # p + 1 − 2·cut > 1 − p
-    if policy.budget is None and isinstance(metric, Macro):
+    if policy.budget is None and isinstance(metric, Macro | LabelMetric):
         return TunedThresholds(metric).fit(sample.eta, sample.y, weights=sample.weights).decision
+    if policy.budget == 1 and sample.eta.shape[1] == 2 and isinstance(sample.eta, np.ndarray):
+        cut = _best_cut(metric, sample.eta[:, 1], sample)
+        return Rule(np.ones(2), np.array([0.0, 1.0 - 2.0 * cut]), 1)  # p + 1 − 2·cut > 1 − p
     return None
 
 
@@ -45,8 +42,8 @@ def halves(sample: Sample, seed: int) -> tuple[Sample, Sample]:
     return sample.take(order[:middle]), sample.take(order[middle:])
 
 
-def _best_cut(metric: Metric, p: NDArray[Any], sample: Sample, classes: int) -> float:
-    """The probability of the positive class above which it is best to predict it."""
+def _best_cut(metric: Metric, p: NDArray[Any], sample: Sample) -> float:
+    """The probability of the second of two classes above which it is best to predict it."""
     weight = np.ones(len(p)) if sample.weights is None else sample.weights
     order = np.argsort(-p, kind="stable")
     falling, weight, y = p[order].astype(np.float64), weight[order], np.asarray(sample.y)[order]
@@ -57,19 +54,15 @@ def _best_cut(metric: Metric, p: NDArray[Any], sample: Sample, classes: int) -> 
     tp, predicted = np.cumsum(weight * y)[ends], np.cumsum(weight)[ends]
     positive, n = float(weight @ y), float(weight.sum())
     worth = [
-        metric.value(_counts(t, found, positive, n, classes, metric.needs_matrix))
+        metric.value(_counts(t, found, positive, n, metric.needs_matrix))
         for t, found in zip(tp.tolist(), predicted.tolist(), strict=True)
     ]
     best = ends[int(np.argmax(worth))]
     return float((falling[best] + falling[best + 1]) / 2)
 
 
-def _counts(
-    tp: float, predicted: float, positive: float, n: float, classes: int, matrix: bool
-) -> Counts:
-    """Counts of the positive class, or of both classes where both are judged."""
-    if classes == 1:
-        return Counts([tp], [predicted], [positive], n)
+def _counts(tp: float, predicted: float, positive: float, n: float, matrix: bool) -> Counts:
+    """Counts of both classes, from those of the second."""
     fp, fn = predicted - tp, positive - tp
     tn = n - predicted - fn
     return Counts(

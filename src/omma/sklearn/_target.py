@@ -29,7 +29,7 @@ class Target:
 
     kind: str
     classes: NDArray[Any]
-    names: Names
+    names: Names | None
     dtype: Any
     thin: bool = False
 
@@ -101,5 +101,4 @@ def _labels(y: Any) -> Target:
     table = opened(OWNER, "y", y)
     values = table.values if hasattr(table.values, "shape") else np.asarray(table.values)
     m = values.shape[1]
-    names = table.names or tuple(str(j) for j in range(m))
-    return Target(LABELS, np.arange(m), names, values.dtype, sparse.issparse(values))
+    return Target(LABELS, np.arange(m), table.names, values.dtype, sparse.issparse(values))
