@@ -58,7 +58,7 @@ def _parts(script):
         raise ValueError(f"{script} must begin with a docstring: its title, then its text")
     title, _, text = words.partition("\n")
     code = "\n".join(source.splitlines()[tree.body[0].end_lineno :]).strip("\n")
-    return title.rstrip("."), text.strip(), code
+    return title.rstrip("."), text.strip().lstrip("=").strip(), code
 
 
 def _shown(script, link=""):
