@@ -1,4 +1,4 @@
-"""What mkdocs builds besides the pages that are written: gallery, command line, missing parts.
+"""What mkdocs builds besides the pages that are written: gallery, commands, names of metrics.
 
 The pages come from the code itself while the site is built, and so cannot be out of date.
 """
@@ -14,6 +14,7 @@ from mkdocs.structure.files import File
 sys.path.insert(0, str(Path(__file__).parent))
 import make_cli
 import make_gallery
+import make_metrics
 
 # Pages of parts that may not be there: they show up with their file, or their module.
 PARTS = {
@@ -36,12 +37,16 @@ def on_config(config):
 
 
 def on_files(files, config):
-    """Drop pages of missing modules; add the command line, the gallery and its pictures."""
+    """Drop pages of missing modules; add those that are made of the code."""
     for page in config.omma_missing:
         found = files.get_file_from_path(page)
         if found is not None:
             files.remove(found)
-    pages = {"reference/cli.md": make_cli.page(), **make_gallery.pages()}
+    pages = {
+        "reference/cli.md": make_cli.page(),
+        "reference/names.md": make_metrics.page(),
+        **make_gallery.pages(),
+    }
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     for path, source in make_gallery.pictures().items():

@@ -105,13 +105,23 @@ def test_extras_that_are_named_exist():
             assert set(named.split(",")) <= extras, page
 
 
-def test_every_metric_is_listed_with_its_formula():
-    page = (DOCS / "metrics.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", page, re.MULTILINE))
-    for known in omma.metrics.NAMES:
-        if not known.startswith(("macro_", "micro_")):
-            assert rows[known].strip() == omma.metric(known).formula
-    assert rows["omma.metrics.fbeta(2.0)"].strip() == omma.metrics.fbeta(2.0).formula
+def formulas(page):
+    """Names and formulas in the tables of a page."""
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", page, re.MULTILINE)
+    return {known: formula.strip() for known, formula in rows}
+
+
+def test_formulas_are_those_of_the_code():
+    found = formulas((DOCS / "metrics.md").read_text(encoding="utf-8"))
+    assert found.pop("omma.metrics.fbeta(2.0)") == omma.metrics.fbeta(2.0).formula
+    assert len(found) >= 18
+    for known, formula in found.items():
+        assert formula == omma.metric(known).formula
+
+
+def test_every_metric_is_in_the_reference(scripts):
+    found = formulas(scripts("make_metrics").page())
+    assert set(found) == set(omma.metrics.NAMES)
 
 
 def test_the_speed_table_is_that_of_the_readme():
@@ -128,7 +138,7 @@ def scripts(monkeypatch):
     """The scripts that make pages, imported."""
     monkeypatch.syspath_prepend(str(DOCS))
     yield lambda module: importlib.import_module(module)
-    for module in ("make_cli", "make_gallery", "hooks"):
+    for module in ("make_cli", "make_gallery", "make_metrics", "hooks", "fences"):
         sys.modules.pop(module, None)
 
 
@@ -157,7 +167,21 @@ def test_the_gallery_is_made_of_the_examples(scripts, monkeypatch, tmp_path):
         gallery.pages()
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("mkdocs"), reason='needs pip install "omma[docs]"')
+needs_docs = pytest.mark.skipif(
+    not importlib.util.find_spec("mkdocstrings"), reason='needs pip install "omma[docs]"'
+)
+
+
+@needs_docs
+def test_examples_of_docstrings_become_blocks(scripts):
+    fenced = scripts("fences").fenced
+    text = "First.\n\n    >>> 1\n    1\n\nLast."
+    assert fenced(text) == "First.\n\n\n    ```pycon\n    >>> 1\n    1\n    ```\n\nLast."
+    assert fenced("No example.") == "No example."
+    assert fenced(">>> 1\n1") == "\n```pycon\n>>> 1\n1\n```"
+
+
+@needs_docs
 def test_the_navigation_leaves_out_what_is_missing(scripts):
     hooks = scripts("hooks")
     nav = ["a.md", {"B": "b.md"}, {"More": ["c.md", {"D": "d.md"}]}, {"Gone": [{"E": "e.md"}]}]
