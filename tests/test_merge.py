@@ -1,0 +1,39 @@
+"""Counts made elsewhere, added to a learner."""
+
+import pytest
+from strategies import stream
+
+import omma
+
+
+@pytest.mark.parametrize("feedback", ["labels", "estimates"])
+@pytest.mark.parametrize("metric", ["macro_f1", "micro_f1"])
+def test_merging_is_counting_both(metric, feedback):
+    eta, y = stream(n=60)
+    policy = omma.OMMA(metric, feedback=feedback)
+    one, other, both = (omma.OnlineClassifier(policy, 4) for _ in range(3))
+    for learner, rows in ((one, range(30)), (other, range(30, 60)), (both, range(60))):
+        for i in rows:
+            late = omma.Rule([1.0] * 4, [-0.3] * 4).predict(eta[i])
+            learner.update(y[i], prediction=late, eta=eta[i])
+    soft = None
+    if feedback == "estimates":
+        soft = omma.Counts(*other.state.cells, float(other.state.totals[0]))
+    one.merge(other.counts, soft)
+    assert one.counts == both.counts
+    assert one.rule.thresholds == pytest.approx(both.rule.thresholds)
+
+
+def test_what_cannot_be_merged_is_refused():
+    counts = omma.Counts.zeros(4)
+    soft = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback="estimates"), 4)
+    with pytest.raises(ValueError, match="estimates of merge must be given"):
+        soft.merge(counts)
+    costs = omma.OnlineClassifier(omma.OMMA(omma.metrics.costs([[1, 0], [0, 1]])), 2)
+    with pytest.raises(ValueError, match="counts of merge must have a matrix"):
+        costs.merge(omma.Counts.zeros(2))
+    mixed = omma.OnlineClassifier(omma.OnlineFrankWolfe("macro_f1"), 4)
+    with pytest.raises(TypeError, match="merge of OnlineClassifier cannot add"):
+        mixed.merge(counts)
+    with pytest.raises(ValueError, match="same number of labels"):
+        omma.OnlineClassifier(omma.OMMA("macro_f1"), 3).merge(counts)
