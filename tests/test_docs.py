@@ -10,6 +10,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -48,7 +49,7 @@ def run(line):
     arguments = shlex.split(line, comments=True)[1:]
     if arguments[0] in LONG:
         command = main.get_command(None, arguments[0])
-        command.make_context(arguments[0], arguments[1:])
+        command.make_parser(click.Context(command)).parse_args(arguments[1:])
         return ""
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, f"{line}\n{result.output}"
