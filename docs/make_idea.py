@@ -1,0 +1,188 @@
+"""Draws the pictures of docs/index.md and docs/how.md: what it is worth, why, and how.
+
+    python docs/make_idea.py
+
+Takes some seconds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import omma
+
+FOLDER = Path(__file__).parent / "images"
+INK, GREY, FAINT = "#333333", "#666666", "#e4e4e4"
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+METRICS = {"accuracy": GREY, "f1": BLUE, "gmean": ORANGE}
+SHOWN = {0: BLUE, 4: ORANGE, 19: GREEN, 49: PINK}  # labels of the stream
+
+
+def axes(figure, place, xlabel, title):
+    """A frame in the style of the other pictures."""
+    ax = figure.add_axes(place)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.spines["bottom"].set_color("#999999")
+    ax.grid(axis="y", color=FAINT, linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(length=0, labelsize=9, labelcolor=INK)
+    ax.set_xlabel(xlabel, size=9.5, color=INK)
+    ax.set_title(title, size=11, color=INK, loc="left", pad=12)
+    return ax
+
+
+def worth():
+    """The running macro F1 of a threshold of 0.5 and of OMMA."""
+    eta, y = omma.datasets.long_tail(20_000, 50, seed=0)
+    policies = {
+        "OMMA, without labels": (omma.OMMA("macro_f1", feedback="estimates"), ORANGE),
+        "OMMA": (omma.OMMA("macro_f1"), BLUE),
+        "threshold 0.5": (omma.Threshold(0.5), GREY),
+    }
+    figure = Figure(figsize=(7.2, 3.4))
+    ax = axes(
+        figure, (0.06, 0.16, 0.66, 0.68), "rows so far",
+        "Macro F1 so far, %: the same probabilities, decided in three ways",
+    )  # fmt: skip
+    for name, (policy, color) in policies.items():
+        trace = omma.replay(policy, eta, y, metric="macro_f1", checkpoints=200)
+        ax.plot(trace.history.rows, 100 * trace.history.values, color=color, linewidth=2)
+        place = 8 if name.endswith("labels") else -6 if name == "OMMA" else 0
+        ax.annotate(
+            f"{100 * trace.value:.1f}  {name}", (len(eta), 100 * trace.value), (8, place),
+            va="center", textcoords="offset points", color=color, size=9.5, annotation_clip=False,
+        )  # fmt: skip
+    ax.set_xlim(0, len(eta))
+    ax.set_ylim(0, 30)
+    ax.set_xticks([0, 5000, 10_000, 15_000, 20_000], ["0", "5,000", "10,000", "15,000", "20,000"])
+    figure.savefig(FOLDER / "worth.png", dpi=150, facecolor="white")
+
+
+def thresholds():
+    """Three metrics of one rare label, at every threshold."""
+    eta, y = omma.datasets.long_tail(200_000, 1, labels_per_row=0.02, noise=1.8, seed=0)
+    order = np.argsort(-eta[:, 0])
+    sizes = np.unique(np.geomspace(1, len(eta), 400).astype(int))
+    tp = y[order, 0].cumsum()[sizes - 1]
+    cuts = eta[order, 0][sizes - 1]
+    figure = Figure(figsize=(7.2, 3.7))
+    ax = axes(
+        figure, (0.06, 0.15, 0.76, 0.7), "threshold",
+        "A label in 1 of 50 rows: every metric has a best threshold of its own, %",
+    )  # fmt: skip
+    for name, color in METRICS.items():
+        metric = omma.metric(name)
+        curve = np.array([
+            100 * metric.value(omma.Counts([hits], [size], [y.sum()], len(y)))
+            for hits, size in zip(tp, sizes, strict=True)
+        ])  # fmt: skip
+        ax.plot(cuts, curve, color=color, linewidth=2)
+        best = curve.argmax()
+        ax.plot(cuts[best], curve[best], "o", color=color, markersize=7)
+        ax.annotate(
+            f"best at {cuts[best]:.2f}", (cuts[best], curve[best]),
+            (10, 6) if name == "gmean" else (0, 9), ha="left" if name == "gmean" else "center",
+            textcoords="offset points", color=color, size=9.5,
+        )  # fmt: skip
+        last = curve[cuts >= 0.6][-1]
+        ax.annotate(
+            {"gmean": "G-mean", "f1": "F1"}.get(name, name), (0.6, last), (8, 0), va="center",
+            textcoords="offset points", color=color, size=9.5, annotation_clip=False,
+        )  # fmt: skip
+    ax.set_xlim(0, 0.6)
+    ax.set_ylim(0, 108)
+    ax.axvline(0.5, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+    ax.text(0.495, 60, "0.5", color=GREY, size=9.5, ha="right")
+    figure.savefig(FOLDER / "thresholds.png", dpi=150, facecolor="white")
+
+
+def best_thresholds(eta):
+    """For each label the threshold that maximizes F1 at known probabilities."""
+    found = []
+    for column in eta.T:
+        falling = np.sort(column)[::-1]
+        f1 = 2 * falling.cumsum() / (np.arange(1, len(column) + 1) + column.sum())
+        found.append(falling[f1.argmax()])
+    return np.array(found)
+
+
+def learning():
+    """How the thresholds of four labels find their places."""
+    rows = 20_000
+    eta, y = omma.datasets.long_tail(rows, 50, seed=0)
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=50)
+    marks = np.unique(np.geomspace(1, rows, 300).astype(int))
+    kept = []
+    for i in range(rows):
+        learner.predict(eta[i])
+        learner.update(y[i])
+        if i + 1 in set(marks.tolist()):
+            kept.append(learner.rule.thresholds)
+    goals = best_thresholds(eta)
+    figure = Figure(figsize=(7.2, 3.7))
+    ax = axes(
+        figure, (0.06, 0.15, 0.66, 0.7), "rows so far",
+        "The thresholds that OMMA learns on macro F1, and the best (dashed)",
+    )  # fmt: skip
+    for label, color in SHOWN.items():
+        ax.plot(marks, [one[label] for one in kept], color=color, linewidth=1.8)
+        ax.axhline(goals[label], color=color, linewidth=1, linestyle=(0, (4, 3)))
+        ax.annotate(
+            f"{kept[-1][label]:.2f}  label in 1 of {rows / y[:, label].sum():,.0f} rows",
+            (rows, kept[-1][label]), (8, {19: 4, 49: -4}.get(label, 0)), va="center",
+            textcoords="offset points", color=color, size=9.5, annotation_clip=False,
+        )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_xticks([1, 10, 100, 1000, 10_000], ["1", "10", "100", "1,000", "10,000"])
+    ax.minorticks_off()
+    ax.set_xlim(1, rows)
+    ax.set_ylim(0, 0.5)
+    figure.savefig(FOLDER / "learning.png", dpi=150, facecolor="white")
+
+
+def gains():
+    """The gains of three labels by their probability, and one row decided with them."""
+    eta, y = omma.datasets.long_tail(20_000, 50, seed=0)
+    rule = omma.replay(omma.OMMA("macro_f1"), eta, y).rule
+    labels, row = (0, 4, 49), {0: 0.3, 4: 0.5, 49: 0.22}
+    scale = np.abs(rule.offset[list(labels)]).max()
+    figure = Figure(figsize=(7.2, 3.7))
+    ax = axes(
+        figure, (0.06, 0.15, 0.66, 0.7), "probability of the label in this row, η",
+        "What predicting a label gains: slope · η + offset",
+    )  # fmt: skip
+    ax.axhline(0, color=INK, linewidth=1)
+    x = np.linspace(0, 0.6, 2)
+    for label in labels:
+        color = SHOWN[label]
+        line = (rule.slope[label] * x + rule.offset[label]) / scale
+        ax.plot(x, line, color=color, linewidth=2)
+        height = (rule.slope[label] * row[label] + rule.offset[label]) / scale
+        chosen = height >= 0
+        ax.plot(
+            row[label], height, "o", markersize=9, color=color,
+            markerfacecolor=color if chosen else "white", markeredgewidth=2, zorder=3,
+        )  # fmt: skip
+        ax.annotate(
+            f"η = {row[label]:.2f}: {'yes' if chosen else 'no'}", (row[label], height),
+            (-10, 10) if chosen else (8, -12), ha="right" if chosen else "left", va="center",
+            textcoords="offset points", color=color, size=9.5,
+        )  # fmt: skip
+        ax.annotate(
+            f"label in 1 of {len(y) / y[:, label].sum():,.0f} rows", (0.6, line[-1]), (8, 0),
+            va="center", textcoords="offset points", color=color, size=9.5, annotation_clip=False,
+        )  # fmt: skip
+    ax.set_xlim(0, 0.6)
+    ax.set_yticks([0], ["0"])
+    figure.savefig(FOLDER / "gains.png", dpi=150, facecolor="white")
+
+
+if __name__ == "__main__":
+    worth()
+    thresholds()
+    learning()
+    gains()

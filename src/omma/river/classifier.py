@@ -1,0 +1,312 @@
+"""A river classifier that decides by the metric it is judged by."""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Collection, Hashable, Iterator
+from typing import Any
+
+from river import base
+
+from omma._validate import check_number, check_positive_int, shown
+from omma.counts import Counts
+from omma.metrics import Metric, metric as find_metric
+from omma.policies import OMMA
+from omma.river.growing import GrowingCounts
+from omma.river.kind import is_multi, is_single
+from omma.river.metric import refuse_for_streams, value_of
+from omma.river.pending import Decision, Pending, content_of
+
+
+class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
+    """Decides by what gains most on a metric, given a model's probabilities.
+
+    The wrapped model learns and gives probabilities as before. Its decisions are made by OMMA
+    ([Kotłowski et al., 2024](https://proceedings.mlr.press/v235/kotlowski24a.html)), which keeps
+    three counts for each label, and predicts what gains most on the metric at those counts. The
+    model may be binary, multi-class or multi-label; labels and classes may appear while the stream
+    runs. Memory grows with the number of labels, not of rows.
+
+    What counts for a row is the decision that was made when it was predicted, however late its
+    label comes. Decisions wait for `learn_one` by the content of `x`. If a row was never
+    predicted, it is decided when it is learned, before the model sees its label. To be recognized,
+    `x` must be the same at both times, so wrap a whole pipeline: `MetricClassifier(scaler | model)`
+    and not `scaler | MetricClassifier(model)`, where a row is scaled differently later on, and is
+    thus decided again.
+
+    Parameters
+    ----------
+    model
+        A river classifier, multi-label classifier, or pipeline that ends in one. It must have
+        `predict_proba_one`.
+    metric
+        What to maximize: a name, such as `"f1"` for yes or no, `"multiclass_gmean"` for one class a
+        row, `"macro_f1"` for classes or labels; or a metric of `omma.metrics`.
+    k
+        How many labels a row gets exactly, for a multi-label model. By default each label is
+        predicted where that gains. One class a row is 1 by itself.
+    feedback
+        `"labels"` counts true labels. `"estimates"` counts the model's probabilities in their
+        place, which varies less where labels are rare.
+    prior
+        Added to each of the four cells of each label when a decision is made.
+    pos_val
+        Value to treat as "positive", for a metric of yes or no.
+    max_pending
+        How many decisions may wait for their labels. Beyond it, the oldest is forgotten, and such
+        a row is decided again when its label comes.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, linear_model, multioutput, preprocessing
+    >>> from omma.river import Metric, MetricClassifier
+
+    >>> model = preprocessing.StandardScaler() | multioutput.ClassifierChain(
+    ...     linear_model.LogisticRegression()
+    ... )
+    >>> evaluate.progressive_val_score(
+    ...     datasets.Yeast().take(500), model.clone(), Metric("macro_f1")
+    ... )
+    macro_f1: 38.54%
+
+    >>> model = MetricClassifier(model, metric="macro_f1")
+    >>> evaluate.progressive_val_score(datasets.Yeast().take(500), model, Metric("macro_f1"))
+    macro_f1: 43.81%
+
+    >>> model.value
+    0.4381
+
+    """
+
+    def __new__(cls, model: Any = None, *_: Any, **__: Any) -> Any:
+        """Make what suits the model, as river tells apart the two kinds of classifier by type."""
+        if cls is MetricClassifier and model is not None:
+            cls = MultiLabelMetricClassifier if is_multi(model) else SingleLabelMetricClassifier
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        model: base.Classifier | base.MultiLabelClassifier,
+        metric: str | Metric,
+        k: int | None = None,
+        feedback: str = "labels",
+        prior: float = 1e-6,
+        pos_val: Any = True,
+        max_pending: int = 10_000,
+    ) -> None:
+        self.model = model
+        self.metric = metric
+        self.k = k
+        self.feedback = feedback
+        self.prior = prior
+        self.pos_val = pos_val
+        self.max_pending = max_pending
+        self._check_model()
+        check_positive_int("MetricClassifier", "max_pending", max_pending)
+        refuse_for_streams("MetricClassifier", find_metric(metric))
+        self._growing = GrowingCounts(self._policy())
+        self._pending = Pending(max_pending)
+
+    @property
+    def _wrapped_model(self) -> Any:
+        return self.model
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from river import linear_model, multioutput, naive_bayes
+
+        logistic = linear_model.LogisticRegression()
+        if cls is not MultiLabelMetricClassifier:
+            yield {"model": logistic, "metric": "f1"}
+            yield {"model": logistic, "metric": "macro_f1", "feedback": "estimates"}
+            yield {"model": naive_bayes.GaussianNB(), "metric": "multiclass_gmean"}
+        if cls is not SingleLabelMetricClassifier:
+            chain = multioutput.ClassifierChain(logistic)
+            yield {"model": chain, "metric": "macro_f1"}
+            yield {"model": chain, "metric": "micro_f1", "k": 3, "feedback": "estimates"}
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The labels that are counted, in the order of `counts`."""
+        return self._growing.labels
+
+    @property
+    def counts(self) -> Counts | None:
+        """True labels against decisions so far; None before the first label."""
+        return self._growing.counts
+
+    @property
+    def value(self) -> float | None:
+        """The metric of all decisions learned so far; None before the first."""
+        counts = self.counts
+        if counts is None or counts.n <= 0:
+            return None
+        return value_of(find_metric(self.metric), counts)
+
+    def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
+        """The wrapped model's own probabilities."""
+        return self.model.predict_proba_one(x, **kwargs)
+
+    def predict_one(self, x: Any, **kwargs: Any) -> Any:
+        """Decide a row, and remember the decision until its label is learned."""
+        prediction, decision = self._decide(x, kwargs)
+        self._pending.put(content_of(x), decision)
+        return prediction
+
+    def learn_one(self, x: Any, y: Any, **kwargs: Any) -> None:
+        """Count the decision made for a row, and teach the model.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+        y
+            A label, or a dictionary of labels; a label that is not in it counts as False.
+        kwargs
+            `w` is the weight of the row: it counts as `w` rows, and is passed on if the model takes
+            weights. All else is passed on.
+
+        """
+        weight = check_number("learn_one", "w", kwargs.get("w", 1.0), low=0.0)
+        true = self._true(y)
+        key = content_of(x)
+        decision = self._pending.first(key) or self._decide(x, {})[1]
+        if "w" in kwargs and not _takes_weights(self.model):
+            kwargs = {name: value for name, value in kwargs.items() if name != "w"}
+        self.model.learn_one(x, y, **kwargs)
+        self._pending.drop(key)
+        if decision.chosen is not None:
+            self._growing.count(decision.eta, true, decision.chosen, weight)
+
+    def _remembered(self, chosen: tuple[Hashable, ...], eta: dict[Hashable, float]) -> Decision:
+        return Decision(chosen, dict(eta) if self.feedback == "estimates" else None)
+
+    @abstractmethod
+    def _check_model(self) -> None:
+        """Refuse a model of the other kind."""
+
+    @abstractmethod
+    def _policy(self) -> OMMA:
+        """The policy that decides."""
+
+    @abstractmethod
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
+        """The prediction as river has it, and what is to be counted of it."""
+
+    @abstractmethod
+    def _true(self, y: Any) -> Collection[Hashable]:
+        """The labels that count as present."""
+
+
+class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
+    """What `MetricClassifier` makes of a binary or multi-class model."""
+
+    def _check_model(self) -> None:
+        if not is_single(self.model):
+            raise TypeError(
+                "model of MetricClassifier must be a river classifier or multi-label classifier, "
+                f"got {shown(self.model)}"
+            )
+
+    @property
+    def _binary(self) -> bool:
+        return find_metric(self.metric).binary
+
+    def _policy(self) -> OMMA:
+        if self.k not in (None, 1):
+            raise ValueError(
+                "k of MetricClassifier must be 1 or None for a model that predicts one class a "
+                f"row, got {shown(self.k)}"
+            )
+        k = None if self._binary else 1
+        return OMMA(self.metric, k, self.feedback, self.prior)
+
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
+        eta = self.predict_proba_one(x, **kwargs)
+        if not eta:
+            return None, Decision(None)
+        if not self._binary:
+            chosen = self._growing.decide(eta)
+            return chosen[0], self._remembered(chosen, eta)
+        positive = {self.pos_val: eta.get(self.pos_val, 0.0)}
+        chosen = self._growing.decide(positive)
+        prediction = self.pos_val if chosen else self._other(eta)
+        return prediction, self._remembered(chosen, positive)
+
+    def _other(self, eta: dict[Hashable, float]) -> Any:
+        """The likeliest class that is not positive."""
+        others = {label: p for label, p in eta.items() if label != self.pos_val}
+        if others:
+            return max(others, key=others.__getitem__)
+        return not self.pos_val
+
+    def _true(self, y: Any) -> Collection[Hashable]:
+        if self._binary:
+            return [self.pos_val] if y == self.pos_val else []
+        return [y]
+
+
+class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
+    """What `MetricClassifier` makes of a multi-label model."""
+
+    def _check_model(self) -> None:
+        if not is_multi(self.model):
+            raise TypeError(
+                "model of MultiLabelMetricClassifier must be a river multi-label classifier, got "
+                f"{shown(self.model)}"
+            )
+
+    def _policy(self) -> OMMA:
+        metric = find_metric(self.metric)
+        if metric.binary or metric.multiclass:
+            name = metric.name.removeprefix("multiclass_")
+            raise ValueError(
+                f"metric of MetricClassifier must be a metric of many labels for a multi-label "
+                f"model, such as macro_f1 or micro_f1, got {name}"
+            )
+        return OMMA(metric, self.k, self.feedback, self.prior)
+
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
+        eta = {
+            label: _probability(label, given)
+            for label, given in self.predict_proba_one(x, **kwargs).items()
+        }
+        if not eta:
+            return {}, Decision(None)
+        chosen = self._growing.decide(eta)
+        prediction = {label: label in chosen for label in self.labels}
+        return prediction, self._remembered(chosen, eta)
+
+    def _true(self, y: Any) -> Collection[Hashable]:
+        for label, value in y.items():
+            if value not in (False, True):
+                raise ValueError(
+                    f"y of learn_one must be True or False for each label, got {shown(value)} for "
+                    f"{shown(label)}"
+                )
+        self._growing.meet(y)
+        return [label for label, value in y.items() if value]
+
+
+def _probability(label: Hashable, given: dict[Any, float]) -> float:
+    """The probability that a label is there; a model that has not seen it says nothing."""
+    if given and True not in given and False not in given:
+        raise ValueError(
+            "MetricClassifier needs labels that are True or False, got the values "
+            f"{shown(list(given))} for {shown(label)}"
+        )
+    return given.get(True, 0.0)
+
+
+def _takes_weights(model: Any) -> bool:
+    parameters = inspect.signature(model.learn_one).parameters
+    return "w" in parameters or any(
+        one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()
+    )
+
+
+# What tools show, and what river's checks read: the parameters, not those of __new__.
+MetricClassifier.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    list(inspect.signature(MetricClassifier.__init__).parameters.values())[1:]
+)

@@ -1,0 +1,98 @@
+"""The counts of a policy over labels that turn up while the stream runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._run import State
+from omma.counts import Counts
+from omma.evaluation import counts_of
+from omma.policies import OMMA
+
+NOISE = 1e-9  # by how much a probability may exceed one, for rounding
+
+
+class GrowingCounts:
+    """Decides and counts rows whose labels are names. Its size goes with the number of labels.
+
+    A label that turns up late was absent from, and not predicted in, the rows before it: that is
+    what zeros say, and so it joins with zeros.
+
+    >>> counts = GrowingCounts(OMMA("macro_f1"))
+    >>> counts.decide({"cat": 0.9, "dog": 0.2})
+    ('cat',)
+    >>> counts.count(None, ["cat", "dog"], ["cat"], 1.0)
+    >>> counts.decide({"cat": 0.9, "dog": 0.2, "owl": 0.0})
+    ('cat', 'dog')
+    >>> counts.labels
+    ('cat', 'dog', 'owl')
+    """
+
+    def __init__(self, policy: OMMA) -> None:
+        self.policy = policy
+        self._judge = replace(policy, feedback="labels")
+        self._ids: dict[Hashable, int] = {}
+        self._state = State.zeros(0)
+        self._truth = State.zeros(0) if policy.soft else self._state
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """All labels met so far, in the order of the counts."""
+        return tuple(self._ids)
+
+    @property
+    def counts(self) -> Counts | None:
+        """True labels against decisions; None before the first label."""
+        return counts_of(self._truth) if self._ids else None
+
+    def meet(self, labels: Iterable[Hashable]) -> None:
+        """Make room for labels not seen before."""
+        new = [label for label in dict.fromkeys(labels) if label not in self._ids]
+        if not new:
+            return
+        self._ids.update(zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True))
+        room = np.zeros((3, len(new)))
+        self._state.cells = np.hstack((self._state.cells, room))
+        if self._truth is not self._state:
+            self._truth.cells = np.hstack((self._truth.cells, room))
+
+    def decide(self, eta: Mapping[Any, float]) -> tuple[Hashable, ...]:
+        """The labels that gain most, at the present counts."""
+        self.meet(eta)
+        budget = self.policy.budget
+        if budget is not None and budget >= len(self._ids):
+            return self.labels  # all labels known fit in, and a budget is filled
+        chosen = self.policy.predict(self._state, self._row(eta))
+        return tuple(label for label, one in zip(self._ids, chosen, strict=True) if one)
+
+    def count(
+        self,
+        eta: Mapping[Any, float] | None,
+        true: Collection[Hashable],
+        chosen: Collection[Hashable],
+        weight: float,
+    ) -> None:
+        """Count a row: the labels it has against those it was given."""
+        self.meet(true)
+        self.meet(chosen)
+        y, prediction = self._indicators(true), self._indicators(chosen).astype(np.int8)
+        if self._truth is not self._state:
+            self.policy.update(self._state, self._row(eta or {}), y, prediction, weight)
+        self._judge.update(self._truth, y, y, prediction, weight)
+
+    def _row(self, eta: Mapping[Any, float]) -> NDArray[np.float64]:
+        row = np.zeros(len(self._ids))
+        for label, probability in eta.items():
+            row[self._ids[label]] = probability
+        row[(row > 1) & (row < 1 + NOISE)] = 1.0
+        return row
+
+    def _indicators(self, labels: Collection[Hashable]) -> NDArray[np.float64]:
+        row = np.zeros(len(self._ids))
+        row[[self._ids[label] for label in labels]] = 1.0
+        return row

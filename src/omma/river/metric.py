@@ -1,0 +1,184 @@
+"""Any metric of omma as a metric of river."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from river import metrics
+
+from omma import metrics as own
+from omma._validate import check_number, shown
+from omma.counts import Counts
+from omma.river.kind import is_multi, is_single
+
+TP, PREDICTED, POSITIVE, LISTED = range(4)
+
+
+class Metric(metrics.base.ClassificationMetric):
+    """A metric of omma, to be used where river takes one.
+
+    A metric of yes or no, such as `"f1"` or `"gmean"`, looks at one label. One of classes, such as
+    `"multiclass_gmean"`, takes any labels. Those with `macro_` and `micro_` take labels or, from a
+    multi-label model, dictionaries of labels; a label that is missing in one of these is False.
+    The classes or labels averaged over are those seen so far.
+
+    Counts are kept as whole numbers and fractions, so `revert` takes back an `update` exactly,
+    whatever the weights.
+
+    Parameters
+    ----------
+    metric
+        A name (see `omma.metric`), or a metric of `omma.metrics`.
+    pos_val
+        Value to treat as "positive", for a metric of yes or no.
+    zero_division
+        What a rate of 0/0 is worth, such as the recall of a class without rows.
+
+    Examples
+    --------
+    >>> from omma.river import Metric
+
+    >>> y_true = [True, False, True, True, True]
+    >>> y_pred = [True, True, False, True, True]
+
+    >>> metric = Metric("f1")
+    >>> for yt, yp in zip(y_true, y_pred):
+    ...     metric.update(yt, yp)
+
+    >>> metric
+    f1: 75.00%
+
+    >>> metric = Metric("macro_f1")
+    >>> metric.update({"cat": True, "dog": False}, {"cat": True, "dog": True})
+    >>> metric.get()
+    0.5
+
+    With river's own tools it can be windowed, or added to other metrics:
+
+    >>> from river import metrics, utils
+
+    >>> windowed = utils.Rolling(Metric, window_size=2, metric="multiclass_gmean")
+    >>> for yt, yp in zip("aabb", "abbb"):
+    ...     windowed.update(yt, yp)
+    >>> windowed.get()
+    1.0
+
+    >>> metrics.Accuracy() + Metric("multiclass_kappa")
+    Accuracy: 0.00%
+    multiclass_kappa: 0.00%
+
+    """
+
+    def __init__(
+        self,
+        metric: str | own.Metric,
+        pos_val: Any = True,
+        zero_division: float = 0.0,
+    ) -> None:
+        self.metric = metric
+        self.pos_val = pos_val
+        self.zero_division = check_number("Metric", "zero_division", zero_division)
+        refuse_for_streams("Metric", self._own)
+        self._rows: int | Fraction = 0
+        self._cells: dict[Hashable, list[Any]] = {}
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"metric": "f1"}
+
+    @property
+    def _own(self) -> own.Metric:
+        return own.metric(self.metric)
+
+    def update(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
+        """Count a row of weight `w`."""
+        self._count(y_true, y_pred, w, 1)
+
+    def revert(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
+        """Take back an `update`."""
+        self._count(y_true, y_pred, w, -1)
+
+    def get(self) -> float:
+        """The metric so far; 0 before the first row."""
+        if self._rows <= 0:
+            return 0.0
+        return value_of(self._own, self.counts, self.zero_division)
+
+    @property
+    def counts(self) -> Counts:
+        """All that was counted, label by label."""
+        cells = list(self._cells.values()) or [[0, 0, 0, 0]]
+        tp, predicted, positive = (
+            [float(cell[which]) for cell in cells] for which in (TP, PREDICTED, POSITIVE)
+        )
+        return Counts(tp, predicted, positive, float(self._rows))
+
+    def works_with(self, model: Any) -> bool:
+        """Whether a model predicts what the metric looks at."""
+        if self._own.binary or self._own.multiclass:
+            return is_single(model)
+        return is_single(model) or is_multi(model)
+
+    def _count(self, y_true: Any, y_pred: Any, w: float, sign: int) -> None:
+        weight = sign * _exact(check_number("Metric", "w", w, low=0.0))
+        true, predicted, listed = self._labels(y_true, y_pred)
+        if sign < 0 and not all(label in self._cells for label in listed):
+            raise ValueError(
+                f"revert of Metric must come after an update with the same labels, got "
+                f"{shown(y_true)} and {shown(y_pred)}"
+            )
+        self._rows += weight
+        for label in listed:
+            cell = self._cells.setdefault(label, [0, 0, 0, 0])
+            cell[TP] += weight * (label in true and label in predicted)
+            cell[PREDICTED] += weight * (label in predicted)
+            cell[POSITIVE] += weight * (label in true)
+            cell[LISTED] += sign
+            if not cell[LISTED]:
+                del self._cells[label]
+
+    def _labels(self, y_true: Any, y_pred: Any) -> tuple[Collection[Hashable], ...]:
+        """Labels that are true, that are predicted, and that are spoken of."""
+        pair = (y_true, y_pred)
+        if self._own.binary:
+            true, predicted = ({True} if y == self.pos_val else () for y in pair)
+            return true, predicted, (True,)
+        if not isinstance(y_true, dict):
+            return {y_true}, {y_pred}, dict.fromkeys(pair)
+        if self._own.multiclass:
+            raise TypeError(
+                f"y_true of {self._own.name} must be one class a row, got {shown(y_true)}"
+            )
+        true, predicted = ({label for label, yes in y.items() if yes} for y in pair)
+        return true, predicted, y_true | y_pred
+
+    def __repr__(self) -> str:
+        return f"{self._own.name}: {self.get():{self._fmt}}"
+
+
+def value_of(metric: own.Metric, counts: Counts, zero_division: float = 0.0) -> float:
+    """The metric of some counts, also while only one class is known."""
+    if metric.multiclass and counts.m == 1:
+        if metric.single_label:
+            return zero_division  # there is no chance to be better than
+        twice = np.repeat((counts.tp, counts.predicted, counts.positive), 2, axis=1)
+        tp, predicted, positive = twice  # a second class as good as the only one
+        counts = Counts(tp, predicted, positive, 2 * counts.n)
+    return metric.value(counts, zero_division)
+
+
+def refuse_for_streams(owner: str, metric: own.Metric) -> None:
+    """Refuse a metric that must know all classes beforehand."""
+    if metric.needs_matrix:
+        raise ValueError(
+            f"metric of {owner} must not be a table of costs, whose classes are numbered while "
+            f"those of a stream have names and come as they come, got {metric.name}"
+        )
+
+
+def _exact(weight: float) -> int | Fraction:
+    """A number that adds up without rounding."""
+    return int(weight) if weight.is_integer() else Fraction(weight)

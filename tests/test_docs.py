@@ -1,0 +1,189 @@
+"""The site cannot drift away from the code: commands run, names exist, the site builds.
+
+Python blocks of every page are doctests of their own (see pyproject.toml).
+"""
+
+import doctest
+import importlib.util
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import omma
+from omma.cli import COMMANDS, main
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LONG = ("run", "report")  # commands that do much: their options are read, and no more
+OTHERS = ("pip", "python", "python3", ".venv/bin", "NUMBA_DISABLE_JIT=1", "mkdocs")
+
+
+def blocks(page):
+    """The code blocks of a page: their language and their text."""
+    return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+def lines(text):
+    """The lines of a shell block, continued ones joined."""
+    return [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def name(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+def has_command(page):
+    shell = [text for language, text in blocks(page) if language == "sh"]
+    return any(line.startswith("omma ") for text in shell for line in lines(text))
+
+
+def run(line):
+    """Run a line that begins with omma, and return what it prints."""
+    arguments = shlex.split(line, comments=True)[1:]
+    if arguments[0] in LONG:
+        command = main.get_command(None, arguments[0])
+        command.make_parser(click.Context(command)).parse_args(arguments[1:])
+        return ""
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, f"{line}\n{result.output}"
+    return result.stdout
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", list(filter(has_command, PAGES)), ids=name)
+def test_commands_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    every = blocks(page)
+    while every[-1][0] not in ("sh", "text"):
+        every.pop()
+    names, printed = {}, None
+    for language, text in every:
+        if language == "python":  # the commands may need what these write
+            for example in doctest.DocTestParser().get_examples(text):
+                exec(compile(example.source, name(page), "single"), names)
+        if language == "text" and printed is not None:
+            assert words(printed) == words(text)
+        printed = None
+        if language == "sh":
+            printed = "".join(run(line) for line in lines(text) if line.startswith("omma "))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_shell_lines_are_of_a_kind_that_is_known(page):
+    for language, text in blocks(page):
+        assert language != "bash", "write sh"
+        if language == "sh":
+            for line in lines(text):
+                assert line.startswith(("omma ", *OTHERS)), line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_blocks_are_doctests(page):
+    if page.name == "CONTRIBUTING.md":
+        return
+    for language, text in blocks(page):
+        if language == "python":
+            assert text.lstrip().startswith(">>> ")
+
+
+def test_extras_that_are_named_exist():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    table = project.split("[project.optional-dependencies]")[1].split("\n[")[0]
+    extras = set(re.findall(r"^(\w+) = ", table, re.MULTILINE))
+    for page in [*PAGES, *(ROOT / "src").rglob("*.py")]:
+        found = re.findall(r'"(?:omma|\.)\[([\w,]+)\]"', page.read_text(encoding="utf-8"))
+        for named in found:
+            assert set(named.split(",")) <= extras, page
+
+
+def formulas(page):
+    """Names and formulas in the tables of a page."""
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", page, re.MULTILINE)
+    return {known: formula.strip() for known, formula in rows}
+
+
+def test_formulas_are_those_of_the_code():
+    found = formulas((DOCS / "metrics.md").read_text(encoding="utf-8"))
+    assert found.pop("omma.metrics.fbeta(2.0)") == omma.metrics.fbeta(2.0).formula
+    assert len(found) >= 18
+    for known, formula in found.items():
+        assert formula == omma.metric(known).formula
+
+
+def test_every_metric_is_in_the_reference(scripts):
+    found = formulas(scripts("make_metrics").page())
+    assert set(found) == set(omma.metrics.NAMES)
+
+
+def test_the_speed_table_is_that_of_the_readme():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = [line for line in readme.splitlines() if " × " in line and line.startswith("|")]
+    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    assert len(table) >= 5
+    for line in table:
+        assert line in page
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """The scripts that make pages, imported."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    yield lambda module: importlib.import_module(module)
+    for module in ("make_cli", "make_gallery", "make_metrics", "hooks", "fences"):
+        sys.modules.pop(module, None)
+
+
+def test_the_reference_has_every_command_and_option(scripts):
+    page = scripts("make_cli").page()
+    for command in COMMANDS:
+        assert f"## omma {command}\n" in page
+        for parameter in main.get_command(None, command).params:
+            assert all(option in page for option in parameter.opts if option.startswith("-"))
+
+
+def test_the_gallery_is_made_of_the_examples(scripts, monkeypatch, tmp_path):
+    gallery = scripts("make_gallery")
+    monkeypatch.setattr(gallery, "EXAMPLES", tmp_path)
+    assert list(gallery.pages()) == ["gallery/index.md"]
+    script = '"""A title.\n\nWhat it shows.\n\nMore of it.\n"""\n\nimport omma\n'
+    (tmp_path / "plot_one.py").write_text(script)
+    (tmp_path / "plot_one.png").write_bytes(b"")
+    pages = gallery.pages()
+    assert "## [A title](plot_one.md)\n\nWhat it shows.\n" in pages["gallery/index.md"]
+    assert pages["gallery/plot_one.md"].startswith("# A title\n\nWhat it shows.\n\nMore of it.\n")
+    assert "\nimport omma\n```" in pages["gallery/plot_one.md"]
+    assert gallery.pictures() == {"gallery/plot_one.png": tmp_path / "plot_one.png"}
+    (tmp_path / "plot_two.py").write_text("import omma\n")
+    with pytest.raises(ValueError, match="must begin with a docstring"):
+        gallery.pages()
+
+
+needs_docs = pytest.mark.skipif(
+    not importlib.util.find_spec("mkdocstrings"), reason='needs pip install "omma[docs]"'
+)
+
+
+@needs_docs
+def test_examples_of_docstrings_become_blocks(scripts):
+    fenced = scripts("fences").fenced
+    text = "First.\n\n    >>> 1\n    1\n\nLast."
+    assert fenced(text) == "First.\n\n\n    ```pycon\n    >>> 1\n    1\n    ```\n\nLast."
+    assert fenced("No example.") == "No example."
+    assert fenced(">>> 1\n1") == "\n```pycon\n>>> 1\n1\n```"
+
+
+@needs_docs
+def test_the_navigation_leaves_out_what_is_missing(scripts):
+    hooks = scripts("hooks")
+    nav = ["a.md", {"B": "b.md"}, {"More": ["c.md", {"D": "d.md"}]}, {"Gone": [{"E": "e.md"}]}]
+    assert hooks._without(nav, {"a.md", "d.md", "e.md"}) == [{"B": "b.md"}, {"More": ["c.md"]}]

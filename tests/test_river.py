@@ -1,0 +1,370 @@
+"""The river classifier makes OMMA's decisions, whenever labels come and whichever they are."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from river import (
+    base,
+    datasets,
+    evaluate,
+    linear_model,
+    metrics,
+    multioutput,
+    naive_bayes,
+    preprocessing,
+    utils,
+)
+
+import omma
+from omma.river import Metric, MetricClassifier
+from omma.river.pending import Decision, Pending, content_of
+
+LABELS = ("ant", "bee", "cat", "dog")
+
+
+class Oracle(base.Classifier):
+    """Gives the probabilities that are in x; keeps what it was taught."""
+
+    def __init__(self):
+        self.taught = []
+
+    def predict_proba_one(self, x, **kwargs):
+        return {label: p for label, p in x.items() if label != "row"}
+
+    def learn_one(self, x, y):
+        self.taught.append((x["row"], y))
+
+    @property
+    def _multiclass(self):
+        return True
+
+
+class ManyOracle(base.MultiLabelClassifier):
+    """The same for many labels."""
+
+    def __init__(self):
+        self.weights = []
+
+    def predict_proba_one(self, x, **kwargs):
+        return {label: {False: 1 - p, True: p} for label, p in x.items() if label != "row"}
+
+    def learn_one(self, x, y, w=1.0):
+        self.weights.append(w)
+
+
+def sequence(n=300, seed=0):
+    """Probabilities of four labels, and labels drawn by them."""
+    rng = np.random.default_rng(seed)
+    eta = rng.random((n, 4)) * [0.9, 0.5, 0.2, 0.05]
+    return eta, (rng.random((n, 4)) < eta).astype(np.int8)
+
+
+def as_rows(eta):
+    return [{**dict(zip(LABELS, row.tolist(), strict=True)), "row": i} for i, row in enumerate(eta)]
+
+
+def as_dicts(y):
+    return [dict(zip(LABELS, map(bool, row), strict=True)) for row in y]
+
+
+@pytest.mark.parametrize("metric", ["macro_f1", "micro_f1", "macro_gmean", "micro_mcc"])
+@pytest.mark.parametrize("k", [None, 2])
+@pytest.mark.parametrize("feedback", ["labels", "estimates"])
+def test_many_labels_are_decided_as_in_a_replay(metric, k, feedback):
+    eta, y = sequence()
+    trace = omma.replay(omma.OMMA(metric, k=k, feedback=feedback), eta, y)
+    model = MetricClassifier(ManyOracle(), metric, k=k, feedback=feedback)
+    for x, true, expected in zip(as_rows(eta), as_dicts(y), trace.predictions, strict=True):
+        assert list(model.predict_one(x).values()) == expected.astype(bool).tolist()
+        model.learn_one(x, true)
+    assert model.counts == trace.counts
+    assert model.value == trace.value
+    assert len(model._pending) == 0
+
+
+@pytest.mark.parametrize("metric", ["multiclass_gmean", "multiclass_kappa", "macro_f1"])
+@pytest.mark.parametrize("feedback", ["labels", "estimates"])
+def test_classes_are_decided_as_in_a_replay(metric, feedback):
+    eta, _ = sequence()
+    eta /= eta.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(1)
+    y = np.array([rng.choice(4, p=row) for row in eta])
+    trace = omma.replay(omma.OMMA(metric, k=1, feedback=feedback), eta, y)
+    model = MetricClassifier(Oracle(), metric, feedback=feedback)
+    for x, true, expected in zip(as_rows(eta), y, trace.classes, strict=True):
+        assert model.predict_one(x) == LABELS[expected]
+        model.learn_one(x, LABELS[true])
+    assert model.counts == trace.counts
+
+
+@pytest.mark.parametrize("metric", ["f1", "gmean", "mcc"])
+def test_yes_or_no_is_decided_as_in_a_replay(metric):
+    eta, y = sequence()
+    trace = omma.replay(omma.OMMA(metric), eta[:, 2], y[:, 2])
+    model = MetricClassifier(Oracle(), metric, pos_val="yes")
+    for i, (p, true) in enumerate(zip(eta[:, 2].tolist(), y[:, 2], strict=True)):
+        x = {"yes": p, "no": 1 - p, "row": i}
+        assert model.predict_one(x) == ("yes" if trace.predictions[i] else "no")
+        model.learn_one(x, "yes" if true else "no")
+    assert model.value == trace.value
+
+
+def test_a_label_may_turn_up_late():
+    eta, y = sequence()
+    eta[:100, 3] = 0.0
+    y[:150, 3] = 0
+    trace = omma.replay(omma.OMMA("macro_f1"), eta, y)
+    model = MetricClassifier(ManyOracle(), "macro_f1")
+    for i, (x, true) in enumerate(zip(as_rows(eta), as_dicts(y), strict=True)):
+        if i < 100:
+            del x["dog"], true["dog"]  # neither the model nor the labels know of it
+        prediction = model.predict_one(x)
+        assert [prediction.get(label, False) for label in LABELS] == (
+            trace.predictions[i].astype(bool).tolist()
+        )
+        model.learn_one(x, true)
+    assert model.labels == LABELS
+    assert model.counts == trace.counts
+
+
+def test_a_label_that_only_the_truth_knows_is_missed():
+    model = MetricClassifier(ManyOracle(), "macro_f1")
+    x = {"ant": 0.5, "row": 0}
+    assert model.predict_one(x) == {"ant": True}
+    model.learn_one(x, {"ant": True, "new": True})
+    assert model.labels == ("ant", "new")
+    assert model.counts.fn.tolist() == [0.0, 1.0]
+    assert model.predict_one(x) == {"ant": True, "new": False}
+
+
+def test_nothing_is_decided_or_counted_before_a_label_is_known():
+    model = MetricClassifier(naive_bayes.GaussianNB(), "multiclass_gmean")
+    x = {"a": 1.0}
+    assert model.predict_one(x) is None
+    model.learn_one(x, "cat")
+    assert model.value is None
+    assert model.predict_one(x) == "cat"
+    model.learn_one(x, "cat")
+    assert model.value == 1.0
+
+
+def test_a_budget_waits_for_enough_labels():
+    model = MetricClassifier(ManyOracle(), "macro_f1", k=3)
+    assert model.predict_one({"ant": 0.1, "bee": 0.2}) == {"ant": True, "bee": True}
+    wide = {"ant": 0.1, "bee": 0.2, "cat": 0.3, "dog": 0.4}
+    assert sum(model.predict_one(wide).values()) == 3
+
+
+@pytest.mark.parametrize("delay", [None, 1, 7, 400])
+@pytest.mark.parametrize("metric", ["f1", "macro_f1"])
+def test_what_was_decided_is_what_counts(metric, delay):
+    model = MetricClassifier(linear_model.LogisticRegression(), metric)
+    judge = Metric(metric)
+    evaluate.progressive_val_score(datasets.Phishing(), model, judge, delay=delay)
+    assert judge.get() == model.value
+    assert judge.counts.n == model.counts.n == 1250
+    assert len(model._pending) == 0
+
+
+@pytest.mark.parametrize("delay", [3, 50])
+def test_late_labels_count_as_in_the_online_classifier(delay):
+    eta, y = sequence()
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback="estimates"), n_labels=4)
+    model = MetricClassifier(ManyOracle(), "macro_f1", feedback="estimates")
+    rows, truth, made = as_rows(eta), as_dicts(y), []
+    for i, x in enumerate(rows):
+        if i >= delay:
+            model.learn_one(copy.deepcopy(rows[i - delay]), truth[i - delay])
+            learner.update(y[i - delay], prediction=made[i - delay], eta=eta[i - delay])
+        made.append(learner.predict(eta[i]))
+        assert list(model.predict_one(x).values()) == made[i].astype(bool).tolist()
+    assert model.counts == learner.counts
+
+
+def test_delay_by_a_model_that_learns_agrees_with_river_metrics():
+    model = preprocessing.StandardScaler() | multioutput.ClassifierChain(
+        linear_model.LogisticRegression()
+    )
+    model = MetricClassifier(model, "micro_f1")
+    first = next(iter(datasets.Yeast()))
+    model.learn_one(*first)  # river's metric needs all labels in the first prediction
+    before = model.counts
+    judge = metrics.multioutput.MicroAverage(metrics.F1())
+    evaluate.progressive_val_score(datasets.Yeast().take(150), model, judge, delay=10)
+    assert omma.metric("micro_f1").value(model.counts - before) == pytest.approx(judge.get())
+
+
+def test_a_row_that_was_not_predicted_is_decided_when_learned_and_counted_once():
+    eta, y = sequence()
+    asked = MetricClassifier(ManyOracle(), "macro_f1")
+    silent = MetricClassifier(ManyOracle(), "macro_f1")
+    for x, true in zip(as_rows(eta), as_dicts(y), strict=True):
+        asked.predict_one(x)
+        asked.learn_one(x, true)
+        silent.learn_one(x, true)
+    assert asked.counts == silent.counts
+    assert silent.counts.n == len(eta)
+
+
+def test_predicting_changes_no_decision():
+    eta, y = sequence()
+    once, often = (MetricClassifier(ManyOracle(), "macro_f1") for _ in range(2))
+    for x, true in zip(as_rows(eta), as_dicts(y), strict=True):
+        assert [often.predict_one(x) for _ in range(3)] == [once.predict_one(x)] * 3
+        once.learn_one(x, true)
+        often.learn_one(x, true)
+    assert once.counts == often.counts
+
+
+def test_decisions_that_wait_are_bounded():
+    model = MetricClassifier(Oracle(), "macro_f1", max_pending=10)
+    for x in as_rows(sequence()[0]):
+        model.predict_one(x)
+    size = model._raw_memory_usage
+    assert len(model._pending) == len(model._pending._lines) == 10
+    for x in as_rows(sequence()[0]):
+        model.predict_one(x)
+    assert model._raw_memory_usage == size
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=60), st.integers(1, 5))
+@settings(max_examples=100)
+def test_pending_is_a_line_for_each_content(steps, limit):
+    pending, plain = Pending(limit), []
+    for number, (put, value) in enumerate(steps):
+        key = content_of({"x": value})
+        if put:
+            pending.put(key, Decision((number,)))
+            plain = [*plain, (value, number)][-limit:]
+            continue
+        line = [one for one in plain if one[0] == value]
+        found = pending.first(key)
+        assert (found is None) == (not line)
+        if line:
+            assert found.chosen == (line[0][1],)
+            plain.remove(line[0])
+        pending.drop(key)
+        assert len(pending) == len(plain)
+
+
+def test_the_content_of_a_row_is_all_that_counts():
+    x = {"a": 1.5, "b": float("nan"), "c": [1, 2], 3: "text"}
+    assert content_of(x) == content_of(copy.deepcopy(dict(reversed(x.items()))))
+    assert content_of({"a": -1}) != content_of({"a": -2})
+    assert content_of({"a": 1}) != content_of({"a": 1, "b": 1})
+    assert content_of("some text") == content_of("some " + "text")
+
+
+def test_weights_count_as_rows_and_reach_the_model():
+    x = {"ant": 0.5, "row": 0}
+    model = MetricClassifier(ManyOracle(), "macro_f1")
+    model.learn_one(x, {"ant": True}, w=3.0)
+    assert model.counts.n == 3.0
+    assert model.model.weights == [3.0]
+    plain = MetricClassifier(Oracle(), "macro_f1")  # its model takes no weights
+    plain.learn_one(x, "ant", w=3.0)
+    assert plain.counts.n == 3.0
+    assert plain.model.taught == [(0, "ant")]
+
+
+def test_a_model_that_refuses_a_row_leaves_the_counts_alone():
+    class Refusing(Oracle):
+        def learn_one(self, x, y):
+            raise RuntimeError("no")
+
+    model = MetricClassifier(Refusing(), "macro_f1")
+    x = {"ant": 0.5, "bee": 0.5, "row": 0}
+    model.predict_one(x)
+    with pytest.raises(RuntimeError):
+        model.learn_one(x, "ant")
+    assert model.counts.n == 0
+    assert len(model._pending) == 1
+
+
+def test_it_is_the_kind_of_its_model():
+    many = multioutput.ClassifierChain(linear_model.LogisticRegression())
+    scaled = preprocessing.StandardScaler() | many
+    for model in (many, scaled):
+        wrapped = MetricClassifier(model, "macro_f1")
+        assert isinstance(wrapped, MetricClassifier)
+        assert isinstance(wrapped, base.MultiLabelClassifier)
+        assert not isinstance(wrapped, base.Classifier)
+        assert isinstance(wrapped.clone(), base.MultiLabelClassifier)
+        assert isinstance(copy.deepcopy(wrapped), base.MultiLabelClassifier)
+    wrapped = MetricClassifier(linear_model.LogisticRegression(), "f1")
+    assert isinstance(wrapped, base.Classifier)
+    assert not isinstance(wrapped, base.MultiLabelClassifier)
+
+
+def test_a_clone_starts_anew_with_the_same_options():
+    model = MetricClassifier(linear_model.LogisticRegression(), omma.metrics.fbeta(2.0), prior=0.1)
+    model.learn_one({"a": 1.0}, True)
+    clone = model.clone()
+    assert clone.value is None
+    assert clone.metric == model.metric
+    assert clone.clone({"prior": 0.5}).prior == 0.5
+
+
+def test_inside_a_pipeline_every_row_counts_once():
+    model = preprocessing.StandardScaler() | MetricClassifier(
+        linear_model.LogisticRegression(), "f1"
+    )
+    evaluate.progressive_val_score(datasets.Phishing().take(200), model, Metric("f1"))
+    assert model["SingleLabelMetricClassifier"].counts.n == 200
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "error", "words"),
+    [
+        (linear_model.LinearRegression(), {"metric": "f1"}, TypeError, "river classifier"),
+        (linear_model.LogisticRegression(), {"metric": "f2"}, ValueError, "unknown metric"),
+        (
+            linear_model.LogisticRegression(),
+            {"metric": "macro_f1", "k": 2},
+            ValueError,
+            "one class",
+        ),
+        (linear_model.LogisticRegression(), {"metric": "f1", "prior": -1}, ValueError, "prior"),
+        (
+            linear_model.LogisticRegression(),
+            {"metric": "f1", "max_pending": 0},
+            ValueError,
+            "max_p",
+        ),
+        (ManyOracle(), {"metric": "f1"}, ValueError, "macro_f1 or micro_f1"),
+        (ManyOracle(), {"metric": "multiclass_gmean"}, ValueError, "macro_f1 or micro_f1"),
+        (
+            linear_model.LogisticRegression(),
+            {"metric": omma.metrics.costs([[0, -1], [-20, 0]])},
+            ValueError,
+            "table of costs",
+        ),
+    ],
+)
+def test_bad_options_get_a_sentence(model, options, error, words):
+    with pytest.raises(error, match=words):
+        MetricClassifier(model, **options)
+
+
+def test_bad_rows_get_a_sentence_and_change_nothing():
+    model = MetricClassifier(ManyOracle(), "macro_f1")
+    x = {"ant": 0.5, "row": 0}
+    with pytest.raises(ValueError, match="True or False for each label, got 2 for 'ant'"):
+        model.learn_one(x, {"ant": 2})
+    with pytest.raises(ValueError, match="w of learn_one"):
+        model.learn_one(x, {"ant": True}, w=-1.0)
+    with pytest.raises(ValueError, match=r"probabilities from 0 to 1, got 1\.5"):
+        model.predict_one({"ant": 1.5, "row": 0})
+    assert model.model.weights == []
+    assert model.value is None
+
+
+def test_rolling_windows_work():
+    judge = utils.Rolling(Metric, window_size=100, metric="macro_f1")
+    model = MetricClassifier(linear_model.LogisticRegression(), "macro_f1")
+    for x, y in datasets.Phishing().take(300):
+        judge.update(y, model.predict_one(x))
+        model.learn_one(x, y)
+    assert judge.counts.n == 100
