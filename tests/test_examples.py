@@ -16,11 +16,11 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_it_has_a_title_and_a_picture_in_the_docs(path):
+def test_it_has_a_title_and_a_picture(path):
     title, line, *text = ast.get_docstring(ast.parse(path.read_text("utf-8"))).splitlines()
     assert line == "=" * len(title)
     assert text[1], "the title is followed by an empty line and some sentences"
-    assert (ROOT / "docs/images/gallery" / f"{path.stem}.png").exists()
+    assert (ROOT / "examples/images" / f"{path.stem}.png").exists()
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
