@@ -111,8 +111,8 @@ omma run online_cpe --data DATA --out RECORDS
 python docs/make_study.py RECORDS
 ```
 
-For this page `eurlex4k` ran from a copy of `multilabel_fixed.toml` with `max_train = 6000`; the suite
-as it comes fits all 15,539 rows. Finished runs are skipped, so that sequences can be added later.
+For this page `eurlex4k` ran from a copy of `multilabel_fixed.toml` with `max_train = 6000`; the
+suite as it comes fits all 15,539 rows. Finished runs are skipped, so sequences can be added later.
 """
 
 
