@@ -65,7 +65,7 @@
 
   // A frame with axes; returns the scales and the group to draw on.
   const frame = ({ xs, ys, xTicks, yTicks, xLabel, yLabel, xScale, height = 300 }) => {
-    const width = Math.min(540, innerWidth - 64), left = 46, right = 12, above = 10, below = 40;
+    const width = Math.min(540, innerWidth - 64), left = 54, right = 12, above = 10, below = 40;
     const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img",
       "aria-label": `${yLabel} against ${xLabel}` });
     const along = xScale ?? ((x) => (x - xs[0]) / (xs[1] - xs[0] || 1));
@@ -82,8 +82,8 @@
         text));
     }
     svg.append(make("text", { x: (left + width - right) / 2, y: height - 6,
-      "text-anchor": "middle" }, xLabel), make("text", { x: 12, y: (height - below) / 2,
-      transform: `rotate(-90 12 ${(height - below) / 2})`, "text-anchor": "middle" }, yLabel));
+      "text-anchor": "middle" }, xLabel), make("text", { x: 10, y: (height - below) / 2,
+      transform: `rotate(-90 10 ${(height - below) / 2})`, "text-anchor": "middle" }, yLabel));
     return { svg, x, y, width, height, left, right, above, below };
   };
   const span = (values, pad = 0.06) => {
@@ -230,8 +230,8 @@
           `in ${Number((100 * rates[j]).toPrecision(3))} % of the rows`)) }));
     });
     const order = gains.map((_, j) => j).sort((a, b) => gains[b] - gains[a]);
-    const list = (head, ids) => make("div", {}, make("h4", {}, head), make("table", {},
-      ...ids.map((j) => row(names[j], percent(base[j]), "→", percent(other[j])))));
+    const list = (head, ids) => (ids.length ? make("div", {}, make("h4", {}, head), make("table",
+      {}, ...ids.map((j) => row(names[j], percent(base[j]), "→", percent(other[j]))))) : "");
     const gained = order.filter((j) => gains[j] > 0), lost = order.filter((j) => gains[j] < 0);
     const still = gains.length - gained.length - lost.length;
     return make("div", { class: "beside" }, f.svg, make("div", {}, make("p", { class: "notes" },
