@@ -179,8 +179,15 @@ def test_command_line(tmp_path):
     )
     assert drawn.exit_code == 0, drawn.output
     assert (tmp_path / "png" / "theory-shift.png").exists()
-    refused = runner.invoke(main, ["report", str(tmp_path), "--format", "latex"])
-    assert "take terminal or png" in refused.output
+    for form, sign in (
+        ("markdown", "| decided by |"),
+        ("latex", "begun anew &"),
+        ("csv", "table,row,column,value"),
+        ("html", '<img alt="shift" src="data:image/png;base64,'),
+    ):
+        written = runner.invoke(main, ["report", str(tmp_path), "--format", form])
+        assert written.exit_code == 0, written.output
+        assert sign in written.output
     wrong = runner.invoke(main, ["run", "theory-regert", "--out", str(tmp_path)])
     assert "did you mean 'theory-regret'" in wrong.output
     with pytest.raises(ValueError, match="unknown suite"):

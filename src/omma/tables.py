@@ -172,8 +172,8 @@ def to_markdown(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
         std=std,
         seconds=seconds,
     )
-    names = [_markdown(name) for name in grid.names]
-    rows = [["policy", *map(_markdown, grid.columns)]]
+    names = [markdown(name) for name in grid.names]
+    rows = [["policy", *map(markdown, grid.columns)]]
     rows += [[name, *line] for name, line in zip(names, lines, strict=True)]
     rows = _aligned(rows)
     widths = [_width(text) for text in rows[0]]
@@ -248,8 +248,8 @@ def _aligned(rows: list[list[str]]) -> list[list[str]]:
     ]
 
 
-def _markdown(text: str) -> str:
-    """A name that Markdown shows as it is."""
+def markdown(text: str) -> str:
+    """A text that Markdown shows as it is."""
     for sign in "\\|<*`":
         text = text.replace(sign, f"\\{sign}")
     return text

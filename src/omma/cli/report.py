@@ -90,19 +90,25 @@ def _of(kind: str, records: list[Record]) -> list[Record]:
 
 
 def _text(form: str, records: list[Record], extended: bool) -> str:
-    """The records in a format that is text."""
+    """The records in a format that is text; a page of HTML is of the study, or of the theory."""
+    study, theory = _of("study", records), _of("theory", records)
+    if study and theory and form == "html":
+        raise click.ClickException("a page is of the study or of the theory: choose by --suite")
+    parts = [_study_text(form, study, extended)] if study else []
+    if theory:
+        from omma.theory import text
+
+        parts.append(text(theory, form))
+    return "\n".join(parts)
+
+
+def _study_text(form: str, records: list[Record], extended: bool) -> str:
     from omma.benchmark import report
 
-    records = _of("study", records)
-    if not records:
-        raise click.ClickException(
-            f"records of the theory alone cannot be written as {form}: take terminal or png"
-        )
     if form == "html":
         from omma.benchmark.html import page
 
-        text: str = page(records)
-        return text
+        return page(records)
     if form == "markdown":
         return report.to_markdown(records, extended=extended)
     if form == "latex":
@@ -128,8 +134,9 @@ def _print(records: list[Record], output: Path | None, extended: bool) -> None:
     if _of("theory", records):
         from omma.theory import tables
 
+        # A narrow terminal breaks lines, which is better than numbers cut off.
         for table in tables(_of("theory", records)):
-            console.print(table, "")
+            console.print(table, "", width=max(console.width, WIDTH), crop=False)
     if output is not None:
         _write(text.getvalue(), output)
 

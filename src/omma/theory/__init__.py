@@ -27,7 +27,7 @@ from omma.theory.distributions import (
 )
 from omma.theory.shortfall import Measured, Problem, measure
 from omma.theory.suite import Suite
-from omma.theory.suites import figures, report, run, suites, tables
+from omma.theory.suites import figures, report, run, suites, tables, text
 
 __all__ = [
     "Beta",
@@ -57,6 +57,7 @@ __all__ = [
     "run",
     "suites",
     "tables",
+    "text",
     "utilities",
     "worst_constants",
 ]

@@ -21,6 +21,7 @@ from omma.theory.cases import ESTIMATES, GREEDY, OMMA, policy
 from omma.theory.drawing import BOUND, COLORS, legend, named, panels
 from omma.theory.regret import standard_error
 from omma.theory.suite import Suite, job
+from omma.theory.tabulated import tabulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -139,12 +140,11 @@ def jobs(quick: bool) -> list[Job]:
 
 def tables(records: list[Record]) -> list[Table]:
     """Regret on both sequences at the largest n."""
-    from rich.table import Table
-
-    table = Table(title="Regret on the two sequences; 1/36 = 0.0278, 1/9 = 0.1111")
-    table.add_column("who")
-    for name in ("rows", "S₁", "sequence 1", "sequence 2", "worse", "limit for S₁", "no less than"):
-        table.add_column(name, justify="right")
+    table = tabulated(
+        "Regret on the two sequences; 1/36 = 0.0278, 1/9 = 0.1111",
+        ["who"],
+        ["rows", "S₁", "sequence 1", "sequence 2", "worse", "limit for S₁", "no less than"],
+    )
     for record in records:
         result = record["result"]
         first, second = result["regret"][-1]

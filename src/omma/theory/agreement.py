@@ -27,6 +27,7 @@ from omma.theory.rates import fitted_rate
 from omma.theory.regret import standard_error, until
 from omma.theory.shortfall import Problem, counts_at, decisions
 from omma.theory.suite import Suite, job
+from omma.theory.tabulated import tabulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,13 +116,11 @@ def jobs(quick: bool) -> list[Job]:
 
 def tables(records: list[Record]) -> list[Table]:
     """Disagreement early and late, and the power of t it falls with."""
-    from rich.table import Table
-
-    table = Table(title=f"How often {OMMA} and {GREEDY} decide a label differently, in %")
-    table.add_column("problem")
-    columns = ("after 100 rows", "after 10,000", "at the end", "power of t", "95% interval")
-    for name in columns:
-        table.add_column(name, justify="right")
+    table = tabulated(
+        f"How often {OMMA} and {GREEDY} decide a label differently, in %",
+        ["problem"],
+        ["after 100 rows", "after 10,000", "at the end", "power of t", "95% interval"],
+    )
     for record in records:
         result = record["result"]
         values = [_at(result, 100), _at(result, 10_000), result["same"][-1]]

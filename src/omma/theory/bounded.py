@@ -22,6 +22,7 @@ from omma.theory.drawing import COLORS, band, legend, named, panels
 from omma.theory.regret import standard_error, until
 from omma.theory.shortfall import Problem, measure
 from omma.theory.suite import Suite, job
+from omma.theory.tabulated import tabulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,13 +109,11 @@ def jobs(quick: bool) -> list[Job]:
 
 def tables(records: list[Record]) -> list[Table]:
     """Measured against bound, and the constants of metrics."""
-    from rich.table import Table
-
-    table = Table(title="Shortfall from ψ(C*) at the end of a sequence, and its bound")
-    table.add_column("utility")
-    table.add_column("policy")
-    for name in ("L", "M", "rows", "measured", "± 2 s.e.", "bound"):
-        table.add_column(name, justify="right")
+    table = tabulated(
+        "Shortfall from ψ(C*) at the end of a sequence, and its bound",
+        ["utility", "policy"],
+        ["L", "M", "rows", "measured", "± 2 s.e.", "bound"],
+    )
     for record in records:
         result = record["result"]
         table.add_row(
@@ -132,12 +131,11 @@ def tables(records: list[Record]) -> list[Table]:
 
 def constants_table(frequency: float = 0.1) -> Table:
     """L and M of metrics at one frequency, and when the bound made of them says anything."""
-    from rich.table import Table
-
-    table = Table(title=f"Constants where a label occurs in {frequency:.0%} of the rows")
-    table.add_column("metric")
-    for name in ("L", "M", "p-dependent bound is below 1 from n ="):
-        table.add_column(name, justify="right")
+    table = tabulated(
+        f"Constants where a label occurs in {frequency:.0%} of the rows",
+        ["metric"],
+        ["L", "M", "p-dependent bound is below 1 from n ="],
+    )
     for name in SHOWN:
         found = constants(name, frequency)
         start = first_useful(name, frequency)

@@ -19,6 +19,7 @@ from omma.theory.drawing import BOUND, COLORS, MORE, band, legend, named, panels
 from omma.theory.regret import standard_error
 from omma.theory.shortfall import Distort, measure
 from omma.theory.suite import Suite, job
+from omma.theory.tabulated import tabulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,15 +143,13 @@ def _pairs(records: list[Record]) -> dict[tuple[str, str], dict[str, Record]]:
 
 def tables(records: list[Record]) -> list[Table]:
     """The strength of a distortion from which on labels are worth more than estimates."""
-    from rich.table import Table
-
-    table = Table(title=f"{OMMA} is better than {ESTIMATES} from this strength on")
-    table.add_column("problem")
-    table.add_column("distortion")
     pairs = _pairs(records)
     rows = next(iter(pairs.values()))[OMMA]["result"]["rows"] if pairs else []
-    for n in rows:
-        table.add_column(f"n = {n:,}", justify="right")
+    table = tabulated(
+        f"{OMMA} is better than {ESTIMATES} from this strength on",
+        ["problem", "distortion"],
+        [f"n = {n:,}" for n in rows],
+    )
     for (name, kind), pair in pairs.items():
         found = [crossing(pair[ESTIMATES], pair[OMMA], place) for place in range(len(rows))]
         cells = ["never" if each is None else f"{each:.2f}" for each in found]

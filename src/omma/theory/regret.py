@@ -15,6 +15,7 @@ from omma.theory.drawing import BOUND, COLORS, band, legend, named, panels
 from omma.theory.rates import fitted_rate
 from omma.theory.shortfall import Measured, measure
 from omma.theory.suite import Suite, job
+from omma.theory.tabulated import tabulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,20 +84,18 @@ def jobs(quick: bool) -> list[Job]:
 
 def tables(records: list[Record]) -> list[Table]:
     """Regret at the end and the fitted power of n."""
-    from rich.table import Table
-
-    table = Table(title="Regret at the end of a sequence, and the power of n it falls with")
-    table.add_column("problem")
-    table.add_column("policy")
-    for name in ("ψ(C*)", "rows", "regret", "± 2 s.e.", "power of n", "95% interval"):
-        table.add_column(name, justify="right")
+    table = tabulated(
+        "Regret at the end of a sequence, and the power of n it falls with",
+        ["problem", "policy"],
+        ["ψ(C*)", "rows", "regret", "± 2 s.e.", "power", "95% interval"],
+    )
     for record in records:
         result = record["result"]
         rate = result["rate"]
         table.add_row(
             CASES[record["spec"]["dataset"]].title,
             record["label"],
-            f"{result['best']:.6f}",
+            f"{result['best']:.4f}",
             f"{result['rows'][-1]:,}",
             f"{result['regret'][-1]:.2e}",
             f"{2 * result['regret_error'][-1]:.1e}",

@@ -23,6 +23,7 @@ from omma.theory.drawing import BOUND, MORE, in_thousands, legend, named, panels
 from omma.theory.regret import standard_error
 from omma.theory.shortfall import counts_at
 from omma.theory.suite import Suite, job
+from omma.theory.tabulated import tabulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,13 +139,11 @@ def jobs(quick: bool) -> list[Job]:
 
 def tables(records: list[Record]) -> list[Table]:
     """F1 of all rows and of each half."""
-    from rich.table import Table
-
-    table = Table(title="F1 when the label's frequency shifts after half of the rows, in %")
-    table.add_column("the label becomes")
-    table.add_column("decided by")
-    for name in ("all rows", "before", "after", "± 2 s.e."):
-        table.add_column(name, justify="right")
+    table = tabulated(
+        "F1 when the label's frequency shifts after half of the rows, in %",
+        ["the label becomes", "decided by"],
+        ["all rows", "before", "after", "± 2 s.e."],
+    )
     for record in records:
         result = record["result"]
         values = (result["all"], *result["halves"], 2 * max(result["error"]))

@@ -27,6 +27,7 @@ from omma.theory.rates import fitted_rate
 from omma.theory.regret import standard_error, until
 from omma.theory.shortfall import Measured, Problem, measure
 from omma.theory.suite import Suite, job
+from omma.theory.tabulated import tabulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,13 +115,11 @@ def jobs(quick: bool) -> list[Job]:
 
 def tables(records: list[Record]) -> list[Table]:
     """Shortfall and regret at the end, the rate and the bound of the former."""
-    from rich.table import Table
-
-    table = Table(title="min{tp, tn}: shortfall from ψ(C*) and regret at the end of a sequence")
-    table.add_column("metric followed")
-    columns = ("rows", "shortfall", "± 2 s.e.", "bound", "power of n", "95% interval", "regret")
-    for name in columns:
-        table.add_column(name, justify="right")
+    table = tabulated(
+        "min{tp, tn}: shortfall from ψ(C*) and regret at the end of a sequence",
+        ["metric followed"],
+        ["rows", "shortfall", "± 2 s.e.", "bound", "power", "95% interval", "regret"],
+    )
     for record in records:
         result, rate = record["result"], record["result"]["rate"]
         table.add_row(

@@ -17,6 +17,7 @@ from omma.theory import (
     regret,
     shift,
     smoothing,
+    tabulated,
 )
 from omma.theory.suite import Suite
 
@@ -109,6 +110,26 @@ def report(records: list[Record]) -> dict[str, Any]:
     (1, ['shift'])
     """
     return {"tables": tables(records), "figures": figures(records)}
+
+
+def text(records: list[Record], form: str) -> str:
+    """Tables as ``markdown``, ``latex`` or ``csv``, or with the figures as a page of ``html``.
+
+    >>> from omma.records import read
+    >>> from omma.theory import run, text
+    >>> _ = run("theory-shift", "records-of-text", quick=True)
+    >>> text(read("records-of-text"), "markdown").splitlines()[0]
+    "### F1 when the label's frequency shifts after half of the rows, in %"
+    """
+    found = tables(records)
+    if form == "html":
+        return tabulated.page(found, figures(records), title="omma: the theory")
+    writers = {
+        "markdown": tabulated.to_markdown,
+        "latex": tabulated.to_latex,
+        "csv": tabulated.to_csv,
+    }
+    return writers[form](found)
 
 
 def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:
