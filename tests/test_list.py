@@ -1,13 +1,12 @@
 """``omma list``: everything that has a name."""
 
 import json
-import sys
-from types import ModuleType, SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 import omma
+from omma import benchmark, theory
 from omma.cli import main
 from omma.cli.evaluation import ALL
 
@@ -45,19 +44,12 @@ def test_every_dataset_is_listed(listed):
     assert {line.split()[0] for line in lines if line.strip()} >= set(omma.datasets.CATALOGUE)
 
 
-def test_suites_come_from_the_benchmark(listed, monkeypatch):
-    room = ModuleType("omma.benchmark")
-    room.suites = lambda: [SimpleNamespace(name="all", title="Everything", runs=[1, 2, 3])]
-    monkeypatch.setitem(sys.modules, "omma.benchmark", room)
+def test_suites_are_those_of_the_study_and_of_the_theory(listed):
     rows = json.loads(listed("suites", "--json").stdout)
-    assert rows == [{"suite": "all", "runs": 3, "title": "Everything"}]
-
-
-def test_without_a_benchmark_there_are_no_suites(listed, monkeypatch):
-    monkeypatch.setitem(sys.modules, "omma.benchmark", None)
-    done = listed("suites")
-    assert done.exit_code == 1
-    assert done.stderr == "Error: This version of omma has no suites.\n"
+    names = [row["suite"] for row in rows]
+    assert names == [one.name for one in (*benchmark.suites(), *theory.suites())]
+    assert {"smoke", "theory-regret"} <= set(names)
+    assert next(row for row in rows if row["suite"] == "smoke")["runs"] == 64
 
 
 def test_anything_else_is_bad_usage(listed):

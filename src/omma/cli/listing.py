@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
-
-import click
 
 from omma.datasets import CATALOGUE
 from omma.metrics import NAMES, metric as find_metric
@@ -71,18 +68,9 @@ def datasets() -> Rows:
 
 
 def suites() -> Rows:
-    """Every suite of runs."""
-    try:
-        room = import_module("omma.benchmark")
-    except ModuleNotFoundError as error:
-        if error.name != "omma.benchmark":
-            raise
-        raise click.ClickException("This version of omma has no suites.") from error
-    return [
-        {
-            "suite": one.name,
-            "runs": one.runs if isinstance(one.runs, int) else len(one.runs),
-            "title": one.title,
-        }
-        for one in room.suites()
-    ]
+    """Every suite of runs: of the study, and of the theory."""
+    from omma import benchmark, theory
+
+    every = [(one.name, len(one.runs), one.title) for one in benchmark.suites()]
+    every += [(one.name, len(one.runs), one.title) for one in theory.suites()]
+    return [{"suite": name, "runs": runs, "title": title} for name, runs, title in every]
