@@ -158,6 +158,24 @@ def test_metric_names_mean_what_they_mean_in_scikit_learn():
     assert not hasattr(both, "thresholds_")
 
 
+# What is random
+
+
+def test_random_state_is_all_that_is_random():
+    X, y, *_ = imbalanced(n=800)
+    mine = MetricClassifier(LogisticRegression(), metric="f1", random_state=3)
+    once, twice = (clone(mine).fit(X, y) for _ in range(2))
+    assert once.rule_ == twice.rule_
+    np.testing.assert_array_equal(once.history_.values, twice.history_.values)
+    passes = [clone(mine).set_params(random_state=None).fit(X, y).history_ for _ in range(3)]
+    assert len({tuple(one.values) for one in passes}) > 1  # orders of 400 rows: never three alike
+    np.random.seed(0)  # noqa: NPY002 (what None draws from)
+    first = clone(mine).set_params(random_state=None).fit(X, y).history_
+    np.random.seed(0)  # noqa: NPY002
+    again = clone(mine).set_params(random_state=None).fit(X, y).history_
+    np.testing.assert_array_equal(first.values, again.values)
+
+
 # The rule
 
 

@@ -86,7 +86,11 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Whether to train the estimator on all rows in the end. False needs ``cv`` of one split, and
         keeps the estimator trained on it.
     random_state : int, RandomState or None
-        For the order of the rows in the online pass.
+        What ``fit`` draws from: the order of the rows in the online pass, and the halves on which
+        cuts tuned on labels are tried. With an int every ``fit`` on the same rows is the same; with
+        None, NumPy's global generator is drawn from, and rule and predictions may differ a little
+        from run to run. ``estimator`` and ``cv`` have a ``random_state`` of their own, that this
+        one does not touch; ``partial_fit``, ``step`` and ``predict`` draw nothing.
 
     Attributes
     ----------
