@@ -71,7 +71,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Trained or not. A ``FrozenEstimator`` is taken as it is.
     metric : str or omma.Metric, default="macro_f1"
         What to maximize. Names mean what they mean in scikit-learn: for two classes, ``"f1"`` is
-        that of the positive class, ``classes_[1]``, and ``"macro_f1"`` the mean over both.
+        that of the positive class, ``pos_label``, and ``"macro_f1"`` the mean over both.
     k : int, optional
         For multi-label problems, exactly so many labels a row. None has no such budget.
     feedback : {"labels", "estimates"}, default="labels"
@@ -91,6 +91,10 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         None, NumPy's global generator is drawn from, and rule and predictions may differ a little
         from run to run. ``estimator`` and ``cv`` have a ``random_state`` of their own, that this
         one does not touch; ``partial_fit``, ``step`` and ``predict`` draw nothing.
+    pos_label : int, float, bool or str, optional
+        The positive one of two classes, for metrics of one label such as ``"f1"``. None is 1 where
+        classes are 0 and 1, -1 and 1, or False and True, and is refused for others, such as text.
+        For metrics of both classes it changes nothing.
 
     Attributes
     ----------
@@ -150,6 +154,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         cv: Any = None,
         refit: bool = True,
         random_state: Any = None,
+        pos_label: Any = None,
     ) -> None:
         self.estimator = estimator
         self.metric = metric
@@ -159,6 +164,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.cv = cv
         self.refit = refit
         self.random_state = random_state
+        self.pos_label = pos_label
 
     # Learning
 
@@ -177,7 +183,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         X, y, weights = self._checked(X, y, sample_weight, "fit")
         prefit = self._is_prefit()
         known = getattr(self.estimator, "classes_", None) if prefit else None
-        target = read_target(y, find_metric(self.metric), _vector(known))
+        target = read_target(y, find_metric(self.metric), _vector(known), self.pos_label)
         policy = self._policy(target)
         if prefit:
             _raise_for_params(params, self, "fit")
@@ -386,7 +392,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return isinstance(self.estimator, FrozenEstimator)
 
     def _first_target(self, y: Any, classes: Any) -> Target:
-        target = read_target(y, find_metric(self.metric), _vector(classes))
+        target = read_target(y, find_metric(self.metric), _vector(classes), self.pos_label)
         if classes is None and target.kind != LABELS:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         return target
