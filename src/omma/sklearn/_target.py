@@ -107,7 +107,7 @@ def _positive(known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
     if pos_label is not None:
         if len(classes) != 2 or pos_label not in classes:
             _refuse_pos_label(pos_label, f"the classes {shown(classes)}")
-        return classes.index(pos_label)
+        return int(classes.index(pos_label))
     if metric.binary and classes not in ([0, 1], [-1, 1]):  # False and True are 0 and 1
         raise ValueError(
             f"pos_label of {OWNER} must be given where {metric.name} is to be that of one of the "
