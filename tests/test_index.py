@@ -180,6 +180,17 @@ def test_repeated_values_must_be_in_one_order():
         omma.replay(POLICY, eta, y.sort_index(kind="stable"))
 
 
+def test_an_index_of_several_levels_is_one_too():
+    levels = pd.MultiIndex.from_product([["a", "b"], range(ROWS // 2)])
+    eta, y, order = frames(levels)
+    omma.replay(POLICY, eta, y)
+    omma.replay(POLICY, eta.reset_index(drop=True), y)
+    with pytest.raises(ValueError, match="the same index in another order"):
+        omma.replay(POLICY, eta, y.iloc[order])
+    with pytest.raises(ValueError, match="got another index"):
+        omma.replay(POLICY, frames()[0], y)
+
+
 def test_calibration_finds_columns_by_name():
     eta, y = stream(n=ROWS)
     names = ["a", "b", "c", "d"]

@@ -33,7 +33,7 @@ def check_same_indexes(owner: str, indexes: Mapping[str, Any]) -> None:
     for (first, one), (second, other) in combinations(indexes.items(), 2):
         if len(one) != len(other) or one.equals(other):
             continue  # what is wrong with lengths is said where shapes are read
-        if one.is_unique and other.is_unique and other.isin(one).all():
+        if _same_values(one, other):
             raise ValueError(
                 f"{second} of {owner} must have its rows in the order of {first}, got the same "
                 f"index in another order: pass {second}.loc[{first}.index], or to_numpy() of both "
@@ -44,6 +44,13 @@ def check_same_indexes(owner: str, indexes: Mapping[str, Any]) -> None:
                 f"{second} of {owner} must have the rows of {first}, got another index: select the "
                 "same rows of both, or pass to_numpy() of both if they belong together by position"
             )
+
+
+def _same_values(one: Any, other: Any) -> bool:
+    """Whether two indexes of one length name the same rows, each once."""
+    if one.nlevels != other.nlevels or not (one.is_unique and other.is_unique):
+        return False
+    return bool(other.isin(one).all())
 
 
 def _is_default(index: Any) -> bool:
