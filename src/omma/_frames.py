@@ -5,7 +5,8 @@ to an array, or to a CSR matrix where pandas stores it sparsely, and to the name
 predictions made of it close to a frame of the same library, columns and index.
 
 Columns are found by name, whatever their order. Columns that were never named (0, 1, … in pandas,
-column_0, column_1, … in polars) are taken by their place, as those of an array are.
+column_0, column_1, … in polars) are taken by their place, as those of an array are. Rows always go
+by their place; ``_index`` refuses those that pandas would pair otherwise.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from omma._index import check_same_rows
 from omma._validate import shown
 
 Names = tuple[str, ...]
@@ -78,8 +80,14 @@ def opened(
     return _ordered(owner, parameter, given, labels, names, _as_series)
 
 
-def opened_pair(owner: str, eta: Any, y: Any, names: Names | None = None) -> tuple[Opened, Any]:
-    """Probabilities and labels, the columns of both in one order; names come from either."""
+def opened_pair(
+    owner: str, eta: Any, y: Any, names: Names | None = None, weights: Any = None
+) -> tuple[Opened, Any]:
+    """Probabilities and labels, the columns of both in one order; names come from either.
+
+    Where they and the weights have an index of pandas, it must be one.
+    """
+    check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
     first = opened(owner, "eta", eta, names)
     if y is None:
         return first, None

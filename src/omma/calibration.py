@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from omma._frames import opened_pair
 from omma._rows import (
     DenseProbabilities,
     Labels,
@@ -170,7 +171,8 @@ class Cases:
     @classmethod
     def read(cls, owner: str, eta: Any, y: Any, label: int | None = None) -> Cases:
         """Check all that is given."""
-        rows = read_probabilities(owner, eta)
+        table, y = opened_pair(owner, eta, y)
+        rows = read_probabilities(owner, table.values)
         if not rows.n:
             raise ValueError(f"eta of {owner} must have at least one row, got none")
         check_rows(owner, rows)

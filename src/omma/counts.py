@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma._frames import opened, values_of
+from omma._index import check_same_rows
 from omma._rows import read_weights
 from omma._validate import check_number, check_positive_int, shown
 
@@ -94,7 +95,7 @@ class Counts:
         ----------
         y_true, y_pred : array-like or sparse matrix of shape (n, m), or class ids of shape (n,)
             ``y_true`` may be soft, with values from 0 to 1; ``y_pred`` is 0 or 1. Columns of two
-            frames are matched by name.
+            frames are matched by name; rows of pandas must have one index, in one order.
         sample_weight : array-like of shape (n,), optional
             A row of weight w counts as w rows.
         n_labels : int, optional
@@ -106,6 +107,10 @@ class Counts:
         >>> Counts.from_labels([0, 2, 2], [0, 2, 1])
         Counts(n=3, tp=[1. 0. 1.], predicted=[1. 1. 1.], positive=[1. 0. 2.])
         """
+        check_same_rows(
+            "Counts.from_labels",
+            {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight},
+        )
         true, predicted = _indicators(y_true, y_pred, n_labels)
         n = true.shape[0]
         weights = read_weights("Counts.from_labels", sample_weight, n, "sample_weight")

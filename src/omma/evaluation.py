@@ -162,7 +162,10 @@ def replay(
         as they are.
     y : as eta, or class ids of shape (n,), optional
         True labels. They may be left out with ``feedback="estimates"``. Columns of a frame are
-        matched with those of eta by name; class names stand for ids where names are known.
+        matched with those of eta by name; class names stand for ids where names are known. Rows go
+        by their place: where pandas gives eta, y or weights an index, and two of them differ in its
+        values or their order, they are refused. A default index (0, 1, …) goes with any other, but
+        not with the same numbers in another order.
     metric : str or Metric, optional
         What to measure by; default the policy's own.
     seed : int, optional
@@ -199,7 +202,7 @@ def replay(
             f"policy of replay must be a policy, such as omma.OMMA('macro_f1'), got {shown(policy)}"
         )
     judged_by = _judge(policy, metric)
-    table, y = opened_pair("replay", eta, y, policy.names)
+    table, y = opened_pair("replay", eta, y, policy.names, weights)
     rows = read_probabilities("replay", table.values)
     if rows.n == 0 or rows.m == 0:
         raise ValueError(f"eta of replay must have at least one row and label, got {_size(rows)}")

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from omma import _saved
 from omma._frames import Opened, check_order, is_foreign, numbered, opened, read_names, values_of
+from omma._index import check_same_indexes, index_of
 from omma._rows import read_weights, unflagged
 from omma._run import NO_LABELS, NO_NUMBERS, State
 from omma._validate import check_number, check_positive_int, shown
@@ -76,6 +77,7 @@ class OnlineClassifier:
         self.names = read_names("OnlineClassifier", names, self.n_labels) or policy.names
         self._offered = self.names  # by the frame predicted last; they count once it is learned
         self._moved = False  # whether the columns of that frame were in another order
+        self._index: Any = None  # of its rows, where pandas gave them one
         self.metric = policy.objective if metric is None else find_metric(metric)
         if self.metric is not None:
             self.metric.check_labels(self.n_labels)
@@ -155,7 +157,7 @@ class OnlineClassifier:
         """
         if type(eta) is not np.ndarray and is_foreign(eta):
             return self._predict_opened(eta)
-        self._moved = False
+        self._moved, self._index = False, None
         row = self._single(eta)
         if row is None:
             prediction = self.policy.decide_rows(self.state, eta)
@@ -174,6 +176,7 @@ class OnlineClassifier:
         table = self._opened("predict", "eta", eta)
         prediction = self.predict(table.values)
         self._offered, self._moved = table.names, table.moved
+        self._index = self._rows_index(eta, len(_as_table(prediction)))
         return table.close(prediction)
 
     def _opened(self, owner: str, parameter: str, given: Any, row: bool = True) -> Opened:
@@ -185,6 +188,20 @@ class OnlineClassifier:
         """True labels of the rows predicted: a series is class ids where they are several."""
         table = self._opened("update", "y", y, row=len(_as_table(prediction)) == 1)
         return table
+
+    def _rows_index(self, given: Any, rows: int) -> Any:
+        """The index of rows; that of one row as a series holds names of labels."""
+        if self.n_labels > 1 and rows == 1 and not hasattr(given, "columns"):
+            return None
+        return index_of(given)
+
+    def _check_index(self, frames: dict[str, Any], rows: int, late: bool) -> None:
+        """Refuse frames that pandas would pair otherwise; what is decided last has its index."""
+        found = {name: self._rows_index(one, rows) for name, one in frames.items()}
+        if not late:
+            found = {**found, "prediction": self._index}
+        known = {name: index for name, index in found.items() if index is not None}
+        check_same_indexes("update", known)
 
     def update(
         self,
@@ -201,6 +218,7 @@ class OnlineClassifier:
         y : array-like, sparse matrix, or class id
             True labels: indicators in the shape of the prediction; or a class id for one row and a
             vector of class ids for several. It may be left out with ``feedback="estimates"``.
+            Several rows of pandas must have the index of what was predicted, in its order.
         prediction : optional
             A prediction made earlier, for labels that come late; default the last one.
         eta : optional
@@ -213,6 +231,7 @@ class OnlineClassifier:
                 self.names = self._offered
             return
         late = prediction is not None
+        frames = {"prediction": prediction, "eta": eta, "y": y, "weight": weight}
         first, second = (
             self._opened("update", "prediction", prediction),
             self._opened("update", "eta", eta),
@@ -226,6 +245,7 @@ class OnlineClassifier:
             raise ValueError(
                 "update of OnlineClassifier must come after predict, or be given prediction="
             )
+        self._check_index(frames, len(_as_table(given[1])), late)
         labels = self._opened_labels(y, given[1])
         check_order("update", first.moved or second.moved or (self._moved and not late), labels)
         true = numbered("update", "y", labels.values, labels.names)
@@ -520,6 +540,7 @@ class OnlineClassifier:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         del state["_stepper"]  # scratch space and compiled code are made again
+        state["_index"] = None  # it would need pandas where it is read
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -216,7 +216,7 @@ class FrankWolfe:
         """
         shared = _Objective(self.metric, self.k, self.feedback, self.prior)
         owner = "FrankWolfe.fit"
-        table, y = opened_pair(owner, eta, y)
+        table, y = opened_pair(owner, eta, y, weights=weights)
         rows = read_probabilities(owner, table.values)
         shared.check_labels(rows.m)
         if y is None and shared.soft:

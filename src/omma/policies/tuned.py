@@ -57,7 +57,7 @@ class TunedThresholds:
         """
         owner = "TunedThresholds.fit"
         found = find_metric(self.metric)
-        table, y = opened_pair(owner, eta, y)
+        table, y = opened_pair(owner, eta, y, weights=weights)
         eta = table.values
         rows = read_probabilities(owner, eta)
         found.check_labels(rows.m)

@@ -80,7 +80,7 @@ def _of_classes(found: Any, estimator: Any, target: Target) -> Any:
         shape = (len(own), len(target.classes))
         move = sparse.csr_array((np.ones(len(own)), (rows, places)), shape=shape)
         found = found @ move
-    return _column(found, 1) if target.kind == YES else found
+    return _column(found, target.positive) if target.kind == YES else found
 
 
 def _column(found: Any, j: int) -> NDArray[Any]:

@@ -24,7 +24,8 @@ class Target:
     """How y is told to omma, and how decisions are told to the user.
 
     ``kind`` is YES for a metric of the positive class alone, CLASSES for one class a row, LABELS
-    for indicators. ``dtype`` and ``thin`` (sparse) are those of y.
+    for indicators. ``dtype`` and ``thin`` (sparse) are those of y. ``positive`` is the place among
+    the classes of the one that YES says yes to.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class Target:
     names: Names | None
     dtype: Any
     thin: bool = False
+    positive: int = 1
 
     @property
     def m(self) -> int:
@@ -50,7 +52,7 @@ class Target:
                 f"{shown(values[unknown][0])}"
             )
         ids = np.searchsorted(self.classes, values)
-        return ids.astype(np.int8) if self.kind == YES else ids
+        return (ids == self.positive).astype(np.int8) if self.kind == YES else ids
 
     def _indicators(self, y: Any) -> Any:
         values = opened(OWNER, "y", y, self.names).values
@@ -64,7 +66,7 @@ class Target:
     def decode(self, decisions: Any) -> Any:
         """Indicators as users want them: classes, or indicators of y's own type."""
         if self.kind == YES:
-            return self.classes[decisions]
+            return self.classes[decisions if self.positive == 1 else 1 - decisions]
         if self.kind == CLASSES:
             ids = decisions.indices if sparse.issparse(decisions) else decisions.argmax(axis=1)
             return self.classes[ids]
@@ -73,11 +75,13 @@ class Target:
         return decisions.astype(self.dtype)
 
 
-def read_target(y: Any, metric: Metric, classes: Any = None) -> Target:
+def read_target(y: Any, metric: Metric, classes: Any = None, pos_label: Any = None) -> Target:
     """See what kind of problem y is; ``classes`` are all that may come, where y has but some."""
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":
+        if pos_label is not None:
+            _refuse_pos_label(pos_label, "indicators of labels")
         return _labels(y)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
@@ -92,8 +96,32 @@ def read_target(y: Any, metric: Metric, classes: Any = None) -> Target:
     one = metric.binary and len(known) == 2
     if not one:
         metric.check_labels(len(known))
-    names = tuple(str(name) for name in (known[1:] if one else known))
-    return Target(YES if one else CLASSES, known, names, known.dtype)
+    positive = _positive(known, metric, pos_label)
+    names = tuple(str(name) for name in (known[[positive]] if one else known))
+    return Target(YES if one else CLASSES, known, names, known.dtype, positive=positive)
+
+
+def _positive(known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
+    """The place of the positive one of two classes, by scikit-learn's convention."""
+    classes = known.tolist()
+    if pos_label is not None:
+        if len(classes) != 2 or pos_label not in classes:
+            _refuse_pos_label(pos_label, f"the classes {shown(classes)}")
+        return int(classes.index(pos_label))
+    if metric.binary and classes not in ([0, 1], [-1, 1]):  # False and True are 0 and 1
+        raise ValueError(
+            f"pos_label of {OWNER} must be given where {metric.name} is to be that of one of the "
+            f"classes {classes[0]!r} and {classes[1]!r}: pass pos_label={classes[0]!r} or "
+            f"pos_label={classes[1]!r}"
+        )
+    return 1
+
+
+def _refuse_pos_label(pos_label: Any, found: str) -> None:
+    raise ValueError(
+        f"pos_label of {OWNER} must be one of two classes, got {shown(pos_label)} where y has "
+        f"{found}"
+    )
 
 
 def _labels(y: Any) -> Target:

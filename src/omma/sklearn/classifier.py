@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, check_random_state, get_tags, indexable
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _raise_for_params,
-    process_routing,
-)
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from omma._rows import read_weights
-from omma._validate import shown
 from omma.counts import Counts
 from omma.metrics import Metric, metric as find_metric
 from omma.online import OnlineClassifier
 from omma.policies import OMMA
 from omma.rule import Rule
+from omma.sklearn._checks import check_same_classes, checked, is_prefit, policy_of, vector
 from omma.sklearn._folds import Sample, out_of_fold
 from omma.sklearn._passes import find_rule
 from omma.sklearn._probabilities import probabilities
-from omma.sklearn._target import CLASSES, LABELS, OWNER, Target, read_target
+from omma.sklearn._routing import metadata_router, route
+from omma.sklearn._steps import decide_rows
+from omma.sklearn._target import LABELS, OWNER, Target, read_target
 
 
 class History(NamedTuple):
@@ -71,7 +63,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Trained or not. A ``FrozenEstimator`` is taken as it is.
     metric : str or omma.Metric, default="macro_f1"
         What to maximize. Names mean what they mean in scikit-learn: for two classes, ``"f1"`` is
-        that of the positive class, ``classes_[1]``, and ``"macro_f1"`` the mean over both.
+        that of the positive class, ``pos_label``, and ``"macro_f1"`` the mean over both.
     k : int, optional
         For multi-label problems, exactly so many labels a row. None has no such budget.
     feedback : {"labels", "estimates"}, default="labels"
@@ -86,7 +78,15 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Whether to train the estimator on all rows in the end. False needs ``cv`` of one split, and
         keeps the estimator trained on it.
     random_state : int, RandomState or None
-        For the order of the rows in the online pass.
+        What ``fit`` draws from: the order of the rows in the online pass, and the halves on which
+        cuts tuned on labels are tried. With an int every ``fit`` on the same rows is the same; with
+        None, NumPy's global generator is drawn from, and rule and predictions may differ a little
+        from run to run. ``estimator`` and ``cv`` have a ``random_state`` of their own, that this
+        one does not touch; ``partial_fit``, ``step`` and ``predict`` draw nothing.
+    pos_label : int, float, bool or str, optional
+        The positive one of two classes, for metrics of one label such as ``"f1"``. None is 1 where
+        classes are 0 and 1, -1 and 1, or False and True, and is refused for others, such as text.
+        For metrics of both classes it changes nothing.
 
     Attributes
     ----------
@@ -146,6 +146,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         cv: Any = None,
         refit: bool = True,
         random_state: Any = None,
+        pos_label: Any = None,
     ) -> None:
         self.estimator = estimator
         self.metric = metric
@@ -155,6 +156,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.cv = cv
         self.refit = refit
         self.random_state = random_state
+        self.pos_label = pos_label
 
     # Learning
 
@@ -170,18 +172,18 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         **params : dict
             Passed on as metadata routing says, where that is enabled.
         """
-        X, y, weights = self._checked(X, y, sample_weight, "fit")
-        prefit = self._is_prefit()
+        X, y, weights = checked(X, y, sample_weight, "fit")
+        prefit = is_prefit(self.estimator, self.cv)
         known = getattr(self.estimator, "classes_", None) if prefit else None
-        target = read_target(y, find_metric(self.metric), _vector(known))
-        policy = self._policy(target)
+        target = read_target(y, find_metric(self.metric), vector(known), self.pos_label)
+        policy = policy_of(self, target)
         if prefit:
             _raise_for_params(params, self, "fit")
             sample = Sample(probabilities(self.estimator, X, target), target.encode(y), weights)
             estimator = self.estimator
         else:
             y = y if target.kind == LABELS else np.asarray(y).reshape(-1)
-            routed = self._routed("fit", sample_weight, params)
+            routed = route(self, "fit", sample_weight, params)
             estimator, sample = self._trained(X, y, target, routed, weights)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         found = find_rule(policy, sample, int(seed))
@@ -234,15 +236,17 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         classes : array-like, optional
             All classes that may come; needed in the first call, unless y holds indicators.
         """
-        X, y, weights = self._checked(X, y, sample_weight, "partial_fit")
+        X, y, weights = checked(X, y, sample_weight, "partial_fit")
         first = not hasattr(self, "estimator_")
         extra: dict[str, Any] = {} if classes is None else {"classes": classes}
-        target = self._first_target(y, classes) if first else self._same_classes(classes)
+        target: Target = self._first_target(y, classes) if first else self._target
+        if not first:
+            check_same_classes(target, classes)
         labels = target.encode(y)
         estimator = clone(self.estimator) if first else self.estimator_
-        routed = self._routed("partial_fit", sample_weight, params).estimator.partial_fit
+        routed = route(self, "partial_fit", sample_weight, params).estimator.partial_fit
         if first:
-            policy = self._policy(target)
+            policy = policy_of(self, target)
             estimator.partial_fit(X, y, **extra, **routed)
             self._begin(estimator, target, policy)
             self._keep(_usual(policy, target), _num_samples(X))
@@ -275,7 +279,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ((500,), 1000.0)
         """
         check_is_fitted(self)
-        X, y, weights = self._checked(X, y, sample_weight, "step")
+        X, y, weights = checked(X, y, sample_weight, "step")
         decisions = self._decided(X, self._target.encode(y), weights)
         self._keep(self._learner.rule, self.n_samples_seen_)
         return self._target.decode(decisions)
@@ -284,23 +288,11 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """Decisions on rows, one after another, each learned before the next."""
         target, learner = self._target, self._learner
         eta = probabilities(self.estimator_, X, target)
-        n = eta.shape[0]
-        thin = sparse.issparse(eta)
-        rows = eta if thin else eta.reshape(n, target.m)
-        decisions = []
-        for i in range(n):
-            decisions.append(learner.predict(rows[[i]] if thin else rows[i]))
-            weight = 1.0 if weights is None else float(weights[i])
-            learner.update(_row_of(labels, i, target), weight=weight)
-        rows_so_far, values = self.history_
+        decisions = decide_rows(learner, eta, labels, weights, target)
+        rows, values = self.history_
         value = np.nan if learner.value is None else learner.value
-        self.history_ = History(
-            np.append(rows_so_far, round(learner.counts.n)), np.append(values, value)
-        )
-        if thin:
-            return sparse.vstack(decisions, format="csr")
-        found = np.array(decisions, dtype=np.int8).reshape(n, target.m)
-        return found if rows.ndim == eta.ndim else found[:, 0]
+        self.history_ = History(np.append(rows, round(learner.counts.n)), np.append(values, value))
+        return decisions
 
     # Deciding
 
@@ -344,59 +336,12 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             )
         return self.rule_.thresholds
 
-    # Checks and bookkeeping
-
-    def _checked(self, X: Any, y: Any, sample_weight: Any, method: str) -> Any:
-        """Rows, labels and weights of one length."""
-        if y is None:
-            raise ValueError(
-                f"This {OWNER} estimator requires y to be passed, but the target y is None."
-            )
-        X, y = indexable(X, y)
-        owner = f"{OWNER}.{method}"
-        weights = read_weights(owner, sample_weight, _num_samples(X), "sample_weight")
-        return X, y, weights if sample_weight is not None else None
-
-    def _policy(self, target: Target) -> OMMA:
-        if not hasattr(self.estimator, "predict_proba"):
-            raise TypeError(
-                f"estimator of {OWNER} must have predict_proba, got {shown(self.estimator)}: wrap "
-                "it in sklearn.calibration.CalibratedClassifierCV"
-            )
-        if target.kind == CLASSES and self.k not in (None, 1):
-            raise ValueError(f"k of {OWNER} must be None or 1 where y is classes, got {self.k!r}")
-        k = 1 if target.kind == CLASSES else self.k
-        policy = OMMA(self.metric, k=k, feedback=self.feedback, prior=self.prior)
-        policy.check_labels(target.m)
-        return policy
-
-    def _is_prefit(self) -> bool:
-        if isinstance(self.cv, str):
-            if self.cv != "prefit":
-                raise ValueError(
-                    f"cv of {OWNER} must be a number, a splitter, splits, None or 'prefit', got "
-                    f"{self.cv!r}"
-                )
-            check_is_fitted(self.estimator)
-            return True
-        return isinstance(self.estimator, FrozenEstimator)
+    # Bookkeeping
 
     def _first_target(self, y: Any, classes: Any) -> Target:
-        target = read_target(y, find_metric(self.metric), _vector(classes))
+        target = read_target(y, find_metric(self.metric), vector(classes), self.pos_label)
         if classes is None and target.kind != LABELS:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        return target
-
-    def _same_classes(self, classes: Any) -> Target:
-        target: Target = self._target
-        known = _vector(classes)
-        if known is None or target.kind == LABELS:
-            return target
-        if not np.array_equal(np.unique(np.asarray(known)), target.classes):
-            raise ValueError(
-                f"`classes={shown(classes)}` is not the same as on last call to partial_fit, "
-                f"was: {shown(target.classes.tolist())}"
-            )
         return target
 
     def _begin(self, estimator: Any, target: Target, policy: OMMA) -> None:
@@ -419,40 +364,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     # Metadata
 
-    def _routed(self, method: str, sample_weight: Any, params: dict[str, Any]) -> Any:
-        """What the estimator and the splitter are to be given."""
-        if get_config()["enable_metadata_routing"]:
-            return process_routing(self, method, sample_weight=sample_weight, **params)
-        _raise_for_params(params, self, method)
-        given = {}
-        if sample_weight is not None:
-            inner = getattr(self.estimator, method)
-            if has_fit_parameter(self.estimator, "sample_weight"):
-                given = {"sample_weight": sample_weight}
-            else:
-                warnings.warn(
-                    f"{type(self.estimator).__name__}.{inner.__name__} takes no sample_weight: the "
-                    f"weights of {OWNER} count for its rule alone. Metadata routing can pass them "
-                    "on: sklearn.set_config(enable_metadata_routing=True)",
-                    UserWarning,
-                    stacklevel=3,
-                )
-        return Bunch(estimator=Bunch(**{method: given}), splitter=Bunch(split={}))
-
     def get_metadata_routing(self) -> Any:
         """What metadata goes where."""
-        mapping = (
-            MethodMapping()
-            .add(caller="fit", callee="fit")
-            .add(caller="partial_fit", callee="partial_fit")
-        )
-        splits = MethodMapping().add(caller="fit", callee="split")
-        return (
-            MetadataRouter(owner=type(self).__name__)
-            .add_self_request(self)
-            .add(estimator=self.estimator, method_mapping=mapping)
-            .add(splitter=None if isinstance(self.cv, str) else self.cv, method_mapping=splits)
-        )
+        return metadata_router(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -469,19 +383,3 @@ def _usual(policy: OMMA, target: Target) -> Rule:
     offset = -0.5 if policy.budget is None else 0.0
     rule = Rule(np.ones(target.m), np.full(target.m, offset), policy.budget)
     return rule.named(target.names)
-
-
-def _vector(classes: Any) -> Any:
-    """Classes of one output; those of several say nothing that indicators do not."""
-    return None if classes is None or np.ndim(classes[0]) else classes
-
-
-def _row_of(labels: Any, i: int, target: Target) -> Any:
-    """The true labels of a row as indicators."""
-    if sparse.issparse(labels):
-        return labels[[i]]
-    if target.kind != CLASSES:
-        return np.atleast_1d(labels[i])
-    row = np.zeros(target.m, dtype=np.int8)
-    row[labels[i]] = 1
-    return row

@@ -1,0 +1,71 @@
+"""What a user gives, checked before anything is learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import indexable
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from omma._rows import read_weights
+from omma._validate import shown
+from omma.policies import OMMA
+from omma.sklearn._target import CLASSES, LABELS, OWNER, Target
+
+
+def checked(X: Any, y: Any, sample_weight: Any, method: str) -> Any:
+    """Rows, labels and weights of one length."""
+    if y is None:
+        raise ValueError(
+            f"This {OWNER} estimator requires y to be passed, but the target y is None."
+        )
+    X, y = indexable(X, y)
+    owner = f"{OWNER}.{method}"
+    weights = read_weights(owner, sample_weight, _num_samples(X), "sample_weight")
+    return X, y, weights if sample_weight is not None else None
+
+
+def policy_of(model: Any, target: Target) -> OMMA:
+    """The policy that the parameters of a model ask for."""
+    if not hasattr(model.estimator, "predict_proba"):
+        raise TypeError(
+            f"estimator of {OWNER} must have predict_proba, got {shown(model.estimator)}: wrap "
+            "it in sklearn.calibration.CalibratedClassifierCV"
+        )
+    if target.kind == CLASSES and model.k not in (None, 1):
+        raise ValueError(f"k of {OWNER} must be None or 1 where y is classes, got {model.k!r}")
+    k = 1 if target.kind == CLASSES else model.k
+    policy = OMMA(model.metric, k=k, feedback=model.feedback, prior=model.prior)
+    policy.check_labels(target.m)
+    return policy
+
+
+def is_prefit(estimator: Any, cv: Any) -> bool:
+    """Whether the estimator is trained, and to be taken as it is."""
+    if isinstance(cv, str):
+        if cv != "prefit":
+            raise ValueError(
+                f"cv of {OWNER} must be a number, a splitter, splits, None or 'prefit', got {cv!r}"
+            )
+        check_is_fitted(estimator)
+        return True
+    return isinstance(estimator, FrozenEstimator)
+
+
+def check_same_classes(target: Target, classes: Any) -> None:
+    """Refuse classes that are not those of the target."""
+    known = vector(classes)
+    if known is None or target.kind == LABELS:
+        return
+    if not np.array_equal(np.unique(np.asarray(known)), target.classes):
+        raise ValueError(
+            f"`classes={shown(classes)}` is not the same as on last call to partial_fit, "
+            f"was: {shown(target.classes.tolist())}"
+        )
+
+
+def vector(classes: Any) -> Any:
+    """Classes of one output; those of several say nothing that indicators do not."""
+    return None if classes is None or np.ndim(classes[0]) else classes
