@@ -10,7 +10,7 @@ import numpy as np
 
 from omma._validate import nearest
 from omma.datasets import Matrix
-from omma.datasets._columns import is_number, split
+from omma.datasets._cells import is_number, split
 from omma.datasets._opened import opened
 from omma.datasets.matrices import TABLES, file_ending, split_address
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import shown
-from omma.datasets._columns import is_header, is_number, split
+from omma.datasets._cells import is_header, is_number, split
 
 Vector = NDArray[np.float64]
 CLASS_NAMES = ("y", "label", "class", "target")
