@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omma.cli.options import check_folder, usage, whole_number, work
+from omma.cli.options import check_folder, sentence, usage, whole_number, work
 from omma.cli.targets import budget_option, check_policies, prior_option, read_metric
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _policy(name: str, metric: str, k: int | None, prior: float) -> tuple[Any, A
         with usage("--metric"):
             return make_policy(name, found, budget, prior), found
     except UnsupportedMetricError as error:
-        raise click.BadParameter(f"{error}.", param_hint="--policy") from error
+        raise click.BadParameter(sentence(error), param_hint="--policy") from error
 
 
 def _say(sentence: str) -> None:
