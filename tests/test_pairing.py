@@ -92,6 +92,8 @@ def test_rows_are_joined_by_their_ids(run):
     found = run("id_eta.csv", "classes.csv", *options, metric="multiclass_accuracy")
     exact = omma.replay(omma.TopK(1), ETA, np.arange(60) % 4, metric="multiclass_accuracy").value
     assert value(found) == exact
+    write_matrix("p.csv", ETA, tuple(f"p_{name}" for name in NAMES), rows=("article", IDS))
+    assert value(run("p.csv", "classes.csv", *options, metric="multiclass_accuracy")) == exact
 
 
 def test_rows_whose_ids_do_not_match_are_named(run):

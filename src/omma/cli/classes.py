@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import nearest
+from omma.cli.pairing import bare
 from omma.datasets import Matrix
 from omma.datasets._cells import is_number, is_truth, split
 from omma.datasets._opened import opened
@@ -42,14 +43,15 @@ def read_classes(
         body = [*first, *rows]
     _check_widths(path, body, width)
     top = body[0][1][place]
-    known = {cells[place] for _, cells in body[1:]}
-    if which is not None or (top not in names and top not in known):
+    again = any(cells[place] == top for _, cells in body[1:])
+    if which is not None or (top not in names and not again):
         body = body[1:]
     ids = None if which is None else tuple(cells[which] for _, cells in body)
     words = [(number, cells[place]) for number, cells in body]
     if positive is not None:
         return Matrix(_one_or_other(path, words, positive), None, ids)
-    return Matrix(np.array([_class(path, *word, names) for word in words]), None, ids)
+    known = bare(names, {word for _, word in words})
+    return Matrix(np.array([_class(path, *word, known) for word in words]), None, ids)
 
 
 def _rows(file: Iterable[str], separator: str) -> Iterator[Row]:

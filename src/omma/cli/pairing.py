@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -56,6 +56,23 @@ def stems(names: Sequence[str]) -> Names:
     ('red', 'blue')
     """
     return _headless([name[::-1] for name in _headless(names)], turned=True)
+
+
+def bare(names: Names, words: Collection[str]) -> Names:
+    """Names without what all start with or end in, if words are then among them, else as they are.
+
+    >>> bare(("p_sport", "p_art"), {"art", "sport"})
+    ('sport', 'art')
+    """
+    start = len(names[0]) - len(_headless(names)[0])
+    turned = [name[::-1] for name in names]
+    end = len(names[0]) - len(_headless(turned)[0])
+    for before in range(start + 1):
+        for after in range(end + 1):
+            found = tuple(name[before : len(name) - after] for name in names)
+            if set(words) <= set(found):
+                return found
+    return names
 
 
 def _headless(names: Sequence[str], turned: bool = False) -> Names:
