@@ -288,6 +288,19 @@ def test_a_column_of_another_kind_stops_the_stream_at_once(stream, head, first, 
     assert "a column y, or y_NAME" in line
 
 
+def test_a_column_that_counts_rows_stops_the_stream(stream):
+    text = "".join(f"{row},0.5,0.1,1,0\n" for row in range(50))
+    done = stream("row,a,b,y\n" + text.replace(",1,0", ",0"), "--metric", "macro_f1", "-k", 1)
+    assert done.exit_code == 1
+    assert "line 4: expected probabilities from 0 to 1 in the column 'row', got 2" in done.stderr
+    assert ADVICE in done.stderr
+    unnamed = ",a,b,y_a,y_b\n" + text
+    assert "index=False, or pass --id ''" in stream(unnamed, "--metric", "macro_f1").stderr
+    done = stream(unnamed, "--metric", "macro_f1", "--id", "")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[2].startswith("1,")
+
+
 def test_one_column_of_several(stream):
     p, y = ETA[:, 0], Y[:, 0]
     trace = omma.replay(omma.OMMA("f1"), p, y)

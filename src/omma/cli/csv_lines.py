@@ -14,7 +14,11 @@ CLASS_NAMES = ("y", "label", "class", "target")
 
 
 class WrongColumnError(ValueError):
-    """A cell that no cell of a column of probabilities or labels would be."""
+    """A cell as no column of probabilities or labels has it."""
+
+
+class WrongNumberError(WrongColumnError):
+    """A number that is no probability: the first two of a column that counts rows may be."""
 
 
 class CsvLines:
@@ -37,7 +41,7 @@ class CsvLines:
         self.names: tuple[str, ...] | None = None
         self._heads: list[str] = []  # what messages call the columns
         self._words: tuple[str, ...] = ()  # what classes may be called
-        self._started = False  # whether a line could be read
+        self._good = 0  # how many lines could be read
         self._id: int | None = None
         self._eta: list[int] = []
         self._y: list[int] = []
@@ -64,11 +68,11 @@ class CsvLines:
                 self._labels(cells),
             )
         except WrongColumnError as error:
-            if self._started:
+            if self._good > (2 if isinstance(error, WrongNumberError) else 0):
                 raise
             # All lines would be wrong in the same way.
             raise StopStreamError(str(error) + self._advice()) from error
-        self._started = True
+        self._good += 1
         return line
 
     def _advice(self) -> str:
@@ -84,7 +88,7 @@ class CsvLines:
         for place in self._eta:
             self._check_number(place, cells[place])
             if not 0 <= float(cells[place]) <= 1:
-                raise WrongColumnError(
+                raise WrongNumberError(
                     f"expected probabilities from 0 to 1 in the column {self._heads[place]}, got "
                     f"{cells[place]}"
                 )
@@ -128,11 +132,16 @@ class CsvLines:
 
     def _name(self, cells: list[str]) -> None:
         """Find out by their names what the columns are."""
-        wanted = self.id_column or "id"
+        wanted = "id" if self.id_column is None else self.id_column
         if wanted in cells:
             self._id = cells.index(wanted)
         elif self.id_column is not None:
             raise StopStreamError(f"expected a column {self.id_column!r}, got {shown(cells)}")
+        if not cells[0] and self._id != 0:
+            raise StopStreamError(
+                "got an unnamed first column, which seems to number rows (write the CSV with "
+                "index=False, or pass --id '')"
+            )
         others = [place for place in range(len(cells)) if place != self._id]
         marked = {cells[place][2:]: place for place in others if cells[place].startswith("y_")}
         plain = [place for place in others if place not in marked.values()]
