@@ -15,6 +15,7 @@ from scipy import sparse
 import omma
 from omma import tables
 from omma.comparison import NAMES, compare, runner
+from omma.evaluation import progress_bar
 from omma.tables import Entry, Grid
 
 ETA, Y = omma.datasets.long_tail(n=300, m=8, seed=3)
@@ -533,3 +534,14 @@ def test_unknown_cells_get_a_sentence(found):
         found.cell("oma", "macro_f1")
     with pytest.raises(ValueError, match=r"metric of Comparison .* got 'macro_f1@2'"):
         found.plot("macro_f1@2")
+
+
+def test_the_bar_says_that_it_compiles_until_a_run_is_done(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    with progress_bar(2, "runs", True):
+        pass
+    assert "compiling" in capsys.readouterr().err
+    with progress_bar(2, "runs", True) as advance:
+        advance(1)
+    said = capsys.readouterr().err
+    assert said.rfind("runs") > said.rfind("compiling")

@@ -209,7 +209,9 @@ def test_repr_is_short_and_shows_the_counts():
         ([0, 1], [[0, 1]], "must have one shape"),
         ([0, -1], [0, 1], "class ids in y_true must be whole numbers"),
         ([0, 1.5], [0, 1], "class ids in y_true must be whole numbers"),
-        (["a", "b"], [0, 1], "y_true must be numbers"),
+        (["a", "b"], [0, 1], r"y_true must hold numbers, got the classes .* pass class ids from 0"),
+        (np.array(["a", "b"], dtype=object), [0, 1], "pass class ids from 0"),
+        ([None, 1], [0, 1], "y_true must be numbers"),
         (np.zeros((0, 2)), np.zeros((0, 2)), "at least one row"),
     ],
 )

@@ -150,17 +150,32 @@ def test_decisions_and_the_rule_are_written(run, ending):
     assert (written == trace.predictions).all()
     assert (found.names == NAMES) == (ending in (".csv", ".npz", ".parquet"))
     with open("r.json") as file:
-        assert omma.Rule.from_json(file.read()) == trace.rule
+        assert omma.Rule.from_json(file.read()) == trace.rule.named(NAMES)
     with open("p.png", "rb") as file:
         assert file.read(4) == b"\x89PNG"
     assert f"Saved the decisions of omma by macro_f1 to d{ending}" in done.stdout
+
+
+def test_the_baseline_is_within_the_picture(run, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("omma.plots.save", lambda figure, path: drawn.append(figure))
+    faint = ("--eta", "faint.npy", "--labels", "y.npz", "--metric", "macro_f1")
+    write_matrix("faint.npy", ETA / 2)  # none reaches one half
+    done = run(*faint, "--policy", "baseline", "--policy", "omma", "--plot", "p.png")
+    assert done.exit_code == 0, done.stderr
+    (axes,) = drawn[0].axes
+    low, high = axes.get_ylim()
+    for line in axes.get_lines():
+        assert low <= line.get_ydata()[-1] <= high
+    assert not any("↓" in text.get_text() for text in axes.texts)
 
 
 def test_whose_decisions_may_be_chosen(run):
     done = run(*FILES, "--metric", "macro_f1", "--decide", "greedy", "--rule", "r.json")
     assert done.exit_code == 0, done.stderr
     with open("r.json") as file:
-        assert omma.Rule.from_json(file.read()) == omma.replay(omma.Greedy("macro_f1"), ETA, Y).rule
+        found = omma.Rule.from_json(file.read())
+    assert found == omma.replay(omma.Greedy("macro_f1"), ETA, Y).rule.named(NAMES)
     refused = run(*FILES, "--metric", "macro_mcc", "--decide", "ofo", "--rule", "q.json")
     assert refused.exit_code == 1
     assert "ofo cannot decide by macro_mcc" in refused.stderr
@@ -240,29 +255,6 @@ def test_one_yes_or_no(run):
         assert values(again) == found
 
 
-def test_columns_are_matched_by_their_names(run):
-    order = [3, 0, 5, 1, 2, 4]
-    write_matrix("turned.csv", Y[:, order], tuple(NAMES[j] for j in order))
-    done = run("--eta", "eta.csv", "--labels", "turned.csv", "--metric", "macro_f1", "--json")
-    assert values(done) == values(run(*FILES, "--metric", "macro_f1", "--json"))
-    assert "put in the order of eta.csv" in json.loads(done.stdout)["notes"][0]
-    write_matrix("other.csv", Y, tuple("uvwxyz"))
-    done = run("--eta", "eta.csv", "--labels", "other.csv", "--metric", "macro_f1")
-    assert "name their columns differently" in done.stdout
-
-
-def test_rows_with_names(run):
-    done = run(
-        "--eta", "id_eta.csv", "--id", "id", "--labels", "y.npz", "--metric", "macro_f1", "--json"
-    )
-    assert values(done) == values(run(*FILES, "--metric", "macro_f1", "--json"))
-    turned = np.column_stack([np.arange(400)[::-1], Y])
-    write_matrix("id_y.csv", turned, ("id", *NAMES))
-    wrong = run("--eta", "id_eta.csv", "--id", "id", "--labels", "id_y.csv", "--metric", "macro_f1")
-    assert wrong.exit_code == 1
-    assert "must have the same rows in one order" in wrong.stderr
-
-
 WORK = [
     (("--labels", "classes.csv", "--metric", "macro_f1"), "pass -k 1 to predict one class a row"),
     (("--labels", "y.csv", "--metric", "f1"), "use macro_f1 or micro_f1"),
@@ -337,6 +329,7 @@ def test_bad_usage_gets_one_line_and_exit_code_2(run, arguments, expected):
     assert done.stdout == ""
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("Error: ")
+    assert not line.endswith(("?.", ".."))
     assert expected in line
 
 
@@ -348,6 +341,30 @@ def test_says_whether_probabilities_look_calibrated(run):
     assert "do not look calibrated" in " ".join(run(*odd).stdout.split())
     gap = json.loads(run(*odd, "--json").stdout)["calibration_error"]
     assert gap == omma.calibration.expected_error(ETA**0.5, Y, bins=20)
+
+
+def test_classes_have_no_remark_on_calibration(run):
+    done = run("--eta", "eta.csv", "--labels", "classes.csv", "--metric", "multiclass_gmean")
+    assert done.exit_code == 0, done.stderr
+    assert "calibrated" not in done.stdout
+
+
+def test_says_when_everything_is_predicted(run):
+    recall = ("--metric", "macro_recall", "--policy", "baseline")
+    words = "macro_recall without a budget is maximal when everything is predicted: pass -k."
+    assert words in " ".join(run(*FILES, *recall).stdout.split())
+    assert words in " ".join(run("--eta", "eta.csv", *recall).stdout.split())
+    for other in ((*recall, "-k", 2), ("--metric", "macro_f1", "--policy", "baseline")):
+        assert "everything" not in run(*FILES, *other).stdout
+    one = ("--eta", "p.npy", "--labels", "yes.npy", "--metric", "recall", "--policy", "baseline")
+    assert "recall is maximal when everything is predicted: choose another metric" in " ".join(
+        run(*one).stdout.split()
+    )
+
+
+def test_a_line_says_that_it_compiles_where_there_is_no_bar(run):
+    done = run(*FILES, "--metric", "macro_f1", "--policy", "baseline", "--json")
+    assert done.stderr == "deciding 400 rows; compiling takes some 20 s at first\n"
 
 
 def test_help_has_examples(run):

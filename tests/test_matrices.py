@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from omma.datasets import read_matrix, write_matrix
+from omma.datasets.matrices import column_names
 
 ETA = np.array([[0.1, 0.0, 0.75], [1.0, 0.25, 0.0], [0.0, 0.0, 0.0], [0.3, 1e-300, 1 / 3]])
 Y = (ETA > 0.2).astype(np.int8)
@@ -145,6 +146,59 @@ def test_the_column_that_names_rows(tmp_path, ending):
         read_matrix(path, id_column="woh")
 
 
+TRUTHS = [
+    ("sport,art\nTrue,False\nfalse,TRUE\n", ("sport", "art")),
+    ("True,False\nFalse,True\n", None),
+    ("False,True\n1,0\n0,1\n", ("False", "True")),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), TRUTHS)
+def test_true_and_false_are_one_and_zero(tmp_path, text, names):
+    found = read_matrix(saved(tmp_path, "a.csv", text))
+    assert found.values.tolist() == [[1, 0], [0, 1]]
+    assert found.names == names
+
+
+def test_true_and_false_beside_a_column_that_names_rows(tmp_path):
+    path = saved(tmp_path, "a.csv", "who,spam\nu,True\nv,False\n")
+    found = read_matrix(path, id_column="who")
+    assert found.values.tolist() == [[1], [0]]
+    assert found.ids == ("u", "v")
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".parquet"])
+def test_truths_in_other_files(tmp_path, ending):
+    import pandas as pd
+
+    truths, path = np.array([[True, False], [False, True]]), tmp_path / f"a{ending}"
+    if ending == ".parquet":
+        pd.DataFrame(truths, columns=["a", "b"]).to_parquet(path)
+    else:
+        (np.save if ending == ".npy" else np.savez)(path, truths)
+    assert_array_equal(read_matrix(path).values.astype(float), [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("ending", [".csv.gz", ".tsv", ".parquet"])
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array])
+def test_rows_may_be_written_with_their_names(tmp_path, ending, make):
+    path = tmp_path / f"a{ending}"
+    write_matrix(path, make([[1, 0], [0, 1]]), ("a", "b"), rows=("who", ("x", "y,z")))
+    found = read_matrix(path, id_column="who")
+    assert found.ids == ("x", "y,z")
+    assert found.names == ("a", "b")
+    assert_array_equal(found.values, [[1, 0], [0, 1]])
+    assert column_names(path) == ("who", "a", "b")
+    assert column_names(saved(tmp_path, "b.csv", "0.5,0.5\n")) is None
+
+
+def test_names_of_rows_have_a_place_in_tables_only(tmp_path):
+    with pytest.raises(ValueError, match=r"a.npz has no place for names of rows"):
+        write_matrix(tmp_path / "a.npz", [[1, 0]], rows=("who", ("x",)))
+    with pytest.raises(ValueError, match=r"rows of write_matrix must be 1, .* got 2"):
+        write_matrix(tmp_path / "a.csv", [[1, 0]], rows=("who", ("x", "y")))
+
+
 XC = "3 4\n0:0.5 3:1\n\n2:1e-3\n"
 
 
@@ -190,7 +244,7 @@ def test_rows_without_labels(tmp_path, text):
         ("a.csv", "0,1\n\n0,x\n", r"a.csv, line 3: expected a number, got 'x'"),
         ("a.csv", "a,b\n0,\n", r"line 2: expected a number in the column 'b', got nothing"),
         ("a.csv", "id,b\n1,0\n", r"got the column 'id', .* \(--id id\)"),
-        ("a.csv", ",a\n0,0.5\n", r"got the column '', .* \(--id ''\)"),
+        ("a.csv", ",a\n0,0.5\n", r"got the unnamed first column.*index=False, or pass --id ''"),
         ("a.csv", "a,a\n0,0.5\n", r"line 1: expected distinct names, got 'a' twice"),
         ("a.csv", "x17,0.3\nx18,0.5\n", r"line 1: expected names of .* got 'x17' and '0.3'"),
         ("a.tsv.xz", "a\tb\n0,1\n", r"a.tsv.xz, line 2: expected 2 cells, as in line 1, got 1"),

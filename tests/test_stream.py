@@ -253,8 +253,8 @@ def test_strict_stops_at_the_first_bad_line_and_keeps_what_was_learned(stream):
     ("text", "expected"),
     [
         ("a,b\n0.5\n", "line 2: expected 2 cells, got 1"),
-        ("a,b\n0.5,x\n", "line 2: expected a number, got 'x'"),
-        ("a,b\n0.5,\n", "line 2: expected a number, got nothing"),
+        ("a,b\n0.5,0.1\n0.5,x\n", "line 3: expected a number in the column 'b', got 'x'"),
+        ("a,b\n0.5,\n", "line 2: expected a number in the column 'b', got nothing"),
         ("a,b,y\n0.5,0.1,1.5\n", "line 2: expected a whole number as class id, got 1.5"),
         ("a,b,y\n0.5,0.1,q\n", "line 2: expected a class among ('a', 'b'), got 'q'"),
     ],
@@ -265,10 +265,78 @@ def test_bad_cells(stream, text, expected):
     assert done.stderr.splitlines()[0] == expected
 
 
+ADVICE = "pass --id NAME if a column names rows"
+
+
+@pytest.mark.parametrize(
+    ("head", "first", "expected"),
+    [
+        ("who,a,b,y", "x1,0.5,0.1,b", "a number in the column 'who', got 'x1'"),
+        ("amount,a,b,y", "1000,0.5,0.1,a", "0 to 1 in the column 'amount', got 1000"),
+        ("a,b,animal", "0.5,0.1,a", "a number in the column 'animal', got 'a'"),
+        ("a,b,y_a,y_b", "0.5,0.1,x,0", "a number in the column 'y_a', got 'x'"),
+        ("0.5,0.1,7", "0.5,0.1,8", "0 to 1 in the column number 2, got 7"),
+    ],
+)
+def test_a_column_of_another_kind_stops_the_stream_at_once(stream, head, first, expected):
+    done = stream("\n".join([head, *[first] * 50]), "--metric", "macro_f1", "-k", 1)
+    assert done.exit_code == 1
+    summary, line = done.stderr.splitlines()
+    assert "0 decided" in summary
+    assert expected in line
+    assert ADVICE in line
+    assert "a column y, or y_NAME" in line
+
+
+def test_a_column_that_counts_rows_stops_the_stream(stream):
+    text = "".join(f"{row},0.5,0.1,1,0\n" for row in range(50))
+    done = stream("row,a,b,y\n" + text.replace(",1,0", ",0"), "--metric", "macro_f1", "-k", 1)
+    assert done.exit_code == 1
+    assert "line 4: expected probabilities from 0 to 1 in the column 'row', got 2" in done.stderr
+    assert ADVICE in done.stderr
+    unnamed = ",a,b,y_a,y_b\n" + text
+    assert "index=False, or pass --id ''" in stream(unnamed, "--metric", "macro_f1").stderr
+    done = stream(unnamed, "--metric", "macro_f1", "--id", "")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[2].startswith("1,")
+
+
+def test_one_column_of_several(stream):
+    p, y = ETA[:, 0], Y[:, 0]
+    trace = omma.replay(omma.OMMA("f1"), p, y)
+    rows = list(zip(p.tolist(), y.tolist(), strict=True))
+    texts = [
+        "ok,fraud,y\n" + "".join(f"{1 - p!r},{p!r},{y}\n" for p, y in rows),
+        "ok,fraud,y\n" + "".join(f"{1 - p!r},{p!r},{'fraud' if y else 'ok'}\n" for p, y in rows),
+        "amount,fraud,y_fraud\n" + "".join(f"900,{p!r},{y == 1}\n" for p, y in rows),
+    ]
+    for text in texts:
+        for column in ("fraud", "1"):
+            done = stream(text, "--metric", "f1", "--json", "--column", column)
+            assert done.exit_code == 0, done.stderr
+            assert decisions(done).ravel().tolist() == trace.predictions.tolist()
+    bare = "".join(f"{1 - p!r},{p!r},{y}\n" for p, y in rows)
+    done = stream(bare, "--metric", "f1", "--json", "--column", 1, "--n-labels", 2)
+    assert decisions(done).ravel().tolist() == trace.predictions.tolist(), done.stderr
+    refused = stream(texts[0], "--metric", "f1", "--column", "frad")
+    assert refused.exit_code == 1
+    assert "did you mean 'fraud'?" in refused.stderr
+    refused = stream(json_lines(eta=ETA, y=Y), "--metric", "f1", "--column", "1")
+    assert "--column is for CSV" in refused.stderr
+
+
+def test_two_columns_for_a_metric_of_one_label(stream):
+    done = stream("ok,fraud,y\n0.5,0.5,1\n", "--metric", "f1")
+    assert done.exit_code == 1
+    assert "eta[" not in done.stderr
+    assert "there are 2 columns: pass --column NAME" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "options", "expected"),
     [
         ("a,b,y_a\n", (), "line 1: expected a column y_NAME for each NAME, not so for 'b'"),
+        ("who,a,y_a\n", (), "not so for 'who': pass --id who if it names rows"),
         ("a,b\n", ("--id", "q"), "line 1: expected a column 'q'"),
         ("id,y\n", (), "line 1: expected columns of probabilities"),
         ("a,b\n0.1,0.2\n", ("-k", 3), "line 2: k of OMMA"),

@@ -124,6 +124,13 @@ def best_by_hand(records):
     }
 
 
+def test_records_are_where_run_leaves_them(invoke, smoke, tmp_path):
+    (tmp_path / "omma-records").symlink_to(smoke)
+    done = invoke("report", "--format", "csv")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == invoke("report", smoke, "--format", "csv").stdout
+
+
 def test_the_csv_has_means_of_the_best_prior(invoke, smoke):
     done = invoke("report", smoke, "--format", "csv")
     assert done.exit_code == 0

@@ -324,6 +324,11 @@ def _as_matrix(name: str, y: Any) -> Any:
     if sparse.issparse(y):
         return y
     array = np.asarray(y)
+    if array.dtype.kind in "USO" and any(isinstance(one, str) for one in array.flat):
+        raise ValueError(
+            f"{name} must hold numbers, got the classes {shown(array.ravel()[:3].tolist())}: pass "
+            "class ids from 0 on, such as numpy.unique(classes, return_inverse=True)[1]"
+        )
     if array.dtype.kind not in "fiub" or array.ndim not in (1, 2):
         raise ValueError(
             f"{name} must be numbers of shape (rows, labels), or class ids of shape (rows,), got "

@@ -391,6 +391,9 @@ def progress_bar(total: int, title: str, wanted: bool) -> Iterator[Progress | No
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=total)
-        advance: Callable[[int], None] = lambda count: bar.advance(task, count)  # noqa: E731
+        task = bar.add_task("compiling", total=total)
+
+        def advance(count: int) -> None:
+            bar.update(task, description=title, advance=count)
+
         yield advance

@@ -16,8 +16,8 @@ ETA = "_eta"
 TRAINED = ("offline_fw", "tuned")  # they learn from the training part, and have no λ to choose
 FIXED = ("baseline", "top_k_or_half")
 LABELS = {
-    "baseline": f"Top-k / {HAT_ETA} > 0.5",
-    "top_k_or_half": f"Top-k / {HAT_ETA} > 0.5",
+    "baseline": f"Top-k / {HAT_ETA} ≥ 0.5",
+    "top_k_or_half": f"Top-k / {HAT_ETA} ≥ 0.5",
     "ofo": "OFO",
     "greedy": "Greedy",
     "online_fw": "Online-FW",

@@ -45,7 +45,7 @@ class Suite:
     >>> smoke.title
     'A small grid on made-up data, for a first try'
     >>> smoke.runs[0].label
-    'Top-k / η̂ > 0.5'
+    'Top-k / η̂ ≥ 0.5'
     """
 
     name: str

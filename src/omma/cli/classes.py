@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omma._validate import nearest
+from omma.cli.pairing import bare
 from omma.datasets import Matrix
-from omma.datasets._columns import is_number, split
+from omma.datasets._cells import is_number, is_truth, split
 from omma.datasets._opened import opened
 from omma.datasets.matrices import TABLES, file_ending, split_address
 
 Row = tuple[int, list[str]]  # number of the line, and its cells
 
 
-def read_classes(path: str, names: tuple[str, ...] | None, id_column: str | None) -> Matrix | None:
-    """Class ids of a column that holds names of the probabilities' columns, else None."""
+def read_classes(
+    path: str, names: tuple[str, ...] | None, id_column: str | None, positive: str | None = None
+) -> Matrix | None:
+    """What a column of words says: ids of the columns that they name; None if it holds numbers.
+
+    With ``positive`` the words need not name columns: this one is 1, all others are 0.
+    """
     ending, compressed = file_ending(split_address(path)[0])
     if names is None or ending not in TABLES:
         return None
@@ -30,13 +37,21 @@ def read_classes(path: str, names: tuple[str, ...] | None, id_column: str | None
         if len(first) < 2 or any(len(cells) != width for _, cells in first):
             return None
         place = 0 if which is None else 1 - which
-        if is_number(first[1][1][place]):
+        word = first[1][1][place]
+        if is_number(word) or (is_truth(word) and word not in names):
             return None
-        header = which is not None or first[0][1][place] not in names
-        body = list(chain(first[header:], rows))
-    found = [_class(path, row, place, width, names) for row in body]
+        body = [*first, *rows]
+    _check_widths(path, body, width)
+    top = body[0][1][place]
+    again = any(cells[place] == top for _, cells in body[1:])
+    if which is not None or (top not in names and not again):
+        body = body[1:]
     ids = None if which is None else tuple(cells[which] for _, cells in body)
-    return Matrix(np.array(found), None, ids)
+    words = [(number, cells[place]) for number, cells in body]
+    if positive is not None:
+        return Matrix(_one_or_other(path, words, positive), None, ids)
+    known = bare(names, {word for _, word in words})
+    return Matrix(np.array([_class(path, *word, known) for word in words]), None, ids)
 
 
 def _rows(file: Iterable[str], separator: str) -> Iterator[Row]:
@@ -51,13 +66,28 @@ def _id_place(first: list[Row], id_column: str | None) -> int | None:
     return head.index(id_column) if id_column in head else None
 
 
-def _class(path: str, row: Row, place: int, width: int, names: tuple[str, ...]) -> int:
-    number, cells = row
-    if len(cells) != width:
-        raise ValueError(f"{path}, line {number}: expected {width} cells, got {len(cells)}")
-    if cells[place] not in names:
+def _check_widths(path: str, body: list[Row], width: int) -> None:
+    for number, cells in body:
+        if len(cells) != width:
+            raise ValueError(f"{path}, line {number}: expected {width} cells, got {len(cells)}")
+
+
+def _class(path: str, number: int, word: str, names: tuple[str, ...]) -> int:
+    if word not in names:
         raise ValueError(
             f"{path}, line {number}: expected the name of a column of the probabilities, got "
-            f"{cells[place]!r}{nearest(cells[place], names)}"
+            f"{word!r}{nearest(word, names)}"
         )
-    return names.index(cells[place])
+    return names.index(word)
+
+
+def _one_or_other(path: str, words: list[tuple[int, str]], positive: str) -> NDArray[np.int8]:
+    found = np.array([word == positive for _, word in words], dtype=np.int8)
+    if not found.any():
+        others = dict.fromkeys(word for _, word in words)
+        hint = nearest(positive, others) or f"; it has {', '.join(map(repr, islice(others, 3)))}"
+        raise ValueError(
+            f"{path} must hold {positive!r} in some rows, as the column of the probabilities is "
+            f"called, got it in none{hint}"
+        )
+    return found

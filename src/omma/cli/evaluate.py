@@ -41,8 +41,19 @@ if TYPE_CHECKING:
 @prior_option("λ of policies that learn; of several the best is shown.  [default: 1e-6]", True)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Shuffle the rows.")
 @whole_number("--repeat", 1, "Shuffle so many times, and show mean and deviation.")
-@click.option("--id", "id_column", metavar="NAME", help="The column that names rows in CSV files.")
+@click.option(
+    "--id",
+    "id_column",
+    metavar="NAME",
+    help="The column that names rows in CSV and Parquet files; where both have it, they are "
+    "joined by it.",
+)
 @click.option("--column", metavar="NAME", help="Take one column of --eta, by name or number.")
+@click.option(
+    "--by-position",
+    is_flag=True,
+    help="Pair columns of --eta and --labels as they stand, whatever they are called.",
+)
 @click.option("--train-eta", metavar="FILE", help="Rows to tune thresholds on beforehand,")
 @click.option("--train-labels", metavar="FILE", help="and their labels.")
 @click.option(
@@ -81,6 +92,7 @@ def command(
     repeat: int,
     id_column: str | None,
     column: str | None,
+    by_position: bool,
     train_eta: str | None,
     train_labels: str | None,
     plot: Path | None,
@@ -94,6 +106,7 @@ def command(
     Files may be .npz (SciPy or NumPy), .npy, .csv, .tsv, .parquet, or .txt of the Extreme
     Classification Repository; text may be compressed. Of several arrays in one archive,
     file.npz:name is one. Rows are decided one after another, each before its labels are seen.
+    Columns with names are paired by them (p_sport goes with sport), others by position.
 
     Without --labels only policies that learn from probabilities run. Thresholds are tuned on
     --train-eta and --train-labels, else on the very rows that are judged: then they are shown for
@@ -134,8 +147,7 @@ def command(
             job,
             (eta, labels),
             (train_eta, train_labels),
-            id_column,
-            column,
+            {"id_column": id_column, "column": column, "by_position": by_position},
             as_json,
             picture,
             predictions,
@@ -173,8 +185,7 @@ def _run(
     job: Job,
     files: tuple[str, str | None],
     train_files: tuple[str | None, str | None],
-    id_column: str | None,
-    column: str | None,
+    options: dict[str, Any],
     as_json: bool,
     picture: Path | None,
     predictions: Path | None,
@@ -183,14 +194,19 @@ def _run(
     from rich.console import Console
 
     from omma.cli import evaluation, showing
-    from omma.cli.inputs import read_inputs
+    from omma.cli.inputs import check_task
+    from omma.cli.reading import read_inputs
 
-    inputs = read_inputs(*files, id_column=id_column, column=column)
+    inputs = read_inputs(*files, **options)
     train: Any = None
     if train_files[0] is not None:
-        sample = read_inputs(train_files[0], train_files[1], id_column=id_column, column=column)
+        sample = read_inputs(train_files[0], train_files[1], **options)
         train = (sample.eta, sample.y)
-    found = evaluation.run(job, inputs, train, progress=Console(stderr=True).is_terminal)
+    check_task(inputs, job.targets)
+    terminal = Console(stderr=True).is_terminal
+    if not terminal:
+        click.echo(f"deciding {inputs.n:,} rows; compiling takes some 20 s at first", err=True)
+    found = evaluation.run(job, inputs, train, progress=terminal)
     wrote = evaluation.write(found, picture, predictions, rule)
     if as_json:
         click.echo(showing.as_json(found, wrote))

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from omma._atomic import replacing
-from omma.cli.inputs import Inputs, check_task
+from omma.cli.inputs import Inputs
 from omma.cli.targets import make_policy
 from omma.comparison import NAMES, Comparison, compare
 from omma.datasets import write_matrix
+from omma.datasets.matrices import TABLES, file_ending
 from omma.evaluation import Trace, replay
 from omma.metrics import Metric
 from omma.policies import UnsupportedMetricError
@@ -90,7 +91,6 @@ def chosen_policies(given: tuple[str, ...], labels: bool) -> tuple[str, ...]:
 
 def run(job: Job, inputs: Inputs, train: Any, *, progress: bool) -> Found:
     """Run every policy for every metric."""
-    check_task(inputs, job.targets)
     if inputs.y is None:
         return Found(job, inputs, None, None, dict(_blind(job, inputs)))
     sample = (inputs.eta, inputs.y) if train is None else train
@@ -150,19 +150,23 @@ def write(
     if picture is not None and found.comparison is not None:
         from omma.plots import save
 
-        save(found.comparison.plot(), picture)
+        save(found.comparison.plot(everything=True), picture)
         wrote["plot"] = f"Saved the running performance to {picture}"
     whose = f"{found.decider} by {titled(*found.job.targets[0])}"
     if predictions is not None:
-        write_matrix(predictions, found.trace.predictions, _names(found, predictions))
+        _write_decisions(found, predictions)
         wrote["predictions"] = f"Saved the decisions of {whose} to {predictions}"
     if rule is not None:
         with replacing(rule) as file:
-            file.write(found.trace.rule.to_json().encode() + b"\n")
+            file.write(found.trace.rule.named(found.inputs.names).to_json().encode() + b"\n")
         wrote["rule"] = f"Saved the rule of {whose} to {rule}"
     return wrote
 
 
-def _names(found: Found, path: Path) -> tuple[str, ...] | None:
-    named = {".csv", ".tsv", ".npz", ".parquet"} & {one.lower() for one in path.suffixes}
-    return found.inputs.names if named else None
+def _write_decisions(found: Found, path: Path) -> None:
+    """The names of columns and rows go where there is a place for them."""
+    ending = file_ending(path)[0]
+    table = ending in (*TABLES, ".parquet")
+    names = found.inputs.names if table or ending == ".npz" else None
+    rows = found.inputs.rows if table else None
+    write_matrix(path, found.trace.predictions, names, rows)

@@ -1,4 +1,4 @@
-"""Lines of a stream: CSV or JSON, each read into an id, probabilities and labels.
+"""Lines of a stream, each read into an id, probabilities and labels; those that are JSON.
 
 A line that cannot be read raises ``ValueError`` with a sentence; the next one can still be read.
 """
@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import shown
-from omma.datasets._columns import is_header, is_number, split
 
 Vector = NDArray[np.float64]
-CLASS_NAMES = ("y", "label", "class", "target")
 KEYS = ("id", "eta", "y", "decision")
 
 
@@ -98,101 +96,6 @@ class JsonLines:
         if isinstance(values, int) and not isinstance(values, bool):
             return values
         return numbers("y", values)
-
-
-class CsvLines:
-    """Columns of probabilities, of labels (``y_NAME``, or one of class ids), and of ids."""
-
-    def __init__(self, separator: str, n_labels: int | None, id_column: str | None) -> None:
-        self.separator = separator
-        self.n_labels = n_labels
-        self.id_column = id_column
-        self.names: tuple[str, ...] | None = None
-        self._width = 0
-        self._id: int | None = None
-        self._eta: list[int] = []
-        self._y: list[int] = []
-        self._classes = False
-
-    def read(self, text: str) -> Line | None:
-        """What a line says; the first may have the names of columns."""
-        cells = split(text, self.separator)
-        if not any(cells):
-            return None
-        if not self._width:
-            self._width = len(cells)
-            if is_header("the stream", cells):
-                self._name(cells)
-                return None
-            self._number(cells)
-        if len(cells) != self._width:
-            raise ValueError(f"expected {self._width} cells, got {len(cells)}")
-        y = self._part(cells, self._y)
-        if y is not None and self._classes:
-            y = self._class(y[0])
-        return Line(
-            None if self._id is None else cells[self._id] or None, self._part(cells, self._eta), y
-        )
-
-    def _part(self, cells: list[str], places: list[int]) -> Any:
-        """The numbers in some cells, or None where all are empty."""
-        chosen = [cells[place] for place in places]
-        if not any(chosen):
-            return None
-        wrong = [cell for cell in chosen if not is_number(cell)]
-        if wrong and self._classes and places is self._y and self.names:
-            return chosen
-        if wrong:
-            raise ValueError(
-                f"expected a number, got {wrong[0]!r}"
-                if wrong[0]
-                else "expected a number, got nothing"
-            )
-        return np.array([float(cell) for cell in chosen])
-
-    def _class(self, found: Any) -> int:
-        if isinstance(found, str):
-            if found not in (self.names or ()):
-                raise ValueError(f"expected a class among {shown(self.names)}, got {found!r}")
-            return (self.names or ()).index(found)
-        if found % 1 != 0:
-            raise ValueError(f"expected a whole number as class id, got {found:g}")
-        return int(found)
-
-    def _name(self, cells: list[str]) -> None:
-        """Find out by their names what the columns are."""
-        wanted = self.id_column or "id"
-        if wanted in cells:
-            self._id = cells.index(wanted)
-        elif self.id_column is not None:
-            raise StopStreamError(f"expected a column {self.id_column!r}, got {shown(cells)}")
-        others = [place for place in range(len(cells)) if place != self._id]
-        marked = {cells[place][2:]: place for place in others if cells[place].startswith("y_")}
-        plain = [place for place in others if place not in marked.values()]
-        classes = [place for place in plain if cells[place].lower() in CLASS_NAMES]
-        self._eta = [place for place in plain if place not in classes]
-        self.names = tuple(cells[place] for place in self._eta)
-        if marked:
-            if set(marked) != set(self.names):
-                odd = sorted(set(marked) ^ set(self.names))[0]
-                raise StopStreamError(f"expected a column y_NAME for each NAME, not so for {odd!r}")
-            self._y = [marked[name] for name in self.names]
-        elif classes:
-            self._y, self._classes = classes[:1], len(self.names) > 1
-        if not self._eta or len(classes) > 1 or (marked and classes):
-            raise StopStreamError(f"expected columns of probabilities, got {shown(cells)}")
-
-    def _number(self, cells: list[str]) -> None:
-        """Columns without names: probabilities, then as many labels or one class id."""
-        m = self.n_labels or len(cells)
-        over = len(cells) - m
-        if over not in (0, 1, m):
-            raise StopStreamError(
-                f"expected {m} columns of probabilities (--n-labels), then {m} of labels, one of "
-                f"class ids or none, got {len(cells)}"
-            )
-        self._eta, self._y = list(range(m)), list(range(m, len(cells)))
-        self._classes = over == 1 and m > 1
 
 
 class StopStreamError(ValueError):

@@ -57,13 +57,23 @@ def picture_path(output: Path | None, default: Path, option: str = "--output") -
     return path
 
 
+def sentence(what: object) -> str:
+    """A text as a sentence that ends once.
+
+    >>> sentence("no such name"), sentence("did you mean f1?")
+    ('no such name.', 'did you mean f1?')
+    """
+    text = str(what)
+    return text if text.endswith(("?", ".")) else f"{text}."
+
+
 @contextmanager
 def usage(option: str) -> Iterator[None]:
     """What an option is refused for is bad usage."""
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise click.BadParameter(f"{error}.", param_hint=option) from error
+        raise click.BadParameter(sentence(error), param_hint=option) from error
 
 
 @contextmanager
@@ -74,8 +84,8 @@ def work() -> Iterator[None]:
     except OSError as error:
         what = error.strerror or str(error)
         where = f"{error.filename}: " if error.filename else ""
-        raise click.ClickException(f"{where}{what}.") from error
+        raise click.ClickException(sentence(where + what)) from error
     except MemoryError as error:
         raise click.ClickException("This does not fit in memory.") from error
     except (ValueError, TypeError, ImportError) as error:
-        raise click.ClickException(f"{error}.") from error
+        raise click.ClickException(sentence(error)) from error

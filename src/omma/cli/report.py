@@ -12,13 +12,12 @@ if TYPE_CHECKING:
 
 FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
 WIDTH = 110
+RECORDS = Path("omma-records")  # where omma run leaves them unless told otherwise
 PICTURES = Path("omma-figures")
 
 
 @click.command("report")
-@click.argument(
-    "places", metavar="RECORDS...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("places", metavar="[RECORDS]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--format",
     "form",
@@ -46,15 +45,16 @@ def command(
 ) -> None:
     """Make tables or figures of the records that `omma run` left.
 
-    RECORDS are folders and files. Tables follow the paper: policies against metrics, the best
-    bold, the second best italic; for datasets that the paper used, its figures stand beside.
+    RECORDS are folders and files; without any, the folder omma-records. Tables follow the paper:
+    policies against metrics, the best bold, the second best italic; for datasets that the paper
+    used, its figures stand beside.
 
     \b
     Examples:
-        omma report omma-records --extended
+        omma report --extended
         omma report omma-records --format html --output study.html
     """  # noqa: D301
-    records = _records(places, suite, datasets)
+    records = _records(places or (RECORDS,), suite, datasets)
     if form == "terminal":
         _print(records, output, extended)
     elif form == "png":

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from omma.calibration import reliability
 from omma.cli.evaluation import Found, Job, baseline_title, titled
 from omma.cli.inputs import Inputs
+from omma.cli.remarks import remarks, trust
 from omma.comparison import Comparison
 from omma.comparison.entrants import read_entrants
 from omma.counts import Counts
@@ -52,28 +52,8 @@ def show(found: Found, console: Console) -> None:
     console.print(caption)
     if found.comparison is not None and _hindsight(found.comparison):
         console.print("* Chosen with hindsight on the rows judged: a ceiling, not a rival.")
-    if found.inputs.y is not None:
-        console.print(trust(found.inputs)[1])
-
-
-def trust(inputs: Inputs) -> tuple[float, str]:
-    """How far probabilities are from frequencies on average, and whether that is much."""
-    curve = reliability(inputs.eta, inputs.y, bins=20)
-    full = curve.count > 0
-    share = curve.count[full] / curve.count.sum()
-    predicted, rate = curve.predicted[full], float(share @ curve.observed[full])
-    # What chance alone makes of right probabilities, and a tenth of what there is to find.
-    chance = float(share @ np.sqrt(predicted * (1 - predicted) / curve.count[full]))
-    gap = curve.expected_error
-    words = (
-        f"{100 * gap:.2g} points from frequencies on average, where {100 * rate:.2g} % is positive"
-    )
-    if gap <= 0.1 * rate + 2 * chance:
-        return gap, f"The probabilities look calibrated: {words}."
-    return gap, (
-        f"The probabilities do not look calibrated: {words}. OMMA(η̂) trusts them, and does better "
-        "where they are right."
-    )
+    for remark in remarks(found):
+        console.print(remark)
 
 
 def _hindsight(comparison: Comparison) -> list[str]:
@@ -140,8 +120,10 @@ def as_json(found: Found, wrote: dict[str, str]) -> str:
     else:
         content["results"] = [_plain(row) for row in found.comparison.rows]
         content["runs"] = [_plain(row) for row in found.comparison.runs]
-        content["calibration_error"] = trust(found.inputs)[0]
+        if not found.inputs.class_ids:
+            content["calibration_error"] = trust(found.inputs)[0]
         content["hindsight"] = _hindsight(found.comparison)
+    content["remarks"] = list(remarks(found))
     content["wrote"] = sorted(wrote)
     return json.dumps(content)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omma.cli.options import check_folder, usage, whole_number, work
+from omma.cli.options import check_folder, sentence, usage, whole_number, work
 from omma.cli.targets import budget_option, check_policies, prior_option, read_metric
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Those whose memory does not grow with the rows.
 POLICIES = ("omma", "omma_eta", "greedy", "greedy_eta", "ofo", "ofo_eta", "baseline")
+Options = tuple[str | None, int | None, str | None, str | None]  # of readers
 SKIPPED = 3  # the code of a stream with lines that could not be read
 
 
@@ -53,6 +54,7 @@ SKIPPED = 3  # the code of a stream with lines that could not be read
 @click.option(
     "--id", "id_column", metavar="NAME", help="The column that names rows.  [default: id]"
 )
+@click.option("--column", metavar="NAME", help="Take one column of probabilities from CSV.")
 @whole_number("--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten.")
 @click.option(
     "--state",
@@ -74,6 +76,7 @@ def command(
     form: str | None,
     n_labels: int | None,
     id_column: str | None,
+    column: str | None,
     pending: int,
     state: Path | None,
     save_every: int,
@@ -124,6 +127,7 @@ def command(
     def make(m: int) -> OnlineClassifier:
         assert wanted is not None
         decider, judged_by = wanted
+        _check_width(judged_by, m)
         return OnlineClassifier(decider, m, metric=judged_by)
 
     waiting = Waiting(pending, _say)
@@ -132,9 +136,11 @@ def command(
         if resumes:
             assert state is not None
             stream.learner = restored(state, *(wanted or (None, None)))
-            n_labels = n_labels or stream.learner.n_labels
+            if column is None:
+                n_labels = n_labels or stream.learner.n_labels
         with _lines(file) as lines:
-            code = _run(stream, lines, (form, n_labels, id_column), state, save_every, strict)
+            options = form, n_labels, id_column, column
+            code = _run(stream, lines, options, state, save_every, strict)
     ctx.exit(code)
 
 
@@ -154,7 +160,17 @@ def _policy(name: str, metric: str, k: int | None, prior: float) -> tuple[Any, A
         with usage("--metric"):
             return make_policy(name, found, budget, prior), found
     except UnsupportedMetricError as error:
-        raise click.BadParameter(f"{error}.", param_hint="--policy") from error
+        raise click.BadParameter(sentence(error), param_hint="--policy") from error
+
+
+def _check_width(metric: Any, m: int) -> None:
+    """A metric of one label takes one column of probabilities."""
+    if metric.binary and m != 1:
+        raise ValueError(
+            f"{metric.name} takes the probability of one label, and there are {m} columns: pass "
+            "--column NAME to take one, or --id NAME if one names rows; the true label is in a "
+            "column y"
+        )
 
 
 def _say(sentence: str) -> None:
@@ -177,22 +193,31 @@ def _lines(file: str) -> Iterator[Iterable[str]]:
         yield text
 
 
-def _reader(first: str, form: str | None, n_labels: int | None, id_column: str | None) -> Reader:
+def _reader(
+    first: str,
+    form: str | None,
+    n_labels: int | None,
+    id_column: str | None,
+    column: str | None,
+) -> Reader:
     """The reader that goes with the first line."""
-    from omma.cli.lines import CsvLines, JsonLines
+    from omma.cli.csv_lines import CsvLines
+    from omma.cli.lines import JsonLines
 
     if form is None:
         tabs = "\t" in first and "," not in first
         form = "json" if first.lstrip().startswith("{") else "tsv" if tabs else "csv"
     if form == "json":
+        if column is not None:
+            raise ValueError("--column is for CSV: in JSON lines give one probability as eta")
         return JsonLines(n_labels)
-    return CsvLines("\t" if form == "tsv" else ",", n_labels, id_column)
+    return CsvLines("\t" if form == "tsv" else ",", n_labels, id_column, column)
 
 
 def _run(
     stream: Stream,
     lines: Iterable[str],
-    options: tuple[str | None, int | None, str | None],
+    options: Options,
     state: Path | None,
     save_every: int,
     strict: bool,
@@ -226,7 +251,7 @@ def _run(
 def _taken(
     stream: Stream,
     lines: Iterable[str],
-    options: tuple[str | None, int | None, str | None],
+    options: Options,
     state: Path | None,
     save_every: int,
 ) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from omma.cli.options import usage
+from omma.cli.options import sentence, usage
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy
 
@@ -69,7 +69,9 @@ def check_policies(names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in choices:
             hint = nearest(name, choices) or f"; policies are {', '.join(choices)}"
-            raise click.BadParameter(f"unknown policy {name!r}{hint}.", param_hint="--policy")
+            raise click.BadParameter(
+                sentence(f"unknown policy {name!r}{hint}"), param_hint="--policy"
+            )
 
 
 def make_policy(

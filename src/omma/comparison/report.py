@@ -108,13 +108,17 @@ class Comparison:
             ) from error
         return pandas.DataFrame(self.runs)
 
-    def plot(self, metric: str | None = None, *, title: str = "") -> Figure:
+    def plot(
+        self, metric: str | None = None, *, title: str = "", everything: bool = False
+    ) -> Figure:
         """Draw the metric so far, mean and standard deviation, a panel for each metric or for one.
 
-        The figure has a ``savefig``; ``title`` comes before the line above its panels.
+        The figure has a ``savefig``; ``title`` comes before the line above its panels. Rules that
+        never change and are far off are left out of the range, unless ``everything`` is true.
         """
         line = f"{title}{self._caption()}."
-        return plots.plot_bands(self._panels(metric, running), title=line)
+        panels = self._panels(metric, running)
+        return plots.plot_bands(panels, title=line, everything=everything)
 
     def plot_priors(self, metric: str | None = None, *, title: str = "") -> Figure:
         """Draw what each λ is worth, mean and standard deviation of the final value."""

@@ -133,9 +133,24 @@ def read_parquet(path: Path, id_column: str | None) -> tuple[Any, Names, Names]:
     return np.column_stack(columns), names, ids
 
 
-def write_parquet(file: BinaryIO, matrix: Any, names: Names) -> None:
-    """A column for each label."""
+def parquet_names(path: Path) -> tuple[str, ...]:
+    """What the columns are called."""
+    parquet = _pyarrow("pyarrow.parquet", path)
+    with path.open("rb") as file:
+        try:
+            return tuple(parquet.read_schema(file).names)
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path} is not a sound Parquet file: {error}") from error
+
+
+def write_parquet(
+    file: BinaryIO, matrix: Any, names: Names, rows: tuple[str, tuple[str, ...]] | None
+) -> None:
+    """A column for each label, after the one that names rows."""
     arrow, parquet = _pyarrow("pyarrow", "Parquet"), _pyarrow("pyarrow.parquet", "Parquet")
     dense = matrix.toarray() if sparse.issparse(matrix) else matrix.reshape(len(matrix), -1)
     names = tuple(str(j) for j in range(dense.shape[1])) if names is None else names
-    parquet.write_table(arrow.table(list(dense.T), names=list(names)), file)
+    table = arrow.table(list(dense.T), names=list(names))
+    if rows is not None:
+        table = table.add_column(0, rows[0], [arrow.array(rows[1], arrow.string())])
+    parquet.write_table(table, file)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import nearest, shown
+from omma.datasets._cells import is_header, is_number, is_truth, split, to_number
 
 Names = tuple[str, ...] | None
 # What programs call a column that numbers the rows; pandas leaves the name of its own empty.
@@ -40,60 +41,43 @@ def read(
 ) -> tuple[NDArray[np.float64], Names, Names]:
     """Numbers, with names where the first line has words, and ids where a column has them."""
     lines = Lines(file)
-    cells = split(next(iter(lines), ""), separator)
+    top = next(iter(lines), "")
+    cells = split(top, separator)
     if not cells:
         raise ValueError(f"{path}, line 1: expected names of columns or numbers, got nothing")
     names: Names = None
     which = None
-    if is_header(path, cells):
+    second = _next_row(lines)
+    if is_header(path, cells, None if second is None else split(second, separator)):
         names, which = named_columns(path, tuple(cells), id_column)
     elif id_column is not None:
         raise ValueError(
             f"{path}, line 1: expected names of columns, {id_column!r} among them, got none"
         )
+    if names is not None and second is None:
+        raise ValueError(f"{path} must have rows of numbers, got none")
     ids: list[str] = []
-    first = lines.last if names is None else _next_row(path, lines)
-    body: Iterable[str] = chain([first], lines)
+    first = [line for line in (None if names else top, second) if line is not None]
+    body: Iterable[str] = chain(first, lines)
     if which is not None:
         body = _without(body, separator, which, len(cells), ids)
+    # Slower, so only where the first rows have them.
+    truths = any(is_truth(cell) for line in first for cell in split(line, separator))
     try:
-        values = np.loadtxt(body, delimiter=separator, ndmin=2, comments=None, quotechar='"')
+        values = np.loadtxt(
+            body,
+            delimiter=separator,
+            ndmin=2,
+            comments=None,
+            quotechar='"',
+            encoding=None,
+            converters=to_number if truths else None,
+        )
     except ValueError as error:
         _explain(path, lines, separator, cells, names, which, error)
     if values.shape[1] != len(cells) - (which is not None):  # the first of them after the names
         _explain(path, lines, separator, cells, names, which, None)
     return values, names, tuple(ids) if which is not None else None
-
-
-def split(line: str, separator: str | None) -> list[str]:
-    """The cells of a line."""
-    line = line.strip("\r\n")
-    if separator is None:
-        return line.split()
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell is a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def is_header(path: Path | str, cells: list[str]) -> bool:
-    """Whether the first line has names: words, or the numbers of the columns from zero on."""
-    words = [cell for cell in cells if not is_number(cell)]
-    if not words:
-        return len(cells) > 2 and cells == [str(number) for number in range(len(cells))]
-    fractions = [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
-    if fractions:
-        raise ValueError(
-            f"{path}, line 1: expected names of columns or numbers, got {words[0]!r} and "
-            f"{fractions[0]!r}; if a column names the rows, put a line with names first"
-        )
-    return True
 
 
 def named_columns(
@@ -106,10 +90,15 @@ def named_columns(
             raise ValueError(f"{path} has no column {id_column!r}{hint}")
         which = names.index(id_column)
         return names[:which] + names[which + 1 :], which
+    if not names[0] and len(names) > 1:
+        raise ValueError(
+            f"{path}, line 1: expected labels only, got the unnamed first column, which seems to "
+            "number rows (write the CSV with index=False, or pass --id '', which is id_column='')"
+        )
     if names[0].lower() in ID_NAMES and len(names) > 1:
         raise ValueError(
             f"{path}, line 1: expected labels only, got the column {names[0]!r}, which seems to "
-            f"name rows: pass id_column={names[0]!r} (--id {names[0] or repr('')}), or leave it out"
+            f"name rows: pass id_column={names[0]!r} (--id {names[0]}), or leave it out"
         )
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
@@ -126,11 +115,8 @@ def refuse_word(where: str, name: str | None, cell: Any) -> NoReturn:
     raise ValueError(f"{where}: expected a number{column}, got {shown(cell)}{hint}")
 
 
-def _next_row(path: Path, lines: Lines) -> str:
-    for line in lines:
-        if line.strip():
-            return line
-    raise ValueError(f"{path} must have rows of numbers, got none")
+def _next_row(lines: Lines) -> str | None:
+    return next((line for line in lines if line.strip()), None)
 
 
 def _without(
@@ -164,20 +150,39 @@ def _explain(
             f"{where}: expected {len(first)} cells, as in line 1, got {len(cells)}"
         ) from error
     for place, cell in enumerate(cells):
-        if place != which and not is_number(cell):
+        if place != which and not is_number(cell) and not is_truth(cell):
             after = which is not None and place > which
             refuse_word(where, None if names is None else names[place - after], cell)
     raise ValueError(f"{where}: expected numbers: {error}") from error
 
 
-def write(file: TextIO, matrix: Any, names: Names, separator: str) -> None:
+def first_names(path: Path, file: Iterable[str], separator: str | None) -> Names:
+    """What the first line calls the columns, if it has words."""
+    lines = Lines(file)
+    cells, second = split(next(iter(lines), ""), separator), _next_row(lines)
+    after = None if second is None else split(second, separator)
+    return tuple(cells) if is_header(path, cells, after) else None
+
+
+def write(
+    file: TextIO,
+    matrix: Any,
+    names: Names,
+    separator: str,
+    rows: tuple[str, tuple[str, ...]] | None,
+) -> None:
     """A line for each row, some rows at a time where the matrix is sparse."""
+    table = csv.writer(file, delimiter=separator, lineterminator="\n")
     if names is not None:
-        csv.writer(file, delimiter=separator, lineterminator="\n").writerow(names)
+        table.writerow(names if rows is None else (rows[0], *names))
     digits = "%d" if matrix.dtype.kind in "iub" else "%.17g"  # so many read back the same
     columns = 1 if matrix.ndim == 1 else max(1, matrix.shape[1])
     step = max(1, BLOCK // columns)
     for start in range(0, matrix.shape[0], step):
-        rows = matrix[start : start + step]
-        dense = rows.toarray() if sparse.issparse(rows) else rows
-        np.savetxt(file, dense, fmt=digits, delimiter=separator)
+        block = matrix[start : start + step]
+        dense = block.toarray() if sparse.issparse(block) else block
+        if rows is None:
+            np.savetxt(file, dense, fmt=digits, delimiter=separator)
+            continue
+        for name, row in zip(rows[1][start : start + step], dense, strict=True):
+            table.writerow([name, *(digits % cell for cell in np.ravel(row).tolist())])

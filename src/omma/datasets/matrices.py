@@ -102,7 +102,27 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     return Matrix(*_columns.read(path, iter(lines), None, None))
 
 
-def write_matrix(path: str | Path, values: Any, names: tuple[str, ...] | None = None) -> None:
+def column_names(path: str | Path) -> tuple[str, ...] | None:
+    """What a table calls its columns, the one that names rows among them; None without names."""
+    path = Path(path)
+    ending, compressed = file_ending(split_address(path)[0])
+    if ending == ".parquet":
+        return _archives.parquet_names(path)
+    if ending not in TABLES:
+        return None
+    try:
+        with opened(path, compressed) as file:
+            return _columns.first_names(path, file, TABLES[ending])
+    except DAMAGED as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def write_matrix(
+    path: str | Path,
+    values: Any,
+    names: tuple[str, ...] | None = None,
+    rows: tuple[str, tuple[str, ...]] | None = None,
+) -> None:
     """Write a matrix such as ``trace.predictions`` to a file, whole or not at all.
 
     Parameters
@@ -113,6 +133,9 @@ def write_matrix(path: str | Path, values: Any, names: tuple[str, ...] | None = 
     values : ndarray or sparse matrix of shape (n, m), or (n,)
     names : tuple of str, optional
         Of the columns. ``.npy`` and ``.txt`` have no place for them.
+    rows : tuple of str and tuple of str, optional
+        What the column that names rows is called, and its cells. It comes first. Only tables
+        (``.csv``, ``.tsv``, ``.parquet``) have a place for it.
 
     Examples
     --------
@@ -133,6 +156,9 @@ def write_matrix(path: str | Path, values: Any, names: tuple[str, ...] | None = 
         raise ValueError(
             f"names of write_matrix must be {columns}, one for each column, got {len(names)}"
         )
+    if rows is not None:
+        _check_rows(path, ending, rows[1], matrix.shape[0])
+        names = tuple(map(str, range(columns))) if names is None else names
     if ending == ".npy" and sparse.issparse(matrix):
         raise ValueError(f"{path} cannot hold a sparse matrix: let its name end in .npz")
     with replacing(path) as file:
@@ -141,13 +167,22 @@ def write_matrix(path: str | Path, values: Any, names: tuple[str, ...] | None = 
         elif ending == ".npy":
             np.save(file, matrix, allow_pickle=False)
         elif ending == ".parquet":
-            _archives.write_parquet(file, matrix, names)
+            _archives.write_parquet(file, matrix, names, rows)
         else:
             with compressing(file, compressed) as text:
                 if ending in TABLES:
-                    _columns.write(text, matrix, names, TABLES[ending])
+                    _columns.write(text, matrix, names, TABLES[ending], rows)
                 else:
                     _extreme.write(text, matrix)
+
+
+def _check_rows(path: Path, ending: str, ids: tuple[str, ...], n: int) -> None:
+    if ending not in (*TABLES, ".parquet"):
+        raise ValueError(
+            f"{path} has no place for names of rows: let it end in .csv, .tsv or .parquet"
+        )
+    if len(ids) != n:
+        raise ValueError(f"rows of write_matrix must be {n}, one for each row, got {len(ids)}")
 
 
 def split_address(path: str | Path) -> tuple[Path, str | None]:

@@ -82,9 +82,10 @@ def fbeta(beta: float) -> Binary:
     """
     check_number("fbeta", "beta", beta, low=0.0, strict=True)
     square = float(beta) ** 2
+    missed = "fn" if square == 1 else f"{square:g}·fn"
     return Binary(
         f"f{beta:g}",
-        f"{1 + square:g}·tp / ({1 + square:g}·tp + {square:g}·fn + fp)",
+        f"{1 + square:g}·tp / ({1 + square:g}·tp + {missed} + fp)",
         "rate",
         Rate((1 + square, 0, 0, 0), (0, 1, square, 0)),
         smooth=True,
@@ -131,7 +132,7 @@ def metric(name: str | Metric) -> Metric:
     ``kappa`` for one class a row.
 
     >>> metric("macro_f1").formula
-    'mean over labels of 2·tp / (2·tp + 1·fn + fp)'
+    'mean over labels of 2·tp / (2·tp + fn + fp)'
     >>> metric("macro_f")
     Traceback (most recent call last):
     ...

@@ -69,7 +69,7 @@ class Band:
 Bands = Mapping[str, Band]
 
 
-def plot_bands(panels: Mapping[str, Bands], *, title: str = "") -> Figure:
+def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool = False) -> Figure:
     """Draw running values of several metrics, a panel each, with a band of one deviation.
 
     Panels show the policies that learn, once the first tenth of the rows has passed; an arrow
@@ -81,6 +81,8 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "") -> Figure:
         The curves of each panel by their names, by the name of its metric.
     title : str
         A line above all panels.
+    everything : bool
+        Make room for fixed rules that are far off, too.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "") -> Figure:
     figure, places = frames(panels, title)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         draw_running(ax, metric, bands)
-        ax.set_ylim(*limits(bands.values(), start=0.1 * ax.get_xlim()[1]))
+        ax.set_ylim(*limits(bands.values(), 0.1 * ax.get_xlim()[1], everything))
         label_bands(ax, bands, digits=2)
     return figure
 
@@ -144,20 +146,24 @@ def widths(bands: Bands) -> list[float]:
     ]
 
 
-def limits(bands: Collection[Band], start: float = 0.0) -> tuple[float, float]:
+def limits(
+    bands: Collection[Band], start: float = 0.0, everything: bool = False
+) -> tuple[float, float]:
     """Where the vertical axis starts and ends: fixed rules far off would squeeze the others.
 
     >>> near, far = (Band(np.ones(1), np.array([x]), np.zeros(1), fixed=True) for x in (0.5, 0.1))
     >>> learning = Band(np.ones(2), np.array([0.5, 0.6]), np.zeros(2))
     >>> [round(limit, 1) for limit in limits([learning, near, far])]
     [49.3, 60.7]
+    >>> [round(limit, 1) for limit in limits([learning, near, far], everything=True)]
+    [6.5, 63.5]
     """
     extents = [band.extent(start) for band in sorted(bands, key=lambda band: band.fixed)]
     kept = sum(not band.fixed for band in bands) or len(extents)
     low, high = min(low for low, _ in extents[:kept]), max(high for _, high in extents[:kept])
     for lower, upper in extents[kept:]:
         wider = min(low, lower), max(high, upper)
-        if wider[1] - wider[0] <= 2 * max(high - low, 0.5):
+        if everything or wider[1] - wider[0] <= 2 * max(high - low, 0.5):
             low, high = wider
     margin = max(0.07 * (high - low), 0.05)
     return low - margin, high + margin

@@ -1,0 +1,156 @@
+"""Files of probabilities and labels: read, and brought into one order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from omma._rows import check_rows, read_probabilities
+from omma._validate import nearest, shown
+from omma.cli.classes import read_classes
+from omma.cli.inputs import Inputs
+from omma.cli.pairing import paired_columns, paired_rows
+from omma.datasets import Matrix, read_matrix
+from omma.datasets.matrices import column_names
+
+
+def read_inputs(
+    eta: str,
+    labels: str | None,
+    *,
+    id_column: str | None = None,
+    column: str | None = None,
+    by_position: bool = False,
+) -> Inputs:
+    """Read both files; rows and columns of labels are brought into the order of probabilities."""
+    own = _id_columns((eta, labels), id_column)
+    probabilities = read_matrix(eta, id_column=own[eta])
+    if not probabilities.values.shape[0] or not probabilities.values.size:
+        raise ValueError(f"{eta} must have at least one row and label, got none")
+    place = None if column is None else _place(eta, probabilities, column)
+    chosen = probabilities if place is None else _column(probabilities, place)
+    _check_probabilities(eta, chosen)
+    rows = None if probabilities.ids is None else (id_column or "", probabilities.ids)
+    if labels is None:
+        return Inputs(chosen.values, None, chosen.names, rows=rows)
+    one = chosen.names[0] if chosen.names and len(chosen.names) == 1 else None
+    truth = read_classes(labels, probabilities.names, own[labels], one)
+    if truth is None:
+        truth = read_matrix(labels, id_column=own[labels])
+    truth, notes = paired_rows((eta, labels), probabilities, truth)
+    if one is not None and one in (truth.names or ()):
+        truth = _column(truth, (truth.names or ()).index(one))
+    elif _width(truth) > 1:
+        _check_width(eta, labels, probabilities, truth)
+        if truth.names and probabilities.names and not by_position:
+            truth, more = paired_columns((eta, labels), probabilities.names, truth)
+            notes += more
+        truth = truth if place is None else _column(truth, place)
+    y = _fitted(eta, labels, chosen, truth)
+    return Inputs(chosen.values, y, chosen.names, tuple(notes), rows)
+
+
+def _id_columns(paths: Iterable[str | None], id_column: str | None) -> dict[str, str | None]:
+    """The column that names rows, for each file that has it; one of them must."""
+    files = [path for path in paths if path is not None]
+    if id_column is None:
+        return dict.fromkeys(files)
+    names = {path: column_names(path) or () for path in files}
+    found = [path for path in files if id_column in names[path]]
+    if not found:
+        known = list(dict.fromkeys(name for path in files for name in names[path]))
+        hint = nearest(id_column, known) or (f"; there are {shown(known)}" if known else "")
+        raise ValueError(f"no file has a column {id_column!r}, which --id asks for{hint}")
+    return {path: id_column if path in found else None for path in files}
+
+
+def _width(matrix: Matrix) -> int:
+    return 1 if matrix.values.ndim == 1 else int(matrix.values.shape[1])
+
+
+def _place(path: str, matrix: Matrix, column: str) -> int:
+    """Where a column is that is asked for by its name or its number."""
+    names, m = matrix.names or (), _width(matrix)
+    if column in names:
+        return names.index(column)
+    if column.isdecimal() and int(column) < m:
+        return int(column)
+    hint = nearest(column, names) or f"; it has {m}"
+    raise ValueError(f"{path} has no column {column!r}{hint}")
+
+
+def _column(matrix: Matrix, place: int) -> Matrix:
+    """One column: the probability of a yes, or whether it is one."""
+    if matrix.values.ndim == 1:
+        return matrix
+    taken = matrix.values[:, [place]]
+    dense = taken.toarray() if sparse.issparse(taken) else np.ascontiguousarray(taken)
+    return Matrix(dense, (matrix.names or ())[place : place + 1] or None, matrix.ids)
+
+
+def _check_probabilities(path: str, matrix: Matrix) -> None:
+    """Refuse what is no probability; a column with a name may be there by mistake."""
+    try:
+        check_rows(path, read_probabilities(path, matrix.values))
+    except ValueError as error:
+        name = _odd_column(matrix)
+        if name is None:
+            raise
+        raise ValueError(
+            f"{error}, the column {name!r}: if it names rows, pass --id {name or repr('')}; to "
+            "take one column and leave the others out, pass --column NAME"
+        ) from error
+
+
+def _odd_column(matrix: Matrix) -> str | None:
+    """The name of the first column that holds something else than probabilities."""
+    if matrix.names is None or sparse.issparse(matrix.values):
+        return None
+    values = matrix.values.reshape(len(matrix.values), -1)
+    right = ((values >= 0) & (values <= 1)).all(axis=1)
+    row = values[np.flatnonzero(~right)[0]]
+    return matrix.names[int(np.flatnonzero(~((row >= 0) & (row <= 1)))[0])]
+
+
+def _check_width(eta: str, labels: str, probabilities: Matrix, truth: Matrix) -> None:
+    """As many columns of labels as of probabilities; one more may name rows."""
+    m, found = _width(probabilities), _width(truth)
+    if found == m:
+        return
+    more = [name for name in truth.names or () if name not in (probabilities.names or ())]
+    hint = f"; if {more[0]!r} names rows, pass --id {more[0]}" if more else ""
+    raise ValueError(
+        f"{labels} must have {m} columns as {eta}, or one with class ids, got {found}{hint}"
+    )
+
+
+def _fitted(eta: str, labels: str, probabilities: Matrix, truth: Matrix) -> Any:
+    """Labels in a shape that goes with the probabilities."""
+    n, m, y = probabilities.values.shape[0], _width(probabilities), truth.values
+    if y.shape[0] != n:
+        raise ValueError(
+            f"{labels} must have as many rows as {eta}, which has {n:,}, got {y.shape[0]:,}"
+        )
+    if _width(truth) == 1 and m > 1:
+        return _class_ids(labels, np.ravel(y.toarray() if sparse.issparse(y) else y), m)
+    return _indicators(labels, y)
+
+
+def _class_ids(path: str, ids: Any, m: int) -> Any:
+    wrong = np.flatnonzero(~((ids >= 0) & (ids < m) & (ids == np.floor(ids))))
+    if len(wrong):
+        raise ValueError(
+            f"{path} must hold class ids from 0 to {m - 1}, got {ids[wrong[0]]:g} in row {wrong[0]}"
+        )
+    return ids.astype(np.int64)
+
+
+def _indicators(path: str, y: Any) -> Any:
+    stored = y.data if sparse.issparse(y) else np.asarray(y)
+    wrong = stored[(stored != 0) & (stored != 1)]
+    if len(wrong):
+        raise ValueError(f"{path} must hold only 0 and 1, got {wrong[0]:g}")
+    return y.astype(np.int8)

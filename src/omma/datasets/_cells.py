@@ -1,0 +1,64 @@
+"""Cells of a line of text: numbers, yes and no, or words."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+TRUTHS = {"true": 1.0, "false": 0.0}
+
+
+def split(line: str, separator: str | None) -> list[str]:
+    """The cells of a line."""
+    line = line.strip("\r\n")
+    if separator is None:
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def is_truth(cell: str) -> bool:
+    """Whether a cell says true or false, as pandas and others write it."""
+    return cell.lower() in TRUTHS
+
+
+def to_number(cell: str) -> float:
+    """A number; true is 1 and false is 0.
+
+    >>> [to_number(cell) for cell in ("0.5", "True", "FALSE")]
+    [0.5, 1.0, 0.0]
+    """
+    truth = TRUTHS.get(cell.strip().lower())
+    return float(cell) if truth is None else truth
+
+
+def are_truths(cells: list[str]) -> bool:
+    """Whether a line is of true and false, with numbers among them or not."""
+    return any(map(is_truth, cells)) and all(is_truth(one) or is_number(one) for one in cells)
+
+
+def is_header(path: Path | str, cells: list[str], after: list[str] | None = None) -> bool:
+    """Whether the first line has names: words, or the numbers of the columns from zero on.
+
+    True and false are names only where the line after them is not of the same kind.
+    """
+    words = [cell for cell in cells if not is_number(cell)]
+    if not words:
+        return len(cells) > 2 and cells == [str(number) for number in range(len(cells))]
+    if after is not None and are_truths(cells) and are_truths(after):
+        return False
+    fractions = [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
+    if fractions:
+        raise ValueError(
+            f"{path}, line 1: expected names of columns or numbers, got {words[0]!r} and "
+            f"{fractions[0]!r}; if a column names the rows, put a line with names first"
+        )
+    return True
