@@ -180,3 +180,42 @@ def test_the_index_of_a_frame(run):
     assert "the unnamed first column" in line
     assert "index=False, or pass --id ''" in line
     assert value(run("index.csv", "y.csv", "--id", "")) == RIGHT
+
+
+def test_a_sample_to_tune_on_is_put_in_order_by_its_names(run):
+    write_matrix("turned_eta.csv", ETA[:, TURN], [NAMES[j] for j in TURN])
+    write_matrix("turned_y.csv", Y[:, TURN], [NAMES[j] for j in TURN])
+    tuned = ("--policy", "tuned", "--train-eta")
+    straight = run("eta.csv", "y.csv", *tuned, "eta.csv", "--train-labels", "y.csv")
+    turned = run("eta.csv", "y.csv", *tuned, "turned_eta.csv", "--train-labels", "turned_y.csv")
+    values = [
+        [one["mean"] for one in json.loads(done.stdout)["results"]] for done in (straight, turned)
+    ]
+    assert len(values[0]) == 2
+    assert values[0] == values[1]
+    write_matrix("other_eta.csv", ETA, ("a", "b", "c", "d"))
+    write_matrix("other_y.csv", Y, ("a", "b", "c", "d"))
+    other = run("eta.csv", "y.csv", *tuned, "other_eta.csv", "--train-labels", "other_y.csv")
+    assert "must have the columns of --eta, sport, art, law, food" in refusal(other)
+
+
+def test_two_numbered_columns_are_a_header_where_fractions_follow(tmp_path):
+    pd.DataFrame(ETA[:, :2]).to_csv(tmp_path / "eta.csv", index=False)
+    assert read_matrix(tmp_path / "eta.csv").values.shape == (60, 2)
+    pd.DataFrame(Y[:, :2]).to_csv(tmp_path / "y.csv", index=False, header=False)
+    assert read_matrix(tmp_path / "y.csv").values.shape == (60, 2)
+
+
+def test_a_state_is_for_the_columns_that_it_was_learned_with(tmp_path):
+    def stream(order):
+        write_matrix(tmp_path / "rows.csv", ETA[:, order], [NAMES[j] for j in order])
+        options = ["--metric", "macro_f1", "--policy", "omma_eta", "--state"]
+        files = [str(tmp_path / "state.npz"), str(tmp_path / "rows.csv")]
+        return CliRunner().invoke(main, ["stream", *options, *files])
+
+    assert stream([0, 1, 2, 3]).exit_code == 0
+    done = stream(TURN)
+    assert done.exit_code == 1
+    assert "expected the columns sport, art, law, food" in done.stderr
+    assert omma.OnlineClassifier.load(tmp_path / "state.npz").state.totals[0] == 60
+    assert stream([0, 1, 2, 3]).exit_code == 0

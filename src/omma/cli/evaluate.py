@@ -194,14 +194,14 @@ def _run(
     from rich.console import Console
 
     from omma.cli import evaluation, showing
-    from omma.cli.inputs import check_task
+    from omma.cli.inputs import check_task, in_order
     from omma.cli.reading import read_inputs
 
     inputs = read_inputs(*files, **options)
     train: Any = None
     if train_files[0] is not None:
         sample = read_inputs(train_files[0], train_files[1], **options)
-        train = (sample.eta, sample.y)
+        train = in_order(train_files[0], sample, inputs.names)
     check_task(inputs, job.targets)
     terminal = Console(stderr=True).is_terminal
     if not terminal:

@@ -82,3 +82,19 @@ def check_task(inputs: Inputs, metrics: list[tuple[Metric, int | None]]) -> None
                 f"the labels are class ids, and {metric.name} has no budget: pass -k 1 to predict "
                 "one class a row, or labels as columns of 0 and 1"
             )
+
+
+def in_order(path: str, sample: Inputs, names: tuple[str, ...] | None) -> tuple[Any, Any]:
+    """Probabilities and labels of a sample, their columns in the order of the names."""
+    if names is None or sample.names is None or sample.names == names:
+        return sample.eta, sample.y
+    if set(sample.names) != set(names):
+        raise ValueError(
+            f"{path} must have the columns of --eta, {', '.join(names)}, got "
+            f"{', '.join(sample.names)}"
+        )
+    places = [sample.names.index(name) for name in names]
+    if not sample.class_ids:
+        return sample.eta[:, places], sample.y[:, places]
+    back = np.argsort(places)  # the new place of each class
+    return sample.eta[:, places], back[sample.y]

@@ -124,11 +124,11 @@ def command(
     from omma.cli.streaming import Stream, Waiting, restored
     from omma.online import OnlineClassifier
 
-    def make(m: int) -> OnlineClassifier:
+    def make(m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
         assert wanted is not None
         decider, judged_by = wanted
         _check_width(judged_by, m)
-        return OnlineClassifier(decider, m, metric=judged_by)
+        return OnlineClassifier(decider, m, metric=judged_by, names=names)
 
     waiting = Waiting(pending, _say)
     stream = Stream(sys.stdout, make, waiting, as_json)

@@ -18,6 +18,8 @@ from omma.online import OnlineClassifier
 from omma.policies import Policy
 
 Say = Callable[[str], None]
+Names = tuple[str, ...]
+Make = Callable[[int, Names | None], OnlineClassifier]
 
 
 class Waiting:
@@ -69,9 +71,7 @@ class Stream:
         Gives the learner, when the first row says how many labels there are.
     """
 
-    def __init__(
-        self, out: TextIO, make: Callable[[int], OnlineClassifier], waiting: Waiting, as_json: bool
-    ) -> None:
+    def __init__(self, out: TextIO, make: Make, waiting: Waiting, as_json: bool) -> None:
         self.out = out
         self.make = make
         self.waiting = waiting
@@ -97,7 +97,8 @@ class Stream:
             self._learn_late(line)
             return
         if self.learner is None:
-            self.learner = self._made(len(line.eta))
+            self.learner = self._made(len(line.eta), names)
+        self._check_names(names)
         self._check_width("probabilities", line.eta)
         self._check_labels(line.y)
         if line.id is not None and line.id in self.waiting:
@@ -116,11 +117,21 @@ class Stream:
         self.decided += 1
         self._emit(line, decision, names)
 
-    def _made(self, m: int) -> OnlineClassifier:
+    def _made(self, m: int, names: Names | None = None) -> OnlineClassifier:
         try:
-            return self.make(m)
+            return self.make(m, names)
         except ValueError as error:  # such as a budget that is larger: no line will do
             raise StopStreamError(str(error)) from error
+
+    def _check_names(self, names: Names | None) -> None:
+        """A state that was learned with names is for columns of these names, in this order."""
+        assert self.learner is not None
+        known = self.learner.names
+        if names is not None and known is not None and names != tuple(known):
+            raise StopStreamError(
+                f"expected the columns {', '.join(known)}, which the state was learned with, got "
+                f"{', '.join(names)}"
+            )
 
     def _check_width(self, what: str, values: Any) -> None:
         assert self.learner is not None

@@ -48,11 +48,13 @@ def are_truths(cells: list[str]) -> bool:
 def is_header(path: Path | str, cells: list[str], after: list[str] | None = None) -> bool:
     """Whether the first line has names: words, or the numbers of the columns from zero on.
 
-    True and false are names only where the line after them is not of the same kind.
+    True and false are names only where the line after them is not of the same kind. The numbers 0
+    and 1 may be labels too: they are names where fractions follow.
     """
     words = [cell for cell in cells if not is_number(cell)]
     if not words:
-        return len(cells) > 2 and cells == [str(number) for number in range(len(cells))]
+        numbered = cells == [str(number) for number in range(len(cells))]
+        return numbered and (len(cells) > 2 or _has_fractions(after or []))
     if after is not None and are_truths(cells) and are_truths(after):
         return False
     fractions = [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
@@ -62,3 +64,7 @@ def is_header(path: Path | str, cells: list[str], after: list[str] | None = None
             f"{fractions[0]!r}; if a column names the rows, put a line with names first"
         )
     return True
+
+
+def _has_fractions(cells: list[str]) -> bool:
+    return any(is_number(cell) and not cell.isdecimal() for cell in cells)
