@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from threading import get_ident
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from omma._atomic import replacing
 from omma.records.record import Record, check
 
 DIGITS = 16  # of the hash: two of a million runs share it once in some 10**7 studies
@@ -57,16 +56,10 @@ def write(folder: str | Path, record: Record) -> Path:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under another name first, so that nobody ever finds half of it."""
+    """Write a file, and the folder that it goes to, so that nobody ever finds half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{os.getpid()}-{get_ident()}.part")
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        write(file)
 
 
 def read(
