@@ -96,7 +96,7 @@ def to_png(
     """Draw the running values and what each λ is worth, a picture for each section and kind."""
     from omma.plots import save
 
-    paths = []
+    paths: list[Path] = []
     Path(folder).mkdir(parents=True, exist_ok=True)
     for section in sections(records):
         for kind in figures:
