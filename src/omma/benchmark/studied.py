@@ -9,6 +9,7 @@ import numpy as np
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed, shown
 from omma.benchmark.policies import check_name, name_of
+from omma.counts import Counts
 from omma.metrics import metric as find_metric
 from omma.records import Record
 
@@ -59,7 +60,9 @@ def _check_result(result: Mapping[str, Any]) -> None:
     check_positive_int(OWNER, "rows", _field(result, "rows"))
     _columns(result, "history", ("rows", "values"))
     labels = _columns(result, "counts", ("tp", "predicted", "positive"))
-    _number(result["counts"], "n")
+    counts = result["counts"]
+    _number(counts, "n")
+    Counts(counts["tp"], counts["predicted"], counts["positive"], counts["n"])
     names = result.get("names")
     if names is not None and not _are_words(names, labels):
         raise ValueError(f"names of {OWNER} must be {labels} texts, got {shown(names)}")
