@@ -232,3 +232,45 @@ def test_thresholds_of_a_budget_name_the_rule():
 def test_a_policy_must_be_a_policy():
     refused(lambda: omma.replay("omma", ETA, Y), "policy of replay must be a policy", TypeError)
     refused(lambda: omma.OnlineClassifier("omma", 3), "policy of OnlineClassifier", TypeError)
+
+
+@pytest.mark.parametrize("weight", [None, "a", [None], ["1"], [[1.0], [1.0, 2.0]], 1j])
+def test_a_weight_must_be_a_number(weight):
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 3)
+    learner.predict(ETA[0])
+    before = copy.deepcopy(learner.state)
+    errors = (TypeError, ValueError)
+    refused(lambda: learner.update(Y[0], weight=weight), "weight of update must be", errors)
+    refused(lambda: learner.update([*Y[0]], weight=weight), "weight of update must be", errors)
+    assert learner.state == before
+    learner.update(Y[0], weight=2)
+    assert learner.counts.n == 2
+
+
+@pytest.mark.parametrize("weights", ["a", ["a", "b"], ["1", "2"], [[1.0], [1.0, 2.0]], {}, 1j])
+def test_weights_must_be_numbers(weights):
+    refused(
+        lambda: omma.replay(omma.OMMA("macro_f1"), ETA, Y, weights=weights),
+        "weights of replay must be numbers, got",
+        TypeError,
+    )
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 0.5, True, [1]])
+def test_a_seed_must_be_a_whole_number(seed):
+    refused(
+        lambda: omma.replay(omma.OMMA("macro_f1"), ETA, Y, seed=seed),
+        "seed of replay must be a whole number of at least 0, got",
+        (TypeError, ValueError),
+    )
+
+
+@pytest.mark.parametrize("slope", ['"a"', '["a"]', "[null]", "[[1], [1, 2]]", "{}", "null", "[]"])
+def test_a_rule_of_something_else_is_refused(slope):
+    text = f'{{"format": "omma-rule-1", "k": null, "slope": {slope}, "offset": [0.0]}}'
+    refused(lambda: omma.Rule.from_json(text), "slope of Rule must be finite numbers")
+
+
+@pytest.mark.parametrize("text", [5, None, "{", b"\xff"])
+def test_a_rule_is_read_from_json(text):
+    refused(lambda: omma.Rule.from_json(text), r"text of Rule\.from_json must be JSON")

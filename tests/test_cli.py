@@ -1,6 +1,9 @@
 """The command: what it prints, what it writes, and how it says no."""
 
 import builtins
+import os
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -148,3 +151,23 @@ def test_the_best_of_a_row_is_bold():
         bold = [float(cell.plain) for cell in cells if cell.style == "bold"]
         shown = [float(cell.plain) for cell in cells if cell.plain != "×"]
         assert set(bold) == {max(shown)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "inside"),
+    [
+        (["evaluate", "--help"], "λ"),
+        (["run", "--help"], "λ"),
+        (["list", "policies"], "η"),
+        (["list", "ηλ"], "ηλ"),
+    ],
+)
+def test_output_is_utf8_where_the_system_would_take_another_code(arguments, inside):
+    done = subprocess.run(
+        [sys.executable, "-c", "from omma.cli import main; main()", *arguments],
+        env={**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr
+    assert inside in (done.stdout + done.stderr).decode("utf-8")

@@ -241,3 +241,38 @@ def test_counting_changes_nothing_it_is_given(pair):
             parts = ("data", "indices", "indptr") if sparse.issparse(true) else ("T",)
             for part in parts:
                 np.testing.assert_array_equal(getattr(given_one, part), getattr(before, part))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, -1e-6])
+@pytest.mark.parametrize("name", ["tp", "predicted", "positive", "n", "matrix"])
+def test_counts_are_finite_and_not_negative(name, value):
+    good = {"tp": [1.0], "predicted": [1.0], "positive": [2.0], "n": 3.0, "matrix": [[1.0]]}
+    odd = {"n": value, "matrix": [[value]]}.get(name, [value])
+    with pytest.raises(ValueError, match=f"{name} of Counts must be .*finite number.*got"):
+        omma.Counts(**{**good, name: odd})
+    with pytest.raises(ValueError, match=r"matrix of Counts.from_confusion must be finite"):
+        omma.Counts.from_confusion([[1.0, value], [0.0, 1.0]])
+
+
+@pytest.mark.parametrize("value", ["a", ["a"], [[1.0], [1.0, 2.0]], None, {}])
+def test_counts_are_numbers(value):
+    with pytest.raises((TypeError, ValueError), match="tp of Counts must"):
+        omma.Counts(value, [1.0], [1.0], 1.0)
+
+
+@given(
+    parts=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1e12)), min_size=1, max_size=20),
+    data=st.data(),
+)
+def test_what_was_added_can_be_taken_away_in_any_order(parts, data):
+    every = [omma.Counts([soft * n], [n], [soft * n], n, [[soft * n]]) for soft, n in parts]
+    total = every[0]
+    for one in every[1:]:
+        total = total + one
+    left = total
+    for one in data.draw(st.permutations(every)):
+        left = left - one
+    assert left.n == pytest.approx(0, abs=1e-9 * (1 + total.n))
+    np.testing.assert_allclose(left.tp, 0, atol=1e-9 * (1 + total.n))
+    assert left.copy() == left
+    Counts(left.tp, left.predicted, left.positive, max(left.n, 0.0) + total.n)  # no error

@@ -79,6 +79,17 @@ def test_save(traces, tmp_path, ending):
     assert path.stat().st_size > 1000
 
 
+def test_a_picture_that_fails_leaves_the_one_before(traces, tmp_path):
+    figure = plots.plot_panels({"macro_f1": traces}, columns=1, title="One")
+    plots.save(figure, tmp_path / "plain")
+    assert (tmp_path / "plain.png").read_bytes().startswith(b"\x89PNG")
+    (tmp_path / "a.nosuch").write_text("before")
+    with pytest.raises(ValueError, match="nosuch"):
+        plots.save(figure, tmp_path / "a.nosuch")
+    assert (tmp_path / "a.nosuch").read_text() == "before"
+    assert len([*tmp_path.iterdir()]) == 2
+
+
 def test_traces_must_share_a_metric_and_have_a_history(traces):
     eta, y = omma.datasets.long_tail(n=50, m=6, seed=0)
     other = omma.replay(omma.OMMA("micro_f1"), eta, y)

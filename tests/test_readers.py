@@ -429,12 +429,33 @@ def test_csv_indicators(folder, data):
         ("age,b\n1,x\n", {"labels": "agge"}, r"names of this file; did you mean 'age'"),
         ("age,b\n1,x\n", {"labels": 2}, r"a column from -2 to 1, got 2"),
         ("1,x\n", {"labels": "age", "header": False}, r"pass header=True"),
+        ("1,2,x\n3,4,y\n", {}, r":1: expected names of columns \(pass header=False.*'1,2,x'"),
+        ("1,0\n3,1\n", {"labels": [1]}, r":1: expected names of columns"),
+        ("a,b\n1,x\n2, \n3,y\n", {}, r":3: expected a class, got ' *'"),
+        ("a b\nx y\n", {}, r":1: expected columns of features beside those of labels, got 'a b'"),
+        ("a,b\n1,0\n", {"labels": ["a", "b"]}, r":1: expected columns of features"),
+        ("a;b\n1,5;x\n", {}, r":2: expected a number in column 1, got '1,5'"),
         ("a,b,c\n1,0,1\n1,0,2\n", {"labels": [1, 2]}, r":3: expected 0 or 1 .*got '2'"),
     ],
 )
 def test_csv_says_what_is_wrong(folder, text, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         read_csv(written(folder, text, ".csv"), **options)
+
+
+@pytest.mark.parametrize("cut", [",", ";", "\t"])
+@pytest.mark.parametrize("head", ["width{}height{}kind", '"a,b;c"{}height{}kind'])
+def test_the_delimiter_is_found(folder, cut, head):
+    text = head.format(cut, cut) + f"\n1{cut}2{cut}cat\n3{cut}4{cut}dog\n"
+    got = read(written(folder, text, ".csv"))
+    assert got.X.tolist() == [[1, 2], [3, 4]]
+    assert got.labels == ("cat", "dog")
+
+
+def test_a_first_line_of_numbers_is_what_it_is_told_to_be(folder):
+    path = written(folder, "1,2,x\n3,4,y\n5,6,z\n", ".csv")
+    assert read(path, header=False).n == 3
+    assert read(path, header=True).n == read(path, labels="x").n == 2
 
 
 # Arrays
@@ -467,6 +488,23 @@ def test_arrays_of_classes(folder):
     np.savez(folder / "b.npz", X=np.eye(3), z=np.arange(3))
     with pytest.raises(ValueError, match=r"b.npz: expected arrays X and y, .* got X, z"):
         read(folder / "b.npz")
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy"])
+@pytest.mark.parametrize("content", [b"", b"junk", b"PK\x03\x04 junk", b"\x93NUMPY junk"])
+def test_spoiled_arrays_are_named(folder, name, content):
+    (folder / name).write_bytes(content)
+    np.save(folder / "y.npy", np.arange(3))
+    for options in ({}, {"labels": folder / "y.npy"}):
+        with pytest.raises(ValueError, match=rf"{name}( is not a sound \{name[1:]} file)?: "):
+            read(folder / name, **options)
+
+
+def test_an_array_is_no_archive(folder):
+    np.save(folder / "a.npy", np.eye(2))
+    (folder / "a.npy").rename(folder / "a.npz")
+    with pytest.raises(ValueError, match=r"a\.npz is not a sound \.npz file"):
+        read(folder / "a.npz")
 
 
 # Choosing

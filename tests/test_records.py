@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from omma.records import Job, Outcome, make, path_of, perform, read, write
+from omma.records import Job, Outcome, distinct, make, path_of, perform, read, write
 
 WORDS = st.text(max_size=8)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
@@ -96,6 +96,18 @@ def test_bad_files_are_named_each_in_one_sentence(tmp_path):
         read(tmp_path)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         read(tmp_path / "nowhere")
+
+
+def test_of_several_records_of_a_run_a_finished_one_is_kept():
+    failed = make("s", {"seed": 0}, "A", error=ValueError("no"))
+    first, second = (make("s", {"seed": 0}, "A", result={"value": v}) for v in (1.0, 2.0))
+    others = [
+        make("t", {"seed": 0}, "A", result={}),
+        make("s", {"seed": 1}, "A", result={}),
+        make("s", {"seed": 0}, "A", result={}, kind="theory"),
+    ]
+    assert distinct([failed, first, *others, second, failed]) == [first, *others]
+    assert distinct([failed, failed]) == [failed]
 
 
 def test_finished_jobs_are_skipped_and_failed_ones_tried_again(tmp_path):

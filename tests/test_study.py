@@ -3,6 +3,10 @@
 import csv
 import io
 import json
+import os
+import re
+import shutil
+from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
@@ -13,7 +17,7 @@ from data_folder import require
 import omma
 from omma import benchmark
 from omma.benchmark import estimates
-from omma.benchmark.report import to_csv, to_markdown
+from omma.benchmark.report import to_csv, to_markdown, to_png
 from omma.benchmark.sections import sections
 from omma.cli import main
 from omma.datasets import Dataset, write_folder
@@ -198,12 +202,16 @@ def test_the_page_is_one_file(invoke, smoke, tmp_path):
     [
         (["report", "nowhere"], "no folder or file nowhere"),
         (["report", "."], "no finished runs"),
-        (["run", "smok"], "did you mean 'smoke'"),
+        (["run", "smok"], "did you mean 'smoke'? They are"),
+        (["run", "nosuch"], "there is no suite 'nosuch'. They are"),
+        (["run", "smoke", "--out", "taken/out"], "taken/out"),
+        (["run", "theory-regret", "--quick", "--out", "taken/out"], "taken/out"),
         (["run", "smoke", "--datasets", "tiy"], "has no dataset 'tiy'; did you mean 'tiny'"),
         (["run", "smoke", "--data", "nowhere"], "does not exist"),
     ],
 )
-def test_the_commands_say_no_in_one_line(invoke, arguments, message):
+def test_the_commands_say_no_in_one_line(invoke, tmp_path, arguments, message):
+    (tmp_path / "taken").touch()
     done = invoke(*arguments)
     assert done.exit_code != 0
     assert message in done.output
@@ -241,15 +249,26 @@ def test_failures_are_recorded_and_tried_again(invoke, tmp_path, monkeypatch):
 
 def test_absent_data_are_skipped_unless_strict(invoke, tmp_path):
     done = invoke("run", "multiclass_fixed", "--quick", "--datasets", "caltech256", "--out", "out")
-    assert done.exit_code == 0
-    assert "Skipped caltech256: " in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.exit_code == 1
+    skipped, nothing = done.stderr.strip().splitlines()
+    assert skipped.startswith("Skipped caltech256: ")
+    assert "nothing could be run" in nothing
+    assert "--data or OMMA_DATA" in nothing
     assert "0 done" in done.stdout
     strict = invoke(
         "run", "multiclass_fixed", "--quick", "--datasets", "caltech256", "--strict", "--out", "out"
     )
     assert strict.exit_code == 1
     assert "1 datasets are not there" in strict.stderr
+
+
+def test_some_absent_data_are_no_error(invoke, tmp_path):
+    write_folder(toy(), tmp_path / "data" / "toy")
+    suite = write_suite(tmp_path / "mine.toml")
+    suite.write_text(suite.read_text().replace('["toy"]', '["toy", "caltech256"]'))
+    done = invoke("run", suite, "--data", "data", "--out", "out")
+    assert done.exit_code == 0
+    assert "Skipped caltech256: " in done.stderr
 
 
 def test_estimates_are_made_once_and_shared_by_suites(invoke, tmp_path, monkeypatch):
@@ -395,6 +414,102 @@ def test_one_file_that_is_no_record_is_named_and_left_out(invoke, smoke, tmp_pat
     done = invoke("report", smoke, bad)
     assert done.exit_code == 0
     assert "bad.json is no record" in done.stderr
+
+
+FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
+MISSING = object()
+ODD = [
+    *(("result", name, value) for name in ("value", "history", "counts", "rows")
+      for value in (None, "x", [])),
+    ("result", "history", {"rows": [4], "values": [0.5, 0.5]}),
+    ("result", "history", {"rows": [], "values": []}),
+    ("result", "counts", {"tp": [1], "predicted": [None], "positive": [2], "n": 4}),
+    ("result", "counts", {"tp": [[1], [2, 3]], "predicted": [1], "positive": [2], "n": 4}),
+    ("result", "counts", {"tp": [-1], "predicted": [1], "positive": [2], "n": 4}),
+    ("result", "names", [3]),
+    ("seconds", "run", None),
+    ("estimator", "name", []),
+    *(("spec", name, value) for name in ("metric", "policy", "feedback", "k", "prior", "seed")
+      for value in ("x", MISSING)),
+    *(("spec", name, None) for name in ("dataset", "estimator", "task", "protocol", "seed")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "name", "value"), ODD)
+def test_a_record_with_an_odd_field_is_named_and_left_out(invoke, part, name, value):
+    good, odd = record_of("a", "omma", 0.5), record_of("a", "greedy", 0.5)
+    if value is MISSING:
+        del odd[part][name]
+    else:
+        odd[part][name] = value
+    Path("good.json").write_text(json.dumps(good))
+    alone = invoke("report", "good.json", "--format", "csv")
+    Path("odd.json").write_text(json.dumps(odd))
+    done = invoke("report", "good.json", "odd.json", "--format", "csv")
+    assert done.exit_code == 0, done.output
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith("odd.json is no record: ")
+    assert re.search(name.removesuffix("y"), sentence, re.IGNORECASE)  # policies, Counts
+    assert done.stdout == alone.stdout
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_leaves_odd_records_out(invoke, form):
+    Path("good.json").write_text(json.dumps(record_of("a/b", "omma", 0.5)))
+    odd = record_of("a/b", "greedy", 0.5)
+    odd["result"]["counts"] = None
+    Path("odd.json").write_text(json.dumps(odd))
+    done = invoke("report", "good.json", "odd.json", "--format", form, "--output", "out")
+    assert done.exit_code == 0, done.output
+    assert len(done.stderr.splitlines()) == 1
+    if form == "png":
+        assert sorted(path.name for path in Path("out").iterdir()) == [
+            "mine-a_b-multinomial-priors.png",
+            "mine-a_b-multinomial-running.png",
+        ]
+
+
+def test_pictures_of_estimators_that_share_a_name_are_all_kept(tmp_path):
+    records = [record_of("a", "omma", 0.5), record_of("a", "omma", 0.6)]
+    records[1]["spec"]["estimator"]["C"] = 3.0
+    paths = to_png(records, tmp_path, figures=["running"])
+    assert [path.name for path in paths] == [
+        "mine-a-multinomial-running.png",
+        "mine-a-multinomial-running-2.png",
+    ]
+
+
+def test_a_run_that_is_found_twice_counts_once(invoke, smoke, tmp_path):
+    shutil.copytree(smoke, tmp_path / "copy")
+    once = invoke("report", smoke, "--format", "csv")
+    twice = invoke("report", smoke, "copy", "--format", "csv")
+    assert twice.stdout == once.stdout
+    assert twice.stderr.splitlines() == ["Left out 64 records of runs that others are of, too"]
+    assert once.stderr == ""
+
+
+@pytest.mark.parametrize(("form", "output"), [("png", "taken"), ("csv", "folder"), ("csv", "no/a")])
+def test_a_report_that_cannot_be_written_says_so_in_one_line(invoke, smoke, form, output):
+    Path("folder").mkdir()
+    Path("taken").write_text("before")
+    done = invoke("report", smoke, "--format", form, "--output", output)
+    assert done.exit_code == 1
+    (sentence,) = done.output.splitlines()
+    assert f"'{output}' cannot be written: " in sentence
+    assert Path("taken").read_text() == "before"
+
+
+def test_a_report_is_replaced_whole_or_not_at_all(invoke, smoke, monkeypatch):
+    Path("report.csv").write_text("before")
+
+    def full(source, target):
+        raise OSError(28, "No space left on device", source)
+
+    monkeypatch.setattr(os, "replace", full)
+    done = invoke("report", smoke, "--format", "csv", "--output", "report.csv")
+    assert "'report.csv' cannot be written: No space left" in done.output
+    assert Path("report.csv").read_text() == "before"
+    assert [path.name for path in Path().iterdir()] == ["report.csv"]
 
 
 def test_twenty_newsgroups_as_in_the_paper(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,14 +21,22 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     >>> Path("note.txt").read_text()
     'whole'
     """
-    path = Path(path)
-    part = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
+    given = Path(path)
+    if given.exists() and not given.is_file():  # /dev/stdout is written to, never replaced
+        with given.open("wb") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(given))  # a link stays one
+    part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
     try:
         with part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
+        os.replace(part, target)
+    except BaseException as error:
+        with suppress(OSError):  # the first error is the one to tell
+            part.unlink()
+        if isinstance(error, OSError) and str(error.filename) == str(part):
+            raise OSError(error.errno, error.strerror, str(path)) from error  # as users named it
         raise

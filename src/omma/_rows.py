@@ -317,11 +317,22 @@ def read_labels(owner: str, y: Any, n: int, m: int, parameter: str = "y") -> Lab
     return Labels(owner, parameter, given, m)
 
 
+def read_numbers(owner: str, parameter: str, given: Any) -> NDArray[np.float64]:
+    """Real numbers of any shape, as float64; text is none, even where it spells one."""
+    try:
+        found = np.asarray(values_of(owner, parameter, given))
+        if found.dtype.kind not in "fiubO" or given is None:
+            raise TypeError(f"the type {found.dtype}")
+        return found.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:  # of text, or of rows of several lengths
+        raise TypeError(f"{parameter} of {owner} must be numbers, got {shown(given)}") from error
+
+
 def read_weights(owner: str, weights: Any, n: int, parameter: str = "weights") -> NDArray[Any]:
     """One finite weight of at least zero for each row; an empty array stands for none given."""
     if weights is None:
         return np.empty(0)
-    array = np.asarray(values_of(owner, parameter, weights), dtype=np.float64)
+    array = read_numbers(owner, parameter, weights)
     if array.shape != (n,):
         raise ValueError(
             f"{parameter} of {owner} must have the shape ({n},), got shape {array.shape}"

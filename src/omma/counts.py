@@ -18,6 +18,7 @@ from omma._rows import read_weights
 from omma._validate import check_number, check_positive_int, shown
 
 Vector = NDArray[np.float64]
+HAIR = 1e-9  # of all rows: sums in another order differ by less
 
 
 class Counts:
@@ -34,6 +35,9 @@ class Counts:
         Number of rows, or their weight.
     matrix : array-like of shape (m, m), optional
         Counts of (true class, predicted class) pairs, for metrics that need them.
+
+    None of them may be negative, but for a hair that rounding leaves. Differences of counts are
+    not looked at.
 
     Examples
     --------
@@ -57,16 +61,27 @@ class Counts:
         n: float,
         matrix: ArrayLike | None = None,
     ) -> None:
-        self.tp = _vector("tp", tp)
-        self.predicted = _vector("predicted", predicted)
-        self.positive = _vector("positive", positive)
+        self.n = check_number("Counts", "n", n, low=-HAIR)
+        hair = HAIR * max(1.0, self.n)
+        self.tp = _vector("tp", tp, hair)
+        self.predicted = _vector("predicted", predicted, hair)
+        self.positive = _vector("positive", positive, hair)
         if not len(self.tp) == len(self.predicted) == len(self.positive):
             raise ValueError(
                 "tp, predicted and positive of Counts must be of one length, got "
                 f"{len(self.tp)}, {len(self.predicted)} and {len(self.positive)}"
             )
-        self.n = check_number("Counts", "n", n)
-        self.matrix = None if matrix is None else _square("matrix of Counts", matrix, self.m)
+        self.matrix = None if matrix is None else _square("matrix of Counts", matrix, self.m, hair)
+
+    @classmethod
+    def _unchecked(
+        cls, tp: Vector, predicted: Vector, positive: Vector, n: float, matrix: Any
+    ) -> Counts:
+        """What comes of sums: their differences may be below zero, by rounding or on purpose."""
+        made = cls.__new__(cls)
+        made.tp, made.predicted, made.positive = tp, predicted, positive
+        made.n, made.matrix = n, matrix
+        return made
 
     @classmethod
     def zeros(cls, m: int, *, matrix: bool = False) -> Counts:
@@ -207,7 +222,7 @@ class Counts:
         matrix = None
         if self.matrix is not None and other.matrix is not None:
             matrix = self.matrix + sign * other.matrix
-        return Counts(
+        return self._unchecked(
             self.tp + sign * other.tp,
             self.predicted + sign * other.predicted,
             self.positive + sign * other.positive,
@@ -223,7 +238,7 @@ class Counts:
 
     def __mul__(self, factor: float) -> Counts:
         factor = check_number("Counts", "factor", factor, low=0.0)
-        return Counts(
+        return self._unchecked(
             self.tp * factor,
             self.predicted * factor,
             self.positive * factor,
@@ -259,8 +274,8 @@ def _same_matrix(first: Any, second: Any) -> bool:
     return first is None or second is None or np.array_equal(first, second)
 
 
-def _vector(name: str, values: ArrayLike) -> Vector:
-    vector = np.array(values, dtype=np.float64)
+def _vector(name: str, values: ArrayLike, hair: float) -> Vector:
+    vector = _counted(f"{name} of Counts", values, hair)
     if vector.ndim != 1 or not len(vector):
         raise ValueError(
             f"{name} of Counts must have one number for each label, got shape {vector.shape}"
@@ -268,12 +283,25 @@ def _vector(name: str, values: ArrayLike) -> Vector:
     return vector
 
 
-def _square(what: str, values: ArrayLike, m: int | None = None) -> NDArray[np.float64]:
-    square = np.array(values, dtype=np.float64)
+def _square(
+    what: str, values: ArrayLike, m: int | None = None, hair: float = HAIR
+) -> NDArray[np.float64]:
+    square = _counted(what, values, hair)
     if square.ndim != 2 or square.shape[0] != square.shape[1] or m not in (None, len(square)):
         side = "m" if m is None else m
         raise ValueError(f"{what} must have the shape ({side}, {side}), got {square.shape}")
     return square
+
+
+def _counted(what: str, values: ArrayLike, hair: float) -> NDArray[np.float64]:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:  # text, or rows of several lengths
+        raise TypeError(f"{what} must be numbers, got {shown(values)}") from error
+    if array.size and not (array.min() >= -hair and array.max() < np.inf):  # NaN is neither
+        wrong = array[~((array >= -hair) & (array < np.inf))][0]
+        raise ValueError(f"{what} must be finite numbers of at least 0, got {wrong:g}")
+    return array
 
 
 def _column_sums(matrix: Any) -> Vector:

@@ -23,7 +23,7 @@ from omma._rows import (
     read_weights,
 )
 from omma._run import UNKNOWN, Progress, Run, Sequence, State
-from omma._validate import check_positive_int, shown
+from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate
 from omma.counts import Counts
 from omma.gap import Gap
@@ -201,6 +201,8 @@ def replay(
         raise TypeError(
             f"policy of replay must be a policy, such as omma.OMMA('macro_f1'), got {shown(policy)}"
         )
+    if seed is not None:
+        check_seed("replay", seed)
     judged_by = _judge(policy, metric)
     table, y = opened_pair("replay", eta, y, policy.names, weights)
     rows = read_probabilities("replay", table.values)

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma import _saved
-from omma._frames import Opened, check_order, is_foreign, numbered, opened, read_names, values_of
+from omma._frames import Opened, check_order, is_foreign, numbered, opened, read_names
 from omma._index import check_same_indexes, index_of
-from omma._rows import read_weights, unflagged
+from omma._rows import read_numbers, read_weights, unflagged
 from omma._run import NO_LABELS, NO_NUMBERS, State
 from omma._validate import check_number, check_positive_int, shown
 from omma.certificate import Certificate
@@ -318,7 +318,7 @@ class OnlineClassifier:
                 f"y, eta and prediction of update must have as many rows, got {len(true)}, "
                 f"{len(rows)} and {len(chosen)}"
             )
-        weights = np.ravel(values_of("update", "weight", weight))
+        weights = read_numbers("update", "weight", weight).ravel()
         if len(weights) == 1:
             check_number("update", "weight", weights[0].item(), low=0.0)
             weights = np.repeat(weights, len(chosen))

@@ -164,7 +164,7 @@ class Rule:
         """Read what ``to_json`` wrote."""
         try:
             content = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(
                 f"text of Rule.from_json must be JSON, got {shown(text)}: {error}"
             ) from error
@@ -212,7 +212,10 @@ class Rule:
 
 
 def _frozen(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:
-    array = np.array(values, dtype=np.float64)
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):  # text, or rows of several lengths
+        array = np.empty(0)
     if array.ndim != ndim or not array.size or not np.isfinite(array).all():
         raise ValueError(
             f"{name} of Rule must be finite numbers in {ndim} dimension{'s' * (ndim > 1)}, got "

@@ -10,6 +10,7 @@ from omma import tables
 from omma.benchmark.sections import Section, sections
 from omma.benchmark.tabulate import find_figure, grid_of
 from omma.records import Record
+from omma.records.files import safe
 from omma.tables import Grid
 
 if TYPE_CHECKING:
@@ -95,13 +96,22 @@ def to_png(
     """Draw the running values and what each λ is worth, a picture for each section and kind."""
     from omma.plots import save
 
-    paths = []
+    paths: list[Path] = []
     Path(folder).mkdir(parents=True, exist_ok=True)
     for section in sections(records):
         for kind in figures:
             if kind == "priors" and not section.comparison.priors:
                 continue
             draw = section.comparison.plot if kind == "running" else section.comparison.plot_priors
-            paths.append(Path(folder) / f"{section.name}-{kind}.png")
+            paths.append(_free(Path(folder) / f"{safe(section.name)}-{kind}.png", paths))
             save(draw(title=f"{section.suite}, {section.title}. "), paths[-1])
     return paths
+
+
+def _free(path: Path, taken: list[Path]) -> Path:
+    """The path, or one like it: two estimators of a dataset may share their name."""
+    number, free = 1, path
+    while free in taken:
+        number += 1
+        free = path.with_stem(f"{path.stem}-{number}")
+    return free

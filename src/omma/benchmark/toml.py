@@ -65,7 +65,7 @@ def suite(name: str | Path) -> Suite:
         return parse(str(name), file.read_text(encoding="utf-8"))
     path = Path(name)
     if path.suffix != ".toml":
-        hint = nearest(str(name), shipped())
+        hint = nearest(str(name), shipped()) or "."
         raise ValueError(
             f"there is no suite {str(name)!r}{hint} They are {', '.join(shipped())}; or give the "
             "path of a .toml file"

@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 
 from omma import __version__
+from omma.cli.encoding import print_utf8
 from omma.cli.errors import OneLineErrors
 
 # In the order that the help shows them.
@@ -15,6 +16,10 @@ COMMANDS = ("demo", "evaluate", "stream", "run", "report", "list")
 
 class Commands(OneLineErrors):
     """A group that imports a command only when it is asked for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        print_utf8()  # before anything is printed, help and errors of arguments included
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]  # not list: here that is a command, once it was called

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from omma._atomic import replacing
+
 if TYPE_CHECKING:
     from omma.records import Record
 
@@ -64,13 +66,20 @@ def command(
 
 
 def _records(places: tuple[Path, ...], suite: str | None, datasets: str | None) -> list[Record]:
-    from omma.records import read
+    from omma.benchmark.studied import check_study
+    from omma.records import distinct, read
+
+    def say(sentence: str) -> None:
+        click.echo(sentence, err=True)
 
     names = None if datasets is None else [one.strip() for one in datasets.split(",")]
     try:
-        found = read(places, bad=lambda sentence: click.echo(sentence, err=True))
+        every = read(places, bad=say, check=check_study)
     except FileNotFoundError as error:
         raise click.ClickException(str(error)) from error
+    found = distinct(every)
+    if len(found) < len(every):
+        say(f"Left out {len(every) - len(found)} records of runs that others are of, too")
     found = [
         record
         for record in found
@@ -146,10 +155,16 @@ def _write(text: str, output: Path | None) -> None:
         click.echo(text, nl=not text.endswith("\n"))
         return
     try:
-        output.write_text(text, encoding="utf-8")
+        with replacing(output) as file:
+            file.write(text.encode("utf-8"))
     except OSError as error:
-        raise click.ClickException(f"'{output}' cannot be written: {error.strerror}") from error
+        raise _unwritten(error, output) from error
     click.echo(f"Wrote {output}")
+
+
+def _unwritten(error: OSError, output: Path) -> click.ClickException:
+    path = error.filename or output
+    return click.ClickException(f"'{path}' cannot be written: {error.strerror}")
 
 
 def _draw(records: list[Record], folder: Path) -> None:
@@ -160,6 +175,8 @@ def _draw(records: list[Record], folder: Path) -> None:
         paths += _draw_theory(_of("theory", records), folder)
     except ImportError as error:
         raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise _unwritten(error, folder) from error
     for path in paths:
         click.echo(f"Wrote {path}")
 

@@ -78,6 +78,8 @@ def command(
         )
     except (ValueError, ImportError) as error:
         raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise _broken(error, out) from error
     _tell(found, out, strict)
 
 
@@ -98,7 +100,14 @@ def _theory(name: str, out: Path, jobs: int, quick: bool) -> None:
         )
     except (ValueError, ImportError) as error:
         raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise _broken(error, out) from error
     _finish(found, out)
+
+
+def _broken(error: OSError, out: Path) -> click.ClickException:
+    """Of a file that is named; a full disk names none, and records are what is written."""
+    return click.ClickException(f"'{error.filename or out}': {error.strerror or error}")
 
 
 def _limited(suite: Suite, datasets: str | None, seeds: int | None, quick: bool) -> Suite:
@@ -130,3 +139,8 @@ def _tell(found: Performed, out: Path, strict: bool) -> None:
     _finish(found.summary, out)
     if strict and found.skipped:
         raise click.ClickException(f"{len(found.skipped)} datasets are not there")
+    if found.skipped and not found.summary.total:
+        raise click.ClickException(
+            "nothing could be run, as no dataset is there: name the folder of your data by --data "
+            "or OMMA_DATA, or get one by omma.datasets.load(name, folder, download=True)"
+        )

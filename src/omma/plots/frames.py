@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omma._atomic import replacing
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -25,8 +27,15 @@ def require_matplotlib() -> None:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure to a file; its ending (.png, .svg, .pdf) says in which form."""
-    figure.savefig(path, dpi=150, facecolor="white")
+    """Write a figure to a file; its ending (.png, .svg, .pdf) says in which form.
+
+    Without an ending it becomes a .png file.
+    """
+    target = Path(path)
+    if not target.suffix:
+        target = target.with_name(f"{target.name}.png")
+    with replacing(target) as file:
+        figure.savefig(file, format=target.suffix[1:].lower(), dpi=150, facecolor="white")
 
 
 def check_panels(owner: str, panels: Mapping[str, Collection[str]]) -> None:

@@ -4,7 +4,7 @@
 Studies (``omma.benchmark``) and simulations (``omma.theory``) both stand on this room.
 """
 
-from omma.records.files import path_of, read, write
+from omma.records.files import distinct, path_of, read, write
 from omma.records.jobs import Job, Outcome, Summary, perform
 from omma.records.record import FORMAT, KINDS, Record, make, versions
 
@@ -15,6 +15,7 @@ __all__ = [
     "Outcome",
     "Record",
     "Summary",
+    "distinct",
     "make",
     "path_of",
     "perform",

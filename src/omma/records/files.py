@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from threading import get_ident
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from omma.records.record import Record, check
+from omma._atomic import replacing
+from omma.records.record import Record, check as whole
 
 DIGITS = 16  # of the hash: two of a million runs share it once in some 10**7 studies
 NAMED = ("dataset", "policy", "metric", "k", "prior", "seed")  # parts of a spec worth reading
@@ -34,7 +33,7 @@ def path_of(folder: str | Path, suite: str, kind: str, spec: Mapping[str, Any]) 
     digest = hashlib.sha256(known_by.encode()).hexdigest()[:DIGITS]
     words = [_word(name, spec[name]) for name in NAMED if spec.get(name) is not None]
     readable = "-".join(words)[:LONGEST] or "run"
-    return Path(folder) / _safe(suite) / f"{readable}-{digest}.json"
+    return Path(folder) / safe(suite) / f"{readable}-{digest}.json"
 
 
 def write(folder: str | Path, record: Record) -> Path:
@@ -51,28 +50,23 @@ def write(folder: str | Path, record: Record) -> Path:
     True
     """
     path = path_of(folder, record["suite"], record["kind"], record["spec"])
-    text = _text(check(record), separators=(",", ":")) + "\n"
+    text = _text(whole(record), separators=(",", ":")) + "\n"
     write_whole(path, lambda file: file.write(text.encode()))
     return path
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under another name first, so that nobody ever finds half of it."""
+    """Write a file, and the folder that it goes to, so that nobody ever finds half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{os.getpid()}-{get_ident()}.part")
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        write(file)
 
 
 def read(
     places: str | Path | Iterable[str | Path],
     *,
     bad: Callable[[str], None] | None = None,
+    check: Callable[[Record], None] | None = None,
 ) -> list[Record]:
     """All records of folders, their subfolders, and files, in the order of their paths.
 
@@ -83,6 +77,8 @@ def read(
     bad : function, optional
         Called with one sentence for each file that is no record, which is then left out. Without
         it the first such file is an error.
+    check : function, optional
+        Called with each record; a ``ValueError`` says why it is none.
 
     Examples
     --------
@@ -98,7 +94,7 @@ def read(
     found: list[Record] = []
     for path in sorted({path for place in given for path in _files(Path(place))}):
         try:
-            found.append(read_file(path))
+            found.append(read_file(path, check))
         except ValueError as error:
             if bad is None:
                 raise
@@ -106,12 +102,33 @@ def read(
     return found
 
 
-def read_file(path: Path) -> Record:
+def read_file(path: Path, check: Callable[[Record], None] | None = None) -> Record:
     """One record."""
     try:
-        return check(json.loads(path.read_text(encoding="utf-8")))
+        record = whole(json.loads(path.read_text(encoding="utf-8")))
+        if check is not None:
+            check(record)
     except (ValueError, RecursionError) as error:  # of JSON, of UTF-8, or of what it holds
         raise ValueError(f"{path} is no record: {error}") from error
+    return record
+
+
+def distinct(records: Iterable[Record]) -> list[Record]:
+    """The records with one for each run: the first that is finished, else the first.
+
+    Examples
+    --------
+    >>> from omma.records import distinct, make
+    >>> record = make("mine", {"policy": "omma"}, "OMMA", result={"value": 0.7})
+    >>> len(distinct([record, dict(record)]))
+    1
+    """
+    found: dict[Path, Record] = {}
+    for record in records:
+        run = path_of("", record["suite"], record["kind"], record["spec"])
+        if run not in found or (found[run]["result"] is None and record["result"] is not None):
+            found[run] = record
+    return list(found.values())
 
 
 def _files(place: Path) -> list[Path]:
@@ -125,10 +142,10 @@ def _files(place: Path) -> list[Path]:
 
 def _word(name: str, value: Any) -> str:
     plain = f"{value:g}" if isinstance(value, float) else str(value)
-    return _safe(plain if name in ("dataset", "policy", "metric") else f"{name}{plain}")
+    return safe(plain if name in ("dataset", "policy", "metric") else f"{name}{plain}")
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """Fit for a file name everywhere."""
     return re.sub(r"[^A-Za-z0-9_.@-]+", "_", text).strip(".") or "_"
 

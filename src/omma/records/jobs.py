@@ -57,6 +57,11 @@ class Summary:
         return len(self.failures)
 
     @property
+    def total(self) -> int:
+        """How many jobs there were."""
+        return self.done + self.skipped + self.failed + self.left
+
+    @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C came before the end."""
         return self.left > 0
@@ -105,6 +110,8 @@ def perform(
     every = list(jobs)
     _check_distinct(every)
     todo = [job for job in every if not _finished(job, Path(folder))]
+    if todo:  # a folder that cannot be made is known before hours of work, not after
+        Path(folder).mkdir(parents=True, exist_ok=True)
     records: list[Record] = []
     with progress_bar(len(todo), "runs", progress and bool(todo)) as advance:
 

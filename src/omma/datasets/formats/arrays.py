@@ -10,6 +10,7 @@ from scipy import sparse
 
 from omma.datasets.dataset import Dataset
 from omma.datasets.formats.folder import stored
+from omma.datasets.formats.sound import archive, array
 
 
 def read_arrays(
@@ -57,14 +58,14 @@ def read_arrays(
 
 def _matrix(path: Path, names: tuple[str, ...]) -> Any:
     if path.suffix.lower() == ".npy":
-        return np.load(path, allow_pickle=False)
+        return array(path)
     return stored(path, names)
 
 
 def _both(path: Path) -> tuple[Any, Any]:
     found: tuple[str, ...] = ("one array",)
     if path.suffix.lower() == ".npz":
-        with np.load(path, allow_pickle=False) as file:
+        with archive(path) as file:
             target = next((name for name in ("y", "Y") if name in file), None)
             if "X" in file and target is not None:
                 return file["X"], file[target]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,9 +15,10 @@ from scipy import sparse
 
 from omma._validate import nearest
 from omma.datasets.dataset import Dataset
-from omma.datasets.formats.part import Part, assemble
-from omma.datasets.formats.text import bare_name, ending, open_text, wrong
+from omma.datasets.formats.part import Part, assemble, is_number
+from omma.datasets.formats.text import bare_name, ending, numbered_lines, open_text, wrong
 
+DELIMITERS = (",", ";", "\t")
 Column = int | str
 Table = Iterator[tuple[int, list[str]]]
 
@@ -26,7 +28,7 @@ def read_csv(
     test: str | Path | None = None,
     *,
     labels: Column | Sequence[Column] = -1,
-    header: bool = True,
+    header: bool | None = None,
     delimiter: str | None = None,
     task: str | None = None,
     name: str | None = None,
@@ -42,10 +44,12 @@ def read_csv(
     labels : int, str, or a sequence of them
         The column of the class, by name or by index; the last by default. A sequence names
         columns of 0 and 1, one a label.
-    header : bool
-        Whether the first line names the columns.
+    header : bool, optional
+        Whether the first line names the columns. By default it does; but a first line that could
+        as well be a row, because all its features are numbers, is an error.
     delimiter : str, optional
-        By default a tab in a file that ends in .tsv, else a comma.
+        By default a tab in a file that ends in .tsv; else a comma, or where the first line has
+        none a semicolon or a tab.
     task : {"binary", "multiclass"}, optional
         By default binary if there are two classes.
     name : str, optional
@@ -61,7 +65,7 @@ def read_csv(
     ([[1.0, 2.0], [3.0, 4.0]], [0, 1], ('cat', 'dog'))
     """
     paths = [Path(one) for one in (path, test) if one is not None]
-    cut = delimiter or ("\t" if ending(paths[0]) == ".tsv" else ",")
+    cut = delimiter or delimiter_of(paths[0])
     single = isinstance(labels, int | str)
     columns = [labels] if isinstance(labels, int | str) else list(labels)
     parts, names = [], None
@@ -73,18 +77,37 @@ def read_csv(
     return assemble(name or bare_name(paths[0]), parts, labels=names, task=task)
 
 
+def delimiter_of(path: Path) -> str:
+    """What stands between the cells of the first line, outside of quotes."""
+    if ending(path) == ".tsv":
+        return "\t"
+    lines = (line for _, line in numbered_lines(path) if line.strip())
+    bare = re.sub(r'"[^"]*"', "", next(lines, ""))
+    return next((cut for cut in DELIMITERS if cut in bare), ",")
+
+
 def _part(
-    path: Path, lines: Table, columns: list[Column], *, header: bool, single: bool
+    path: Path, lines: Table, columns: list[Column], *, header: bool | None, single: bool
 ) -> tuple[Part, list[str] | None]:
     """Features and labels of one file, and the names of labels if there are several."""
     number, line = next(lines, (1, []))
     if not line:
         raise wrong(path, 1, "a table", "an empty file")
-    names = [cell.strip() for cell in line] if header else None
+    names = None if header is False else [cell.strip() for cell in line]
     places = [_place(path, column, names, len(line)) for column in columns]
     rest = [j for j in range(len(line)) if j not in set(places)]
+    if not rest:
+        raise wrong(path, number, "columns of features beside those of labels", ",".join(line))
+    by_name = any(isinstance(column, str) for column in columns)
+    if header is None and not by_name and all(is_number(line[j]) for j in rest):
+        raise wrong(
+            path,
+            number,
+            "names of columns (pass header=False if this is a row, or header=True)",
+            ",".join(line),
+        )
     values, marks, numbers = array("f"), [], []
-    table = lines if header else _chained((number, line), lines)
+    table = _chained((number, line), lines) if names is None else lines
     for number, cells in table:
         if len(cells) != len(line):
             raise wrong(path, number, f"{len(line)} cells", f"{len(cells)}")
@@ -97,6 +120,7 @@ def _part(
     features = np.frombuffer(values, np.float32).reshape(len(numbers), len(rest))
     _check_finite(path, features, numbers)
     if single:
+        _check_classes(path, marks, numbers)
         return Part(features, [mark[0] for mark in marks]), None
     titles = None if names is None else [names[j] for j in places]
     return Part(features, _indicators(path, marks, numbers)), titles
@@ -143,6 +167,12 @@ def _check_finite(path: Path, features: np.ndarray, numbers: list[int]) -> None:
         row = int(bad.argmax())
         value = next(float(cell) for cell in features[row] if not math.isfinite(cell))
         raise wrong(path, numbers[row], "finite numbers", value)
+
+
+def _check_classes(path: Path, marks: list[list[str]], numbers: list[int]) -> None:
+    for number, (cell,) in zip(numbers, marks, strict=True):
+        if not cell.strip():
+            raise wrong(path, number, "a class", cell)
 
 
 def _indicators(path: Path, marks: list[list[str]], numbers: list[int]) -> sparse.csr_array:

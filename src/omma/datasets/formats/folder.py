@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from omma.datasets.dataset import Dataset
+from omma.datasets.formats.sound import archive
 
 FILES = ("X.npz", "Y.npz", "meta.json")
 
@@ -92,7 +93,7 @@ def write_folder(
 
 def stored(path: Path, names: tuple[str, ...]) -> Any:
     """The sparse matrix in an npz file, or its array of one of these names, or its only array."""
-    with np.load(path, allow_pickle=False) as file:
+    with archive(path) as file:
         if "format" in file and "shape" in file:
             return sparse.load_npz(path)
         name = next((name for name in names if name in file), None)
