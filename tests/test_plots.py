@@ -136,3 +136,7 @@ def test_what_is_attainable_is_drawn_with_its_interval():
 def test_without_a_gap_nothing_attainable_is_drawn(traces):
     with pytest.raises(ValueError, match="traces of plot_running must have a gap: replay one"):
         plots.plot_running(traces, Figure().add_subplot(), gap=True)
+    eta, y = omma.datasets.long_tail(n=12, m=6, seed=0)
+    short = omma.replay(omma.OMMA("macro_gmean"), eta, y, gap=True)
+    with pytest.raises(ValueError, match="replayed with gap=True have too few rows"):
+        plots.plot_running({"short": short}, Figure().add_subplot(), gap=True)

@@ -14,7 +14,11 @@ once labels have occurred some times, not from the first row.)
 
 The tangent is renewed each time the number of rows has grown by a quarter, so that a row costs what
 its stored entries cost, for every metric. Sums are kept for each tangent by itself; the gap is
-made of those that began after a quarter of the rows.
+made of those that began after a quarter of the rows. (The first rows have no tangent yet; their
+sums only say how much they weigh.)
+
+Weights matter only in proportion: rows are counted in units of the mean weight so far, and those
+without weight are passed over.
 """
 
 from __future__ import annotations
@@ -29,9 +33,11 @@ from numpy.typing import NDArray
 
 from omma._rows import Probabilities, Rows, SparseProbabilities
 from omma._run import NO_LABELS, NO_NUMBERS, UNKNOWN, Runner, scratch_space
-from omma.gap import Gap, gap_from
+from omma.gap import Gap, effective_rows, gap_from
 from omma.kernels import certificate as kernel
+from omma.kernels.layout import N
 from omma.metrics import Metric, smoothed
+from omma.metrics.settled import settled, unseen
 from omma.metrics.tangent import is_minimum, tangent
 from omma.policies.base import SparseRow
 from omma.policies.omma import OMMA
@@ -43,6 +49,10 @@ SKIPPED = 0.25  # of the rows, at the start
 # more frequent than they are; with 1, the estimate fell below ψ(C*) on the first 200 rows of a
 # stream whose labels have frequencies near 0.03.
 PRIOR = 0.1
+HEAVIEST = 1e60  # in units; what is heavier still says no more, and its square would be no number
+# How sums over rows, and the totals of a state, grow with the unit of weights.
+SUM_POWERS = np.array([1, 2, 1, 2, 2, 1, 2, 1, 2, 2, 0])
+TOTAL_POWERS = np.array([1, 1, 1, 1, 2, 2, 2])
 
 
 class Certificate:
@@ -60,8 +70,10 @@ class Certificate:
         self.intercept = 0.0
         self.rows = 0
         self.next = FIRST
-        self.starts: list[int] = []
-        self.sums = np.zeros((0, kernel.SUMMED))
+        self.unit = 0.0  # the weight that counts as one row; the first row's, then their mean
+        self.starts = [0]
+        self.unseen = [1.0]  # when each tangent was taken
+        self.sums = np.zeros((1, kernel.SUMMED))
         self._prepare()
 
     def _prepare(self) -> None:
@@ -75,11 +87,15 @@ class Certificate:
 
     def look(self) -> Callable[[float | None], Gap | None]:
         """What is known now, for values that are worked out later."""
-        kept = np.array([start >= SKIPPED * self.rows for start in self.starts], dtype=bool)
+        kept = np.array(self.starts) >= max(SKIPPED * self.rows, 1.0)
         sums = self.sums[kept]
-        if not len(sums) or sums[:, kernel.ROWS_USED].sum() < 2:
+        used = sums[:, kernel.SUM_W]
+        if sums[:, kernel.ROWS_USED].sum() < 2 or used.sum() <= 0.0:
             return lambda value: None
-        return partial(gap_from, self.metric, self.shadow.budget, sums)
+        of_rows = min(effective_rows(sums), effective_rows(self.sums))
+        unsure = float(used @ np.array(self.unseen)[kept] / used.sum())
+        unsure = max(unsure - settled(self.metric, self.state), 0.0)
+        return partial(gap_from, self.metric, self.shadow.budget, sums, of_rows, unsure)
 
     def replay(
         self, eta: Probabilities, rows: Rows, true: Any = UNKNOWN, weights: Any = NO_NUMBERS
@@ -89,11 +105,12 @@ class Certificate:
             plan = self.shadow.plan(eta.m)
             self._runner = Runner("gap", plan, eta, keep=False)
             self._runner.state = self.state
+        rows, true, weights = _weighing(rows, true, weights)
         starts, ends, ids = true
         done = 0
         while done < len(rows):
             part = slice(done, done + self.next - self.rows)
-            row_weights = weights[part] if len(weights) else weights
+            row_weights = self._in_units(weights[part])
             some = rows[part]
             self._certify(eta, some, (starts[part], ends[part], ids), row_weights)
             self._runner.feed(some, weights=row_weights)
@@ -102,24 +119,20 @@ class Certificate:
 
     def step(self, row: NDArray[np.float64] | SparseRow, true: Any, weight: float) -> None:
         """Take in one row, with the ids of its labels where they are known, else None."""
+        if weight <= 0.0:
+            return
+        weights = self._in_units(np.array([weight]))
         known = UNKNOWN if true is None else (_at(0), _at(len(true)), true)
-        thin = isinstance(row, tuple)
-        if self.starts:
-            given: tuple[Any, ...]
-            if isinstance(row, tuple):
-                given = (*row, _at(0), _at(len(row[0])))
-            else:
-                given = (row[np.newaxis], _at(0))
-            certify = kernel.certify_sparse if thin else kernel.certify_dense
-            self._run(certify, given, known, np.array([weight]))
+        if isinstance(row, tuple):
+            self._run(kernel.certify_sparse, (*row, _at(0), _at(len(row[0]))), known, weights)
+        else:
+            self._run(kernel.certify_dense, (row[np.newaxis], _at(0)), known, weights)
         chosen = self._stepper.decide(self.state, row)
-        nothing: Any = NO_LABELS if thin else NO_NUMBERS
-        self._stepper.count(self.state, row, nothing, chosen, weight)
+        nothing: Any = NO_LABELS if isinstance(row, tuple) else NO_NUMBERS
+        self._stepper.count(self.state, row, nothing, chosen, float(weights[0]))
         self._advance(1)
 
     def _certify(self, eta: Probabilities, rows: Rows, true: Any, weights: Any) -> None:
-        if not self.starts:
-            return
         if isinstance(eta, SparseProbabilities):
             self._run(kernel.certify_sparse, eta.block(rows), true, weights)
         else:
@@ -130,13 +143,31 @@ class Certificate:
         tangent_now = (self.weights, self.intercept, budget, self.sums[-1])
         certify(*given, *true, weights, *tangent_now, *self._work)
 
+    def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights of the next rows, as numbers of rows; none given are ones."""
+        if self.unit <= 0.0:
+            self.unit = float(weights[0]) if len(weights) else 1.0
+        return np.minimum(weights, HEAVIEST * self.unit) / self.unit
+
     def _advance(self, rows: int) -> None:
         self.rows += rows
         if self.rows == self.next:
             self.next = math.ceil(GROWTH * self.rows)
+            self._count_in_mean_weights()
             self.weights, self.intercept = tangent(self.used, self.state, PRIOR)
             self.starts.append(self.rows)
+            self.unseen.append(unseen(self.metric, self.state, effective_rows(self.sums)))
             self.sums = np.vstack((self.sums, np.zeros((1, kernel.SUMMED))))
+
+    def _count_in_mean_weights(self) -> None:
+        """Make the unit such that as many rows are counted as have come."""
+        factor = self.rows / float(self.state.totals[N])
+        if factor == 1.0:
+            return
+        self.unit /= factor
+        self.state.cells *= factor
+        self.state.totals *= factor**TOTAL_POWERS
+        self.sums *= factor**SUM_POWERS
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that changes, as plain arrays, for a file."""
@@ -145,24 +176,38 @@ class Certificate:
             "weights": self.weights,
             "intercept": np.array(self.intercept),
             "place": np.array([self.rows, self.next]),
+            "unit": np.array(self.unit),
             "starts": np.array(self.starts, dtype=np.int64),
+            "unseen": np.array(self.unseen),
             "sums": self.sums,
         }
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over what ``arrays`` gave."""
-        sums = arrays["sums"]
-        starts = [int(start) for start in arrays["starts"]]
-        if arrays["weights"].shape != self.weights.shape or sums.shape != (
-            len(starts),
-            kernel.SUMMED,
-        ):
-            raise ValueError("the gap's arrays must fit the number of labels")
+        tangents = len(arrays["starts"])
+        shapes = {
+            "weights": self.weights.shape,
+            "intercept": (),
+            "place": (2,),
+            "unit": (),
+            "starts": (tangents,),
+            "unseen": (tangents,),
+            "sums": (tangents, kernel.SUMMED),
+        }
+        for name, shape in shapes.items():
+            found = arrays[name]
+            if found.shape != shape or not np.isfinite(found).all():
+                raise ValueError(f"{name} of the gap must be finite numbers of shape {shape}")
+        rows, following = (int(place) for place in arrays["place"])
+        if tangents < 1 or not 0 <= rows < following or not arrays["unit"] >= 0.0:
+            raise ValueError("place, starts and unit of the gap must belong together")
         self.state.restore(arrays)
         self.weights = np.array(arrays["weights"], dtype=np.float64)
-        self.intercept = float(arrays["intercept"])
-        self.rows, self.next = (int(place) for place in arrays["place"])
-        self.starts, self.sums = starts, np.array(sums, dtype=np.float64)
+        self.intercept, self.unit = float(arrays["intercept"]), float(arrays["unit"])
+        self.rows, self.next = rows, following
+        self.starts = [int(start) for start in arrays["starts"]]
+        self.unseen = [float(share) for share in arrays["unseen"]]
+        self.sums = np.array(arrays["sums"], dtype=np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
@@ -183,6 +228,17 @@ def check_metric(owner: str, metric: Metric) -> None:
         )
     if not metric.compiles:
         raise ValueError(f"gap of {owner} needs a metric that compiles; {metric.name} does not")
+
+
+def _weighing(rows: Rows, true: Any, weights: Any) -> tuple[Rows, Any, Any]:
+    """Rows with some weight, their labels and weights."""
+    if not len(weights) or weights.all():
+        return rows, true, weights
+    some = weights > 0.0
+    starts, ends, ids = true
+    if len(starts):
+        starts, ends = starts[some], ends[some]
+    return rows[some], (starts, ends, ids), weights[some]
 
 
 def _at(number: int) -> NDArray[np.int64]:

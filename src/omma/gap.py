@@ -8,12 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.certificate import KNOWN_W, ROWS_USED, SUM_W
-from omma.metrics import Macro, Metric
-from omma.metrics.binary import LabelMetric
+from omma.kernels.certificate import KNOWN_W, ROWS_USED, SUM_W, SUM_WW
+from omma.metrics import Metric
+from omma.metrics.averages import Macro, Micro, OverClasses
+from omma.metrics.binary import Binary, LabelMetric
+from omma.metrics.minimum import Minimum
+from omma.metrics.sums import Sum
 
 TWO_SIDED, ONE_SIDED = 1.959964, 1.644854  # of 95%, by the normal distribution
 TOO_FAR = 4.0  # standard errors by which labels may differ from what probabilities promise
+FEW_ROWS = 30.0  # of equal weight, below which one of them can decide
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -24,14 +29,15 @@ class Gap:
     ----------
     attainable : float
         An estimate of ψ(C*), the best value that decisions by these probabilities can have in the
-        long run. For concave metrics it errs upwards once each label has occurred some times.
+        long run. For concave metrics it errs upwards once each label has occurred some times. It
+        never exceeds the metric's highest value, where that is known.
     value : float or None
         ``attainable`` minus the metric so far; it may be a little below zero by chance. None where
         labels are unknown.
     error : float
         The standard error of both.
     rows : int
-        How many rows it is estimated from: about the later three quarters.
+        How many rows it is estimated from: about the later three quarters of those with weight.
     heuristic : bool
         Whether it can be wrong by more than chance.
     reason : str
@@ -70,21 +76,59 @@ class Gap:
         return f"{gained} still to gain of {self.attainable:.4f} ({kind}: {self.reason})"
 
 
-def gap_from(metric: Metric, k: int | None, sums: NDArray[np.float64], value: float | None) -> Gap:
-    """The gap from sums over blocks of rows, one row of ``sums`` a block."""
+def gap_from(
+    metric: Metric,
+    k: int | None,
+    sums: NDArray[np.float64],
+    effective: float,
+    unsure: float,
+    value: float | None,
+) -> Gap:
+    """The gap from sums over blocks of rows, one row of ``sums`` a block.
+
+    ``effective`` is how many rows of equal weight it is worth; ``unsure`` how much of the metric
+    hangs on labels that may not have occurred yet.
+    """
     attainable, error = weighted_mean(sums[:, SUM_W:KNOWN_W])
+    attainable = min(attainable, bounds(metric)[1])
     off, off_error = weighted_mean(sums[:, KNOWN_W:ROWS_USED])
     disagreement = off / off_error if off_error > 0 else math.nan
-    heuristic, reason = judged(metric, k, disagreement)
+    rows = int(sums[:, ROWS_USED].sum())
+    doubt = (
+        doubt_of_weights(effective, rows)
+        or doubt_of_probabilities(disagreement)
+        or doubt_of_metric(metric, k)
+        or doubt_of_labels(unsure, error)
+    )
     return Gap(
         attainable,
         None if value is None else attainable - value,
         error,
-        int(sums[:, ROWS_USED].sum()),
-        heuristic,
-        reason,
+        rows,
+        bool(doubt),
+        doubt
+        or f"{metric.name} is concave, so in the long run no decisions by these probabilities do "
+        "better, if they are right and rows come independently",
         disagreement,
     )
+
+
+def effective_rows(sums: NDArray[np.float64]) -> float:
+    """How many rows of equal weight would tell as much: (Σw)² / Σw²."""
+    squares = float(sums[:, SUM_WW].sum())
+    return float(sums[:, SUM_W].sum()) ** 2 / squares if squares > 0.0 else 0.0
+
+
+def bounds(metric: Metric) -> tuple[float, float]:
+    """Between which values a metric lies, as far as that is known."""
+    if isinstance(metric, Sum):
+        ends = [np.multiply(weight, bounds(part)) for weight, part in metric.terms if weight]
+        return float(sum(end.min() for end in ends)), float(sum(end.max() for end in ends))
+    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
+    if isinstance(label, (Binary, OverClasses, Minimum)):
+        signed = label.name.endswith(("mcc", "kappa"))
+        return (-1.0 if signed else 0.0), 1.0
+    return -math.inf, math.inf
 
 
 def weighted_mean(sums: NDArray[np.float64]) -> tuple[float, float]:
@@ -99,30 +143,59 @@ def weighted_mean(sums: NDArray[np.float64]) -> tuple[float, float]:
     mean = wu / w
     spread = wwuu - 2.0 * mean * wwu + mean * mean * ww
     # A block's own mean takes up one of its rows' worth of spread.
-    freedom = w * w / np.maximum(w * w - ww, 1e-300)
-    several = ww < w * w * (1.0 - 1e-12)
+    squared = w * w
+    freedom = squared / np.maximum(squared - ww, 1e-12 * squared + 1e-300)
+    several = ww < squared * (1.0 - 1e-12)
     variance = np.where(several, np.maximum(spread, 0.0) * freedom, 0.0).sum()
     return float(wu.sum() / total), float(np.sqrt(variance) / total)
 
 
-def judged(metric: Metric, k: int | None, disagreement: float) -> tuple[bool, str]:
-    """Whether the gap is only heuristic, and why."""
-    if abs(disagreement) > TOO_FAR:
-        return True, (
-            f"labels differ by {disagreement:+.1f} standard errors from what the probabilities "
-            "promise: calibrate them first"
-        )
+# Why a gap can be wrong by more than chance: each is a sentence, or nothing.
+
+
+def doubt_of_weights(effective: float, rows: int) -> str:
+    """A few rows with most of the weight."""
+    if effective >= min(FEW_ROWS, 0.5 * rows):
+        return ""
+    return (
+        f"a few rows have most of the weight, which makes {rows} rows worth {effective:.1f} of "
+        "equal weight"
+    )
+
+
+def doubt_of_probabilities(disagreement: float) -> str:
+    """Labels that contradict them."""
+    if not abs(disagreement) > TOO_FAR:
+        return ""
+    return (
+        f"labels differ by {disagreement:+.1f} standard errors from what the probabilities "
+        "promise: calibrate them first"
+    )
+
+
+def doubt_of_metric(metric: Metric, k: int | None) -> str:
+    """No bound where a metric is not concave."""
     if metric.concave:
-        return False, (
-            f"{metric.name} is concave, so in the long run no decisions by these probabilities do "
-            "better, if they are right and rows come independently"
-        )
-    label = metric.of if isinstance(metric, Macro) else metric
-    if k is None and isinstance(label, LabelMetric) and label.linear_fractional:
-        return True, (
+        return ""
+    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
+    ratio = isinstance(label, LabelMetric) and label.linear_fractional
+    if k is None and ratio and not isinstance(metric, Micro):
+        return (
             f"{metric.name} is not concave but a ratio for each label: right where the decisions "
             "are nearly the best ones, and only in sign elsewhere"
         )
-    return True, (
-        f"{metric.name} is not concave: it says what decisions near those of OMMA could gain"
+    known = isinstance(label, (Binary, Minimum, OverClasses))
+    return (
+        f"{metric.name} is not {'' if known else 'known to be '}concave: it says what decisions "
+        "near those of OMMA could gain"
+    )
+
+
+def doubt_of_labels(unsure: float, error: float) -> str:
+    """Labels that may not have occurred yet, where that can change more than chance does."""
+    if unsure <= error + ROUNDING:
+        return ""
+    return (
+        "some labels are expected so few times that they may not have occurred yet, and about "
+        f"{unsure:.2g} of the value hangs on whether they have"
     )

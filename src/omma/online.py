@@ -122,7 +122,8 @@ class OnlineClassifier:
     def gap(self) -> Gap | None:
         """What could still be gained, with its standard error; see the page on the certificate.
 
-        None where ``gap=True`` did not ask for it, and before some twenty rows have been counted.
+        None where ``gap=True`` did not ask for it, and before some twenty rows of some
+        weight.
 
         >>> import omma
         >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)

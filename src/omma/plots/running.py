@@ -135,8 +135,13 @@ def _attainable(traces: Mapping[str, Trace]) -> dict[str, Band]:
     """The best attainable value: the same for all policies with the same budget."""
     found = {trace.policy.budget: trace for trace in traces.values() if trace.gap is not None}
     if len(found) != 1:
-        wanted = "one budget" if found else "a gap: replay one with gap=True"
-        raise ValueError(f"traces of plot_running must have {wanted}")
+        asked = any(trace.history is not None and trace.history.gaps for trace in traces.values())
+        missing = (
+            "a gap, and those replayed with gap=True have too few rows with weight for one"
+            if asked
+            else "a gap: replay one with gap=True"
+        )
+        raise ValueError(f"traces of plot_running must have {'one budget' if found else missing}")
     (trace,) = found.values()
     assert trace.history is not None
     assert trace.gap is not None
