@@ -265,6 +265,66 @@ def test_a_learner_takes_class_names():
     assert learner.counts.positive.tolist() == [1, 3, 0, 1]
 
 
+NUMBERS = st.lists(st.integers(-3, 9), min_size=4, max_size=4, unique=True)
+
+
+@given(seed=st.integers(0, 50), numbers=NUMBERS, kind=st.sampled_from([np.array, pd.Series]))
+@settings(max_examples=25)
+def test_class_ids_are_names_where_names_are_numbers(seed, numbers, kind):
+    eta, ids = class_stream(seed)
+    policy = omma.OMMA("multiclass_gmean")
+    plain = omma.replay(policy, eta, ids)
+    classes = kind(np.array(numbers)[ids])
+    for frame in (pandas_frame, polars_frame):
+        names = numbers if frame is pandas_frame else [str(one) for one in numbers]
+        trace = omma.replay(policy, frame(eta, names), classes)
+        assert trace.value == plain.value
+        np.testing.assert_array_equal(trace.classes, plain.classes)
+
+
+def test_columns_of_classes_in_another_order_give_the_same_value():
+    eta, ids = class_stream(n=200)
+    policy = omma.OMMA("multiclass_gmean")
+    plain = omma.replay(policy, eta, ids).value
+    backwards = pd.DataFrame(eta[:, ::-1], columns=[3, 2, 1, 0])
+    assert omma.replay(policy, backwards, pd.Series(ids)).value == pytest.approx(plain)
+    assert omma.replay(policy, backwards, ids.astype(float)).value == pytest.approx(plain)
+    two = eta[:, :2] / eta[:, :2].sum(axis=1, keepdims=True)
+    yes = ids == 1
+    flags = pd.DataFrame(two[:, ::-1], columns=[True, False])
+    expected = omma.replay(policy, two, yes.astype(int)).value
+    assert omma.replay(policy, flags, pd.Series(yes)).value == pytest.approx(expected)
+
+
+def test_a_class_id_that_is_no_name_is_refused():
+    eta, ids = class_stream()
+    frame = pd.DataFrame(eta, columns=[1, 2, 3, 4])
+    with pytest.raises(ValueError, match=r"class ids in y of replay must be names .* got 0$"):
+        omma.replay(omma.OMMA("multiclass_gmean"), frame, np.minimum(ids, 0))
+    learner = omma.OnlineClassifier(omma.OMMA("multiclass_gmean"), 4)
+    learner.predict(frame)
+    with pytest.raises(ValueError, match=r"class ids in y of update must be names .* got 5$"):
+        learner.update(pd.Series(ids + 2).clip(upper=5).replace(4, 5))
+    assert learner.counts.n == 0
+
+
+def test_a_learner_takes_class_ids_by_name():
+    learner = omma.OnlineClassifier(omma.OMMA("multiclass_accuracy"), 3)
+    row = pd.DataFrame([[0.2, 0.3, 0.5]], columns=[1, 2, 3])
+    learner.predict(row)
+    learner.update(1)
+    assert learner.counts.positive.tolist() == [1, 0, 0]
+    learner.predict(row[[3, 1, 2]])  # a name says which class it is in any order
+    learner.update(3)
+    assert learner.counts.positive.tolist() == [1, 0, 1]
+    learner.predict([0.2, 0.3, 0.5])
+    learner.update([0, 1, 0])  # indicators are no ids
+    assert learner.counts.positive.tolist() == [1, 1, 1]
+    learner.predict(row[[3, 1, 2]])
+    with pytest.raises(ValueError, match="y of update must be a frame with names"):
+        learner.update([0, 1, 0])
+
+
 def test_vectors_of_a_binary_problem():
     eta, y = stream(m=1)
     plain = omma.replay(omma.OMMA("f1"), eta[:, 0], y[:, 0])

@@ -5,12 +5,14 @@ to an array, or to a CSR matrix where pandas stores it sparsely, and to the name
 predictions made of it close to a frame of the same library, columns and index.
 
 Columns are found by name, whatever their order. Columns that were never named (0, 1, … in pandas,
-column_0, column_1, … in polars) are taken by their place, as those of an array are. Rows always go
-by their place; ``_index`` refuses those that pandas would pair otherwise.
+column_0, column_1, … in polars) are taken by their place, as those of an array are. So are classes:
+by name, be it text or a number, where names are known, and else by place. Rows always go by their
+place; ``_index`` refuses those that pandas would pair otherwise.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +29,7 @@ from omma._validate import shown
 Names = tuple[str, ...]
 SIGNS = ("detach", "collect", "to_frame", "columns", "__dataframe__")  # in this order: lazy frames
 # have columns, but warn who asks for them
+WHOLE = re.compile(r"-?[0-9]{1,18}(\.0)?")  # of a size that int64 holds
 OURS = (np.ndarray, list, tuple, int, float, type(None))
 
 
@@ -92,8 +95,8 @@ def opened_pair(
     if y is None:
         return first, None
     second = opened(owner, "y", y, first.names)
-    check_order(owner, first.moved, second)
     both = first.names or second.names
+    check_order(owner, first.moved and not by_name(second.values, both), second)
     return replace(first, names=both), numbered(owner, "y", second.values, both)
 
 
@@ -113,13 +116,25 @@ def values_of(owner: str, parameter: str, given: Any) -> Any:
     return opened(owner, parameter, given).values if is_foreign(given) else given
 
 
-def numbered(owner: str, parameter: str, y: Any, names: Names | None) -> Any:
-    """Class ids in place of class names, where the names are known; other labels as they are."""
+def by_name(y: Any, names: Names | None) -> bool:
+    """Whether classes are told by their names: by text, or by numbers where all names are such."""
     if names is None or y is None or sparse.issparse(y):
+        return False
+    array = np.asanyarray(y)
+    if array.ndim > 1:
+        return False
+    if array.dtype.kind in "UOT":
+        return True
+    return array.dtype.kind in "fiub" and len(names) > 1 and _whole(names) is not None
+
+
+def numbered(owner: str, parameter: str, y: Any, names: Names | None) -> Any:
+    """Places of classes in place of their names, where they are told so; others as they are."""
+    if names is None or not by_name(y, names):
         return y
     array = np.asanyarray(y)
-    if array.dtype.kind not in "UOT" or array.ndim > 1:
-        return array
+    if array.dtype.kind in "fiub":
+        return _numbers_numbered(owner, parameter, array, names)
     ids = {name: place for place, name in enumerate(names)}
     unknown = [one for one in array.ravel().tolist() if str(one) not in ids]
     if unknown:
@@ -129,6 +144,33 @@ def numbered(owner: str, parameter: str, y: Any, names: Names | None) -> Any:
         )
     found: NDArray[np.int64] = np.array([ids[str(one)] for one in array.ravel().tolist()])
     return found.reshape(array.shape)
+
+
+def _numbers_numbered(owner: str, parameter: str, y: NDArray[Any], names: Names) -> Any:
+    """Places of classes whose names are numbers, such as 1, 2, 3."""
+    numbers = _whole(names)
+    if numbers is None or np.array_equal(numbers, np.arange(len(names))):
+        return y
+    order = np.argsort(numbers)
+    at = np.searchsorted(numbers[order], y)
+    found = order[np.minimum(at, len(names) - 1)]
+    wrong = np.ravel(y)[np.ravel(numbers[found] != y)]
+    if len(wrong):
+        raise ValueError(
+            f"class ids in {parameter} of {owner} must be names of labels where these are "
+            f"numbers, {shown(list(names))}, got {wrong[0]}"
+        )
+    return found
+
+
+def _whole(names: Names) -> NDArray[np.int64] | None:
+    """Names as whole numbers, where all of them are; False and True are 0 and 1."""
+    flags = {"False": "0", "True": "1"}
+    texts = [flags.get(name, name) for name in names]
+    if not all(WHOLE.fullmatch(text) for text in texts):
+        return None
+    numbers = np.array([int(text.removesuffix(".0")) for text in texts], dtype=np.int64)
+    return numbers if len(np.unique(numbers)) == len(names) else None
 
 
 def read_names(owner: str, names: Sequence[Any] | None, m: int) -> Names | None:

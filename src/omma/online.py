@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma import _saved
-from omma._frames import Opened, check_order, is_foreign, numbered, opened, read_names
+from omma._frames import (
+    Opened,
+    by_name,
+    check_order,
+    is_foreign,
+    numbered,
+    opened,
+    read_names,
+)
 from omma._index import check_same_indexes, index_of
 from omma._rows import read_numbers, read_weights, unflagged
 from omma._run import NO_LABELS, NO_NUMBERS, State
@@ -218,7 +226,8 @@ class OnlineClassifier:
         ----------
         y : array-like, sparse matrix, or class id
             True labels: indicators in the shape of the prediction; or a class id for one row and a
-            vector of class ids for several. It may be left out with ``feedback="estimates"``.
+            vector of class ids for several: places, or the names of labels where these are known
+            and are text or whole numbers. It may be left out with ``feedback="estimates"``.
             Several rows of pandas must have the index of what was predicted, in its order.
         prediction : optional
             A prediction made earlier, for labels that come late; default the last one.
@@ -246,10 +255,14 @@ class OnlineClassifier:
             raise ValueError(
                 "update of OnlineClassifier must come after predict, or be given prediction="
             )
-        self._check_index(frames, len(_as_table(given[1])), late)
+        count = len(_as_table(given[1]))
+        self._check_index(frames, count, late)
         labels = self._opened_labels(y, given[1])
-        check_order("update", first.moved or second.moved or (self._moved and not late), labels)
-        true = numbered("update", "y", labels.values, labels.names)
+        moved = first.moved or second.moved or (self._moved and not late)
+        true = labels.values
+        if self._are_ids(true, count) and by_name(true, labels.names):
+            true, moved = numbered("update", "y", true, labels.names), False
+        check_order("update", moved, labels)
         steps = self._steps(true, *given, weight)
         for row, true, chosen, row_weight in steps:
             self._count(row, true, chosen, row_weight)
@@ -378,14 +391,7 @@ class OnlineClassifier:
                     "y of update must be given: only feedback='estimates' learns without labels"
                 )
             return [None] * count
-        y = y if sparse.issparse(y) else np.asarray(y)
-        m = self.n_labels
-        class_ids = (
-            not sparse.issparse(y)
-            and m > 1
-            and (y.ndim == 0 or (y.ndim == 1 and not (count == 1 and len(y) == m)))
-        )
-        if class_ids:
+        if self._are_ids(y, count):
             y = self._one_hot(np.atleast_1d(y))
         rows = self._rows("y", y, np.float64, thin)
         if self.metric is not None and self.metric.single_label:
@@ -397,6 +403,13 @@ class OnlineClassifier:
                         f"got {found}"
                     )
         return rows
+
+    def _are_ids(self, y: Any, count: int) -> bool:
+        """Whether true labels of some rows are a class each, and not indicators."""
+        if y is None or sparse.issparse(y) or self.n_labels == 1:
+            return False
+        shape = np.shape(y)
+        return not shape or (len(shape) == 1 and (count, *shape) != (1, self.n_labels))
 
     def _one_hot(self, ids: NDArray[Any]) -> Any:
         if self.policy.budget is None:
