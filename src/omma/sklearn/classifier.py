@@ -138,6 +138,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     array([0.23])
     """
 
+    _learner: OnlineClassifier
+    n_samples_seen_: int
+
     def __init__(
         self,
         estimator: Any,
