@@ -319,6 +319,7 @@ def test_inside_a_pipeline_every_row_counts_once():
     ("model", "options", "error", "words"),
     [
         (linear_model.LinearRegression(), {"metric": "f1"}, TypeError, "river classifier"),
+        (None, {"metric": "f1"}, TypeError, "must be a river classifier .* got None"),
         (linear_model.LogisticRegression(), {"metric": "f2"}, ValueError, "unknown metric"),
         (
             linear_model.LogisticRegression(),
@@ -355,10 +356,22 @@ def test_bad_rows_get_a_sentence_and_change_nothing():
         model.learn_one(x, {"ant": 2})
     with pytest.raises(ValueError, match="w of learn_one"):
         model.learn_one(x, {"ant": True}, w=-1.0)
+    with pytest.raises(TypeError, match=r"y of learn_one must be a dictionary .* got \[1, 0\]"):
+        model.learn_one(x, [1, 0])
     with pytest.raises(ValueError, match=r"probabilities from 0 to 1, got 1\.5"):
         model.predict_one({"ant": 1.5, "row": 0})
     assert model.model.weights == []
     assert model.value is None
+
+
+@pytest.mark.parametrize("metric", ["f1", "macro_f1"])
+@pytest.mark.parametrize("y", [[1, 0], {"ant": True}, np.array([1, 0])])
+def test_one_class_a_row_is_no_list(metric, y):
+    model = MetricClassifier(linear_model.LogisticRegression(), metric)
+    with pytest.raises(TypeError, match="y of learn_one must be one class a row, got"):
+        model.learn_one({"ant": 0.5}, y)
+    assert model.value is None
+    assert not model.model.weights
 
 
 def test_rolling_windows_work():

@@ -181,6 +181,23 @@ def test_it_is_a_metric_of_river():
     assert metric.is_better_than(metric.clone())
 
 
+@pytest.mark.parametrize(
+    ("name", "y_true", "y_pred", "words"),
+    [
+        ("macro_f1", {"a": True}, True, "y_pred of macro_f1 must be a dictionary .* got True"),
+        ("macro_f1", True, {"a": True}, "y_pred of macro_f1 must be one class a row, got {'a'"),
+        ("macro_f1", [1, 0], [1, 0], "y_true of macro_f1 must be one class a row"),
+        ("f1", {"a": True}, True, "y_true of f1 must be one class a row, got {'a'"),
+        ("multiclass_gmean", {"a": True}, "a", "y_true of .* must be one class a row"),
+    ],
+)
+def test_labels_of_two_kinds_get_a_sentence(name, y_true, y_pred, words):
+    metric = Metric(name)
+    with pytest.raises(TypeError, match=words):
+        metric.update(y_true, y_pred)
+    assert metric.counts.n == 0
+
+
 def test_a_dictionary_of_labels_is_refused_for_classes():
     with pytest.raises(TypeError, match="one class a row"):
         Metric("multiclass_gmean").update({"a": True}, {"a": True})

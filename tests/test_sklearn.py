@@ -473,6 +473,10 @@ def test_one_split_may_keep_its_estimator():
         mine.estimator_.coef_, LogisticRegression().fit(X[train], y[train]).coef_
     )
     assert mine.counts_.n == len(test)
+    assert mine.n_samples_seen_ == len(train)
+    flags = np.isin(np.arange(len(y)), train)
+    model = MetricClassifier(LogisticRegression(), cv=[(flags, test)], refit=False, random_state=0)
+    assert model.fit(X, y).n_samples_seen_ == len(train)
     with pytest.raises(ValueError, match="refit of MetricClassifier must be True where cv has"):
         MetricClassifier(LogisticRegression(), refit=False).fit(X, y)
 
@@ -538,6 +542,93 @@ def test_partial_fit_of_many_labels():
         mine.partial_fit(X[start : start + 150], y[start : start + 150], classes=[[0, 1]] * 6)
     assert mine.counts_.m == 6
     assert mine.predict(X).shape == y.shape
+
+
+def test_rows_seen_are_those_that_the_estimator_was_trained_on():
+    X, y, X_test, y_test = imbalanced()
+    trained = GaussianNB().fit(X, y)
+    mine = MetricClassifier(trained, cv="prefit", random_state=0).fit(X_test, y_test)
+    assert mine.n_samples_seen_ == 0
+    assert mine.step(X_test[:9], y_test[:9]).shape == (9,)
+    assert mine.n_samples_seen_ == 0
+    assert mine.partial_fit(X_test[:7], y_test[:7]).n_samples_seen_ == 7
+    assert mine.counts_.n == len(y_test) + 16
+
+
+def as_pandas(y, names):
+    return pytest.importorskip("pandas").DataFrame(y, columns=names)
+
+
+def as_polars(y, names):
+    return pytest.importorskip("polars").DataFrame(y, schema=list(names), orient="row")
+
+
+@pytest.mark.parametrize("frame", [as_pandas, as_polars])
+def test_frames_of_labels_are_matched_by_name(frame):
+    X, y, *_ = tagged()
+    names, back = list("abcdef"), list("fedcba")
+    model = MultiOutputClassifier(GaussianNB())
+    mine, twin = MetricClassifier(model), MetricClassifier(model)
+    for start in range(0, len(y), 150):
+        rows = slice(start, start + 150)
+        given = frame(y[rows], names) if not start else frame(y[rows][:, ::-1], back)
+        mine.partial_fit(X[rows], given, classes=[[0, 1]] * 6)
+        twin.partial_fit(X[rows], y[rows], classes=[[0, 1]] * 6)
+    np.testing.assert_array_equal(mine.predict_proba(X), twin.predict_proba(X))
+    assert mine.counts_ == twin.counts_
+    expected = twin.score(X, y)
+    assert mine.score(X, frame(y, names)) == expected
+    assert mine.score(X, frame(y[:, ::-1], back)) == expected
+    assert mine.score(X, y[:, ::-1]) != expected
+    seen = mine.n_samples_seen_
+    for method in (mine.partial_fit, mine.step, mine.score):
+        with pytest.raises(ValueError, match="must have columns named as the labels"):
+            method(X, frame(y, list("abcdeg")))
+    assert mine.n_samples_seen_ == seen
+    assert mine.counts_ == twin.counts_
+
+
+class Picky(GaussianNB):
+    """It learns what it likes."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        if np.max(X) > 1e6:
+            raise RuntimeError("not these rows")
+        return super().partial_fit(X, y, classes, sample_weight)
+
+
+def state(model):
+    """All that steps may change."""
+    learned = model._learner
+    rows, values = model.history_
+    whole = (learned.counts, model.counts_, learned.rule, model.rule_, model.value_)
+    return [*whole, model.n_samples_seen_, rows.tolist(), values.tolist()]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_indicators_that_are_none_change_nothing(kind):
+    X, y, *_ = tagged()
+    mine = MetricClassifier(MultiOutputClassifier(GaussianNB()), random_state=0).fit(X, y)
+    before = state(mine)
+    wrong = y[:20].copy()
+    wrong[5, 2] = 2
+    for method in (mine.step, mine.partial_fit):
+        with pytest.raises(ValueError, match="must hold only 0 and 1, got 2 in row 5"):
+            method(X[:20], kind(wrong))
+        assert state(mine) == before
+
+
+def test_an_estimator_that_refuses_rows_leaves_the_rule():
+    X, y, X_test, y_test = imbalanced()
+    mine = MetricClassifier(Picky(), metric="f1", random_state=0).fit(X, y)
+    before = state(mine)
+    far = X_test.copy()
+    far[3] = 1e7
+    with pytest.raises(RuntimeError, match="not these rows"):
+        mine.partial_fit(far, y_test)
+    assert state(mine) == before
+    mine.partial_fit(X_test, y_test)
+    assert state(mine) != before
 
 
 def test_partial_fit_is_there_where_the_estimator_has_it():

@@ -100,6 +100,17 @@ def opened_pair(
     return replace(first, names=both), numbered(owner, "y", second.values, both)
 
 
+def reordered(owner: str, parameter: str, given: Any, names: Names | None) -> Any:
+    """A frame with its columns in the order of the names; anything else as it is."""
+    if names is None or not is_foreign(given) or not hasattr(given, "columns"):
+        return given
+    own = _own_names(owner, parameter, list(given.columns), names)
+    if own is None or own == names:
+        return given
+    there = _places(owner, parameter, own, names)
+    return given.iloc[:, there] if hasattr(given, "iloc") else given[:, there.tolist()]
+
+
 def check_order(owner: str, moved: bool, y: Opened) -> None:
     """Labels without names cannot go with probabilities whose columns had to be reordered."""
     if not moved or y.own or y.values is None:

@@ -164,9 +164,10 @@ def replay(
         True labels. They may be left out with ``feedback="estimates"``. Columns of a frame are
         matched with those of eta by name; class names stand for ids where names are known. Class
         ids are the names of the columns where these are whole numbers, as of a frame with the
-        columns 1, 2, 3, and else their places. Rows go by their place: where pandas gives eta, y or
-        weights an index, and two of them differ in its values or their order, they are refused. A
-        default index (0, 1, …) goes with any other, but not with the same numbers in another order.
+        columns 1, 2, 3, and else their places. Rows go by their place: where pandas gives eta, y
+        or weights an index, and two of them differ in its values or their order, they are refused.
+        A default index (0, 1, …) goes with any other, but not with the same numbers in another
+        order.
     metric : str or Metric, optional
         What to measure by; default the policy's own.
     seed : int, optional

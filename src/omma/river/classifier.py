@@ -14,7 +14,7 @@ from omma.counts import Counts
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import OMMA
 from omma.river.growing import GrowingCounts
-from omma.river.kind import is_multi, is_single
+from omma.river.kind import check_label, check_labels, is_multi, is_single
 from omma.river.metric import refuse_for_streams, value_of
 from omma.river.pending import Decision, Pending, content_of
 
@@ -81,7 +81,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
 
     def __new__(cls, model: Any = None, *_: Any, **__: Any) -> Any:
         """Make what suits the model, as river tells apart the two kinds of classifier by type."""
-        if cls is MetricClassifier and model is not None:
+        if cls is MetricClassifier:
             cls = MultiLabelMetricClassifier if is_multi(model) else SingleLabelMetricClassifier
         return super().__new__(cls)
 
@@ -242,6 +242,7 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
         return not self.pos_val
 
     def _true(self, y: Any) -> Collection[Hashable]:
+        check_label("learn_one", "y", y)
         if self._binary:
             return [self.pos_val] if y == self.pos_val else []
         return [y]
@@ -279,6 +280,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
         return prediction, self._remembered(chosen, eta)
 
     def _true(self, y: Any) -> Collection[Hashable]:
+        check_labels("learn_one", "y", y)
         for label, value in y.items():
             if value not in (False, True):
                 raise ValueError(

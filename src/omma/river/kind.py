@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from river import base
+
+from omma._validate import shown
 
 
 def last_step(model: Any) -> Any:
@@ -17,6 +20,21 @@ def last_step(model: Any) -> Any:
 def is_single(model: Any) -> bool:
     """Whether a model predicts one label a row: yes or no, or one of several classes."""
     return isinstance(last_step(model), base.Classifier)
+
+
+def check_label(owner: str, parameter: str, y: Any) -> None:
+    """Refuse what cannot be one label: lists, arrays, dictionaries."""
+    if not isinstance(y, Hashable):
+        raise TypeError(f"{parameter} of {owner} must be one class a row, got {shown(y)}")
+
+
+def check_labels(owner: str, parameter: str, y: Any) -> None:
+    """Refuse what is no dictionary of labels."""
+    if not isinstance(y, dict):
+        raise TypeError(
+            f"{parameter} of {owner} must be a dictionary from labels to True or False, got "
+            f"{shown(y)}"
+        )
 
 
 def is_multi(model: Any) -> bool:

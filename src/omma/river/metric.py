@@ -12,7 +12,7 @@ from river import metrics
 from omma import metrics as own
 from omma._validate import check_number, shown
 from omma.counts import Counts
-from omma.river.kind import is_multi, is_single
+from omma.river.kind import check_label, check_labels, is_multi, is_single
 
 TP, PREDICTED, POSITIVE, LISTED = range(4)
 
@@ -143,15 +143,16 @@ class Metric(metrics.base.ClassificationMetric):
     def _labels(self, y_true: Any, y_pred: Any) -> tuple[Collection[Hashable], ...]:
         """Labels that are true, that are predicted, and that are spoken of."""
         pair = (y_true, y_pred)
+        check, name = check_label, self._own.name
+        if isinstance(y_true, dict) and not (self._own.binary or self._own.multiclass):
+            check = check_labels
+        for parameter, y in zip(("y_true", "y_pred"), pair, strict=True):
+            check(name, parameter, y)
         if self._own.binary:
             true, predicted = ({True} if y == self.pos_val else () for y in pair)
             return true, predicted, (True,)
-        if not isinstance(y_true, dict):
+        if check is check_label:
             return {y_true}, {y_pred}, dict.fromkeys(pair)
-        if self._own.multiclass:
-            raise TypeError(
-                f"y_true of {self._own.name} must be one class a row, got {shown(y_true)}"
-            )
         true, predicted = ({label for label, yes in y.items() if yes} for y in pair)
         return true, predicted, y_true | y_pred
 

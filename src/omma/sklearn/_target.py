@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from omma._frames import Names, opened
+from omma._frames import Names, opened, reordered
+from omma._rows import refuse_labels
 from omma._validate import shown
 from omma.metrics import Metric
 
@@ -54,6 +55,10 @@ class Target:
         ids = np.searchsorted(self.classes, values)
         return (ids == self.positive).astype(np.int8) if self.kind == YES else ids
 
+    def ordered(self, y: Any) -> Any:
+        """The user's own y; a frame of labels with its columns in the order of the names."""
+        return reordered(OWNER, "y", y, self.names) if self.kind == LABELS else y
+
     def _indicators(self, y: Any) -> Any:
         values = opened(OWNER, "y", y, self.names).values
         values = values.tocsr() if sparse.issparse(values) else np.asarray(values)
@@ -61,6 +66,7 @@ class Target:
             raise ValueError(
                 f"y of {OWNER} must have {len(self.classes)} columns, got shape {values.shape}"
             )
+        _check_indicators(values)
         return values
 
     def decode(self, decisions: Any) -> Any:
@@ -73,6 +79,19 @@ class Target:
         if self.thin or sparse.issparse(decisions):
             return sparse.csr_matrix(decisions, dtype=self.dtype)
         return decisions.astype(self.dtype)
+
+
+def _check_indicators(values: Any) -> None:
+    """Refuse what is neither zero nor one, before anything is learned from it."""
+    if not sparse.issparse(values):
+        rows, found = np.arange(len(values)), values
+    else:
+        rows, found = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr)), values.data
+    if found.dtype.kind not in "fiub":
+        raise TypeError(f"y of {OWNER} must hold numbers, got the type {found.dtype}")
+    wrong = np.flatnonzero(((found != 0) & (found != 1)).reshape(len(rows), -1).any(axis=1))
+    if len(wrong):
+        refuse_labels(OWNER, "y", int(rows[wrong[0]]), np.atleast_1d(found[wrong[0]]))
 
 
 def read_target(y: Any, metric: Metric, classes: Any = None, pos_label: Any = None) -> Target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,7 +106,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     history_ : History
         ``rows`` and ``values``: the metric so far, in the online pass and after each later step.
     n_samples_seen_ : int
-        How many rows the estimator was trained on.
+        How many rows ``fit`` and ``partial_fit`` have trained ``estimator_`` on: with
+        ``refit=False`` those of its part of the split, and 0 where it came trained. How many the
+        rule has learned from is ``counts_.n``.
     n_features_in_, feature_names_in_
         Those of the estimator, where it has them.
 
@@ -134,6 +137,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     >>> tuned.thresholds_.round(2)
     array([0.23])
     """
+
+    _learner: OnlineClassifier
+    n_samples_seen_: int
 
     def __init__(
         self,
@@ -180,16 +186,16 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if prefit:
             _raise_for_params(params, self, "fit")
             sample = Sample(probabilities(self.estimator, X, target), target.encode(y), weights)
-            estimator = self.estimator
+            estimator, trained_on = self.estimator, 0
         else:
             y = y if target.kind == LABELS else np.asarray(y).reshape(-1)
             routed = route(self, "fit", sample_weight, params)
-            estimator, sample = self._trained(X, y, target, routed, weights)
+            estimator, sample, trained_on = self._trained(X, y, target, routed, weights)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         found = find_rule(policy, sample, int(seed))
         self._begin(estimator, target, policy)
         self._learner.merge(found.best.counts, found.best.own if policy.soft else None)
-        self._keep(found.best.rule.named(target.names), _num_samples(X))
+        self._keep(found.best.rule.named(target.names), trained_on)
         self.history_ = History(found.rows, found.values)
         return self
 
@@ -200,8 +206,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         target: Target,
         routed: Any,
         weights: NDArray[Any] | None,
-    ) -> tuple[Any, Sample]:
-        """The trained estimator, and probabilities of rows by models that did not see them."""
+    ) -> tuple[Any, Sample, int]:
+        """The estimator, probabilities by models that did not see the rows, and how many it saw."""
         cv = check_cv(self.cv, y=y, classifier=target.kind != LABELS)
         splits = list(cv.split(X, y, **routed.splitter.split))
         if not self.refit and len(splits) != 1:
@@ -211,8 +217,10 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             )
         params = routed.estimator.fit
         sample, models = out_of_fold(self.estimator, X, y, target, splits, params, weights)
-        estimator = clone(self.estimator).fit(X, y, **params) if self.refit else models[0]
-        return estimator, sample
+        if self.refit:
+            return clone(self.estimator).fit(X, y, **params), sample, _num_samples(X)
+        part = np.arange(_num_samples(X))[splits[0][0]]  # by ids or by flags
+        return models[0], sample, len(part)
 
     @available_if(_inner_has("partial_fit"))  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -227,7 +235,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
         The rows are decided one after another by the estimator as it was before it saw them. The
         very first rows cannot be: they train the estimator alone, and until more come, decisions
-        are the usual ones.
+        are the usual ones. Where the estimator refuses the rows, the rule is as it was.
 
         Parameters
         ----------
@@ -242,7 +250,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         target: Target = self._first_target(y, classes) if first else self._target
         if not first:
             check_same_classes(target, classes)
-        labels = target.encode(y)
+        labels, y = target.encode(y), target.ordered(y)
         estimator = clone(self.estimator) if first else self.estimator_
         routed = route(self, "partial_fit", sample_weight, params).estimator.partial_fit
         if first:
@@ -252,9 +260,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             self._keep(_usual(policy, target), _num_samples(X))
             self.history_ = History(np.empty(0, dtype=np.int64), np.empty(0))
             return self
-        self._decided(X, labels, weights)
+        _, learner = self._decided(X, labels, weights)
         estimator.partial_fit(X, y, **extra, **routed)
-        self._keep(self._learner.rule, self.n_samples_seen_ + _num_samples(X))
+        self._go_on(learner, _num_samples(X))
         return self
 
     def step(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -280,19 +288,26 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         check_is_fitted(self)
         X, y, weights = checked(X, y, sample_weight, "step")
-        decisions = self._decided(X, self._target.encode(y), weights)
-        self._keep(self._learner.rule, self.n_samples_seen_)
-        return self._target.decode(decisions)
+        decisions, learner = self._decided(X, self._target.encode(y), weights)
+        found = self._target.decode(decisions)
+        self._go_on(learner, 0)
+        return found
 
-    def _decided(self, X: Any, labels: Any, weights: NDArray[Any] | None) -> Any:
-        """Decisions on rows, one after another, each learned before the next."""
-        target, learner = self._target, self._learner
-        eta = probabilities(self.estimator_, X, target)
-        decisions = decide_rows(learner, eta, labels, weights, target)
+    def _decided(
+        self, X: Any, labels: Any, weights: NDArray[Any] | None
+    ) -> tuple[Any, OnlineClassifier]:
+        """Decisions on rows, each learned before the next, and a learner that has learned all."""
+        learner = deepcopy(self._learner)  # should anything fail on the way, ours is as it was
+        eta = probabilities(self.estimator_, X, self._target)
+        return decide_rows(learner, eta, labels, weights, self._target), learner
+
+    def _go_on(self, learner: OnlineClassifier, trained_on: int) -> None:
+        """Take over what a learner has learned, once all else is done."""
         rows, values = self.history_
         value = np.nan if learner.value is None else learner.value
         self.history_ = History(np.append(rows, round(learner.counts.n)), np.append(values, value))
-        return decisions
+        self._learner = learner
+        self._keep(learner.rule, self.n_samples_seen_ + trained_on)
 
     # Deciding
 
@@ -306,6 +321,14 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         check_is_fitted(self)
         eta = probabilities(self.estimator_, X, self._target)
         return self._target.decode(self.rule_.predict(eta))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of the decisions; for labels, the part of rows with every label right.
+
+        Columns of a frame of labels are found by name.
+        """
+        check_is_fitted(self)
+        return float(super().score(X, self._target.ordered(y), sample_weight))
 
     @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
