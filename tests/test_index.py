@@ -96,6 +96,18 @@ def test_where_one_has_no_index_rows_go_by_their_place(meet):
     meet(eta, y.iloc[order].to_numpy())
 
 
+def test_rows_that_go_by_their_place_have_the_value_of_arrays():
+    eta, y, order = frames()
+    right = omma.replay(POLICY, eta.to_numpy(), y.to_numpy()).value
+    for first, second in (
+        (eta.reset_index(drop=True), y),
+        (eta, y.reset_index(drop=True)),
+        (eta, y.to_numpy()),
+        (eta.reset_index(drop=True), y.set_axis(10 * order)),
+    ):
+        assert omma.replay(POLICY, first, second).value == right
+
+
 def test_nothing_is_paired_wrongly_any_more():
     eta, y, order = frames()
     right = omma.replay(POLICY, eta.to_numpy(), y.to_numpy()).value

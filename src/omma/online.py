@@ -20,8 +20,18 @@ from omma._frames import (
     opened,
     read_names,
 )
+from omma._given import (
+    Row,
+    are_ids,
+    as_sparse,
+    as_table,
+    indicator_rows,
+    one_hot,
+    probability_rows,
+    single_row,
+)
 from omma._index import check_same_indexes, index_of
-from omma._rows import read_numbers, read_weights, unflagged
+from omma._rows import read_numbers, read_weights
 from omma._run import NO_LABELS, NO_NUMBERS, State
 from omma._validate import check_number, check_positive_int, shown
 from omma.certificate import Certificate
@@ -31,10 +41,7 @@ from omma.gap import Gap
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.base import state_of
 from omma.policies import LinearPolicy, Policy, policy_from_json
-from omma.policies.base import SparseRow, refuse_indicators, refuse_row, sparse_row
 from omma.rule import Rule
-
-Row = NDArray[np.float64] | SparseRow
 
 
 class OnlineClassifier:
@@ -167,14 +174,14 @@ class OnlineClassifier:
         if type(eta) is not np.ndarray and is_foreign(eta):
             return self._predict_opened(eta)
         self._moved, self._index = False, None
-        row = self._single(eta)
+        row = single_row(eta, self.n_labels)
         if row is None:
             prediction = self.policy.decide_rows(self.state, eta)
             self._pending = (_copied(eta) if self._keeps else None, _copied(prediction))
             return prediction
         chosen = self._stepper.decide(self.state, row)
         if isinstance(row, tuple):
-            prediction = _as_sparse([chosen], self.n_labels, type(eta.tocsr()))
+            prediction = as_sparse([chosen], self.n_labels, type(eta.tocsr()))
             self._pending = (_copied(eta) if self._keeps else None, prediction.copy())
             return prediction
         self._pending = (row.copy() if self._keeps else None, chosen)
@@ -185,7 +192,7 @@ class OnlineClassifier:
         table = self._opened("predict", "eta", eta)
         prediction = self.predict(table.values)
         self._offered, self._moved = table.names, table.moved
-        self._index = self._rows_index(eta, len(_as_table(prediction)))
+        self._index = self._rows_index(eta, len(as_table(prediction)))
         return table.close(prediction)
 
     def _opened(self, owner: str, parameter: str, given: Any, row: bool = True) -> Opened:
@@ -195,8 +202,7 @@ class OnlineClassifier:
 
     def _opened_labels(self, y: Any, prediction: Any) -> Opened:
         """True labels of the rows predicted: a series is class ids where they are several."""
-        table = self._opened("update", "y", y, row=len(_as_table(prediction)) == 1)
-        return table
+        return self._opened("update", "y", y, row=len(as_table(prediction)) == 1)
 
     def _rows_index(self, given: Any, rows: int) -> Any:
         """The index of rows; that of one row as a series holds names of labels."""
@@ -255,12 +261,12 @@ class OnlineClassifier:
             raise ValueError(
                 "update of OnlineClassifier must come after predict, or be given prediction="
             )
-        count = len(_as_table(given[1]))
+        count = len(as_table(given[1]))
         self._check_index(frames, count, late)
         labels = self._opened_labels(y, given[1])
         moved = first.moved or second.moved or (self._moved and not late)
         true = labels.values
-        if self._are_ids(true, count) and by_name(true, labels.names):
+        if are_ids(true, count, self.n_labels) and by_name(true, labels.names):
             true, moved = numbered("update", "y", true, labels.names), False
         check_order("update", moved, labels)
         steps = self._steps(true, *given, weight)
@@ -286,36 +292,12 @@ class OnlineClassifier:
         self._pending = None
         return True
 
-    def _single(self, eta: Any) -> Row | None:
-        """Eta as one row, or None where it is a matrix."""
-        m = self.n_labels
-        if type(eta) is np.ndarray:
-            array = eta
-        elif sparse.issparse(eta):
-            if eta.shape != (1, m):
-                return None
-            check_ids("eta", eta.tocsr(), m)
-            return sparse_row(eta)
-        else:
-            array = np.asarray(eta)
-        if array.ndim == 2 or (m == 1 and array.size != 1):
-            return None
-        if array.ndim == 0 and m == 1:
-            array = array[np.newaxis]
-        if array.shape != (m,):
-            raise ValueError(
-                f"eta of predict must have the shape ({m},) or (rows, {m}), got {array.shape}"
-            )
-        if array.dtype.kind not in "fiub":
-            raise TypeError(f"eta of predict must hold real numbers, got the type {array.dtype}")
-        return unflagged(np.ascontiguousarray(array, dtype=np.float64))
-
     def _steps(
         self, y: Any, eta: Any, prediction: Any, weight: Any
     ) -> list[tuple[Row, Any, NDArray[Any], float]]:
         """Everything that an update will count, checked, in the form that the kernels take."""
         thin = sparse.issparse(prediction)
-        chosen = self._rows("prediction", prediction, np.int8, thin)
+        chosen = indicator_rows("prediction", prediction, np.int8, thin, self.n_labels)
         if eta is None:
             if self._keeps:
                 why = "which learns from it" if self.policy.needs_eta else "whose gap needs it"
@@ -325,7 +307,7 @@ class OnlineClassifier:
             nothing = (np.empty(0, dtype=np.int32), np.empty(0))
             rows = [nothing if thin else self._stepper.scratch[0]] * len(chosen)
         else:
-            rows = self._eta_rows(eta, thin)
+            rows = probability_rows(eta, thin, self.n_labels)
         true = self._true_rows(y, len(chosen), thin)
         if not len(rows) == len(true) == len(chosen):
             raise ValueError(
@@ -340,49 +322,6 @@ class OnlineClassifier:
             weights = read_weights("update", weights, len(chosen), "weight")
         return list(zip(rows, true, chosen, weights.tolist(), strict=True))
 
-    def _rows(self, parameter: str, given: Any, kind: Any, thin: bool) -> list[NDArray[Any]]:
-        """Indicators of one row or several: arrays over labels, or ids of sparse rows."""
-        m = self.n_labels
-        if not sparse.issparse(given):
-            array = np.asarray(given)
-            given = array.reshape(-1, 1) if m == 1 else np.atleast_2d(array)
-            if given.ndim != 2 or given.shape[1] != m or given.dtype.kind not in "fiub":
-                raise ValueError(
-                    f"{parameter} of update must have the shape ({m},) or (rows, {m}), got "
-                    f"{array.shape} of type {array.dtype}"
-                )
-            refuse_indicators(parameter, given)
-            if not thin:
-                return list(np.ascontiguousarray(given, dtype=kind))
-        matrix = sparse.csr_array(given, copy=True)
-        check_ids(parameter, matrix, m)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        refuse_indicators(parameter, matrix.data)
-        if not thin:
-            return list(matrix.toarray().astype(kind))
-        ids = np.split(matrix.indices.astype(np.int32), matrix.indptr[1:-1])
-        return [np.ascontiguousarray(one) for one in ids]
-
-    def _eta_rows(self, eta: Any, thin: bool) -> list[Row]:
-        matrix: Any = eta if sparse.issparse(eta) else np.asarray(eta)
-        one = self._single(matrix)
-        if one is not None:
-            rows = [one]
-        elif sparse.issparse(matrix):
-            csr = matrix.tocsr()
-            rows = [sparse_row(csr[[i]]) for i in range(csr.shape[0])]
-        else:
-            table = np.asarray(matrix, dtype=np.float64).reshape(-1, self.n_labels)
-            rows = list(np.ascontiguousarray(table))
-        for row in rows:
-            values = row[1] if isinstance(row, tuple) else row
-            if not ((values >= 0) & (values <= 1)).all():
-                refuse_row(values)
-            if isinstance(row, tuple) != thin:
-                raise ValueError("eta and prediction of update must both be sparse, or both not")
-        return rows
-
     def _true_rows(self, y: Any, count: int, thin: bool) -> list[Any]:
         """True labels of each row, None where they are unknown."""
         if y is None:
@@ -391,9 +330,9 @@ class OnlineClassifier:
                     "y of update must be given: only feedback='estimates' learns without labels"
                 )
             return [None] * count
-        if self._are_ids(y, count):
-            y = self._one_hot(np.atleast_1d(y))
-        rows = self._rows("y", y, np.float64, thin)
+        if are_ids(y, count, self.n_labels):
+            y = one_hot(np.atleast_1d(y), self.n_labels, self.policy.budget)
+        rows = indicator_rows("y", y, np.float64, thin, self.n_labels)
         if self.metric is not None and self.metric.single_label:
             for row in rows:
                 found = len(row) if thin else int(row.sum())
@@ -403,28 +342,6 @@ class OnlineClassifier:
                         f"got {found}"
                     )
         return rows
-
-    def _are_ids(self, y: Any, count: int) -> bool:
-        """Whether true labels of some rows are a class each, and not indicators."""
-        if y is None or sparse.issparse(y) or self.n_labels == 1:
-            return False
-        shape = np.shape(y)
-        return not shape or (len(shape) == 1 and (count, *shape) != (1, self.n_labels))
-
-    def _one_hot(self, ids: NDArray[Any]) -> Any:
-        if self.policy.budget is None:
-            raise ValueError(
-                "y of update has class ids, and the policy has no budget: pass k=1 to predict "
-                "one class a row, or y as indicators"
-            )
-        m = self.n_labels
-        if ids.dtype.kind not in "iu" or not ((ids >= 0) & (ids < m)).all():
-            raise ValueError(
-                f"class ids in y of update must be whole numbers from 0 to {m - 1}, got "
-                f"{shown(ids.tolist())}"
-            )
-        places = np.arange(len(ids) + 1)
-        return sparse.csr_array((np.ones(len(ids)), ids, places), shape=(len(ids), m))
 
     def _count(self, row: Row, true: Any, chosen: NDArray[Any], weight: float) -> None:
         if true is not None:
@@ -568,33 +485,10 @@ class OnlineClassifier:
         return f"<online classifier of {self.policy!r}, {self.n_labels} labels, {counted}>"
 
 
-def check_ids(parameter: str, matrix: Any, m: int) -> None:
-    """Refuse stored label ids that no label has: kernels follow ids without looking."""
-    if matrix.shape[1] != m:
-        raise ValueError(f"{parameter} must have {m} labels, got {matrix.shape[1]}")
-    if matrix.nnz and not (matrix.indices.min() >= 0 and matrix.indices.max() < m):
-        raise ValueError(
-            f"label ids stored in {parameter} must be from 0 to {m - 1}, got "
-            f"{matrix.indices.min()} to {matrix.indices.max()}"
-        )
-
-
 def _under(start: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The arrays whose names begin so, without that."""
     return {key.removeprefix(start): arrays[key] for key in arrays if key.startswith(start)}
 
 
-def _as_table(rows: Any) -> Any:
-    """One row as a table of one."""
-    return range(rows.shape[0]) if sparse.issparse(rows) else np.atleast_2d(rows)
-
-
 def _copied(values: Any) -> Any:
     return values.copy() if sparse.issparse(values) else np.array(values)
-
-
-def _as_sparse(rows: list[NDArray[Any]], m: int, kind: Any) -> Any:
-    """Sparse indicators from the label ids of each row."""
-    ids = np.concatenate(rows)
-    indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows])))
-    return kind((np.ones(len(ids), dtype=np.int8), ids, indptr), shape=(len(rows), m))
