@@ -17,7 +17,6 @@ from scipy import sparse
 
 from omma._frames import values_of
 from omma._validate import shown
-from omma.kernels.labels import find_labels
 
 BLOCK = 1 << 20  # stored numbers handed to a kernel at a time
 
@@ -166,6 +165,14 @@ def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np
     return entries
 
 
+def indicated(starts: Rows, ends: Rows, ids: Any, m: int) -> tuple[NDArray[np.uint8], Rows]:
+    """Lists of label ids as an array of indicators, and the places of its rows."""
+    places = np.arange(len(starts), dtype=np.int64)
+    made = np.zeros((len(starts), m), dtype=np.uint8)
+    made[np.repeat(places, ends - starts), ids[entries_of(starts, ends)]] = 1
+    return made, places
+
+
 def read_probabilities(owner: str, eta: Any) -> Probabilities:
     """Probabilities of a sequence: (n,), (n, m), or sparse of that shape."""
     eta = values_of(owner, "eta", eta)
@@ -244,19 +251,39 @@ class Labels:
         places = np.arange(len(rows) + 1, dtype=np.int64)
         return places[:-1], places[1:], ids.astype(np.int32)
 
-    def _dense_block(self, rows: Rows) -> Ids:
-        array, wanted = self.given, rows
+    @property
+    def indicated(self) -> bool:
+        """Whether labels came as an array of indicators."""
+        return not sparse.issparse(self.given) and self.given.ndim == 2
+
+    def indicators(self, rows: Rows) -> tuple[NDArray[np.uint8], Rows]:
+        """Indicators that kernels read, and where the wanted rows are in them."""
+        array = self.given
+        if not self.indicated:
+            return indicated(*self.block(rows), self.m)
         if as_it_is(array, (np.bool_, np.int8, np.uint8)):
-            array = unflagged(array).view(np.uint8)
+            read, wanted = unflagged(array).view(np.uint8), rows
         else:
-            array = np.ascontiguousarray(array[rows], dtype=np.float64)
-            wanted = np.arange(len(rows), dtype=np.int64)
-        starts = np.empty(len(rows) + 1, dtype=np.int64)
-        ids = np.empty(len(rows) * self.m, dtype=np.int32)
-        good = find_labels(array, wanted, starts, ids)
-        if good < len(rows):
-            refuse_labels(self.owner, self.parameter, int(rows[good]), self.given[rows[good]])
-        return starts[:-1], starts[1:], ids
+            taken = np.ascontiguousarray(array[rows])
+            self._check(taken, rows)
+            read, wanted = taken.astype(np.uint8), np.arange(len(rows), dtype=np.int64)
+        some = read if wanted is not rows or len(rows) == len(read) else read[rows]
+        if some.size and some.max() > 1:
+            self._check(self.given[rows], rows)
+        return read, wanted
+
+    def _check(self, taken: NDArray[Any], rows: Rows) -> None:
+        wrong = np.flatnonzero(~((taken == 0) | (taken == 1)).all(axis=1))
+        if len(wrong):
+            at = int(wrong[0])
+            refuse_labels(self.owner, self.parameter, int(rows[at]), taken[at])
+
+    def _dense_block(self, rows: Rows) -> Ids:
+        read, wanted = self.indicators(rows)
+        taken = read if len(wanted) == len(read) and wanted is not rows else read[wanted]
+        where, ids = np.nonzero(taken)
+        edges = np.searchsorted(where, np.arange(len(rows) + 1))
+        return edges[:-1], edges[1:], ids.astype(np.int32)
 
     def _sparse_block(self, rows: Rows) -> Ids:
         indptr = self.given.indptr

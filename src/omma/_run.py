@@ -31,16 +31,18 @@ from omma.kernels import (
     step as step_kernel,
 )
 from omma.kernels.jit import uncached
-from omma.kernels.layout import NO_SUMS, TERM, TOTALS
+from omma.kernels.kinds import Costs, Fixed, Nothing, Own
+from omma.kernels.layout import TOTALS
+from omma.kernels.replay import Indicated, Listed, Marks
+from omma.kernels.select import AtMost, Exactly
+from omma.kernels.step import Counted, Decider
 
-NO_TABLE = np.empty((0, TERM))
-NO_RULES = np.empty((0, 2, 0))
+NOTHING = Nothing(0.0)
 NO_MATRIX = np.empty((0, 0))
 NO_ROWS = np.empty(0, dtype=np.int64)
 NO_LABELS = np.empty(0, dtype=np.int32)
 NO_PICKS = np.empty(0, dtype=np.int32)
 NO_NUMBERS = np.empty(0)
-UNKNOWN = (NO_ROWS, NO_ROWS, NO_LABELS)
 
 Progress = Callable[[int], None]
 
@@ -50,9 +52,16 @@ def _uncached(kernel: Any) -> Any:
     return uncached(kernel)
 
 
-def compiled_for(kernel: Any, *functions: Any) -> Any:
+def holds_own(term: Any) -> bool:
+    """Whether a user's own function is part of what is maximized."""
+    if isinstance(term, Own):
+        return True
+    return isinstance(term, tuple) and any(holds_own(part) for part in term)
+
+
+def compiled_for(kernel: Any, term: Any) -> Any:
     """A kernel, compiled apart where it is to hold a user's own function."""
-    return kernel if all(one is None for one in functions) else _uncached(kernel)
+    return _uncached(kernel) if holds_own(term) else kernel
 
 
 @dataclass(frozen=True)
@@ -60,35 +69,29 @@ class Plan:
     """A linear rule that follows its counts: what every kernel needs to know of it."""
 
     k: int | None
-    table: NDArray[Any] | None = field(default_factory=lambda: NO_TABLE)
-    fixed: NDArray[Any] = field(default_factory=lambda: NO_RULES)  # (rules, 2, m)
+    term: Any = NOTHING
     matrix: NDArray[Any] | None = None  # None is left out by the compiler
-    greedy: NDArray[Any] | None = None  # a table of which to take changes, not derivatives
-    macro_psi: Any = None
-    micro_psi: Any = None
     prior: float = 0.0
     soft: bool = False
-    sums: int = NO_SUMS
+    sums: int | None = None
+    at_most: int | None = None
+
+    @property
+    def budget(self) -> Any:
+        """How many labels a row gets, as the kernels know it."""
+        if self.at_most is not None:
+            return AtMost(self.at_most)
+        return None if self.k is None else Exactly(self.k)
+
+    @property
+    def decider(self) -> Decider:
+        """How rows are decided, as the kernels know it."""
+        term = self.term if self.matrix is None else Costs(self.term, self.matrix)
+        return Decider(term, float(self.prior), self.budget)
 
     def kernel(self, kernel: Any) -> Any:
         """The kernel, compiled apart where it holds a user's own function."""
-        return compiled_for(kernel, self.macro_psi, self.micro_psi)
-
-    @property
-    def objective(self) -> tuple[Any, ...]:
-        """What is maximized, in the parts that the kernels know."""
-        return self.table, self.greedy, self.macro_psi, self.micro_psi
-
-    def arguments(self, picks: Any) -> tuple[Any, ...]:
-        """What every deciding kernel is told of the rule; ``picks`` of several fixed ones."""
-        return (
-            self.objective,
-            self.fixed,
-            picks,
-            self.matrix,
-            self.prior,
-            self.k or 0,
-        )
+        return compiled_for(kernel, self.term)
 
 
 def fixed_plan(
@@ -100,8 +103,7 @@ def fixed_plan(
     soft: bool = False,
 ) -> Plan:
     """The plan of a rule that never changes."""
-    fixed = np.stack((slope, offset))[np.newaxis]
-    return Plan(k=k, fixed=fixed, matrix=matrix, soft=soft)
+    return Plan(k, Fixed(np.stack((slope, offset))[np.newaxis]), matrix, soft=soft)
 
 
 @dataclass(eq=False)
@@ -158,10 +160,9 @@ def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
 
 def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Slope and offset of every label, at the present counts."""
-    start = plan.fixed[0] if len(plan.fixed) else np.zeros((2, state.m))
-    slope, offset = start[0].copy(), start[1].copy()
+    slope, offset = np.empty(state.m), np.empty(state.m)
     kernel = plan.kernel(gradient_kernel.gradient)
-    kernel(plan.objective, plan.prior, state.cells, state.totals, slope, offset)
+    kernel(plan.term, float(plan.prior), state.cells, state.totals, slope, offset)
     return slope, offset
 
 
@@ -182,8 +183,29 @@ class Sequence:
     progress: Progress | None = None
 
     def true(self, rows: Rows) -> Any:
-        """The true labels of some rows, where they are known."""
-        return UNKNOWN if self.labels is None else self.labels.block(rows)
+        """The true labels of some rows, as kernels read them."""
+        return labels_of(self.labels, rows, listed=isinstance(self.eta, SparseProbabilities))
+
+
+# Labels that are not known have the same type as others: no kernel is compiled again for them.
+UNKNOWN = Listed(NO_ROWS, NO_ROWS, NO_LABELS)
+NOT_INDICATED = Indicated(np.empty((0, 0), dtype=np.uint8), NO_ROWS)
+
+
+def labels_of(labels: Labels | None, rows: Rows, listed: bool) -> Listed | Indicated:
+    """True labels of some rows as kernels read them: ids for sparse rows, indicators for dense."""
+    if listed:
+        return UNKNOWN if labels is None else Listed(*labels.block(rows))
+    return NOT_INDICATED if labels is None else Indicated(*labels.indicators(rows))
+
+
+def part_of(true: Listed | Indicated, which: Any) -> Listed | Indicated:
+    """The labels of some of the rows that ``true`` has, a slice or a mask of them."""
+    if isinstance(true, Indicated):
+        return Indicated(true.array, true.rows[which]) if len(true.rows) else true
+    if not len(true.starts):
+        return true
+    return Listed(true.starts[which], true.ends[which], true.ids)
 
 
 @dataclass
@@ -235,20 +257,25 @@ class Runner:
     def feed(
         self,
         rows: Rows,
-        true: Any = UNKNOWN,
+        true: Listed | Indicated,
         weights: Any = NO_NUMBERS,
         picks: Any = NO_PICKS,
     ) -> None:
         """Replay some rows after those that came before."""
         stop = self.fed + len(rows)
         first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
+        own, plan = Counted(self.state.cells, self.state.totals), self.plan
+        truth = Counted(self.truth.cells, self.truth.totals) if plan.soft else None
+        marks = Marks(
+            self.checkpoints[first:last] - self.fed,
+            self.snapshots[first:last],
+            self.snapshot_rows[first:last],
+            np.zeros(1, dtype=np.int64),
+        )
         good = self._sink.replay(
             rows,
-            (*true, weights, *self.plan.arguments(picks), self.plan.soft, self.plan.sums,
-             self.state.cells, self.state.totals, self.truth.cells, self.truth.totals,
-             self.checkpoints[first:last] - self.fed, self.snapshots[first:last],
-             self.snapshot_rows[first:last], *self._work),
-        )  # fmt: skip
+            (true, weights, plan.decider, picks, plan.sums, own, truth, marks, *self._work),
+        )
         if good < len(rows):
             wrong = self.eta.explain(int(rows[good]))
             raise ValueError(f"eta of {self.owner} must hold {wrong}")
@@ -318,7 +345,7 @@ class _SparseSink:
 
     def __init__(self, eta: SparseProbabilities, plan: Plan, keep: bool) -> None:
         self.eta = eta
-        self.k = plan.k
+        self.k = None if plan.at_most is not None else plan.k
         self.keep = keep
         self.kernel = plan.kernel(replay_kernel.replay_sparse)
         rows = eta.n if keep else 0
@@ -338,9 +365,10 @@ class _SparseSink:
     def replay(self, rows: Rows, arguments: tuple[Any, ...]) -> int:
         indices, data, starts, ends = self.eta.block(rows)
         unbudgeted = self.keep and self.k is None
-        listed = np.empty(int((ends - starts).sum()) if unbudgeted else 0, dtype=np.int32)
+        room = int((ends - starts).sum()) if unbudgeted else 0
+        listed = np.empty(room, dtype=np.int32) if self.k is None else None
         good = self.kernel(indices, data, starts, ends, rows, *arguments, listed, self.out)
-        if unbudgeted:
+        if unbudgeted and listed is not None:
             found = int(self.out[rows, 0].sum())
             self.ids.resize(len(self.ids) + found, refcheck=False)  # grows in place
             self.ids[len(self.ids) - found :] = listed[:found]

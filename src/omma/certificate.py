@@ -32,10 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._rows import Probabilities, Rows, SparseProbabilities
-from omma._run import NO_LABELS, NO_NUMBERS, UNKNOWN, Runner, scratch_space
+from omma._run import NO_LABELS, NO_NUMBERS, UNKNOWN, Runner, labels_of, part_of, scratch_space
 from omma.gap import Gap, effective_rows, gap_from
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
+from omma.kernels.replay import Listed
 from omma.metrics import Metric, smoothed
 from omma.metrics.settled import settled, unseen
 from omma.metrics.tangent import is_minimum, tangent
@@ -106,14 +107,14 @@ class Certificate:
             self._runner = Runner("gap", plan, eta, keep=False)
             self._runner.state = self.state
         rows, true, weights = _weighing(rows, true, weights)
-        starts, ends, ids = true
         done = 0
         while done < len(rows):
             part = slice(done, done + self.next - self.rows)
             row_weights = self._in_units(weights[part])
             some = rows[part]
-            self._certify(eta, some, (starts[part], ends[part], ids), row_weights)
-            self._runner.feed(some, weights=row_weights)
+            self._certify(eta, some, part_of(true, part), row_weights)
+            unknown = labels_of(None, some, listed=isinstance(eta, SparseProbabilities))
+            self._runner.feed(some, unknown, row_weights)
             self._advance(len(some))
             done += len(some)
 
@@ -122,7 +123,7 @@ class Certificate:
         if weight <= 0.0:
             return
         weights = self._in_units(np.array([weight]))
-        known = UNKNOWN if true is None else (_at(0), _at(len(true)), true)
+        known = UNKNOWN if true is None else Listed(_at(0), _at(len(true)), true)
         if isinstance(row, tuple):
             self._run(kernel.certify_sparse, (*row, _at(0), _at(len(row[0]))), known, weights)
         else:
@@ -139,9 +140,9 @@ class Certificate:
             self._run(kernel.certify_dense, eta.block(rows), true, weights)
 
     def _run(self, certify: Any, given: tuple[Any, ...], true: Any, weights: Any) -> None:
-        budget = self.shadow.budget or 0
+        budget = self.shadow.plan(self.state.m).budget
         tangent_now = (self.weights, self.intercept, budget, self.sums[-1])
-        certify(*given, *true, weights, *tangent_now, *self._work)
+        certify(*given, true, weights, *tangent_now, *self._work)
 
     def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the next rows, as numbers of rows; none given are ones."""
@@ -235,10 +236,7 @@ def _weighing(rows: Rows, true: Any, weights: Any) -> tuple[Rows, Any, Any]:
     if not len(weights) or weights.all():
         return rows, true, weights
     some = weights > 0.0
-    starts, ends, ids = true
-    if len(starts):
-        starts, ends = starts[some], ends[some]
-    return rows[some], (starts, ends, ids), weights[some]
+    return rows[some], part_of(true, some), weights[some]
 
 
 def _at(number: int) -> NDArray[np.int64]:

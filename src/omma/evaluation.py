@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._frames import opened_pair, values_of
+from omma._frames import Names, opened_pair, values_of
 from omma._rows import (
     Labels,
     Probabilities,
@@ -22,7 +22,7 @@ from omma._rows import (
     read_probabilities,
     read_weights,
 )
-from omma._run import UNKNOWN, Progress, Run, Sequence, State
+from omma._run import Progress, Run, Sequence, State, labels_of
 from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate
 from omma.counts import Counts
@@ -87,13 +87,12 @@ class Trace:
         with the same columns and index, of a tensor a tensor. None if they were not kept.
     history : History or None
         The metric so far.
-    rule : Rule
-        The policy's rule after the last row; it has the names of the labels where eta or y is a
-        frame.
     state : State
         The policy's own state; with ``feedback="estimates"`` it counts probabilities.
     seconds : float
         Time of the replay, without compilation.
+    names : list of str or None
+        The names of the labels, where eta or y is a frame.
     gap : Gap or None
         What could still be gained at the end, where ``gap=True`` asked for it.
     """
@@ -103,11 +102,16 @@ class Trace:
     counts: Counts | None
     predictions: Any = field(repr=False)
     history: History | None = field(repr=False)
-    rule: Rule = field(repr=False)
     state: Any = field(repr=False)
     seconds: float
-    _chosen: Any = field(repr=False, default=None)
+    names: Names | None = field(repr=False, default=None)
     gap: Gap | None = field(repr=False, default=None)
+    _chosen: Any = field(repr=False, default=None)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The policy's rule after the last row, with the names of the labels where known."""
+        return self.policy.rule(self.state).named(self.names)
 
     @cached_property
     def value(self) -> float | None:
@@ -241,10 +245,10 @@ def replay(
         counts,
         table.close(done.predictions) if predictions else None,
         history,
-        policy.rule(done.state).named(table.names),
         done.state,
         done.seconds,
-        done.chosen,
+        table.names,
+        _chosen=done.chosen,
     )
     return trace if certificate is None else replace(trace, gap=certificate.gap(trace.value))
 
@@ -264,7 +268,7 @@ def _certified(
         for begin in range(start, stop, rows.rows_per_block):
             end = min(begin + rows.rows_per_block, stop)
             part = np.arange(begin, end) if order is None else order[begin:end]
-            true = UNKNOWN if labels is None else labels.block(part)
+            true = labels_of(labels, part, listed=True)
             certificate.replay(rows, part, true, weights[part] if len(weights) else weights)
         looks.append(certificate.look())
 

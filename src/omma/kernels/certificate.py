@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from omma.kernels.jit import entry, helper
-from omma.kernels.select import choose_k, choose_nonnegative, label_at
-from omma.kernels.step import make_work, widen
+from omma.kernels.select import choose
+from omma.kernels.step import CHOSEN_GAINS, FLAGS, GAINS, VALUES, widen
 
 SLOPE: Final = 0
 OFFSET: Final = 1
@@ -38,35 +38,25 @@ SUMMED: Final = 11
 
 
 @helper
-def choose_best(labels, count, weights, k, work):
-    """Flag the decision that gains most; returns how many labels it has."""
+def certify_row(labels, count, t, true, row_weights, weights, intercept, budget, sums, work):
+    """Add what one row is worth: decide what gains most on the tangent, and add that up."""
+    scratch, chosen = work
+    values, gains, flags = scratch[VALUES], scratch[GAINS], scratch[FLAGS]
     for position in range(count):
-        j = label_at(labels, position)
-        value = work.values[position]
-        gain = weights[SLOPE, j] * value + weights[OFFSET, j]
-        work.gains[position] = gain if value > 0.0 else -np.inf
-    if k > 0:
-        chosen = choose_k(work.gains, count, labels, k, work.chosen, work.chosen_gains)
-    else:
-        chosen = choose_nonnegative(work.gains, count, labels, work.chosen)
-    for i in range(chosen):
-        work.flags[work.chosen[i]] = 1.0
-    return chosen
-
-
-@helper
-def certify_row(labels, count, t, true_start, true_end, true, row_weights, tangent, k, sums, work):
-    """Add what one row is worth."""
-    weights, intercept = tangent
-    chosen = choose_best(labels, count, weights, k, work)
+        j = position if labels is None else labels[position]
+        gain = weights[SLOPE, j] * values[position] + weights[OFFSET, j]
+        gains[position] = gain if values[position] > 0.0 else -np.inf
+    found = choose(budget, gains, count, labels, chosen, scratch[CHOSEN_GAINS])
+    for i in range(found):
+        flags[chosen[i]] = 1.0
     expected = 0.0  # what depends on labels, at their probabilities
     for position in range(count):
-        j = label_at(labels, position)
-        each = weights[BY_POSITIVE, j] + work.flags[j] * weights[SLOPE, j]
-        expected += work.values[position] * each
+        j = position if labels is None else labels[position]
+        each = weights[BY_POSITIVE, j] + flags[j] * weights[SLOPE, j]
+        expected += values[position] * each
     worth = intercept + expected
-    for i in range(chosen):
-        worth += weights[OFFSET, work.chosen[i]]
+    for i in range(found):
+        worth += weights[OFFSET, chosen[i]]
     w = row_weights[t] if row_weights.shape[0] > 0 else 1.0
     sums[SUM_W] += w
     sums[SUM_WW] += w * w
@@ -74,45 +64,45 @@ def certify_row(labels, count, t, true_start, true_end, true, row_weights, tange
     sums[SUM_WWU] += w * w * worth
     sums[SUM_WWUU] += w * w * worth * worth
     sums[ROWS_USED] += 1.0
-    if true_start.shape[0] > 0:
+    if true.starts.shape[0] > 0:
         off = -expected
-        for i in range(true_start[t], true_end[t]):
-            j = true[i]
-            off += weights[BY_POSITIVE, j] + work.flags[j] * weights[SLOPE, j]
+        for i in range(true.starts[t], true.ends[t]):
+            j = true.ids[i]
+            off += weights[BY_POSITIVE, j] + flags[j] * weights[SLOPE, j]
         sums[KNOWN_W] += w
         sums[KNOWN_WW] += w * w
         sums[SUM_WD] += w * off
         sums[SUM_WWD] += w * w * off
         sums[SUM_WWDD] += w * w * off * off
-    for i in range(chosen):
-        work.flags[work.chosen[i]] = 0.0
+    for i in range(found):
+        flags[chosen[i]] = 0.0
 
 
 @entry
-def certify_dense(
-    eta, rows, true_start, true_end, true, row_weights, weights, intercept, k, sums, scratch, ids,
-):  # fmt: skip
+def certify_dense(eta, rows, true, row_weights, weights, intercept, budget, sums, scratch, chosen):
     """Add what rows of every label are worth to ``sums``."""
-    work = make_work(scratch, ids)
+    for j in range(scratch.shape[1]):
+        scratch[FLAGS, j] = 0.0
     for t in range(rows.shape[0]):
-        widen(eta[rows[t]], work.values)
+        widen(eta[rows[t]], scratch[VALUES])
         certify_row(
-            None, eta.shape[1], t, true_start, true_end, true, row_weights,
-            (weights, intercept), k, sums, work,
+            None, eta.shape[1], t, true, row_weights, weights, intercept, budget, sums,
+            (scratch, chosen),
         )  # fmt: skip
 
 
 @entry
 def certify_sparse(
-    indices, data, starts, ends, true_start, true_end, true, row_weights, weights, intercept, k,
-    sums, scratch, ids,
+    indices, data, starts, ends, true, row_weights, weights, intercept, budget, sums, scratch,
+    chosen,
 ):  # fmt: skip
     """Add what rows of stored labels are worth to ``sums``."""
-    work = make_work(scratch, ids)
+    for j in range(scratch.shape[1]):
+        scratch[FLAGS, j] = 0.0
     for t in range(starts.shape[0]):
         labels = indices[starts[t] : ends[t]]
-        widen(data[starts[t] : ends[t]], work.values)
+        widen(data[starts[t] : ends[t]], scratch[VALUES])
         certify_row(
-            labels, labels.shape[0], t, true_start, true_end, true, row_weights,
-            (weights, intercept), k, sums, work,
+            labels, labels.shape[0], t, true, row_weights, weights, intercept, budget, sums,
+            (scratch, chosen),
         )  # fmt: skip

@@ -9,102 +9,112 @@ above the minimum, and closer to it than the smoothing that the mixture comes fr
 from __future__ import annotations
 
 from omma.kernels import minimum
-from omma.kernels.gradient import fractions, mean_fractions, point_at
-from omma.kernels.jit import entry, helper, section
-from omma.kernels.layout import AVERAGE, CLASSES, MEAN, MICRO, MINIMUM, WEIGHT, N
-from omma.kernels.partials import read_form
-from omma.kernels.utility import of_label
+from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.kinds import Macro, Micro, Smaller, Smallest
+from omma.kernels.layout import N
+from omma.kernels.point import fractions, mean_fractions, point_at
+from omma.kernels.values import value
 
 STEP = 1e-5  # of the frequency itself
 
 
-@section
-def of_term(table, term, rows, share, tp, predicted, positive, whole):
-    """A term's metric of one label; a minimum's mixture at a given share."""
-    if table[term, MEAN] == MINIMUM:
-        pair = minimum.read_pair(table, term, rows)
-        return minimum.mixed(pair, share, tp, predicted, positive, whole)
-    form = read_form(table, term)
-    return of_label(table[term, MEAN], form, tp, predicted, positive, whole)
+@by_kind
+def slope_of(term, point, at):
+    """The derivative of a term's metric of one label by the label's frequency."""
 
 
-@helper
-def slope_of_term(table, term, rows, tp, predicted, positive, whole):
-    """Its derivative by the frequency of the label."""
+@slope_of.case(Micro)
+@slope_of.case(Macro)
+def slope_of_value(term, point, at):
+    tp, predicted, positive = at
     h = STEP * positive
     if h <= 0.0:
         return 0.0
-    share = 0.0
-    if table[term, MEAN] == MINIMUM:
-        pair = minimum.read_pair(table, term, rows)
-        share = minimum.share_of_first(pair, tp, predicted, positive, whole)
-    up = of_term(table, term, rows, share, tp, predicted, positive + h, whole)
-    down = of_term(table, term, rows, share, tp, predicted, positive - h, whole)
+    up = value(term.of, point.totals[N], tp, predicted, positive + h, point.whole)
+    down = value(term.of, point.totals[N], tp, predicted, positive - h, point.whole)
+    return (up - down) / (2.0 * h)
+
+
+@slope_of.case(Micro, Smaller)
+@slope_of.case(Macro, Smaller)
+def slope_of_mixture(term, point, at):
+    """Of a minimum's mixture, at a given share of its rates."""
+    tp, predicted, positive = at
+    h = STEP * positive
+    if h <= 0.0:
+        return 0.0
+    share = share_at(term.of, point, at)
+    up = minimum.mixed(term.of, share, tp, predicted, positive + h, point.whole)
+    down = minimum.mixed(term.of, share, tp, predicted, positive - h, point.whole)
     return (up - down) / (2.0 * h)
 
 
 @helper
-def slope_of_own(value, tp, predicted, positive, whole):
-    """The same for a user's own metric."""
-    h = STEP * positive
-    if h <= 0.0:
-        return 0.0
-    up = value(tp, predicted, positive + h, whole)
-    return (up - value(tp, predicted, positive - h, whole)) / (2.0 * h)
+def share_at(pair, point, at):
+    """How much the first of two rates weighs."""
+    tp, predicted, positive = at
+    smoothing = minimum.smoothing_at(pair.gamma, pair.rows, point.totals[N])
+    return minimum.share_of_first(pair, smoothing, tp, predicted, positive, point.whole)
+
+
+@by_kind
+def add_slopes(term, point, out):
+    """Add the derivative by each label's frequency."""
+
+
+@add_slopes.case(Macro)
+def add_macro(term, point, out):
+    weight = term.weight / out.shape[0]
+    for j in range(out.shape[0]):
+        out[j] += weight * slope_of(term, point, fractions(point, j))
+
+
+@add_slopes.case(Micro)
+def add_micro(term, point, out):
+    slope = slope_of(term, point, mean_fractions(point))
+    for j in range(out.shape[0]):
+        out[j] += term.weight / out.shape[0] * slope
+
+
+@entry
+def by_positive(term, prior, cells, totals, out):
+    """Add the derivatives of a term that is an average over labels."""
+    add_slopes(term, point_at(cells, totals, prior), out)
 
 
 @helper
-def mixture_at(pair, at, whole):
+def mixture_at(pair, point, at):
     """The mixture of two rates at its own share."""
     tp, predicted, positive = at
-    share = minimum.share_of_first(pair, tp, predicted, positive, whole)
-    return minimum.mixed(pair, share, tp, predicted, positive, whole)
+    return minimum.mixed(pair, share_at(pair, point, at), tp, predicted, positive, point.whole)
 
 
-@entry
-def by_positive(table, macro_value, micro_value, prior, cells, totals, out):
-    """Add the derivatives of all terms that are averages over labels; those of classes are not."""
-    m = cells.shape[1]
-    point = point_at(cells, cells, totals, prior)
-    whole, rows = point.whole, totals[N]
-    mean_tp, mean_predicted, mean_positive = mean_fractions(point)
-    if table is not None:
-        for term in range(table.shape[0]):
-            weight = table[term, WEIGHT] / m
-            if table[term, AVERAGE] == CLASSES:
-                continue
-            if table[term, AVERAGE] == MICRO:
-                slope = slope_of_term(
-                    table, term, rows, mean_tp, mean_predicted, mean_positive, whole
-                )
-                for j in range(m):
-                    out[j] += weight * slope
-            else:
-                for j in range(m):
-                    tp, predicted, positive = fractions(point, cells, j)
-                    out[j] += weight * slope_of_term(
-                        table, term, rows, tp, predicted, positive, whole
-                    )
-    if macro_value is not None:
-        for j in range(m):
-            tp, predicted, positive = fractions(point, cells, j)
-            out[j] += slope_of_own(macro_value, tp, predicted, positive, whole) / m
-    if micro_value is not None:
-        slope = slope_of_own(micro_value, mean_tp, mean_predicted, mean_positive, whole)
-        for j in range(m):
-            out[j] += slope / m
+@by_kind
+def mixture(term, point):
+    """The mixture of a minimum's rates."""
 
 
-@entry
-def mixture_of(table, prior, cells, totals):
-    """The mixture of a minimum's rates, for a table of that one term."""
-    point = point_at(cells, cells, totals, prior)
-    pair = minimum.read_pair(table, 0, totals[N])
-    if table[0, AVERAGE] == CLASSES:
-        return minimum.value_of_classes(pair[0], pair[2], point, False)
-    if table[0, AVERAGE] == MICRO:
-        return mixture_at(pair, mean_fractions(point), point.whole)
+@mixture.case(Micro)
+def mixture_micro(term, point):
+    return mixture_at(term.of, point, mean_fractions(point))
+
+
+@mixture.case(Macro)
+def mixture_macro(term, point):
+    m = point.cells.shape[1]
     total = 0.0
-    for j in range(cells.shape[1]):
-        total += mixture_at(pair, fractions(point, cells, j), point.whole)
-    return total / cells.shape[1]
+    for j in range(m):
+        total += mixture_at(term.of, point, fractions(point, j))
+    return total / m
+
+
+@mixture.case(Smallest)
+def mixture_smallest(term, point):
+    smoothing = minimum.smoothing_at(term.gamma, term.rows, point.totals[N])
+    return minimum.value_of_classes(term.rate, smoothing, point, False)
+
+
+@entry
+def mixture_of(term, prior, cells, totals):
+    """The mixture of a minimum's rates, at some counts."""
+    return mixture(term, point_at(cells, totals, prior))

@@ -1,35 +1,39 @@
-"""A metric's slope and offset at some labels.
+"""A metric's slope and offset at some label, in two steps for every kind of term.
 
-``cells`` holds the counts of the labels asked for, side by side: all of them for a dense row, those
-gathered for the stored entries of a sparse one. Both then run the same loops, which are vector
-instructions for both, and compute the same bits for the same label.
+``prepare`` works out once a row what all labels share: coefficients with the prior put in, the
+derivatives at mean counts, the factor of a mean over classes. ``weigh`` is the loop's body: from
+that and the label's own counts it makes slope and offset. So a loop over labels is one loop, of
+vector instructions, without arrays in between, and computes the same bits for a label wherever
+its counts come from: all labels of a dense row, or those gathered for a sparse one.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from omma.kernels import minimum, partials, values
-from omma.kernels.jit import entry, helper, section
+from omma.kernels import minimum
+from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.kinds import (
+    ClassCorrelation,
+    Classes,
+    Fixed,
+    Geometric,
+    Harmonic,
+    Kappa,
+    Macro,
+    MacroThreshold,
+    Micro,
+    MicroThreshold,
+    Nothing,
+    Quadratic,
+    Rate,
+    Smallest,
+    Sum,
+    WeighedClasses,
+)
 from omma.kernels.layout import (
-    ARITHMETIC,
-    AVERAGE,
-    CORRELATION,
-    EPSILON,
-    GEOMETRIC,
-    HARMONIC,
-    KAPPA,
-    MACRO,
-    MEAN,
-    MICRO,
-    MINIMUM,
-    ONLINE_F,
     POSITIVE,
     PREDICTED,
-    QUADRATIC,
-    RATE,
     SUM_CROSS,
     SUM_POSITIVE,
     SUM_POSITIVE_SQUARED,
@@ -37,360 +41,340 @@ from omma.kernels.layout import (
     SUM_PREDICTED_SQUARED,
     SUM_TP,
     TP,
-    WEIGHT,
     N,
 )
+from omma.kernels.partials import by_numerators, partials
+from omma.kernels.point import as_fractions, mean_fractions, point_at
+from omma.kernels.rates import rate_partials
 
 
-class Point(NamedTuple):
-    """Where a gradient is taken."""
-
-    cells: Any  # counts of the labels asked for
-    every: Any  # counts of all labels
-    totals: Any
-    prior: float
-    whole: float  # all rows, as a fraction of themselves
-    inverse: float  # what turns counts into fractions
+@by_kind
+def prepare(term, point, pick):
+    """What all labels of a row share; ``pick`` chooses among fixed rules."""
 
 
-@helper
-def point_at(cells, every, totals, prior):
-    """Before the first row, and with no prior, every fraction is zero."""
-    total = totals[N] + 4.0 * prior
-    if total > 0.0:
-        return Point(cells, every, totals, prior, 1.0, 1.0 / total)
-    return Point(cells, every, totals, prior, 0.0, 1.0)
+@by_kind
+def weigh(term, ready, point, j, tp, predicted, positive):
+    """Slope and offset of label j, with these counts."""
 
 
-@helper
-def fractions(point, cells, j):
-    """What is known of a label, prior included, as fractions of the rows."""
-    prior, inverse = point.prior, point.inverse
-    return (
-        (cells[TP, j] + prior) * inverse,
-        (cells[PREDICTED, j] + 2.0 * prior) * inverse,
-        (cells[POSITIVE, j] + 2.0 * prior) * inverse,
-    )
+# The mean over labels of any metric of one label.
 
 
-@helper
-def mean_fractions(point):
-    """The same, averaged over labels."""
-    m = point.every.shape[1]
-    totals, prior, inverse = point.totals, point.prior, point.inverse
-    return (
-        (totals[SUM_TP] + m * prior) * inverse / m,
-        (totals[SUM_PREDICTED] + 2.0 * m * prior) * inverse / m,
-        (totals[SUM_POSITIVE] + 2.0 * m * prior) * inverse / m,
-    )
+@prepare.case(Macro)
+def prepare_macro(term, point, pick):
+    return term.weight / point.cells.shape[1]
 
 
-@helper
-def add_each(of_one, form, weight, point, slope, offset):
-    """Add the derivatives of a metric that looks at each label by itself."""
-    cells, whole = point.cells, point.whole
-    for j in range(slope.shape[0]):
-        tp, predicted, positive = fractions(point, cells, j)
-        by_tp, by_predicted = of_one(form, tp, predicted, positive, whole)
-        slope[j] += weight * by_tp
-        offset[j] += weight * by_predicted
+@weigh.case(Macro)
+def weigh_macro(term, ready, point, j, tp, predicted, positive):
+    tp_, predicted_, positive_ = as_fractions(point, tp, predicted, positive)
+    by_tp, by_predicted = partials(term.of, point, tp_, predicted_, positive_)
+    return ready * by_tp, ready * by_predicted
 
 
-@helper
-def add_rates(form, weight, point, slope, offset):
-    """``add_each`` of a rate: fractions, prior and weight go into its coefficients, once a row."""
-    over, under = form
-    cells, scale, prior = point.cells, point.inverse, point.prior
+# Of a rate: fractions, prior and weight go into its coefficients, once a row.
+
+
+@prepare.case(Macro, Rate)
+def prepare_rate(term, point, pick):
+    over, under = term.of.over, term.of.under
+    scale, prior, weight = point.inverse, point.prior, term.weight / point.cells.shape[1]
     over_tp, over_predicted, over_positive = over[0] * scale, over[1] * scale, over[2] * scale
     under_tp, under_predicted, under_positive = under[0] * scale, under[1] * scale, under[2] * scale
     over_rest = over[3] * point.whole
     over_rest += prior * (over_tp + 2.0 * over_predicted + 2.0 * over_positive)
-    under_rest = under[3] * point.whole + EPSILON
+    under_rest = under[3] * point.whole + term.of.epsilon
     under_rest += prior * (under_tp + 2.0 * under_predicted + 2.0 * under_positive)
-    slope_over, slope_under = weight * over[0], weight * under[0]
-    offset_over, offset_under = weight * over[1], weight * under[1]
-    for j in range(slope.shape[0]):
-        tp, predicted, positive = cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
-        inverse = 1.0 / (
-            under_tp * tp + under_predicted * predicted + under_positive * positive + under_rest
-        )
-        value = (
-            over_tp * tp + over_predicted * predicted + over_positive * positive + over_rest
-        ) * inverse
-        slope[j] += (slope_over - value * slope_under) * inverse
-        offset[j] += (offset_over - value * offset_under) * inverse
+    return (
+        (over_tp, over_predicted, over_positive, over_rest),
+        (under_tp, under_predicted, under_positive, under_rest),
+        (weight * over[0], weight * under[0], weight * over[1], weight * under[1]),
+    )
 
 
-@helper
-def add_geometric(weight, point, slope, offset):
-    """``add_each`` of a geometric mean: it works on counts, which saves making fractions."""
-    cells, prior = point.cells, point.prior
+@weigh.case(Macro, Rate)
+def weigh_rate(term, ready, point, j, tp, predicted, positive):
+    over, under, by = ready
+    inverse = 1.0 / (under[0] * tp + under[1] * predicted + under[2] * positive + under[3])
+    value = (over[0] * tp + over[1] * predicted + over[2] * positive + over[3]) * inverse
+    return (by[0] - value * by[1]) * inverse, (by[2] - value * by[3]) * inverse
+
+
+# Of a geometric mean: it works on counts, which saves making fractions.
+
+
+@prepare.case(Macro, Geometric)
+def prepare_geometric(term, point, pick):
     rows = 1.0 / point.inverse
-    everything = point.whole * rows
-    epsilon = EPSILON * rows
-    weight *= rows
-    for j in range(slope.shape[0]):
-        by_tp, by_tn = partials.by_numerators(
-            cells[TP, j] + prior,
-            cells[PREDICTED, j] + 2.0 * prior,
-            cells[POSITIVE, j] + 2.0 * prior,
-            everything,
-            epsilon,
-        )
-        by_tn *= weight
-        slope[j] += weight * by_tp + by_tn
-        offset[j] -= by_tn
+    weight = term.weight / point.cells.shape[1]
+    return point.whole * rows, term.of.epsilon * rows, weight * rows
+
+
+@weigh.case(Macro, Geometric)
+def weigh_geometric(term, ready, point, j, tp, predicted, positive):
+    everything, epsilon, weight = ready
+    prior = point.prior
+    by_tp, by_tn = by_numerators(
+        tp + prior, predicted + 2.0 * prior, positive + 2.0 * prior, everything, epsilon
+    )
+    by_tn *= weight
+    return weight * by_tp + by_tn, -by_tn
+
+
+# At the counts averaged over labels: each label moves them alike.
+
+
+@prepare.case(Micro)
+def prepare_micro(term, point, pick):
+    tp, predicted, positive = mean_fractions(point)
+    by_tp, by_predicted = partials(term.of, point, tp, predicted, positive)
+    weight = term.weight / point.cells.shape[1]
+    return weight * by_tp, weight * by_predicted
+
+
+@weigh.case(Micro)
+def weigh_micro(term, ready, point, j, tp, predicted, positive):
+    return ready
+
+
+# Means of one rate over classes.
 
 
 @helper
-def add_macro(mean, form, weight, point, slope, offset):
-    """Choose the loop once, not once a label, so that each becomes vector instructions."""
-    if mean == RATE:
-        add_rates(form, weight, point, slope, offset)
-    elif mean == ARITHMETIC:
-        add_each(partials.arithmetic, form, weight, point, slope, offset)
-    elif mean == GEOMETRIC:
-        add_geometric(weight, point, slope, offset)
-    elif mean == HARMONIC:
-        add_each(partials.harmonic, form, weight, point, slope, offset)
-    elif mean == QUADRATIC:
-        add_each(partials.quadratic, form, weight, point, slope, offset)
-    else:
-        add_each(partials.correlation, form, weight, point, slope, offset)
-
-
-@section
-def of_mean_counts(mean, form, tp, predicted, positive, whole):
-    """Derivatives of a metric at the counts averaged over labels."""
-    if mean == RATE:
-        return partials.single(form, tp, predicted, positive, whole)
-    if mean == ARITHMETIC:
-        return partials.arithmetic(form, tp, predicted, positive, whole)
-    if mean == GEOMETRIC:
-        return partials.geometric(form, tp, predicted, positive, whole)
-    if mean == HARMONIC:
-        return partials.harmonic(form, tp, predicted, positive, whole)
-    if mean == QUADRATIC:
-        return partials.quadratic(form, tp, predicted, positive, whole)
-    return partials.correlation(form, tp, predicted, positive, whole)
-
-
-@helper
-def add_same(by_tp, by_predicted, weight, slope, offset):
-    """Add derivatives that are the same for every label: each moves the mean counts alike."""
-    for j in range(slope.shape[0]):
-        slope[j] += weight * by_tp
-        offset[j] += weight * by_predicted
-
-
-@helper
-def class_rate(form, point, cells, j):
+def class_rate(rate, point, tp, predicted, positive):
     """The rate of one class, kept off zero, and its derivatives."""
-    tp, predicted, positive = fractions(point, cells, j)
-    rate, by_tp, by_predicted = partials.rate_partials(form, tp, predicted, positive, point.whole)
-    return rate + EPSILON, by_tp, by_predicted
+    tp_, predicted_, positive_ = as_fractions(point, tp, predicted, positive)
+    found, by_tp, by_predicted = rate_partials(rate, tp_, predicted_, positive_, point.whole)
+    return found + rate.epsilon, by_tp, by_predicted
 
 
-@section
-def common_factor(mean, form, point):
-    """What the derivatives of a mean over classes share: it ranks nothing, but weighs in a sum."""
-    m = point.every.shape[1]
+@by_kind
+def by_rate(mean, rate, weight):
+    """The weighted derivative of a mean by one of its rates, without the factor all share."""
+
+
+@by_rate.case(Geometric)
+def by_rate_geometric(mean, rate, weight):
+    return weight / rate
+
+
+@by_rate.case(Harmonic)
+def by_rate_harmonic(mean, rate, weight):
+    return weight / (rate * rate)
+
+
+@by_rate.case(Quadratic)
+def by_rate_quadratic(mean, rate, weight):
+    return weight * (1.0 - rate)
+
+
+@by_kind
+def summand(mean, rate):
+    """What is added up of each class."""
+
+
+@summand.case(Geometric)
+def log_of_rate(mean, rate):
+    return np.log(rate)
+
+
+@summand.case(Harmonic)
+def inverse_of_rate(mean, rate):
+    return 1.0 / rate
+
+
+@summand.case(Quadratic)
+def square_of_miss(mean, rate):
+    return (1.0 - rate) * (1.0 - rate)
+
+
+@by_kind
+def factor_of(mean, total, m):
+    """The factor that the derivatives share, from the sum over classes."""
+
+
+@factor_of.case(Geometric)
+def factor_geometric(mean, total, m):
+    return np.exp(total / m)
+
+
+@factor_of.case(Harmonic)
+def factor_harmonic(mean, total, m):
+    return (m / total) * (m / total)
+
+
+@factor_of.case(Quadratic)
+def factor_quadratic(mean, total, m):
+    return 1.0 / (np.sqrt(total / m) + mean.epsilon)
+
+
+@helper
+def sum_of_classes(term, point):
+    """What a mean over classes adds up."""
+    cells = point.cells
     total = 0.0
-    for j in range(m):
-        rate, _, _ = class_rate(form, point, point.every, j)
-        if mean == GEOMETRIC:
-            total += np.log(rate)
-        elif mean == HARMONIC:
-            total += 1.0 / rate
-        else:
-            total += (1.0 - rate) * (1.0 - rate)
-    if mean == GEOMETRIC:
-        return np.exp(total / m)
-    if mean == HARMONIC:
-        return (m / total) * (m / total)
-    return 1.0 / (np.sqrt(total / m) + EPSILON)
+    for j in range(cells.shape[1]):
+        rate, _, _ = class_rate(
+            term.rate, point, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+        )
+        total += summand(term.of, rate)
+    return total
 
 
-@section
-def add_over_classes(mean, form, weight, point, slope, offset):
-    """Derivatives of a geometric, harmonic or quadratic mean of one rate over classes."""
-    for j in range(slope.shape[0]):
-        rate, by_tp, by_predicted = class_rate(form, point, point.cells, j)
-        if mean == GEOMETRIC:
-            by_rate = weight / rate
-        elif mean == HARMONIC:
-            by_rate = weight / (rate * rate)
-        else:
-            by_rate = weight * (1.0 - rate)
-        slope[j] += by_rate * by_tp
-        offset[j] += by_rate * by_predicted
+@prepare.case(Classes)
+def prepare_classes(term, point, pick):
+    return term.weight / point.cells.shape[1]
 
 
-@section
-def add_agreement(mean, weight, point, slope, offset):
-    """Cohen's kappa and the Matthews correlation over classes, from sums over classes."""
-    m = point.every.shape[1]
+@prepare.case(WeighedClasses)
+def prepare_weighed(term, point, pick):
+    m = point.cells.shape[1]
+    return term.weight * factor_of(term.of, sum_of_classes(term, point), m) / m
+
+
+@weigh.case(WeighedClasses)
+@weigh.case(Classes)
+def weigh_classes(term, ready, point, j, tp, predicted, positive):
+    rate, by_tp, by_predicted = class_rate(term.rate, point, tp, predicted, positive)
+    scale = by_rate(term.of, rate, ready)
+    return scale * by_tp, scale * by_predicted
+
+
+@prepare.case(Smallest)
+def prepare_smallest(term, point, pick):
+    smoothing = minimum.smoothing_at(term.gamma, term.rows, point.totals[N])
+    return minimum.level_of_classes(term.rate, smoothing, point)
+
+
+@weigh.case(Smallest)
+def weigh_smallest(term, ready, point, j, tp, predicted, positive):
+    level, gamma, shared = ready
+    tp_, predicted_, positive_ = as_fractions(point, tp, predicted, positive)
+    rate, by_tp, by_predicted, square = minimum.class_form(
+        term.rate, point, tp_, predicted_, positive_
+    )
+    share = term.weight * minimum.class_weight(rate, square, level, gamma, shared)
+    return share * by_tp, share * by_predicted
+
+
+# Agreement over classes, from sums over classes. All counts are of Σ positive, not of n.
+
+
+@helper
+def agreement(point):
+    """What kappa and the correlation share: (prior, 1/Σ, share right, share right by chance)."""
+    m = point.cells.shape[1]
     totals = point.totals
     added = 2.0 * point.prior  # to each class's predicted and positive
     total = totals[SUM_POSITIVE] + m * added
     inverse = 1.0 / total if total > 0.0 else 1.0
-    square = inverse * inverse
     right = (totals[SUM_TP] + m * point.prior) * inverse
     mixed = added * (totals[SUM_PREDICTED] + totals[SUM_POSITIVE]) + m * added * added
-    cross = (totals[SUM_CROSS] + mixed) * square
-    if mean == KAPPA:
-        by_right = 1.0 / (1.0 - cross + EPSILON)
-        by_positive = -(1.0 - right) * by_right * by_right
-        by_predicted = 0.0
-    else:
-        predicted_squared = totals[SUM_PREDICTED_SQUARED] + m * added * added
-        predicted_squared += 2.0 * added * totals[SUM_PREDICTED]
-        positive_squared = totals[SUM_POSITIVE_SQUARED] + m * added * added
-        positive_squared += 2.0 * added * totals[SUM_POSITIVE]
-        spread = 1.0 - positive_squared * square
-        root = np.sqrt(max((1.0 - predicted_squared * square) * spread, 0.0)) + EPSILON
-        by_right = 1.0 / root
-        by_positive = -by_right
-        by_predicted = (right - cross) * spread * by_right * by_right * by_right
-    for j in range(slope.shape[0]):
-        predicted = (point.cells[PREDICTED, j] + added) * inverse
-        positive = (point.cells[POSITIVE, j] + added) * inverse
-        slope[j] += weight * by_right
-        offset[j] += weight * (by_positive * positive + by_predicted * predicted)
+    return added, inverse, right, (totals[SUM_CROSS] + mixed) * (inverse * inverse)
 
 
 @helper
-def add_each_change(of_one, form, weight, point, slope, offset):
-    """Add what one more row would change, for a metric that looks at each label by itself."""
-    for j in range(slope.shape[0]):
-        tp, predicted, positive = fractions(point, point.cells, j)
-        by_tp, by_predicted = values.changes(
-            of_one, form, tp, predicted, positive, point.whole, point.inverse
-        )
-        slope[j] += weight * by_tp
-        offset[j] += weight * by_predicted
+def squares(total, total_squared, added, m, inverse):
+    """Σ of squared shares of classes, the prior put in."""
+    return (total_squared + m * added * added + 2.0 * added * total) * (inverse * inverse)
 
 
-@section
-def add_greedy(mean, form, weight, point, slope, offset):
-    """The same for each kind of mean."""
-    if mean == RATE:
-        add_each_change(values.single, form, weight, point, slope, offset)
-    elif mean == ARITHMETIC:
-        add_each_change(values.arithmetic, form, weight, point, slope, offset)
-    elif mean == GEOMETRIC:
-        add_each_change(values.geometric, form, weight, point, slope, offset)
-    elif mean == HARMONIC:
-        add_each_change(values.harmonic, form, weight, point, slope, offset)
-    elif mean == QUADRATIC:
-        add_each_change(values.quadratic, form, weight, point, slope, offset)
-    else:
-        add_each_change(values.correlation, form, weight, point, slope, offset)
+@prepare.case(Kappa)
+def prepare_kappa(term, point, pick):
+    added, inverse, right, cross = agreement(point)
+    by_right = 1.0 / (1.0 - cross + term.epsilon)
+    by_positive = -(1.0 - right) * by_right * by_right
+    return added, inverse, term.weight * by_right, by_positive, 0.0
 
 
-@helper
-def add_greedy_table(table, point, slope, offset):
-    """Add what one more row would change of each term of a table, if there is one."""
-    if table is None:
-        return
-    m = point.every.shape[1]
-    for term in range(table.shape[0]):
-        form = partials.read_form(table, term)
-        weight = table[term, WEIGHT] / m
-        if table[term, MEAN] == MINIMUM:
-            pair = minimum.read_pair(table, term, point.totals[N])
-            add_each_change(minimum.value, pair, weight, point, slope, offset)
-        else:
-            add_greedy(table[term, MEAN], form, weight, point, slope, offset)
+@prepare.case(ClassCorrelation)
+def prepare_correlation(term, point, pick):
+    m, totals = point.cells.shape[1], point.totals
+    added, inverse, right, cross = agreement(point)
+    predicted = squares(totals[SUM_PREDICTED], totals[SUM_PREDICTED_SQUARED], added, m, inverse)
+    spread = 1.0 - squares(totals[SUM_POSITIVE], totals[SUM_POSITIVE_SQUARED], added, m, inverse)
+    by_right = 1.0 / (np.sqrt(max((1.0 - predicted) * spread, 0.0)) + term.epsilon)
+    by_predicted = (right - cross) * spread * by_right * by_right * by_right
+    return added, inverse, term.weight * by_right, -by_right, by_predicted
 
 
-@section
-def add_online_f(average, weight, point, slope, offset):
-    """Predict where η·b − a ≥ 0, with a and b counted from the prior: OFO's own rule."""
-    cells, totals, prior = point.cells, point.totals, point.prior
-    if average == MICRO:
-        b = totals[SUM_PREDICTED] + totals[SUM_POSITIVE] + prior
-        add_same(b, -(totals[SUM_TP] + prior), weight, slope, offset)
-    else:
-        for j in range(slope.shape[0]):
-            slope[j] += weight * (cells[PREDICTED, j] + cells[POSITIVE, j] + prior)
-            offset[j] -= weight * (cells[TP, j] + prior)
+@weigh.case(ClassCorrelation)
+@weigh.case(Kappa)
+def weigh_agreement(term, ready, point, j, tp, predicted, positive):
+    added, inverse, slope, by_positive, by_predicted = ready
+    predicted_share = (predicted + added) * inverse
+    positive_share = (positive + added) * inverse
+    offset = by_positive * positive_share + by_predicted * predicted_share
+    return slope, term.weight * offset
 
 
-@section
-def add_minimum(table, term, point, slope, offset):
-    """The smaller of two rates under either average, or the smallest over classes."""
-    m = point.every.shape[1]
-    weight = table[term, WEIGHT]
-    pair = minimum.read_pair(table, term, point.totals[N])
-    if table[term, AVERAGE] == MACRO:
-        add_each(minimum.slopes, pair, weight / m, point, slope, offset)
-    elif table[term, AVERAGE] == MICRO:
-        tp, predicted, positive = mean_fractions(point)
-        by_tp, by_predicted = minimum.slopes(pair, tp, predicted, positive, point.whole)
-        add_same(by_tp, by_predicted, weight / m, slope, offset)
-    else:
-        minimum.add_of_classes(pair[0], pair[2], weight, point, slope, offset)
+# OFO's own rule: predict where η·b − a ≥ 0, with a and b counted from the prior.
 
 
-@helper
-def add_table(table, point, slope, offset):
-    """Add each term of a metric's table, if there is one."""
-    if table is None:
-        return
-    m = point.every.shape[1]
-    for term in range(table.shape[0]):
-        weight = table[term, WEIGHT]
-        average = table[term, AVERAGE]
-        mean = table[term, MEAN]
-        form = partials.read_form(table, term)
-        if mean == ONLINE_F:
-            add_online_f(average, weight, point, slope, offset)
-        elif mean == MINIMUM:
-            add_minimum(table, term, point, slope, offset)
-        elif average == MACRO:
-            add_macro(mean, form, weight / m, point, slope, offset)
-        elif average == MICRO:
-            tp, predicted, positive = mean_fractions(point)
-            by_tp, by_predicted = of_mean_counts(mean, form, tp, predicted, positive, point.whole)
-            add_same(by_tp, by_predicted, weight / m, slope, offset)
-        elif mean == KAPPA or mean == CORRELATION:
-            add_agreement(mean, weight, point, slope, offset)
-        else:
-            if table.shape[0] > 1:
-                weight *= common_factor(mean, form, point)
-            add_over_classes(mean, form, weight / m, point, slope, offset)
+@prepare.case(MacroThreshold)
+def prepare_macro_threshold(term, point, pick):
+    return point.prior
 
 
-@helper
-def add_custom(macro_psi, micro_psi, point, slope, offset):
-    """Add a user's own metrics, given as functions that return their two derivatives."""
-    m = point.every.shape[1]
-    if macro_psi is not None:
-        for j in range(slope.shape[0]):
-            tp, predicted, positive = fractions(point, point.cells, j)
-            by_tp, by_predicted = macro_psi(tp, predicted, positive, point.whole, point.inverse)
-            slope[j] += by_tp / m
-            offset[j] += by_predicted / m
-    if micro_psi is not None:
-        tp, predicted, positive = mean_fractions(point)
-        by_tp, by_predicted = micro_psi(tp, predicted, positive, point.whole, point.inverse)
-        add_same(by_tp, by_predicted, 1.0 / m, slope, offset)
+@weigh.case(MacroThreshold)
+def weigh_macro_threshold(term, ready, point, j, tp, predicted, positive):
+    return term.weight * (predicted + positive + ready), -(term.weight * (tp + ready))
 
 
-@helper
-def add_objective(objective, point, slope, offset):
-    """Add all parts of what is maximized: (table, greedy table, macro psi, micro psi).
+@prepare.case(MicroThreshold)
+def prepare_micro_threshold(term, point, pick):
+    totals, prior = point.totals, point.prior
+    b = totals[SUM_PREDICTED] + totals[SUM_POSITIVE] + prior
+    return term.weight * b, term.weight * -(totals[SUM_TP] + prior)
 
-    A part that is None is left out by the compiler, so each kind of policy compiles only its own.
-    """
-    add_table(objective[0], point, slope, offset)
-    add_greedy_table(objective[1], point, slope, offset)
-    add_custom(objective[2], objective[3], point, slope, offset)
+
+@weigh.case(MicroThreshold)
+def weigh_micro_threshold(term, ready, point, j, tp, predicted, positive):
+    return ready
+
+
+# Rules that follow no counts, no rule at all, and sums.
+
+
+@prepare.case(Fixed)
+def prepare_fixed(term, point, pick):
+    return pick
+
+
+@weigh.case(Fixed)
+def weigh_fixed(term, ready, point, j, tp, predicted, positive):
+    return term.rules[ready, 0, j], term.rules[ready, 1, j]
+
+
+@prepare.case(Nothing)
+def prepare_nothing(term, point, pick):
+    return 0.0
+
+
+@weigh.case(Nothing)
+def weigh_nothing(term, ready, point, j, tp, predicted, positive):
+    return 0.0, 0.0
+
+
+@prepare.case(Sum)
+def prepare_sum(term, point, pick):
+    return prepare(term.of, point, pick), prepare(term.rest, point, pick)
+
+
+@weigh.case(Sum)
+def weigh_sum(term, ready, point, j, tp, predicted, positive):
+    slope, offset = weigh(term.of, ready[0], point, j, tp, predicted, positive)
+    more, further = weigh(term.rest, ready[1], point, j, tp, predicted, positive)
+    return slope + more, offset + further
 
 
 @entry
-def gradient(objective, prior, cells, totals, slope, offset):
-    """Add slope and offset of every label to what stands there."""
-    point = point_at(cells, cells, totals, prior)
-    add_objective(objective, point, slope, offset)
+def gradient(term, prior, cells, totals, slope, offset):
+    """Write slope and offset of every label."""
+    point = point_at(cells, totals, prior)
+    ready = prepare(term, point, 0)
+    for j in range(slope.shape[0]):
+        slope[j], offset[j] = weigh(
+            term, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+        )

@@ -1,15 +1,20 @@
 """The compiler's flags, decided once.
 
-Three kinds of compiled function live in this room. An ``entry`` is called from Python and keeps
-its machine code on disk, so a second process does not compile again. A ``helper`` is called by
-other compiled functions only and is always made part of their loops; a ``section`` is called by
-them once a row or less, so that its code need not be repeated.
+An ``entry`` is called from Python and keeps its machine code on disk, so that a second process does
+not compile again. A ``helper`` is called by other compiled functions only and becomes part of their
+loops. A function ``by_kind`` is another for each kind of its first argument: which one is decided
+while compiling, so that an entry holds the metric, the budget and the feedback it was asked for,
+and nothing else. (With every metric in every kernel the first answer took twenty seconds.)
 
 ``error_model="numpy"`` divides as IEEE 754 says instead of branching to raise, which lets loops
 become vector instructions. Fast-math stays off: it would let two callers of one helper round
 differently, and stepping must equal replaying bit for bit. ``_nrt=False`` leaves reference counts
 alone: nothing here makes or keeps an array, and counting references to views took half the time
-of a row. So scratch space comes from the caller, and slices are copied by loops.
+of a row. So scratch space comes from the caller, and slices are copied by loops. Wrappers for
+callers in Python and C, which Numba adds to everything, are made for entries only: without them
+compilation takes a tenth less. Inlining is left to LLVM (``forceinline``): Numba's own infers the
+types of the whole caller again for every call it replaces, which took twice as long. A helper is
+optimized alone and again within each caller, so helpers call helpers no deeper than they must.
 """
 
 from __future__ import annotations
@@ -18,24 +23,33 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+from numba.extending import overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+INSIDE: dict[str, Any] = {**FLAGS, "forceinline": True, "no_cpython_wrapper": True}
 
-def _compile(function: Function, **options: bool) -> Function:
-    njit: Any = numba.njit  # its stubs do not know of _nrt
-    compiled: Function = njit(error_model="numpy", _nrt=False, **options)(function)
+
+def _compiled(function: Function, **options: Any) -> Function:
+    njit: Any = numba.njit  # its stubs do not know of all options
+    compiled: Function = njit(**options)(function)
     return compiled
+
+
+def function(plain: Function) -> Function:
+    """Compile a function that both Python and compiled functions call, made from a user's own."""
+    return _compiled(plain, **FLAGS)
 
 
 def helper(function: Function) -> Function:
     """Compile a function that becomes part of the compiled loops that call it."""
-    return _compile(function, forceinline=True)
+    return _compiled(function, **INSIDE)
 
 
 def section(function: Function) -> Function:
-    """Compile a function that only compiled functions call, and not in their inner loops."""
-    return _compile(function)
+    """Compile a function that compiled functions call outside their inner loops."""
+    return _compiled(function, **FLAGS, no_cpython_wrapper=True)
 
 
 def entry(function: Function) -> Function:
@@ -43,7 +57,7 @@ def entry(function: Function) -> Function:
 
     It lets other threads run meanwhile: a grid of replays shares its data between threads.
     """
-    return _compile(function, cache=True, nogil=True)
+    return _compiled(function, **FLAGS, cache=True, nogil=True)
 
 
 def uncached(function: Function) -> Function:
@@ -52,4 +66,44 @@ def uncached(function: Function) -> Function:
     A signature that holds a user's own compiled function is never found again by a new process:
     saving it would only let the cache grow.
     """
-    return _compile(getattr(function, "py_func", function), nogil=True)
+    plain = getattr(function, "py_func", function)
+    return _compiled(plain, **FLAGS, nogil=True)
+
+
+def by_kind(described: Callable[..., Any]) -> Any:
+    """A function with a case for each kind of its first argument, a named tuple.
+
+    ``@function.case(Macro, Rate)`` adds the case of a ``Macro`` whose field ``of`` is a ``Rate``;
+    ``@function.case(Macro)`` serves all others, ``@function.case(None)`` what is None, and
+    ``@function.case()`` whatever is left. What is decorated only says what the cases do.
+    """
+    cases: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def found(outer: Any, inner: Any) -> Any:
+        return cases.get((outer, inner)) or cases.get((outer,)) or cases.get(())
+
+    def function(*arguments: Any) -> Any:
+        """Run the case as plain Python, for those who switch the compiler off."""
+        first = arguments[0]
+        kind = None if first is None else type(first)
+        return found(kind, type(getattr(first, "of", None)))(*arguments)
+
+    def pick(*types: Any) -> Any:
+        first = types[0]
+        kind = getattr(first, "instance_class", None)
+        inside = dict(zip(getattr(first, "fields", ()), getattr(first, "types", ()), strict=False))
+        return found(kind, getattr(inside.get("of"), "instance_class", None))
+
+    def case(*kinds: Any) -> Callable[[Function], Function]:
+        def add(one: Function) -> Function:
+            cases[kinds] = one
+            return one
+
+        return add
+
+    register: Any = overload  # its stubs do not know of all options
+    register(function, jit_options=INSIDE, strict=False)(pick)
+    function.__name__ = described.__name__
+    function.__doc__ = described.__doc__
+    function.case = case  # type: ignore[attr-defined]
+    return function

@@ -14,20 +14,19 @@ from __future__ import annotations
 import numpy as np
 
 from omma.kernels.jit import helper, section
-from omma.kernels.layout import EPSILON, GAMMA, RATE_AT, ROWS, SECOND_AT
-from omma.kernels.partials import rate_partials
+from omma.kernels.point import fractions
+from omma.kernels.rates import rate_partials
 
 
 @helper
-def read_smoothing(table, term, rows):
+def smoothing_at(gamma, wanted, rows):
     """γ, and what γ·L is where it follows the number of rows (else zero).
 
     The bound of the paper is best at γ = √(2 (1 + ln n) / n) / L.
     """
-    gamma = table[term, GAMMA]
     if gamma >= 0.0:
         return gamma, 0.0
-    n = table[term, ROWS] if table[term, ROWS] > 0.0 else rows
+    n = wanted if wanted > 0.0 else rows
     n = max(n, 1.0)
     return 0.0, np.sqrt(2.0 * (1.0 + np.log(n)) / n)
 
@@ -37,18 +36,6 @@ def gamma_of(smoothing, steepness):
     """γ where the minimum is ``steepness``-Lipschitz."""
     gamma, scale = smoothing
     return scale / steepness if scale > 0.0 else gamma
-
-
-@helper
-def read_pair(table, term, rows):
-    """A term's two rates, and how their minimum is smoothed."""
-    a = table[term, RATE_AT:]
-    b = table[term, SECOND_AT:]
-    return (
-        ((a[0], a[1], a[2], a[3]), (a[4], a[5], a[6], a[7])),
-        ((b[0], b[1], b[2], b[3]), (b[4], b[5], b[6], b[7])),
-        read_smoothing(table, term, rows),
-    )
 
 
 @helper
@@ -72,22 +59,20 @@ def mixture(a, a_slope, a_offset, b, b_slope, b_offset, smoothing):
 
 
 @helper
-def slopes(pair, tp, predicted, positive, n):
+def slopes(pair, smoothing, tp, predicted, positive, n):
     """Slope and offset of the smaller of two rates."""
-    first, second, smoothing = pair
-    a, a_slope, a_offset = rate_partials(first, tp, predicted, positive, n)
-    b, b_slope, b_offset = rate_partials(second, tp, predicted, positive, n)
+    a, a_slope, a_offset = rate_partials(pair.first, tp, predicted, positive, n)
+    b, b_slope, b_offset = rate_partials(pair.second, tp, predicted, positive, n)
     share, _ = mixture(a, a_slope, a_offset, b, b_slope, b_offset, smoothing)
     rest = 1.0 - share
     return share * a_slope + rest * b_slope, share * a_offset + rest * b_offset
 
 
 @helper
-def value(pair, tp, predicted, positive, n):
+def value(pair, smoothing, tp, predicted, positive, n):
     """The smaller of two rates, smoothed or not."""
-    first, second, smoothing = pair
-    a, a_slope, a_offset = rate_partials(first, tp, predicted, positive, n)
-    b, b_slope, b_offset = rate_partials(second, tp, predicted, positive, n)
+    a, a_slope, a_offset = rate_partials(pair.first, tp, predicted, positive, n)
+    b, b_slope, b_offset = rate_partials(pair.second, tp, predicted, positive, n)
     share, gamma = mixture(a, a_slope, a_offset, b, b_slope, b_offset, smoothing)
     rest = 1.0 - share
     slope = share * a_slope + rest * b_slope
@@ -96,11 +81,10 @@ def value(pair, tp, predicted, positive, n):
 
 
 @helper
-def share_of_first(pair, tp, predicted, positive, n):
+def share_of_first(pair, smoothing, tp, predicted, positive, n):
     """How much the first of two rates weighs in the minimizing mixture."""
-    first, second, smoothing = pair
-    a, a_slope, a_offset = rate_partials(first, tp, predicted, positive, n)
-    b, b_slope, b_offset = rate_partials(second, tp, predicted, positive, n)
+    a, a_slope, a_offset = rate_partials(pair.first, tp, predicted, positive, n)
+    b, b_slope, b_offset = rate_partials(pair.second, tp, predicted, positive, n)
     share, _ = mixture(a, a_slope, a_offset, b, b_slope, b_offset, smoothing)
     return share
 
@@ -108,87 +92,79 @@ def share_of_first(pair, tp, predicted, positive, n):
 @helper
 def mixed(pair, share, tp, predicted, positive, n):
     """A mixture of two rates: whatever the share, the smaller one is below it."""
-    a, _, _ = rate_partials(pair[0], tp, predicted, positive, n)
-    b, _, _ = rate_partials(pair[1], tp, predicted, positive, n)
+    a, _, _ = rate_partials(pair.first, tp, predicted, positive, n)
+    b, _, _ = rate_partials(pair.second, tp, predicted, positive, n)
     return share * a + (1.0 - share) * b
 
 
 @helper
-def class_form(form, point, cells, j):
+def class_form(rate, point, tp, predicted, positive):
     """The rate of one class, its derivatives, and the square of its steepness."""
-    prior, inverse = point.prior, point.inverse
-    tp = (cells[0, j] + prior) * inverse
-    predicted = (cells[1, j] + 2.0 * prior) * inverse
-    positive = (cells[2, j] + 2.0 * prior) * inverse
-    rate, slope, offset = rate_partials(form, tp, predicted, positive, point.whole)
-    return rate, slope, offset, product(slope, offset, slope, offset) + EPSILON
+    value, slope, offset = rate_partials(rate, tp, predicted, positive, point.whole)
+    return value, slope, offset, product(slope, offset, slope, offset) + rate.epsilon
+
+
+@helper
+def of_class(rate, point, j):
+    """The same at the counts of class j."""
+    tp, predicted, positive = fractions(point, j)
+    return class_form(rate, point, tp, predicted, positive)
 
 
 @section
-def level_of_classes(form, smoothing, point):
-    """What says how much each class weighs in the mixture: a level, and γ.
+def level_of_classes(rate_of, smoothing, point):
+    """What says how much each class weighs in the mixture: a level, γ, and how many share it.
 
     Smoothed, class j weighs max(level − rate, 0) / (γ·steepness²), and Newton's method, from above,
     finds in a few steps the level at which all weigh one. With γ = 0 the level is the smallest
-    rate, and in place of γ stands minus the number of classes that share it.
+    rate, and the classes that have it share the weight.
     """
-    m = point.every.shape[1]
+    m = point.cells.shape[1]
     lowest, steepest = np.inf, 0.0
     for j in range(m):
-        rate, _, _, square = class_form(form, point, point.every, j)
+        rate, _, _, square = of_class(rate_of, point, j)
         lowest = min(lowest, rate)
         steepest = max(steepest, square)
     gamma = gamma_of(smoothing, np.sqrt(steepest))
     if gamma <= 0.0:
         shared = 0.0
         for j in range(m):
-            rate, _, _, _ = class_form(form, point, point.every, j)
+            rate, _, _, _ = of_class(rate_of, point, j)
             shared += rate <= lowest
-        return lowest, -shared
+        return lowest, 0.0, shared
     level = np.inf
     for j in range(m):
-        rate, _, _, square = class_form(form, point, point.every, j)
+        rate, _, _, square = of_class(rate_of, point, j)
         level = min(level, rate + gamma * square)
     for _ in range(2 * m + 8):
         weighed, inverse = 1.0, 0.0
         for j in range(m):
-            rate, _, _, square = class_form(form, point, point.every, j)
+            rate, _, _, square = of_class(rate_of, point, j)
             if rate < level:
                 weighed += rate / (gamma * square)
                 inverse += 1.0 / (gamma * square)
         if not weighed / inverse < level:
             break
         level = weighed / inverse
-    return level, gamma
+    return level, gamma, 1.0
 
 
 @helper
-def class_weight(rate, square, level, gamma):
+def class_weight(rate, square, level, gamma, shared):
     """How much a class weighs in the mixture."""
     if gamma > 0.0:
         return max(level - rate, 0.0) / (gamma * square)
-    return -1.0 / gamma if rate <= level else 0.0
+    return 1.0 / shared if rate <= level else 0.0
 
 
 @section
-def add_of_classes(form, smoothing, weight, point, slope, offset):
-    """Add the supergradient of the smallest rate over classes; it looks at every class."""
-    level, gamma = level_of_classes(form, smoothing, point)
-    for j in range(slope.shape[0]):
-        rate, by_tp, by_predicted, square = class_form(form, point, point.cells, j)
-        share = weight * class_weight(rate, square, level, gamma)
-        slope[j] += share * by_tp
-        offset[j] += share * by_predicted
-
-
-@section
-def value_of_classes(form, smoothing, point, smooth):
+def value_of_classes(rate_of, smoothing, point, smooth):
     """The smallest rate over classes; with ``smooth`` the smoothing, else its mixture alone."""
-    level, gamma = level_of_classes(form, smoothing, point)
+    level, gamma, shared = level_of_classes(rate_of, smoothing, point)
     total = 0.0
-    for j in range(point.every.shape[1]):
-        rate, _, _, square = class_form(form, point, point.every, j)
-        share = class_weight(rate, square, level, gamma)
-        bend = 0.5 * max(gamma, 0.0) * share * square if smooth else 0.0
+    for j in range(point.cells.shape[1]):
+        rate, _, _, square = of_class(rate_of, point, j)
+        share = class_weight(rate, square, level, gamma, shared)
+        bend = 0.5 * gamma * share * square if smooth else 0.0
         total += share * (rate + bend)
     return total

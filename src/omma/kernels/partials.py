@@ -1,55 +1,38 @@
-"""Slope and offset: the derivatives of a metric by true positives and by predictions.
+"""Slope and offset: the derivatives of a metric of one label by tp and by predicted.
 
-Every function here works on fractions (counts / n). A rate is a ratio of two linear forms in
-(tp, predicted, positive, n), its coefficients given as ``form``, tuples of scalars that loops over
-labels keep in registers. A metric of one label is such a rate, a mean of recall and specificity, or
-the Matthews correlation. (Means of any two rates, from sixteen coefficients, took a third longer;
-a user's own metric is compiled for what else there is.)
+Everything here works on fractions (counts / n), with ε in denominators where the paper has it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from omma.kernels.jit import helper
-from omma.kernels.layout import EPSILON, RATE_AT, TINY
+from omma.kernels import minimum, values
+from omma.kernels.jit import by_kind, helper
+from omma.kernels.kinds import (
+    Arithmetic,
+    Change,
+    Correlation,
+    Geometric,
+    Harmonic,
+    Own,
+    Quadratic,
+    Rate,
+    Smaller,
+)
+from omma.kernels.layout import TINY, N
+from omma.kernels.rates import rate_partials, recall_and_specificity
 
 
-@helper
-def read_form(table, term):
-    """The numerator and the denominator of a term's rate."""
-    c = table[term, RATE_AT:]
-    return (c[0], c[1], c[2], c[3]), (c[4], c[5], c[6], c[7])
+@by_kind
+def partials(kind, point, tp, predicted, positive):
+    """Slope and offset of a metric of one label; ``point`` knows how many rows there are."""
 
 
-@helper
-def linear(c, tp, predicted, positive, n):
-    """A linear form."""
-    return c[0] * tp + c[1] * predicted + c[2] * positive + c[3] * n
-
-
-@helper
-def rate_partials(form, tp, predicted, positive, n):
-    """Value of a rate, and its derivatives by tp and by predicted."""
-    over, under = form
-    inverse = 1.0 / (linear(under, tp, predicted, positive, n) + EPSILON)
-    value = linear(over, tp, predicted, positive, n) * inverse
-    return value, (over[0] - value * under[0]) * inverse, (over[1] - value * under[1]) * inverse
-
-
-@helper
-def single(form, tp, predicted, positive, n):
-    """A rate alone."""
-    _, slope, offset = rate_partials(form, tp, predicted, positive, n)
+@partials.case(Rate)
+def of_rate(kind, point, tp, predicted, positive):
+    _, slope, offset = rate_partials(kind, tp, predicted, positive, point.whole)
     return slope, offset
-
-
-@helper
-def recall_and_specificity(tp, predicted, positive, n):
-    """Both rates, and the derivatives of each by its numerator."""
-    by_tp = 1.0 / (positive + EPSILON)
-    by_tn = 1.0 / (n - positive + EPSILON)
-    return tp * by_tp, (n - predicted - positive + tp) * by_tn, by_tp, by_tn
 
 
 @helper
@@ -58,18 +41,17 @@ def together(by_recall, by_specificity):
     return by_recall + by_specificity, -by_specificity
 
 
-@helper
-def arithmetic(form, tp, predicted, positive, n):
-    """(r + s) / 2 of recall r and specificity s."""
-    _, _, by_tp, by_tn = recall_and_specificity(tp, predicted, positive, n)
+@partials.case(Arithmetic)
+def of_arithmetic(kind, point, tp, predicted, positive):
+    _, _, by_tp, by_tn = recall_and_specificity(kind, tp, predicted, positive, point.whole)
     return together(0.5 * by_tp, 0.5 * by_tn)
 
 
 @helper
 def by_numerators(tp, predicted, positive, n, epsilon):
-    """Derivatives of sqrt(r * s), recall r = tp / P and specificity s = tn / N, by tp and tn.
+    """Derivatives of √(r s), recall r = tp / P and specificity s = tn / N, by tp and by tn.
 
-    That by tp is sqrt(tn / (P N tp)) / 2, that by tn the same with tp and tn exchanged: one root
+    That by tp is √(tn / (P N tp)) / 2, that by tn the same with tp and tn exchanged: one root
     and one division serve both. Counts may be given for fractions, with ``epsilon`` for so many
     rows: the derivatives are then those by counts.
     """
@@ -83,39 +65,68 @@ def by_numerators(tp, predicted, positive, n, epsilon):
     return tn * half, tp * half
 
 
-@helper
-def geometric(form, tp, predicted, positive, n):
-    """sqrt(r * s) of recall r and specificity s."""
-    by_tp, by_tn = by_numerators(tp, predicted, positive, n, EPSILON)
+@partials.case(Geometric)
+def of_geometric(kind, point, tp, predicted, positive):
+    by_tp, by_tn = by_numerators(tp, predicted, positive, point.whole, kind.epsilon)
     return together(by_tp, by_tn)
 
 
-@helper
-def harmonic(form, tp, predicted, positive, n):
-    """2rs / (r + s) of recall r and specificity s."""
-    r, s, by_tp, by_tn = recall_and_specificity(tp, predicted, positive, n)
-    inverse = 1.0 / (r + s + EPSILON)
+@partials.case(Harmonic)
+def of_harmonic(kind, point, tp, predicted, positive):
+    r, s, by_tp, by_tn = recall_and_specificity(kind, tp, predicted, positive, point.whole)
+    inverse = 1.0 / (r + s + kind.epsilon)
     scale = 2.0 * inverse * inverse
-    return together(scale * s * (s + EPSILON) * by_tp, scale * r * (r + EPSILON) * by_tn)
+    return together(scale * s * (s + kind.epsilon) * by_tp, scale * r * (r + kind.epsilon) * by_tn)
 
 
-@helper
-def quadratic(form, tp, predicted, positive, n):
-    """1 - sqrt(((1 - r)² + (1 - s)²) / 2) of recall r and specificity s."""
-    r, s, by_tp, by_tn = recall_and_specificity(tp, predicted, positive, n)
+@partials.case(Quadratic)
+def of_quadratic(kind, point, tp, predicted, positive):
+    r, s, by_tp, by_tn = recall_and_specificity(kind, tp, predicted, positive, point.whole)
     r_miss = 1.0 - r
     s_miss = 1.0 - s
-    inverse = 0.5 / (np.sqrt(0.5 * (r_miss * r_miss + s_miss * s_miss)) + EPSILON)
+    inverse = 0.5 / (np.sqrt(0.5 * (r_miss * r_miss + s_miss * s_miss)) + kind.epsilon)
     return together(r_miss * inverse * by_tp, s_miss * inverse * by_tn)
 
 
-@helper
-def correlation(form, tp, predicted, positive, n):
-    """Matthews: covariance over the root of the product of the two variances."""
+@partials.case(Correlation)
+def of_correlation(kind, point, tp, predicted, positive):
+    n = point.whole
     covariance = tp * n - predicted * positive
     predicted_variance = predicted * (n - predicted)
     positive_variance = positive * (n - positive)
-    root = np.sqrt(max(predicted_variance * positive_variance, 0.0)) + EPSILON
+    root = np.sqrt(max(predicted_variance * positive_variance, 0.0)) + kind.epsilon
     inverse = 1.0 / root
     root_by_predicted = 0.5 * positive_variance * (n - 2.0 * predicted) * inverse
     return n * inverse, -(positive + covariance * inverse * root_by_predicted) * inverse
+
+
+@partials.case(Smaller)
+def of_smaller(kind, point, tp, predicted, positive):
+    smoothing = minimum.smoothing_at(kind.gamma, kind.rows, point.totals[N])
+    return minimum.slopes(kind, smoothing, tp, predicted, positive, point.whole)
+
+
+@partials.case(Own)
+def of_own(kind, point, tp, predicted, positive):
+    return kind.partials(tp, predicted, positive, point.whole)
+
+
+@partials.case(Change)
+def of_change(kind, point, tp, predicted, positive):
+    """The expected value after one more row, per row, as a function of η.
+
+    Predicting the label gains ``η·(v(1,1,1) − v(0,0,1)) + (1 − η)·(v(0,1,0) − v(0,0,0))``, where
+    v(t, p, q) is the value with t, p and q more in tp, predicted and positive: linear in η.
+    """
+    rows = point.whole / point.inverse
+    step = 1.0 / (rows + 1.0)
+    keep = rows * step
+    n = point.totals[N]
+    tp, predicted, positive = tp * keep, predicted * keep, positive * keep
+    absent = values.value(kind.of, n, tp, predicted + step, positive, 1.0) - values.value(
+        kind.of, n, tp, predicted, positive, 1.0
+    )
+    present = values.value(
+        kind.of, n, tp + step, predicted + step, positive + step, 1.0
+    ) - values.value(kind.of, n, tp, predicted, positive + step, 1.0)
+    return (present - absent) * (rows + 1.0), absent * (rows + 1.0)

@@ -1,76 +1,146 @@
 """A whole block of rows, one after another: two thin loops over one shared step.
 
-``rows`` says which rows of the given arrays come, in their order. True labels come in that order
-too, as ids: those of row t are ``true[true_start[t]:true_end[t]]`` (``true_start`` is empty where
-they are unknown). ``cells, totals`` are the policy's counts; ``truth, truth_totals`` count
-true labels, and are the same arrays unless the policy counts probabilities (``soft``). Of several
-fixed rules, ``picks[t]`` is the one for row t. Arrays of length zero stand for "not wanted".
+``rows`` says which rows of the given arrays come, in their order. ``own`` are the counts that
+decisions look at. With labels as feedback they count true labels, and ``truth`` is None; with
+estimates they count probabilities, and ``truth`` counts true labels beside them. Of several fixed
+rules, ``picks[t]`` is the one for row t. Arrays of length zero stand for "not wanted".
 """
 
 from __future__ import annotations
 
-from omma.kernels.count import count_expected, count_true
-from omma.kernels.jit import entry, helper
-from omma.kernels.layout import NO_SUMS, N
-from omma.kernels.step import count_decision, decide, forget_decision, make_work, widen
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from omma.kernels.count import (
+    count_expected,
+    count_expected_stored,
+    count_indicated,
+    count_predicted,
+    count_true,
+)
+from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.layout import N
+from omma.kernels.step import (
+    FLAGS,
+    VALUES,
+    count_decision,
+    decide_stored,
+    find_gains,
+    take,
+    widen,
+)
+
+
+class Listed(NamedTuple):
+    """True labels as ids, in the order of the replay: row t has ``ids[starts[t]:ends[t]]``.
+
+    No starts at all stand for labels that are not known.
+    """
+
+    starts: Any
+    ends: Any
+    ids: Any
+
+
+class Indicated(NamedTuple):
+    """True labels as indicators: row t has ``array[rows[t]]``. No rows are labels not known."""
+
+    array: Any
+    rows: Any
+
+
+class Marks(NamedTuple):
+    """After how many rows to keep the counts, where, and how many are kept so far."""
+
+    places: Any
+    cells: Any
+    rows: Any
+    taken: Any
 
 
 @helper
-def learn(
-    labels, count, k, chosen, t, true_start, true_end, true, weights, soft, sums,
-    cells, totals, truth, truth_totals, work,
-):  # fmt: skip
-    """Count a decided row."""
-    weight = weights[t] if weights.shape[0] > 0 else 1.0
-    count_decision(labels, k, chosen, weight, sums, cells, totals, work)
-    if true_start.shape[0] > 0:
-        if soft:
-            count_decision(labels, k, chosen, weight, NO_SUMS, truth, truth_totals, work)
-        count_true(
-            true, true_start[t], true_end[t], work.flags, weight,
-            NO_SUMS if soft else sums, truth, truth_totals,
-        )  # fmt: skip
-    if soft:
-        count_expected(labels, work.values, count, work.flags, weight, sums, cells, totals)
+def learn_stored(truth, labels, chosen, found, t, true, weight, sums, own, scratch):
+    """Count a decided row of stored labels, and clear its flags."""
+    flags = scratch[FLAGS]
+    count_predicted(chosen, found, weight, sums, own.cells, own.totals)
+    known = true.starts.shape[0] > 0
+    start, end = (true.starts[t], true.ends[t]) if known else (0, 0)
+    if truth is None:
+        count_true(true.ids, start, end, flags, weight, sums, own.cells, own.totals)
+    else:
+        if known:
+            count_predicted(chosen, found, weight, None, truth.cells, truth.totals)
+            count_true(true.ids, start, end, flags, weight, None, truth.cells, truth.totals)
+        values = scratch[VALUES]
+        count_expected_stored(labels, values, flags, weight, sums, own.cells, own.totals)
+    for i in range(found):
+        flags[chosen[i]] = 0.0
 
 
 @helper
-def snapshot(t, taken, checkpoints, truth, truth_totals, snapshots, snapshot_rows):
-    """Keep the counts where the caller wants to look back; returns how many are kept."""
-    if taken < checkpoints.shape[0] and checkpoints[taken] == t:
-        for cell in range(truth.shape[0]):
-            for j in range(truth.shape[1]):
-                snapshots[taken, cell, j] = truth[cell, j]
-        snapshot_rows[taken] = truth_totals[N]
-        return taken + 1
-    return taken
+def mark(truth, own, marks, t):
+    """Keep the counts of true labels where the caller wants to look back."""
+    taken = marks.taken[0]
+    if taken >= marks.places.shape[0] or marks.places[taken] != t + 1:
+        return
+    marks.taken[0] += 1
+    counted = own if truth is None else truth
+    for cell in range(3):
+        for j in range(counted.cells.shape[1]):
+            marks.cells[taken, cell, j] = counted.cells[cell, j]
+    marks.rows[taken] = counted.totals[N]
+
+
+@by_kind
+def write_decision(budget, chosen, found, flags, row, out):
+    """Write a dense decision, and leave no flags behind that the next would not overwrite."""
+
+
+@write_decision.case(None)
+def write_flags(budget, chosen, found, flags, row, out):
+    if out.shape[0] > 0:
+        for j in range(flags.shape[0]):
+            out[row, j] = np.int8(flags[j])
+
+
+@write_decision.case()
+def write_chosen(budget, chosen, found, flags, row, out):
+    if out.shape[0] > 0:
+        for j in range(flags.shape[0]):
+            out[row, j] = np.int8(flags[j])
+    for i in range(found):
+        flags[chosen[i]] = 0.0
 
 
 @entry
 def replay_dense(
-    eta, rows, true_start, true_end, true, weights, objective, fixed, picks, matrix, prior, k,
-    soft, sums, cells, totals, truth, truth_totals, checkpoints, snapshots,
-    snapshot_rows, scratch, ids, predictions,
-):  # fmt: skip
+    eta, rows, true, weights, decider, picks, sums, own, truth, marks, scratch, chosen, predictions
+):
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
-    m = eta.shape[1]
-    work = make_work(scratch, ids)
-    taken = 0
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    for j in range(flags.shape[0]):
+        flags[j] = 0.0
+    budget = decider.budget
     for t in range(rows.shape[0]):
-        row = rows[t]
-        if not widen(eta[row], work.values):
+        if not widen(eta[rows[t]], values):
             return t
         pick = picks[t] if picks.shape[0] > 0 else 0
-        chosen = decide(None, m, objective, fixed, pick, matrix, prior, k, cells, totals, work)
-        learn(
-            None, m, k, chosen, t, true_start, true_end, true, weights, soft, sums,
-            cells, totals, truth, truth_totals, work,
-        )  # fmt: skip
-        if predictions.shape[0] > 0:
-            for j in range(m):
-                predictions[row, j] = work.flags[j]
-        forget_decision(None, k, chosen, work)
-        taken = snapshot(t + 1, taken, checkpoints, truth, truth_totals, snapshots, snapshot_rows)
+        find_gains(decider.term, decider.prior, pick, own, scratch)
+        found = take(budget, scratch, chosen)
+        weight = weights[t] if weights.shape[0] > 0 else 1.0
+        count_decision(budget, chosen, found, flags, weight, sums, own)
+        if truth is not None:
+            count_expected(values, flags, weight, sums, own.cells, own.totals)
+        if true.rows.shape[0] > 0:
+            row = true.array[true.rows[t]]
+            if truth is None:
+                count_indicated(row, flags, weight, sums, own.cells, own.totals)
+            else:
+                count_decision(budget, chosen, found, flags, weight, None, truth)
+                count_indicated(row, flags, weight, None, truth.cells, truth.totals)
+        write_decision(budget, chosen, found, flags, rows[t], predictions)
+        mark(truth, own, marks, t)
     return rows.shape[0]
 
 
@@ -85,43 +155,46 @@ def rising(labels, m):
     return wrong == 0
 
 
+@helper
+def list_chosen(listed, chosen, found, written, row, out):
+    """Write a decision: a row of k labels, or with no fixed number one after another."""
+    if listed is None:
+        for i in range(found):
+            out[row, i] = chosen[i]
+    else:
+        out[row, 0] = found
+        for i in range(found):
+            listed[written + i] = chosen[i]
+
+
 @entry
 def replay_sparse(
-    indices, data, starts, ends, rows, true_start, true_end, true, weights, objective, fixed, picks,
-    matrix, prior, k, soft, sums, cells, totals, truth, truth_totals,
-    checkpoints, snapshots, snapshot_rows, scratch, ids, listed, out,
+    indices, data, starts, ends, rows, true, weights, decider, picks, sums, own, truth, marks,
+    scratch, chosen, listed, out,
 ):  # fmt: skip
     """Replay rows of stored labels; returns the number of good rows before the first wrong one.
 
-    The stored entries of row t are ``starts[t]:ends[t]``. With a budget the decision goes into row
-    ``rows[t]`` of ``out``. Without one the chosen labels are written one after another into
-    ``listed``, and how many they are into ``out[rows[t], 0]``.
+    The stored entries of row t are ``starts[t]:ends[t]``. With an exact budget, ``listed`` is None
+    and the decision goes into row ``rows[t]`` of ``out``. Otherwise the chosen labels are written
+    one after another into ``listed``, and how many they are into ``out[rows[t], 0]``.
     """
-    m = cells.shape[1]
-    work = make_work(scratch, ids)
-    taken = 0
-    written = 0
+    m = own.cells.shape[1]
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    for j in range(m):
+        flags[j] = 0.0
+    written = np.int64(0)  # not the constant, of which Numba would compile a copy
     for t in range(rows.shape[0]):
         labels = indices[starts[t] : ends[t]]
-        count = labels.shape[0]
-        if not rising(labels, m) or not widen(data[starts[t] : ends[t]], work.values):
+        if not rising(labels, m) or not widen(data[starts[t] : ends[t]], values):
             return t
         pick = picks[t] if picks.shape[0] > 0 else 0
-        chosen = decide(
-            labels, count, objective, fixed, pick, matrix, prior, k, cells, totals, work,
-        )  # fmt: skip
-        learn(
-            labels, count, k, chosen, t, true_start, true_end, true, weights, soft, sums,
-            cells, totals, truth, truth_totals, work,
-        )  # fmt: skip
+        found = decide_stored(
+            decider.term, labels, decider.budget, decider.prior, pick, own, scratch, chosen
+        )
+        weight = weights[t] if weights.shape[0] > 0 else 1.0
+        learn_stored(truth, labels, chosen, found, t, true, weight, sums, own, scratch)
         if out.shape[0] > 0:
-            out[rows[t], 0] = chosen
-            for i in range(k):
-                out[rows[t], i] = work.chosen[i]
-            if k == 0:
-                for i in range(chosen):
-                    listed[written + i] = work.chosen[i]
-                written += chosen
-        forget_decision(labels, k, chosen, work)
-        taken = snapshot(t + 1, taken, checkpoints, truth, truth_totals, snapshots, snapshot_rows)
+            list_chosen(listed, chosen, found, written, rows[t], out)
+            written += found
+        mark(truth, own, marks, t)
     return rows.shape[0]

@@ -1,6 +1,9 @@
 """One row: decide, then count. Replays and single steps are thin loops over these.
 
-``labels`` is the row's label ids, or None where the row holds every label in order.
+A dense row holds every label in order; of a sparse one the stored ``labels`` are given, and it runs
+the same arithmetic on counts gathered for them, so both give the same bits. A dense decision
+without a budget is flags alone, made without a branch; every other is a list of chosen labels, and
+flags at these, which must be cleared before the next row.
 """
 
 from __future__ import annotations
@@ -11,47 +14,41 @@ import numpy as np
 
 from omma.kernels.count import (
     count_expected,
+    count_expected_stored,
     count_flagged,
+    count_indicated,
     count_predicted,
     count_true,
 )
-from omma.kernels.gradient import add_objective, point_at
-from omma.kernels.jit import entry, helper
+from omma.kernels.gradient import prepare, weigh
+from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.kinds import Costs
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
-from omma.kernels.select import choose_k, choose_nonnegative, flag_nonnegative, label_at
+from omma.kernels.point import point_at
+from omma.kernels.select import choose
 
-SCRATCH: Final = 9  # rows of float64 scratch space, each as long as there are labels
-
-
-class Work(NamedTuple):
-    """Scratch space for one row."""
-
-    values: Any  # the row's probabilities, widened to float64
-    slope: Any
-    offset: Any
-    gains: Any
-    flags: Any  # over all labels: one where the row's label is chosen
-    chosen_gains: Any
-    cells: Any  # counts gathered for a sparse row
-    chosen: Any  # the chosen labels in rising order
+# Rows of float64 scratch space, each as long as there are labels.
+VALUES: Final = 0  # the row's probabilities, widened to float64
+GAINS: Final = 1
+FLAGS: Final = 2  # over all labels: one where the row's label is chosen
+CHOSEN_GAINS: Final = 3
+GATHERED: Final = 4  # three rows: counts gathered for a sparse row
+SCRATCH: Final = 7
 
 
-@helper
-def make_work(scratch, chosen):
-    """Name the parts of the scratch space, and clear the flags."""
-    flags = scratch[4]
-    for j in range(flags.shape[0]):
-        flags[j] = 0.0
-    return Work(
-        scratch[0],
-        scratch[1],
-        scratch[2],
-        scratch[3],
-        flags,
-        scratch[5],
-        scratch[6:9],
-        chosen,
-    )
+class Decider(NamedTuple):
+    """How rows are decided."""
+
+    term: Any
+    prior: float
+    budget: Any  # None, Exactly or AtMost
+
+
+class Counted(NamedTuple):
+    """Counts of every label, and totals over them."""
+
+    cells: Any
+    totals: Any
 
 
 @helper
@@ -65,225 +62,220 @@ def widen(given, values):
     return wrong == 0
 
 
-@helper
-def gather(labels, cells, gathered):
-    """Put the counts of some labels side by side."""
-    for position in range(labels.shape[0]):
-        j = labels[position]
-        gathered[TP, position] = cells[TP, j]
-        gathered[PREDICTED, position] = cells[PREDICTED, j]
-        gathered[POSITIVE, position] = cells[POSITIVE, j]
+@by_kind
+def find_gains(term, prior, pick, counted, scratch):
+    """Slope * eta + offset of every label, and minus infinity where eta is zero: no candidate."""
 
 
-@helper
-def start_gradient(labels, fixed, pick, slope, offset):
-    """Begin with fixed weights, those of the rule picked, or with nothing."""
-    if fixed.shape[0] > 0:
-        for position in range(slope.shape[0]):
-            j = label_at(labels, position)
-            slope[position] = fixed[pick, 0, j]
-            offset[position] = fixed[pick, 1, j]
-    else:
-        for position in range(slope.shape[0]):
-            slope[position] = 0.0
-            offset[position] = 0.0
+@find_gains.case()
+def find_all_gains(term, prior, pick, counted, scratch):
+    values, gains, cells = scratch[VALUES], scratch[GAINS], counted.cells
+    point = point_at(cells, counted.totals, prior)
+    ready = prepare(term, point, pick)
+    for j in range(cells.shape[1]):
+        slope, offset = weigh(
+            term, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+        )
+        gains[j] = slope * values[j] + offset if values[j] > 0.0 else -np.inf
 
 
-@helper
-def gradient_everywhere(objective, fixed, pick, prior, cells, totals, work):
-    """Slope and offset at every label."""
+@find_gains.case(Costs)
+def find_cost_gains(term, prior, pick, counted, scratch):
+    """With costs, a label of no probability may be the best: all are candidates."""
+    values, gains, cells = scratch[VALUES], scratch[GAINS], counted.cells
+    point = point_at(cells, counted.totals, prior)
+    ready = prepare(term.of, point, pick)
     m = cells.shape[1]
-    start_gradient(None, fixed, pick, work.slope[:m], work.offset[:m])
-    point = point_at(cells, cells, totals, prior)
-    add_objective(objective, point, work.slope[:m], work.offset[:m])
+    for j in range(m):
+        slope, gains[j] = weigh(
+            term.of, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+        )
+        if values[j] > 0.0:
+            gains[j] += slope * values[j]
+    for i in range(m):
+        if values[i] > 0.0:
+            for j in range(m):
+                gains[j] += values[i] * term.matrix[i, j]
 
 
 @helper
-def gradient_at(labels, objective, fixed, pick, prior, cells, totals, work):
-    """Slope and offset at the row's labels."""
-    slope = work.slope[: labels.shape[0]]
-    offset = work.offset[: labels.shape[0]]
-    start_gradient(labels, fixed, pick, slope, offset)
-    # Fixed weights look at no counts.
-    if fixed.shape[0] == 0:
-        gather(labels, cells, work.cells)
-    point = point_at(work.cells, cells, totals, prior)
-    add_objective(objective, point, slope, offset)
-
-
-@helper
-def find_gains(count, work):
-    """Slope * eta + offset, and minus infinity where eta is zero: no candidate."""
+def find_stored_gains(term, labels, prior, pick, counted, scratch):
+    """The same at the stored labels of a row."""
+    values, gains, cells = scratch[VALUES], scratch[GAINS], counted.cells
+    point = point_at(cells, counted.totals, prior)
+    ready = prepare(term, point, pick)
+    tp, predicted, positive = scratch[GATHERED], scratch[GATHERED + 1], scratch[GATHERED + 2]
+    count = labels.shape[0]
+    # Gathered first, so that the loop with the divisions becomes vector instructions.
     for position in range(count):
-        value = work.values[position]
-        gain = work.slope[position] * value + work.offset[position]
-        work.gains[position] = gain if value > 0.0 else -np.inf
-
-
-@helper
-def find_matrix_gains(matrix, labels, count, work):
-    """Gains slope * eta + offset + eta @ matrix, with slope and offset of all labels.
-
-    With costs, a label of no probability may be the best: all are candidates.
-    """
-    gains = work.gains
-    for j in range(gains.shape[0]):
-        gains[j] = work.offset[j]
+        j = labels[position]
+        tp[position] = cells[TP, j]
+        predicted[position] = cells[PREDICTED, j]
+        positive[position] = cells[POSITIVE, j]
     for position in range(count):
-        value = work.values[position]
-        i = label_at(labels, position)
-        if value > 0.0:
-            gains[i] += work.slope[i] * value
-    for position in range(count):
-        value = work.values[position]
-        i = label_at(labels, position)
-        if value > 0.0:
-            for j in range(gains.shape[0]):
-                gains[j] += value * matrix[i, j]
+        slope, offset = weigh(
+            term,
+            ready,
+            point,
+            labels[position],
+            tp[position],
+            predicted[position],
+            positive[position],
+        )
+        value = values[position]
+        gains[position] = slope * value + offset if value > 0.0 else -np.inf
+
+
+@by_kind
+def take(budget, scratch, chosen):
+    """Decide a dense row by the gains found; returns how many labels it gets."""
+
+
+@take.case(None)
+def take_nonnegative(budget, scratch, chosen):
+    gains, flags = scratch[GAINS], scratch[FLAGS]
+    found = 0
+    for j in range(flags.shape[0]):
+        flags[j] = 1.0 if gains[j] >= 0.0 else 0.0
+        found += gains[j] >= 0.0
+    return found
+
+
+@take.case()
+def take_best(budget, scratch, chosen):
+    flags = scratch[FLAGS]
+    m = flags.shape[0]
+    found = choose(budget, scratch[GAINS], m, None, chosen, scratch[CHOSEN_GAINS])
+    for i in range(found):
+        flags[chosen[i]] = 1.0
+    return found
 
 
 @helper
-def decide(labels, count, objective, fixed, pick, matrix, prior, k, cells, totals, work):
-    """Choose the labels of a row of ``count`` probabilities; returns how many were chosen.
-
-    Flags are set; ``work.chosen`` is written too, except for a row of every label without a
-    budget, whose decision is flags alone.
-    """
-    if matrix is not None:
-        gradient_everywhere(objective, fixed, pick, prior, cells, totals, work)
-        find_matrix_gains(matrix, labels, count, work)
-        chosen = choose_k(work.gains, cells.shape[1], None, k, work.chosen, work.chosen_gains)
-    else:
-        if labels is None:
-            gradient_everywhere(objective, fixed, pick, prior, cells, totals, work)
-        else:
-            gradient_at(labels, objective, fixed, pick, prior, cells, totals, work)
-        find_gains(count, work)
-        if k > 0:
-            chosen = choose_k(work.gains, count, labels, k, work.chosen, work.chosen_gains)
-        elif labels is None:
-            return flag_nonnegative(work.gains, count, work.flags)
-        else:
-            chosen = choose_nonnegative(work.gains, count, labels, work.chosen)
-    for i in range(chosen):
-        work.flags[work.chosen[i]] = 1.0
-    return chosen
+def take_stored(labels, count, budget, scratch, chosen):
+    """Decide a sparse row by the gains found: of stored labels, or of all where that is None."""
+    found = choose(budget, scratch[GAINS], count, labels, chosen, scratch[CHOSEN_GAINS])
+    for i in range(found):
+        scratch[FLAGS, chosen[i]] = 1.0
+    return found
 
 
-@helper
-def count_decision(labels, k, chosen, weight, sums, cells, totals, work):
-    """Count the decision that ``decide`` left in ``work``."""
-    if labels is None and k == 0:
-        count_flagged(work.flags, chosen, weight, sums, cells, totals)
-    else:
-        count_predicted(work.chosen, chosen, weight, sums, cells, totals)
+@by_kind
+def decide_stored(term, labels, budget, prior, pick, counted, scratch, chosen):
+    """Decide a row of stored labels; returns how many labels it gets."""
 
 
-@helper
-def forget_decision(labels, k, chosen, work):
-    """Clear the flags of a row; the branch-free decision overwrites them all by itself."""
-    if labels is not None or k > 0:
-        for i in range(chosen):
-            work.flags[work.chosen[i]] = 0.0
+@decide_stored.case()
+def decide_gathered(term, labels, budget, prior, pick, counted, scratch, chosen):
+    find_stored_gains(term, labels, prior, pick, counted, scratch)
+    return take_stored(labels, labels.shape[0], budget, scratch, chosen)
+
+
+@decide_stored.case(Costs)
+def decide_spread(term, labels, budget, prior, pick, counted, scratch, chosen):
+    """With costs every label is a candidate: spread the row over all, and back."""
+    values, gathered = scratch[VALUES], scratch[GATHERED]
+    m = values.shape[0]
+    for position in range(labels.shape[0]):
+        gathered[position] = values[position]
+    for j in range(m):
+        values[j] = 0.0
+    for position in range(labels.shape[0]):
+        values[labels[position]] = gathered[position]
+    find_gains(term, prior, pick, counted, scratch)
+    for position in range(labels.shape[0]):
+        values[position] = gathered[position]
+    return take_stored(None, m, budget, scratch, chosen)
+
+
+@by_kind
+def count_decision(budget, chosen, found, flags, weight, sums, counted):
+    """Count the decision on a dense row."""
+
+
+@count_decision.case(None)
+def count_decided_flags(budget, chosen, found, flags, weight, sums, counted):
+    count_flagged(flags, found, weight, sums, counted.cells, counted.totals)
+
+
+@count_decision.case()
+def count_decided_list(budget, chosen, found, flags, weight, sums, counted):
+    count_predicted(chosen, found, weight, sums, counted.cells, counted.totals)
 
 
 @entry
-def decide_dense(
-    eta,
-    objective,
-    fixed,
-    pick,
-    matrix,
-    prior,
-    k,
-    cells,
-    totals,
-    scratch,
-    ids,
-    out,
-):
+def decide_dense(eta, decider, pick, cells, totals, scratch, chosen, out):
     """Decide one row of every label into ``out``; False where eta is no probability."""
-    m = eta.shape[0]
-    work = make_work(scratch, ids)
-    if not widen(eta, work.values):
-        return False
-    decide(None, m, objective, fixed, pick, matrix, prior, k, cells, totals, work)
-    for j in range(m):
-        out[j] = np.int8(work.flags[j])
-    return True
-
-
-@entry
-def decide_sparse(
-    labels,
-    eta,
-    objective,
-    fixed,
-    pick,
-    matrix,
-    prior,
-    k,
-    cells,
-    totals,
-    scratch,
-    ids,
-):
-    """Decide one row of stored labels into ``ids``; returns how many, -1 if eta is wrong."""
-    work = make_work(scratch, ids)
-    if not widen(eta, work.values):
-        return -1
-    return decide(
-        labels, eta.shape[0], objective, fixed, pick, matrix, prior, k, cells,
-        totals, work,
-    )  # fmt: skip
-
-
-@helper
-def read_labels(given, found):
-    """The label ids where an indicator row is one; -1 where it is neither zero nor one."""
-    count = 0
-    for j in range(given.shape[0]):
-        if given[j] == 1:
-            found[count] = j
-            count += 1
-        elif given[j] != 0:
-            return -1
-    return count
-
-
-@entry
-def count_dense(eta, true, predicted, weight, soft, sums, cells, totals, scratch, ids):
-    """Count one row of indicators; False, and nothing counted, where they are not 0 and 1.
-
-    ``soft`` counts probabilities in place of true labels.
-    """
-    m = predicted.shape[0]
-    flags = scratch[4]
-    for j in range(m):
-        flags[j] = predicted[j]
-    if not soft and read_labels(true, ids) < 0:
-        return False
-    chosen = read_labels(predicted, ids)
-    if chosen < 0:
-        return False
-    count_predicted(ids, chosen, weight, sums, cells, totals)
-    if soft:
-        count_expected(None, eta, m, flags, weight, sums, cells, totals)
-    else:
-        count_true(ids, 0, read_labels(true, ids), flags, weight, sums, cells, totals)
-    return True
-
-
-@entry
-def count_sparse(labels, eta, true, chosen, weight, soft, sums, cells, totals, scratch):
-    """Count one row of label ids; ``soft`` counts probabilities in place of true labels."""
-    flags = scratch[4]
+    flags = scratch[FLAGS]
     for j in range(flags.shape[0]):
         flags[j] = 0.0
+    if not widen(eta, scratch[VALUES]):
+        return False
+    counted = Counted(cells, totals)
+    find_gains(decider.term, decider.prior, pick, counted, scratch)
+    take(decider.budget, scratch, chosen)
+    for j in range(flags.shape[0]):
+        out[j] = np.int8(flags[j])
+    return True
+
+
+@entry
+def decide_sparse(labels, eta, decider, pick, cells, totals, scratch, chosen):
+    """Decide one row of stored labels into ``chosen``; returns how many, -1 if eta is wrong."""
+    if not widen(eta, scratch[VALUES]):
+        return -1
+    counted = Counted(cells, totals)
+    return decide_stored(
+        decider.term, labels, decider.budget, decider.prior, pick, counted, scratch, chosen
+    )
+
+
+@helper
+def read_flags(given, flags):
+    """Indicators as flags; how many are one, -1 where one is neither zero nor one."""
+    count = 0
+    wrong = 0
+    for j in range(given.shape[0]):
+        flags[j] = np.float64(given[j])
+        count += given[j] == 1
+        wrong += (given[j] != 0) & (given[j] != 1)
+    return count if wrong == 0 else -1
+
+
+@entry
+def count_dense(eta, true, predicted, weight, sums, cells, totals, scratch):
+    """Count one row of indicators; False, and nothing counted, where they are not 0 and 1.
+
+    Where ``eta`` is given, its probabilities are counted in place of true labels.
+    """
+    flags = scratch[FLAGS]
+    if eta is None and read_flags(true, flags) < 0:
+        return False
+    chosen = read_flags(predicted, flags)
+    if chosen < 0:
+        return False
+    count_flagged(flags, chosen, weight, sums, cells, totals)
+    if eta is None:
+        count_indicated(true, flags, weight, sums, cells, totals)
+    else:
+        count_expected(eta, flags, weight, sums, cells, totals)
+    return True
+
+
+@entry
+def count_sparse(stored, true, chosen, weight, sums, cells, totals, scratch):
+    """Count one row of label ids; ``stored`` labels and probabilities may stand for true ones."""
+    flags = scratch[FLAGS]
+    if stored is None:
+        for i in range(true.shape[0]):
+            flags[true[i]] = 0.0
+    else:
+        for position in range(stored[0].shape[0]):
+            flags[stored[0][position]] = 0.0
     for i in range(chosen.shape[0]):
         flags[chosen[i]] = 1.0
     count_predicted(chosen, chosen.shape[0], weight, sums, cells, totals)
-    if soft:
-        count_expected(labels, eta, eta.shape[0], flags, weight, sums, cells, totals)
-    else:
+    if stored is None:
         count_true(true, 0, true.shape[0], flags, weight, sums, cells, totals)
+    else:
+        count_expected_stored(stored[0], stored[1], flags, weight, sums, cells, totals)

@@ -4,165 +4,142 @@ from __future__ import annotations
 
 import numpy as np
 
-from omma.kernels import minimum, values
-from omma.kernels.gradient import class_rate, fractions, mean_fractions, point_at
-from omma.kernels.jit import entry, helper, section
+from omma.kernels import minimum
+from omma.kernels.gradient import agreement, squares, sum_of_classes
+from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.kinds import (
+    ClassCorrelation,
+    Classes,
+    Geometric,
+    Harmonic,
+    Kappa,
+    Macro,
+    Micro,
+    Nothing,
+    Quadratic,
+    Smallest,
+    Sum,
+    WeighedClasses,
+)
 from omma.kernels.layout import (
-    ARITHMETIC,
-    AVERAGE,
-    CORRELATION,
-    EPSILON,
-    GEOMETRIC,
-    HARMONIC,
-    KAPPA,
-    MACRO,
-    MEAN,
-    MICRO,
-    MINIMUM,
     POSITIVE,
     PREDICTED,
-    QUADRATIC,
-    RATE,
+    SUM_CROSS,
     SUM_POSITIVE,
+    SUM_POSITIVE_SQUARED,
     SUM_PREDICTED,
+    SUM_PREDICTED_SQUARED,
     SUM_TP,
     TP,
-    WEIGHT,
     N,
 )
-from omma.kernels.partials import read_form
+from omma.kernels.point import fractions, mean_fractions, point_at
+from omma.kernels.values import value
 
 GRID = 16  # points looked at before closing in: a metric need not be concave
 GOLDEN = 0.6180339887498949
 SHRINKS = 24
 
 
-@section
-def of_label(mean, form, tp, predicted, positive, whole):
-    """A metric of one label."""
-    if mean == RATE:
-        return values.single(form, tp, predicted, positive, whole)
-    if mean == ARITHMETIC:
-        return values.arithmetic(form, tp, predicted, positive, whole)
-    if mean == GEOMETRIC:
-        return values.geometric(form, tp, predicted, positive, whole)
-    if mean == HARMONIC:
-        return values.harmonic(form, tp, predicted, positive, whole)
-    if mean == QUADRATIC:
-        return values.quadratic(form, tp, predicted, positive, whole)
-    return values.correlation(form, tp, predicted, positive, whole)
+@by_kind
+def worth(term, point):
+    """The value of a term, its weight included."""
 
 
-@section
-def of_classes(mean, form, point):
-    """A mean of one rate over classes."""
-    m = point.every.shape[1]
+@worth.case(Macro)
+def of_macro(term, point):
+    m = point.cells.shape[1]
     total = 0.0
     for j in range(m):
-        rate, _, _ = class_rate(form, point, point.every, j)
-        if mean == GEOMETRIC:
-            total += np.log(rate)
-        elif mean == HARMONIC:
-            total += 1.0 / rate
-        else:
-            total += (1.0 - rate) * (1.0 - rate)
-    if mean == GEOMETRIC:
-        return np.exp(total / m)
-    if mean == HARMONIC:
-        return m / total
+        tp, predicted, positive = fractions(point, j)
+        total += value(term.of, point.totals[N], tp, predicted, positive, point.whole)
+    return term.weight * (total / m)
+
+
+@worth.case(Micro)
+def of_micro(term, point):
+    tp, predicted, positive = mean_fractions(point)
+    return term.weight * value(term.of, point.totals[N], tp, predicted, positive, point.whole)
+
+
+@by_kind
+def mean_from(mean, total, m):
+    """A mean over classes, from what it adds up."""
+
+
+@mean_from.case(Geometric)
+def geometric_from(mean, total, m):
+    return np.exp(total / m)
+
+
+@mean_from.case(Harmonic)
+def harmonic_from(mean, total, m):
+    return m / total
+
+
+@mean_from.case(Quadratic)
+def quadratic_from(mean, total, m):
     return 1.0 - np.sqrt(total / m)
 
 
-@section
-def of_agreement(mean, point):
-    """Cohen's kappa, or the Matthews correlation over classes."""
-    m = point.every.shape[1]
-    added = 2.0 * point.prior
-    total = point.totals[SUM_POSITIVE] + m * added
-    inverse = 1.0 / total if total > 0.0 else 1.0
-    right = (point.totals[SUM_TP] + m * point.prior) * inverse
-    cross = 0.0
-    predicted_squared = 0.0
-    positive_squared = 0.0
-    for j in range(m):
-        predicted = (point.every[PREDICTED, j] + added) * inverse
-        positive = (point.every[POSITIVE, j] + added) * inverse
-        cross += predicted * positive
-        predicted_squared += predicted * predicted
-        positive_squared += positive * positive
-    if mean == KAPPA:
-        return (right - cross) / (1.0 - cross + EPSILON)
-    root = np.sqrt(max((1.0 - predicted_squared) * (1.0 - positive_squared), 0.0))
-    return (right - cross) / (root + EPSILON)
+@worth.case(WeighedClasses)
+@worth.case(Classes)
+def of_classes(term, point):
+    return term.weight * mean_from(term.of, sum_of_classes(term, point), point.cells.shape[1])
 
 
-@section
-def of_minimum(table, term, point):
-    """The smaller of two rates under either average, or the smallest over classes."""
-    pair = minimum.read_pair(table, term, point.totals[N])
-    if table[term, AVERAGE] == MICRO:
-        tp, predicted, positive = mean_fractions(point)
-        return minimum.value(pair, tp, predicted, positive, point.whole)
-    if table[term, AVERAGE] != MACRO:
-        return minimum.value_of_classes(pair[0], pair[2], point, True)
-    m = point.every.shape[1]
-    total = 0.0
-    for j in range(m):
-        tp, predicted, positive = fractions(point, point.every, j)
-        total += minimum.value(pair, tp, predicted, positive, point.whole)
-    return total / m
+@worth.case(Smallest)
+def of_smallest(term, point):
+    smoothing = minimum.smoothing_at(term.gamma, term.rows, point.totals[N])
+    return term.weight * minimum.value_of_classes(term.rate, smoothing, point, True)
 
 
-@helper
-def of_table(table, point):
-    """The sum of a table's terms."""
-    if table is None:
-        return 0.0
-    m = point.every.shape[1]
-    total = 0.0
-    for term in range(table.shape[0]):
-        average = table[term, AVERAGE]
-        mean = table[term, MEAN]
-        form = read_form(table, term)
-        value = 0.0
-        if mean == MINIMUM:
-            value = of_minimum(table, term, point)
-        elif average == MACRO:
-            for j in range(m):
-                tp, predicted, positive = fractions(point, point.every, j)
-                value += of_label(mean, form, tp, predicted, positive, point.whole)
-            value /= m
-        elif average == MICRO:
-            tp, predicted, positive = mean_fractions(point)
-            value = of_label(mean, form, tp, predicted, positive, point.whole)
-        elif mean == KAPPA or mean == CORRELATION:
-            value = of_agreement(mean, point)
-        else:
-            value = of_classes(mean, form, point)
-        total += table[term, WEIGHT] * value
-    return total
+@worth.case(Kappa)
+def of_kappa(term, point):
+    _, _, right, cross = agreement(point)
+    return term.weight * ((right - cross) / (1.0 - cross + term.epsilon))
+
+
+@worth.case(ClassCorrelation)
+def of_correlation(term, point):
+    m, totals = point.cells.shape[1], point.totals
+    added, inverse, right, cross = agreement(point)
+    predicted = squares(totals[SUM_PREDICTED], totals[SUM_PREDICTED_SQUARED], added, m, inverse)
+    positive = squares(totals[SUM_POSITIVE], totals[SUM_POSITIVE_SQUARED], added, m, inverse)
+    root = np.sqrt(max((1.0 - predicted) * (1.0 - positive), 0.0))
+    return term.weight * ((right - cross) / (root + term.epsilon))
+
+
+@worth.case(Nothing)
+def of_nothing(term, point):
+    return 0.0
+
+
+@worth.case(Sum)
+def of_sum(term, point):
+    return worth(term.of, point) + worth(term.rest, point)
 
 
 @helper
-def utility(table, macro_value, micro_value, prior, cells, totals):
-    """A metric, a user's own parts included, at some counts with the prior added."""
-    for i in range(1, 4):
+def add_up(cells, totals):
+    """Sums over labels, from the counts themselves."""
+    for i in range(1, totals.shape[0]):
         totals[i] = 0.0
-    m = cells.shape[1]
-    for j in range(m):
+    for j in range(cells.shape[1]):
+        predicted, positive = cells[PREDICTED, j], cells[POSITIVE, j]
         totals[SUM_TP] += cells[TP, j]
-        totals[SUM_PREDICTED] += cells[PREDICTED, j]
-        totals[SUM_POSITIVE] += cells[POSITIVE, j]
-    point = point_at(cells, cells, totals, prior)
-    total = of_table(table, point)
-    if macro_value is not None:
-        for j in range(m):
-            tp, predicted, positive = fractions(point, cells, j)
-            total += macro_value(tp, predicted, positive, point.whole) / m
-    if micro_value is not None:
-        tp, predicted, positive = mean_fractions(point)
-        total += micro_value(tp, predicted, positive, point.whole)
-    return total
+        totals[SUM_PREDICTED] += predicted
+        totals[SUM_POSITIVE] += positive
+        totals[SUM_CROSS] += predicted * positive
+        totals[SUM_PREDICTED_SQUARED] += predicted * predicted
+        totals[SUM_POSITIVE_SQUARED] += positive * positive
+
+
+@helper
+def utility(term, prior, cells, totals):
+    """A metric at some counts with the prior added; ``totals`` knows the number of rows."""
+    add_up(cells, totals)
+    return worth(term, point_at(cells, totals, prior))
 
 
 @helper
@@ -174,41 +151,50 @@ def mix(start, end, share, mixed):
 
 
 @entry
-def evaluate(table, macro_value, micro_value, prior, cells, totals):
+def evaluate(term, prior, cells, totals):
     """The metric at some counts; ``totals`` holds the number of rows, its rest is overwritten."""
-    return utility(table, macro_value, micro_value, prior, cells, totals)
+    return utility(term, prior, cells, totals)
+
+
+@helper
+def at_share(term, prior, start, end, share, totals, mixed):
+    """The metric of a mixture."""
+    mix(start, end, share, mixed)
+    return utility(term, prior, mixed, totals)
 
 
 @entry
-def best_share(table, macro_value, micro_value, prior, start, end, totals, mixed):
+def best_share(term, prior, start, end, totals, mixed):
     """The share of ``end`` that makes the best mixture with ``start``, and the metric there.
 
-    The best point of a grid, then golden sections around it.
+    The best point of a grid, then golden sections around it. One place works out the metric, for
+    the grid and for both ends of a section, so that it is compiled once.
     """
-    best = 0.0
-    best_value = -np.inf
-    for i in range(GRID + 1):
-        mix(start, end, i / GRID, mixed)
-        value = utility(table, macro_value, micro_value, prior, mixed, totals)
-        if value > best_value:
-            best_value = value
-            best = i / GRID
-    low = max(best - 1.0 / GRID, 0.0)
-    high = min(best + 1.0 / GRID, 1.0)
-    for _ in range(SHRINKS):
-        left = high - GOLDEN * (high - low)
-        right = low + GOLDEN * (high - low)
-        mix(start, end, left, mixed)
-        left_value = utility(table, macro_value, micro_value, prior, mixed, totals)
-        mix(start, end, right, mixed)
-        right_value = utility(table, macro_value, micro_value, prior, mixed, totals)
-        if left_value >= right_value:
-            high = right
-            share, value = left, left_value
+    best, best_value = 0.0, -np.inf
+    low, high = 0.0, 1.0
+    left, right, left_value = 0.0, 0.0, 0.0
+    for step in range(GRID + 1 + 2 * SHRINKS):
+        is_left = step > GRID and (step - GRID) % 2 == 1
+        if step <= GRID:
+            share = step / GRID
+        elif is_left:
+            if step == GRID + 1:
+                low, high = max(best - 1.0 / GRID, 0.0), min(best + 1.0 / GRID, 1.0)
+            left = high - GOLDEN * (high - low)
+            right = low + GOLDEN * (high - low)
+            share = left
         else:
-            low = left
-            share, value = right, right_value
-        if value > best_value:
-            best_value = value
+            share = right
+        found = at_share(term, prior, start, end, share, totals, mixed)
+        if step > GRID and not is_left:
+            if left_value >= found:
+                high = right
+                share, found = left, left_value
+            else:
+                low = left
+        if is_left:
+            left_value = found
+        elif found > best_value:
+            best_value = found
             best = share
     return best, best_value

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from omma._validate import check_choice
 from omma.counts import Counts
-from omma.kernels import layout
+from omma.kernels import kinds
+from omma.kernels.layout import EPSILON, SUMS, SUMS_AND_PRODUCTS
 from omma.metrics.base import Metric, divide
 from omma.metrics.binary import MEANS, RECALL, LabelMetric, mean_of
 from omma.metrics.minimum import Smoothing
@@ -60,20 +61,8 @@ class Macro(Metric):
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
         return float(self.of_labels(counts, zero_division).mean())
 
-    def table(self) -> NDArray[np.float64]:
-        return self.of.table()
-
-    @property
-    def macro_psi(self) -> Any:
-        return self.of.macro_psi
-
-    @property
-    def greedy_psi(self) -> Any:
-        return self.of.greedy_psi
-
-    @property
-    def macro_value(self) -> Any:
-        return self.of.macro_value
+    def term(self, weight: float = 1.0, exact: bool = False) -> Any:
+        return self.of.term(weight, exact)
 
     @property
     def compiles(self) -> bool:
@@ -126,24 +115,16 @@ class Micro(Metric):
         total = counts.n * counts.m
         return float(self.of.of_cells(tp, predicted, positive, total, zero_division)[0])
 
-    def table(self) -> NDArray[np.float64]:
-        return self.of.term(layout.MICRO)
-
-    @property
-    def micro_psi(self) -> Any:
-        return self.of.macro_psi
-
-    @property
-    def micro_value(self) -> Any:
-        return self.of.macro_value
+    def term(self, weight: float = 1.0, exact: bool = False) -> Any:
+        return kinds.Micro(float(weight), self.of.kind)
 
     @property
     def compiles(self) -> bool:
         return self.of.compiles
 
     @property
-    def sums(self) -> int:
-        return layout.SUMS
+    def sums(self) -> int | None:
+        return SUMS
 
     def to_json(self) -> Any:
         return {"micro": self.of.to_json()}
@@ -226,23 +207,27 @@ class OverClasses(Metric):
         positive = total**2 - counts.positive @ counts.positive
         return float(divide(gained, np.sqrt(predicted) * np.sqrt(positive), zero_division))
 
-    def table(self) -> NDArray[np.float64]:
-        row = np.zeros((1, layout.TERM))
-        row[0, layout.WEIGHT] = 1.0
-        row[0, layout.AVERAGE] = KINDS[self.kind].average
-        row[0, layout.MEAN] = MEANS[KINDS[self.kind].mean]
-        if KINDS[self.kind].average == layout.MACRO:
-            row[0, layout.MEAN] = layout.RATE  # their mean is the macro average itself
-        row[0, layout.RATE_AT : layout.SECOND_AT] = RECALL.over + RECALL.under
-        if self.smoothing is not None:
-            self.smoothing.write(row[0])
-        return row
+    def term(self, weight: float = 1.0, exact: bool = False) -> Any:
+        weight, recall = float(weight), RECALL.kind
+        if self.kind == "accuracy":
+            return kinds.Micro(weight, recall)
+        if self.kind == "balanced_accuracy":
+            return kinds.Macro(weight, recall)
+        if self.kind == "min_recall":
+            gamma = (0.0, 0.0) if self.smoothing is None else self.smoothing.numbers
+            return kinds.Smallest(weight, recall, *gamma)
+        if self.kind == "kappa":
+            return kinds.Kappa(weight, EPSILON)
+        if self.kind == "mcc":
+            return kinds.ClassCorrelation(weight, EPSILON)
+        mean = MEANS[KINDS[self.kind].mean](EPSILON)
+        return (kinds.WeighedClasses if exact else kinds.Classes)(weight, mean, recall)
 
     @property
-    def sums(self) -> int:
+    def sums(self) -> int | None:
         if self.single_label:
-            return layout.SUMS_AND_PRODUCTS
-        return layout.SUMS if self.kind == "accuracy" else layout.NO_SUMS
+            return SUMS_AND_PRODUCTS
+        return SUMS if self.kind == "accuracy" else None
 
     def to_json(self) -> Any:
         if self.smoothing is None:
@@ -253,7 +238,7 @@ class OverClasses(Metric):
 @dataclass(frozen=True)
 class _Kind:
     formula: str
-    average: int
+    average: str  # of the metric over labels, of counts over labels, or over classes
     mean: str
     concave: bool = False
     smooth: bool = False
@@ -261,24 +246,24 @@ class _Kind:
 
 
 KINDS = {
-    "accuracy": _Kind("Σ tp / Σ positive", layout.MICRO, "rate", True, True, True),
+    "accuracy": _Kind("Σ tp / Σ positive", "micro", "rate", True, True, True),
     "balanced_accuracy": _Kind(
-        "mean over classes of tp / positive", layout.MACRO, "arithmetic", True, True, True
+        "mean over classes of tp / positive", "macro", "arithmetic", True, True, True
     ),
-    "gmean": _Kind("(Π over classes of tp / positive)^(1/m)", layout.CLASSES, "geometric", True),
-    "hmean": _Kind("m / Σ over classes of positive / tp", layout.CLASSES, "harmonic", True),
+    "gmean": _Kind("(Π over classes of tp / positive)^(1/m)", "classes", "geometric", True),
+    "hmean": _Kind("m / Σ over classes of positive / tp", "classes", "harmonic", True),
     "qmean": _Kind(
-        "1 − √(mean over classes of (1 − tp / positive)²)", layout.CLASSES, "quadratic", True
+        "1 − √(mean over classes of (1 − tp / positive)²)", "classes", "quadratic", True
     ),
-    "min_recall": _Kind("min over classes of tp / positive", layout.CLASSES, "minimum", True),
+    "min_recall": _Kind("min over classes of tp / positive", "classes", "minimum", True),
     "mcc": _Kind(
         "(s·Σtp − Σ predicted·positive) / √((s² − Σ predicted²)(s² − Σ positive²)), s = Σ positive",
-        layout.CLASSES,
+        "classes",
         "correlation",
     ),
     "kappa": _Kind(
         "(s·Σtp − Σ predicted·positive) / (s² − Σ predicted·positive), s = Σ positive",
-        layout.CLASSES,
+        "classes",
         "kappa",
         smooth=True,
     ),

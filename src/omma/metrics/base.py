@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._run import NO_MATRIX, NO_TABLE, Plan, State, weights_now
+from omma._run import NO_MATRIX, Plan, State, weights_now
 from omma._validate import check_number
 from omma.counts import Counts
+from omma.kernels.kinds import Nothing
 from omma.kernels.layout import (
-    NO_SUMS,
     POSITIVE,
     PREDICTED,
     SUM_CROSS,
@@ -23,13 +22,11 @@ from omma.kernels.layout import (
     SUM_PREDICTED,
     SUM_PREDICTED_SQUARED,
     SUM_TP,
-    TERM,
     TP,
     N,
 )
 
 Vector = NDArray[np.float64]
-NO_WEIGHT = np.zeros((1, TERM))  # a term that adds nothing
 
 
 class Metric(ABC):
@@ -74,36 +71,14 @@ class Metric(ABC):
     def to_json(self) -> Any:
         """What ``metric_from_json`` makes the same metric of."""
 
-    # What compiled code is told of the metric; each kind of metric has one or another of these.
+    # What compiled code is told of the metric.
 
-    def table(self) -> NDArray[np.float64]:
-        """Coefficients for the kernels: one row a term."""
-        return NO_TABLE
+    def term(self, weight: float = 1.0, exact: bool = False) -> Any:
+        """The metric as the kernels know it, a multiple of it where it is part of a sum.
 
-    @property
-    def macro_psi(self) -> Any:
-        """Compiled derivatives of a user's own metric, averaged over labels."""
-        return None
-
-    @property
-    def micro_psi(self) -> Any:
-        """Compiled derivatives of a user's own metric, of the average over labels."""
-        return None
-
-    @property
-    def greedy_psi(self) -> Any:
-        """What one more row would change of a user's own metric, averaged over labels."""
-        return None
-
-    @property
-    def macro_value(self) -> Any:
-        """Compiled value of a user's own metric, averaged over labels."""
-        return None
-
-    @property
-    def micro_value(self) -> Any:
-        """Compiled value of a user's own metric, of the average over labels."""
-        return None
+        ``exact`` asks for derivatives, not only for numbers in proportion to them.
+        """
+        return Nothing(0.0)
 
     @property
     def compiles(self) -> bool:
@@ -116,9 +91,9 @@ class Metric(ABC):
         return NO_MATRIX
 
     @property
-    def sums(self) -> int:
+    def sums(self) -> int | None:
         """Which sums over labels the kernels have to keep."""
-        return NO_SUMS
+        return None
 
     def check_labels(self, m: int) -> None:
         """Refuse a number of labels that the metric has no meaning for."""
@@ -138,18 +113,8 @@ class Metric(ABC):
 
     def plan(self, *, k: int | None, prior: float, soft: bool = False) -> Plan:
         """The metric as a rule that follows its counts."""
-        custom = self.macro_psi is not None or self.micro_psi is not None
-        table = self.table()
-        return Plan(
-            k=k,
-            table=None if custom and not len(table) else table,
-            matrix=self.matrix if len(self.matrix) else None,
-            macro_psi=self.macro_psi,
-            micro_psi=self.micro_psi,
-            prior=prior,
-            soft=soft,
-            sums=self.sums,
-        )
+        matrix = self.matrix if len(self.matrix) else None
+        return Plan(k, self.term(), matrix, prior, soft, self.sums)
 
     def gradient(self, counts: Counts, prior: float = 0.0) -> tuple[Vector, Vector]:
         """Slope and offset: derivatives by tp / n and by predicted / n of each label.
@@ -170,11 +135,7 @@ class Metric(ABC):
 
     def scaled_plan(self, prior: float) -> Plan:
         """A plan whose weights are derivatives, not only in proportion to them."""
-        plan = self.plan(k=None, prior=prior)
-        if plan.table is None or not len(plan.table):
-            return plan
-        # A second term makes the kernel work out the factor that a ranking does without.
-        return replace(plan, table=np.vstack((plan.table, NO_WEIGHT)))
+        return Plan(None, self.term(exact=True), None, prior, False, self.sums)
 
     def score(
         self,

@@ -14,20 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.counts import Counts
-from omma.kernels import layout
+from omma.kernels import kinds
+from omma.kernels.layout import EPSILON
 from omma.metrics.base import Metric, divide
 
 Form = tuple[float, float, float, float]
 
-MEANS = {
-    "rate": layout.RATE,
-    "arithmetic": layout.ARITHMETIC,
-    "geometric": layout.GEOMETRIC,
-    "harmonic": layout.HARMONIC,
-    "quadratic": layout.QUADRATIC,
-    "correlation": layout.CORRELATION,
-    "kappa": layout.KAPPA,
-    "minimum": layout.MINIMUM,
+MEANS: dict[str, Any] = {
+    "arithmetic": kinds.Arithmetic,
+    "geometric": kinds.Geometric,
+    "harmonic": kinds.Harmonic,
+    "quadratic": kinds.Quadratic,
+    "correlation": kinds.Correlation,
 }
 
 
@@ -52,6 +50,12 @@ class Rate:
         )
         return divide(over, under, zero_division)
 
+    @property
+    def kind(self) -> kinds.Rate:
+        """The rate as the kernels know it."""
+        over, under = (tuple(map(float, form)) for form in (self.over, self.under))
+        return kinds.Rate(over, under, EPSILON)  # type: ignore[arg-type]
+
 
 RECALL = Rate(over=(1, 0, 0, 0), under=(0, 0, 1, 0))
 SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
@@ -68,17 +72,18 @@ class LabelMetric(Metric):
     ) -> NDArray[np.float64]:
         """Its value for each label of some arrays."""
 
+    @property
     @abstractmethod
-    def term(self, average: int) -> NDArray[np.float64]:
-        """Its row in a table, under some average."""
+    def kind(self) -> Any:
+        """The metric of one label as the kernels know it."""
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
         self.check_counts(counts)
         cells = (counts.tp, counts.predicted, counts.positive, counts.n)
         return float(self.of_cells(*cells, zero_division)[0])
 
-    def table(self) -> NDArray[np.float64]:
-        return self.term(layout.MACRO)
+    def term(self, weight: float = 1.0, exact: bool = False) -> Any:
+        return kinds.Macro(float(weight), self.kind)
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,14 +120,9 @@ class Binary(LabelMetric):
         values = [rate.of(tp, predicted, positive, n, zero_division) for rate in rates]
         return mean_of(self.mean, np.stack(values))
 
-    def term(self, average: int) -> NDArray[np.float64]:
-        row = np.zeros((1, layout.TERM))
-        row[0, layout.WEIGHT] = 1.0
-        row[0, layout.AVERAGE] = average
-        row[0, layout.MEAN] = MEANS[self.mean]
-        if self.rate is not None:
-            row[0, layout.RATE_AT : layout.SECOND_AT] = self.rate.over + self.rate.under
-        return row
+    @property
+    def kind(self) -> Any:
+        return MEANS[self.mean](EPSILON) if self.rate is None else self.rate.kind
 
     def to_json(self) -> Any:
         return self.name if self.spec is None else self.spec

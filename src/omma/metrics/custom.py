@@ -11,16 +11,15 @@ import numpy as np
 from numba.core import errors
 from numpy.typing import NDArray
 
-from omma._run import NO_TABLE
 from omma._validate import check_choice, shown
 from omma.kernels.custom import (
     Partials,
-    changes_of,
     compile_function,
     partials_from,
     partials_of,
     value_of,
 )
+from omma.kernels.kinds import Own
 from omma.metrics.averages import Macro, Micro
 from omma.metrics.binary import LabelMetric
 
@@ -71,12 +70,9 @@ class Custom(LabelMetric):
         values = np.array([_value(self.psi, label) for label in np.maximum(cells, 0.0).T.tolist()])
         return np.where(np.isfinite(values), values, zero_division)
 
-    def term(self, average: int) -> NDArray[np.float64]:
-        return NO_TABLE  # it enters the kernels as a function
-
-    @property
-    def macro_psi(self) -> Any:
-        return self.partials
+    @cached_property
+    def kind(self) -> Any:
+        return Own(self.partials, value_of(self._compiled) if self.compiles else None)
 
     @cached_property
     def _compiled(self) -> Any:
@@ -91,14 +87,6 @@ class Custom(LabelMetric):
     @property
     def compiles(self) -> bool:
         return self._compiled is not None
-
-    @cached_property
-    def greedy_psi(self) -> Any:
-        return changes_of(self._compiled) if self.compiles else None
-
-    @cached_property
-    def macro_value(self) -> Any:
-        return value_of(self._compiled) if self.compiles else None
 
     def to_json(self) -> Any:
         return {"custom": self.name}
@@ -190,7 +178,7 @@ def _compiled(psi: Psi, gradient: Gradient | None) -> Partials:
     try:
         function = compile_function(getattr(given, "py_func", given))
         partials = partials_of(function) if gradient is None else partials_from(function)
-        partials(tp, predicted, positive, 1.0, 1.0)
+        partials(tp, predicted, positive, 1.0)
     except CANNOT_COMPILE as error:
         what = "psi" if gradient is None else "gradient"
         way_out = (
@@ -225,7 +213,7 @@ def _check_derivative(psi: Psi, partials: Partials, name: str) -> None:
             (at(tp + STEP, predicted) - at(tp - STEP, predicted)) / (2 * STEP),
             (at(tp, predicted + STEP) - at(tp, predicted - STEP)) / (2 * STEP),
         )
-        derivatives = partials(tp, predicted, positive, 1.0, 1.0)
+        derivatives = partials(tp, predicted, positive, 1.0)
         if not np.allclose(derivatives, differences, rtol=TOLERANCE, atol=TOLERANCE):
             cells = (tp, predicted - tp, positive - tp, 1.0 - predicted - positive + tp)
             raise ValueError(

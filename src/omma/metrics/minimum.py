@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import shown
-from omma.kernels import layout
+from omma.kernels import kinds
 from omma.metrics.binary import RECALL, SPECIFICITY, Binary, LabelMetric, Rate
 
 FRACTIONS = {
@@ -29,10 +29,10 @@ class Smoothing:
     gamma: float | None = None
     rows: int | None = None
 
-    def write(self, row: NDArray[np.float64]) -> None:
-        """Tell the kernels, in a metric's row of a table."""
-        row[layout.GAMMA] = layout.AUTO if self.gamma is None else self.gamma
-        row[layout.ROWS] = self.rows or 0
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """γ, below zero where it follows the number of rows, and that number, zero for so far."""
+        return -1.0 if self.gamma is None else float(self.gamma), float(self.rows or 0)
 
     def to_json(self, metric: Any) -> Any:
         """What is saved of a smoothed metric."""
@@ -72,17 +72,11 @@ class Minimum(LabelMetric):
         first, second = (rate.of(tp, predicted, positive, n, zero_division) for rate in self.rates)
         return np.minimum(first, second)  # type: ignore[no-any-return]
 
-    def term(self, average: int) -> NDArray[np.float64]:
+    @property
+    def kind(self) -> Any:
         first, second = self.rates
-        row = np.zeros((1, layout.TERM))
-        row[0, layout.WEIGHT] = 1.0
-        row[0, layout.AVERAGE] = average
-        row[0, layout.MEAN] = layout.MINIMUM
-        row[0, layout.RATE_AT : layout.SECOND_AT] = first.over + first.under
-        row[0, layout.SECOND_AT : layout.GAMMA] = second.over + second.under
-        if self.smoothing is not None:
-            self.smoothing.write(row[0])
-        return row
+        gamma = (0.0, 0.0) if self.smoothing is None else self.smoothing.numbers
+        return kinds.Smaller(first.kind, second.kind, *gamma)
 
     def to_json(self) -> Any:
         if self == min_recall_specificity:

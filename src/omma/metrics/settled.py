@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._run import State
-from omma.kernels.layout import CLASSES, MACRO, POSITIVE, N
+from omma.kernels.layout import POSITIVE, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
@@ -87,7 +87,7 @@ def _hanging(metric: Metric, never: Vector, always: Vector) -> float:
     if isinstance(metric, OverClasses):
         if metric.kind in ONE_IS_ENOUGH:
             return float(min(never.sum(), 1.0))
-        by_class = KINDS[metric.kind].average in (MACRO, CLASSES) and not metric.single_label
+        by_class = KINDS[metric.kind].average in ("macro", "classes") and not metric.single_label
         return float(never.mean() if by_class else never.prod())
     label = metric.of if isinstance(metric, (Macro, Micro)) else metric
     if not isinstance(label, LabelMetric):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import NO_MATRIX, NO_TABLE
+from omma._run import NO_MATRIX
 from omma.counts import Counts
-from omma.kernels import layout
-from omma.kernels.custom import added, added_values, scaled, scaled_value
-from omma.metrics.base import NO_WEIGHT, Metric
+from omma.kernels import kinds
+from omma.metrics.base import Metric
 
 Terms = tuple[tuple[float, Metric], ...]
 
@@ -106,45 +105,15 @@ class Sum(Metric):
             sum(weight * metric.value(counts, zero_division) for weight, metric in self.terms)
         )
 
-    def table(self) -> NDArray[np.float64]:
-        rows = [NO_TABLE]
-        for weight, metric in self.terms:
-            row = metric.table().copy()
-            row[:, layout.WEIGHT] *= weight
-            rows.append(row)
-        table = np.vstack(rows)
-        # Beside a term that is in no table, a mean over classes must still be weighed.
-        alone = len(table) == 1 and len(self.terms) > 1
-        return np.vstack((table, NO_WEIGHT)) if alone else table
-
-    def _combined(self, name: str, multiply: Any, add: Any) -> Any:
-        """One compiled function from those of the terms, or None where they have none."""
+    def term(self, weight: float = 1.0, exact: bool = False) -> Any:
+        # Beside another term, a mean over classes must be weighed by its factor.
+        exact = exact or len(self.terms) > 1
         parts = [
-            multiply(weight, getattr(metric, name))
-            for weight, metric in self.terms
-            if getattr(metric, name) is not None
+            metric.term(weight * factor, exact)
+            for factor, metric in self.terms
+            if not len(metric.matrix)
         ]
-        return reduce(add, parts) if parts else None
-
-    @cached_property
-    def macro_psi(self) -> Any:
-        return self._combined("macro_psi", scaled, added)
-
-    @cached_property
-    def micro_psi(self) -> Any:
-        return self._combined("micro_psi", scaled, added)
-
-    @cached_property
-    def greedy_psi(self) -> Any:
-        return self._combined("greedy_psi", scaled, added)
-
-    @cached_property
-    def macro_value(self) -> Any:
-        return self._combined("macro_value", scaled_value, added_values)
-
-    @cached_property
-    def micro_value(self) -> Any:
-        return self._combined("micro_value", scaled_value, added_values)
+        return reduce(kinds.Sum, parts) if parts else kinds.Nothing(0.0)
 
     @property
     def compiles(self) -> bool:
@@ -156,11 +125,8 @@ class Sum(Metric):
         return np.sum(parts, axis=0) if parts else NO_MATRIX
 
     @property
-    def sums(self) -> int:
-        return max(metric.sums for _, metric in self.terms)
+    def sums(self) -> int | None:
+        return max((metric.sums or 0 for _, metric in self.terms), default=0) or None
 
     def to_json(self) -> Any:
         return {"sum": [[weight, metric.to_json()] for weight, metric in self.terms]}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"terms": self.terms}  # compiled functions are made again where it is loaded

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from omma._run import State, compiled_for, weights_now
 from omma.kernels import frequencies, utility
-from omma.kernels.layout import CLASSES, POSITIVE, PREDICTED, TP, N
+from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
@@ -95,7 +93,7 @@ def _with_absent(
 def height(metric: Metric, state: State, prior: float) -> float:
     """How high the tangent is where it is taken: at the metric, or at a minimum's mixture."""
     if is_minimum(metric):
-        return float(frequencies.mixture_of(metric.table(), prior, state.cells, state.totals))
+        return float(frequencies.mixture_of(metric.term(), prior, state.cells, state.totals))
     return value_at(metric, state, prior)
 
 
@@ -115,24 +113,20 @@ def with_prior(state: State, prior: float) -> NDArray[np.float64]:
 
 def value_at(metric: Metric, state: State, prior: float) -> float:
     """The metric with its smoothing, prior and ε."""
-    kernel, arguments = _kernel(utility.evaluate, metric, prior)
-    return float(kernel(*arguments, state.cells, state.totals.copy()))
+    term = metric.term()
+    evaluate = compiled_for(utility.evaluate, term)
+    return float(evaluate(term, prior, state.cells, state.totals.copy()))
 
 
 def by_positive(metric: Metric, state: State, prior: float) -> Vector:
     """The derivative by each label's frequency, of which only differences matter for classes."""
-    if isinstance(metric, OverClasses) and KINDS[metric.kind].average == CLASSES:
+    if isinstance(metric, OverClasses) and KINDS[metric.kind].average == "classes":
         return _of_classes(metric, state, prior)
     out = np.zeros(state.m)
-    kernel, arguments = _kernel(frequencies.by_positive, metric, prior)
-    kernel(*arguments, state.cells, state.totals, out)
+    term = metric.term()
+    kernel = compiled_for(frequencies.by_positive, term)
+    kernel(term, prior, state.cells, state.totals, out)
     return out
-
-
-def _kernel(kernel: Any, metric: Metric, prior: float) -> tuple[Any, tuple[Any, ...]]:
-    own = (metric.macro_value, metric.micro_value)
-    table = metric.plan(k=None, prior=prior).table
-    return compiled_for(kernel, *own), (table, *own, prior)
 
 
 def _of_classes(metric: OverClasses, state: State, prior: float) -> Vector:

@@ -145,7 +145,7 @@ class Stepper:
     def __init__(self, policy: LinearPolicy, m: int) -> None:
         plan = policy.plan(m)
         self.policy: Any = policy
-        self.before, self.after = plan.arguments(0)[:2], plan.arguments(0)[3:]
+        self.decider = plan.decider
         self.soft = plan.soft
         self.sums = plan.sums
         self.scratch, self.ids = scratch_space(m)
@@ -156,11 +156,17 @@ class Stepper:
         self, state: State, eta: NDArray[np.float64] | SparseRow, pick: int = 0
     ) -> NDArray[Any]:
         """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels."""
-        rule = (*self.before, pick, *self.after)
         if isinstance(eta, tuple):
             labels, values = eta
             count = self.decide_sparse(
-                labels, values, *rule, state.cells, state.totals, self.scratch, self.ids
+                labels,
+                values,
+                self.decider,
+                pick,
+                state.cells,
+                state.totals,
+                self.scratch,
+                self.ids,
             )
             if count < 0:
                 refuse_row(values)
@@ -168,7 +174,7 @@ class Stepper:
             return chosen
         out = np.empty(len(eta), dtype=np.int8)
         if not self.decide_dense(
-            eta, *rule, state.cells, state.totals, self.scratch, self.ids, out
+            eta, self.decider, pick, state.cells, state.totals, self.scratch, self.ids, out
         ):
             refuse_row(eta)
         return out
@@ -184,10 +190,10 @@ class Stepper:
     ) -> None:
         """Count one row; ``soft`` overrides whether probabilities stand for labels."""
         soft = self.soft if soft is None else soft
-        counts = (weight, soft, self.sums, state.cells, state.totals, self.scratch)
+        counts = (weight, self.sums, state.cells, state.totals, self.scratch)
         if isinstance(eta, tuple):
-            step.count_sparse(*eta, y, prediction, *counts)
-        elif not step.count_dense(eta, y, prediction, *counts, self.ids):
+            step.count_sparse(eta if soft else None, y, prediction, *counts)
+        elif not step.count_dense(eta if soft else None, y, prediction, *counts):
             refuse_indicators("y", y)
             refuse_indicators("prediction", prediction)
 

@@ -14,18 +14,19 @@ from omma._frames import opened_pair
 from omma._rows import (
     Labels,
     Probabilities,
+    SparseProbabilities,
     blocks,
     read_labels,
     read_probabilities,
     read_weights,
 )
 from omma._run import (
-    UNKNOWN,
     Plan,
     Runner,
     State,
     compiled_for,
     fixed_plan,
+    labels_of,
     weights_now,
 )
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
@@ -131,25 +132,23 @@ class Utility:
     def __init__(self, metric: Metric, prior: float, n: float, m: int) -> None:
         self.metric = metric
         self.n = n
-        table = metric.table()
-        values = (metric.macro_value, metric.micro_value)
-        self.arguments = (None if not len(table) else table, *values, prior)
+        self.term, self.prior = metric.term(), float(prior)
         self.totals = np.zeros(TOTALS)
         self.totals[N] = n
         self.mixed = np.empty((3, m))
-        self.evaluate = compiled_for(utility.evaluate, *values)
-        self.search = compiled_for(utility.best_share, *values)
+        self.evaluate = compiled_for(utility.evaluate, self.term)
+        self.search = compiled_for(utility.best_share, self.term)
 
     def __call__(self, cells: NDArray[np.float64]) -> float:
         if not self.metric.compiles:
             return self.metric.value(Counts(cells[0], cells[1], cells[2], self.n))
-        return float(self.evaluate(*self.arguments, cells, self.totals))
+        return float(self.evaluate(self.term, self.prior, cells, self.totals))
 
     def best_share(
         self, start: NDArray[np.float64], end: NDArray[np.float64]
     ) -> tuple[float, float]:
         """How much of ``end`` to mix into ``start``, and what that is worth."""
-        share, value = self.search(*self.arguments, start, end, self.totals, self.mixed)
+        share, value = self.search(self.term, self.prior, start, end, self.totals, self.mixed)
         return float(share), float(value)
 
 
@@ -225,8 +224,9 @@ class FrankWolfe:
             labels, row_weights = read_sample(
                 owner, rows, y, weights, shared.budget, shared.objective
             )
+        listed = isinstance(rows, SparseProbabilities)
         parts = [
-            (block, UNKNOWN if labels is None else labels.block(block))
+            (block, labels_of(labels, block, listed))
             for _, block in blocks(rows.n, rows.rows_per_block, None)
         ]
 

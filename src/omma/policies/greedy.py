@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from omma._run import Plan
-from omma.kernels.layout import AVERAGE, MACRO
+from omma.kernels.kinds import Change, Macro, Sum
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
 
 
@@ -32,8 +33,7 @@ class Greedy(MetricPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         metric = self.objective
-        decomposes = (metric.table()[:, AVERAGE] == MACRO).all() and metric.micro_psi is None
-        if metric.needs_matrix or not decomposes:
+        if metric.needs_matrix or not decomposes(metric.term()):
             raise UnsupportedMetricError(
                 "metric of Greedy must decompose over labels: a macro_ metric, one of one label, "
                 f"or multiclass_balanced_accuracy; got {metric.name}"
@@ -45,5 +45,18 @@ class Greedy(MetricPolicy):
 
     def plan(self, m: int) -> Plan:
         plan = self.objective.plan(k=self.budget, prior=self.prior, soft=self.soft)
-        psi = self.objective.greedy_psi
-        return replace(plan, table=None, greedy=plan.table, macro_psi=psi)
+        return replace(plan, term=changes(plan.term))
+
+
+def decomposes(term: Any) -> bool:
+    """Whether what is maximized is a sum over labels."""
+    if isinstance(term, Sum):
+        return decomposes(term.of) and decomposes(term.rest)
+    return isinstance(term, Macro)
+
+
+def changes(term: Any) -> Any:
+    """What one more row would change, in place of derivatives."""
+    if isinstance(term, Sum):
+        return Sum(changes(term.of), changes(term.rest))
+    return Macro(term.weight, Change(term.of))

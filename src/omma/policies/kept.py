@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._rows import DenseProbabilities, Probabilities, Rows, SparseProbabilities, csr
+from omma._rows import (
+    DenseProbabilities,
+    Probabilities,
+    Rows,
+    SparseProbabilities,
+    csr,
+    indicated,
+)
+from omma.kernels.replay import Indicated, Listed
 from omma.policies.base import SparseRow
 
 # (rows of eta, their true labels, their weights): what a run of Frank-Wolfe looks at.
@@ -81,13 +89,14 @@ class Kept:
         count = self.weights.length
         rows = np.arange(0 if limit is None else max(0, count - limit), count, dtype=np.int64)
         ends = self.true_ends.values
-        true = (ends[:-1][rows], ends[1:][rows], self.true.values)
+        true: Any = Listed(ends[:-1][rows], ends[1:][rows], self.true.values)
         eta: Probabilities
         if self.thin:
             parts = (self.values.values, self.indices.values, self.ends.values)
             eta = SparseProbabilities(csr(parts, (count, self.m)))
         else:
             eta = DenseProbabilities(self.values.values, vector=False)
+            true = Indicated(*indicated(true.starts, true.ends, true.ids, self.m))
         return eta, rows, true, self.weights.values[rows]
 
     def forget(self, limit: int) -> None:

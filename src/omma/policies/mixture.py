@@ -12,6 +12,7 @@ from omma._frames import Names
 from omma._rows import read_probabilities
 from omma._run import Plan, Run, Sequence, State, run
 from omma._validate import check_seed, shown
+from omma.kernels.kinds import Fixed as Rules
 from omma.metrics import Metric, metric as find_metric
 from omma.policies.base import SparseRow, Stepper
 from omma.policies.fixed import Fixed
@@ -173,7 +174,7 @@ class Mixture(Fixed):
 
     def plan(self, m: int) -> Plan:
         fixed = np.array([(rule.slope, rule.offset) for rule in self.rules])
-        return Plan(k=self.budget, fixed=fixed)
+        return Plan(self.budget, Rules(fixed))
 
     def init(self, m: int) -> MixtureState:
         self.check_labels(m)

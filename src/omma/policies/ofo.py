@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from omma._run import Plan
 from omma._validate import check_choice, check_number
-from omma.kernels.layout import (
-    AVERAGE,
-    MACRO,
-    MEAN,
-    MICRO,
-    NO_SUMS,
-    ONLINE_F,
-    SUMS,
-    TERM,
-    WEIGHT,
-)
+from omma.kernels.kinds import MacroThreshold, MicroThreshold
+from omma.kernels.layout import SUMS
 from omma.metrics import Metric, metric
 from omma.policies.base import LinearPolicy
 
@@ -66,15 +55,6 @@ class OFO(LinearPolicy):
         return None
 
     def plan(self, m: int) -> Plan:
-        macro = self.average == "macro"
-        table = np.zeros((1, TERM))
-        table[0, WEIGHT] = 1.0
-        table[0, AVERAGE] = MACRO if macro else MICRO
-        table[0, MEAN] = ONLINE_F
-        return Plan(
-            k=None,
-            table=table,
-            prior=self.prior,
-            soft=self.feedback == "estimates",
-            sums=NO_SUMS if macro else SUMS,
-        )
+        macro, soft = self.average == "macro", self.feedback == "estimates"
+        term = MacroThreshold(1.0) if macro else MicroThreshold(1.0)
+        return Plan(None, term, prior=self.prior, soft=soft, sums=None if macro else SUMS)

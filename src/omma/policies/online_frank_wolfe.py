@@ -11,8 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._rows import read_probabilities
-from omma._run import NO_NUMBERS, NO_ROWS, Plan, Run, Runner, Sequence, State, fixed_plan, run
+from omma._run import (
+    NO_NUMBERS,
+    NO_ROWS,
+    Plan,
+    Run,
+    Runner,
+    Sequence,
+    State,
+    fixed_plan,
+    part_of,
+    run,
+)
 from omma._validate import check_number, check_positive_int, check_seed
+from omma.kernels.kinds import Fixed
 from omma.policies.base import MetricPolicy, SparseRow
 from omma.policies.frank_wolfe import check_metric, first_rule, maximize
 from omma.policies.kept import Kept, Sample
@@ -133,7 +145,7 @@ class OnlineFrankWolfe(MetricPolicy):
 
     def plan_of(self, state: OnlineFrankWolfeState) -> Plan:
         """The present mixture as the kernels see it."""
-        return Plan(k=self.budget, fixed=state.fixed, soft=self.soft)
+        return Plan(self.budget, Fixed(state.fixed), soft=self.soft)
 
     def pick(self, state: OnlineFrankWolfeState) -> int:
         """The rule drawn for the row that comes now."""
@@ -205,8 +217,8 @@ class OnlineFrankWolfe(MetricPolicy):
         drawn = draws(self.seed, 0, eta.n)
 
         def part(start: int, stop: int) -> Sample:
-            ends = (true[0][start:stop], true[1][start:stop], true[2])
-            return eta, rows[start:stop], ends, weights[start:stop]
+            some = slice(start, stop)
+            return eta, rows[some], part_of(true, some), weights[some]
 
         while state.rows < eta.n:
             start, stop = state.rows, min(int(state.due), eta.n)
@@ -233,7 +245,7 @@ class OnlineFrankWolfeStepper(MixtureStepper):
     def decide(
         self, state: Any, eta: NDArray[np.float64] | SparseRow, pick: int | None = None
     ) -> NDArray[Any]:
-        self.before = self.policy.plan_of(state).arguments(0)[:2]
+        self.decider = self.policy.plan_of(state).decider
         return super().decide(state, eta, pick)
 
     def count(
