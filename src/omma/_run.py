@@ -32,10 +32,10 @@ from omma.kernels import (
 )
 from omma.kernels.jit import uncached
 from omma.kernels.kinds import Costs, Fixed, Nothing, Own
-from omma.kernels.layout import TOTALS
 from omma.kernels.replay import Indicated, Listed, Marks
 from omma.kernels.select import AtMost, Exactly
 from omma.kernels.step import Counted, Decider
+from omma.state import State
 
 NOTHING = Nothing(0.0)
 NO_MATRIX = np.empty((0, 0))
@@ -106,53 +106,6 @@ def fixed_plan(
     return Plan(k, Fixed(np.stack((slope, offset))[np.newaxis]), matrix, soft=soft)
 
 
-@dataclass(eq=False)
-class State:
-    """All that changes while a policy runs: its counts, and sums over labels where needed.
-
-    ``counts`` are the policy's own: with ``feedback="estimates"`` they count probabilities.
-    """
-
-    cells: NDArray[np.float64]
-    totals: NDArray[np.float64]
-
-    @classmethod
-    def zeros(cls, m: int, order: Literal["C", "F"] = "C") -> State:
-        """Nothing counted yet; ``order="F"`` keeps the counts of one label side by side."""
-        return cls(np.zeros((3, m), order=order), np.zeros(TOTALS))
-
-    def copy(self) -> State:
-        """A state that goes its own way."""
-        return State(self.cells.copy(), self.totals.copy())
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays, for a file."""
-        return {"cells": self.cells, "totals": self.totals}
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over what ``arrays`` gave."""
-        for name, place in (("cells", self.cells), ("totals", self.totals)):
-            found = arrays[name]
-            if found.shape != place.shape or not np.isfinite(found).all():
-                raise ValueError(f"{name} must be finite numbers of shape {place.shape}")
-            place[...] = found
-
-    @property
-    def m(self) -> int:
-        """The number of labels."""
-        return int(self.cells.shape[1])
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other) or not isinstance(other, State):
-            return NotImplemented
-        mine, others = self.arrays(), other.arrays()
-        return mine.keys() == others.keys() and all(
-            np.array_equal(mine[name], others[name]) for name in mine
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-
 def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Space for the kernels to work in: its size does not depend on the number of rows."""
     return np.zeros((step_kernel.SCRATCH, m)), np.empty(m, dtype=np.int32)
@@ -162,7 +115,7 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
     """Slope and offset of every label, at the present counts."""
     slope, offset = np.empty(state.m), np.empty(state.m)
     kernel = plan.kernel(gradient_kernel.gradient)
-    kernel(plan.term, float(plan.prior), state.cells, state.totals, slope, offset)
+    kernel(plan.term, float(plan.prior), state.side_by_side, state.totals, slope, offset)
     return slope, offset
 
 
@@ -212,8 +165,7 @@ def part_of(true: Listed | Indicated, which: Any) -> Listed | Indicated:
 class Run:
     """What is left when a sequence has been replayed."""
 
-    state: Any
-    truth: State
+    state: State
     predictions: Any
     chosen: NDArray[np.int32] | None
     snapshots: NDArray[np.float64]
@@ -235,14 +187,15 @@ class Runner:
         *,
         checkpoints: NDArray[np.int64] = NO_ROWS,
         keep: bool = True,
+        state: State | None = None,
     ) -> None:
         self.owner = owner
         self.plan = plan
         self.eta = eta
         # A sparse row touches few labels: all counts of one label then come in one cache line.
         order: Literal["C", "F"] = "F" if isinstance(eta, SparseProbabilities) else "C"
-        self.state = State.zeros(eta.m, order)
-        self.truth = State.zeros(eta.m, order) if plan.soft else self.state
+        self.state = State.zeros(eta.m, soft=plan.soft) if state is None else state
+        self.state.laid_out(order)
         self.checkpoints = checkpoints
         self.snapshots = np.empty((len(checkpoints), 3, eta.m))
         self.snapshot_rows = np.empty(len(checkpoints))
@@ -265,7 +218,8 @@ class Runner:
         stop = self.fed + len(rows)
         first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
         own, plan = Counted(self.state.cells, self.state.totals), self.plan
-        truth = Counted(self.truth.cells, self.truth.totals) if plan.soft else None
+        labels = self.state.labels
+        truth = None if labels is None else Counted(labels.cells, labels.totals)
         marks = Marks(
             self.checkpoints[first:last] - self.fed,
             self.snapshots[first:last],
@@ -283,11 +237,9 @@ class Runner:
 
     def result(self, seconds: float) -> Run:
         """What is left at the end."""
-        for state in (self.state, self.truth):
-            state.cells = np.ascontiguousarray(state.cells)
+        self.state.laid_out("C")
         return Run(
             self.state,
-            self.truth,
             self._sink.predictions(),
             self._sink.chosen,
             self.snapshots,

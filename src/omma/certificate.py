@@ -31,8 +31,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omma._row import Row
 from omma._rows import Probabilities, Rows, SparseProbabilities
-from omma._run import NO_LABELS, NO_NUMBERS, UNKNOWN, Runner, labels_of, part_of, scratch_space
+from omma._run import NO_NUMBERS, UNKNOWN, Runner, labels_of, part_of, scratch_space
 from omma.gap import Gap, effective_rows, gap_from
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
@@ -40,7 +41,6 @@ from omma.kernels.replay import Listed
 from omma.metrics import Metric, smoothed
 from omma.metrics.settled import settled, unseen
 from omma.metrics.tangent import is_minimum, tangent
-from omma.policies.base import SparseRow
 from omma.policies.omma import OMMA
 
 FIRST = 16  # rows before the first tangent
@@ -104,8 +104,7 @@ class Certificate:
         """Take in some rows of a sequence after those that came before."""
         if self._runner is None:
             plan = self.shadow.plan(eta.m)
-            self._runner = Runner("gap", plan, eta, keep=False)
-            self._runner.state = self.state
+            self._runner = Runner("gap", plan, eta, keep=False, state=self.state)
         rows, true, weights = _weighing(rows, true, weights)
         done = 0
         while done < len(rows):
@@ -118,7 +117,7 @@ class Certificate:
             self._advance(len(some))
             done += len(some)
 
-    def step(self, row: NDArray[np.float64] | SparseRow, true: Any, weight: float) -> None:
+    def step(self, row: Row, true: Any, weight: float) -> None:
         """Take in one row, with the ids of its labels where they are known, else None."""
         if weight <= 0.0:
             return
@@ -129,8 +128,7 @@ class Certificate:
         else:
             self._run(kernel.certify_dense, (row[np.newaxis], _at(0)), known, weights)
         chosen = self._stepper.decide(self.state, row)
-        nothing: Any = NO_LABELS if isinstance(row, tuple) else NO_NUMBERS
-        self._stepper.count(self.state, row, nothing, chosen, float(weights[0]))
+        self._stepper.count(self.state, row, None, chosen, float(weights[0]))
         self._advance(1)
 
     def _certify(self, eta: Probabilities, rows: Rows, true: Any, weights: Any) -> None:

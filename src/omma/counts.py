@@ -16,6 +16,8 @@ from omma._frames import opened, values_of
 from omma._index import check_same_rows
 from omma._rows import read_weights
 from omma._validate import check_number, check_positive_int, shown
+from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
+from omma.state import State, sums_of
 
 Vector = NDArray[np.float64]
 HAIR = 1e-9  # of all rows: sums in another order differ by less
@@ -267,6 +269,26 @@ class Counts:
             for name in ("tp", "predicted", "positive")
         )
         return f"Counts(n={self.n:g}, {parts})"
+
+
+def counts_of(state: State) -> Counts:
+    """The counts of true labels in a state, as users see them."""
+    cells = state.truth.cells
+    return Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(state.truth.totals[N]))
+
+
+def estimates_of(state: State) -> Counts | None:
+    """The counts of probabilities in a state; None where decisions look at true labels."""
+    if state.labels is None:
+        return None
+    cells = state.cells
+    return Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(state.totals[N]))
+
+
+def state_of(counts: Counts) -> State:
+    """Counts as the kernels hold them, sums over labels included."""
+    cells = np.stack((counts.tp, counts.predicted, counts.positive))
+    return State(cells, np.concatenate(([counts.n], sums_of(cells))))
 
 
 def _same_matrix(first: Any, second: Any) -> bool:

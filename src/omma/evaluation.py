@@ -22,22 +22,16 @@ from omma._rows import (
     read_probabilities,
     read_weights,
 )
-from omma._run import Progress, Run, Sequence, State, labels_of
+from omma._run import Progress, Run, Sequence, labels_of
 from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate
-from omma.counts import Counts
+from omma.counts import Counts, counts_of
 from omma.gap import Gap
-from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
+from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy
 from omma.policies.base import check_task
 from omma.rule import Rule
-
-
-def counts_of(state: State) -> Counts:
-    """The counts in a state, as users see them."""
-    cells = state.cells
-    return Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(state.totals[N]))
 
 
 @dataclass(frozen=True)
@@ -347,7 +341,7 @@ def _measured(
             Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n)) for cells, n in pairs
         ]
 
-    return counts_of(done.truth), History(places, snapshots, judged_by)
+    return counts_of(done.state), History(places, snapshots, judged_by)
 
 
 def _pair_counts(

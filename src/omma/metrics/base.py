@@ -9,22 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._run import NO_MATRIX, Plan, State, weights_now
+from omma._run import NO_MATRIX, Plan, weights_now
 from omma._validate import check_number
-from omma.counts import Counts
+from omma.counts import Counts, state_of
 from omma.kernels.kinds import Nothing
-from omma.kernels.layout import (
-    POSITIVE,
-    PREDICTED,
-    SUM_CROSS,
-    SUM_POSITIVE,
-    SUM_POSITIVE_SQUARED,
-    SUM_PREDICTED,
-    SUM_PREDICTED_SQUARED,
-    SUM_TP,
-    TP,
-    N,
-)
 
 Vector = NDArray[np.float64]
 
@@ -210,22 +198,6 @@ def _multiple(metric: Metric, factor: Any) -> Any:
     if not isinstance(factor, Real):
         return NotImplemented
     return Sum(((check_number(metric.name, "factor", factor), metric),))
-
-
-def state_of(counts: Counts) -> State:
-    """Counts as the kernels hold them, sums over labels included."""
-    state = State.zeros(counts.m)
-    state.cells[TP] = counts.tp
-    state.cells[PREDICTED] = counts.predicted
-    state.cells[POSITIVE] = counts.positive
-    state.totals[N] = counts.n
-    state.totals[SUM_TP] = counts.tp.sum()
-    state.totals[SUM_PREDICTED] = counts.predicted.sum()
-    state.totals[SUM_POSITIVE] = counts.positive.sum()
-    state.totals[SUM_CROSS] = counts.predicted @ counts.positive
-    state.totals[SUM_PREDICTED_SQUARED] = counts.predicted @ counts.predicted
-    state.totals[SUM_POSITIVE_SQUARED] = counts.positive @ counts.positive
-    return state
 
 
 def divide(numerator: Any, denominator: Any, otherwise: float) -> Any:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import State
 from omma.kernels.layout import POSITIVE, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
 from omma.metrics.sums import Sum
+from omma.state import State
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from omma._validate import check_number, check_positive_int, shown
-from omma.counts import Counts
+from omma.counts import Counts, state_of
 from omma.metrics.averages import Macro, Micro, OverClasses
-from omma.metrics.base import Metric, state_of
+from omma.metrics.base import Metric
 from omma.metrics.minimum import Minimum, Smoothing
 from omma.metrics.tangent import is_minimum, value_at
 

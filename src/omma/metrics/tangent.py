@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import State, compiled_for, weights_now
+from omma._run import compiled_for, weights_now
 from omma.kernels import frequencies, utility
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
@@ -14,6 +14,7 @@ from omma.metrics.binary import LabelMetric
 from omma.metrics.minimum import Minimum
 from omma.metrics.settled import ONE_IS_ENOUGH, Mask, line_of, never_and_always
 from omma.metrics.sums import Sum
+from omma.state import State
 
 Vector = NDArray[np.float64]
 
@@ -93,7 +94,7 @@ def _with_absent(
 def height(metric: Metric, state: State, prior: float) -> float:
     """How high the tangent is where it is taken: at the metric, or at a minimum's mixture."""
     if is_minimum(metric):
-        return float(frequencies.mixture_of(metric.term(), prior, state.cells, state.totals))
+        return float(frequencies.mixture_of(metric.term(), prior, state.side_by_side, state.totals))
     return value_at(metric, state, prior)
 
 
@@ -115,7 +116,7 @@ def value_at(metric: Metric, state: State, prior: float) -> float:
     """The metric with its smoothing, prior and ε."""
     term = metric.term()
     evaluate = compiled_for(utility.evaluate, term)
-    return float(evaluate(term, prior, state.cells, state.totals.copy()))
+    return float(evaluate(term, prior, state.side_by_side, state.totals.copy()))
 
 
 def by_positive(metric: Metric, state: State, prior: float) -> Vector:
@@ -125,7 +126,7 @@ def by_positive(metric: Metric, state: State, prior: float) -> Vector:
     out = np.zeros(state.m)
     term = metric.term()
     kernel = compiled_for(frequencies.by_positive, term)
-    kernel(term, prior, state.cells, state.totals, out)
+    kernel(term, prior, state.side_by_side, state.totals, out)
     return out
 
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from omma._frames import Names
+from omma._row import labels_of_row, one_row, refuse_row
 from omma._rows import Labels, Probabilities, blocks
-from omma._run import Plan, Run, Sequence, State, run, scratch_space, weights_now
+from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
-from omma.kernels import step
 from omma.metrics import Metric, metric as find_metric
+from omma.policies.stepper import Stepper
 from omma.rule import Rule
+from omma.state import State
 
 
 class Policy(ABC):
@@ -105,21 +105,29 @@ class LinearPolicy(Policy):
 
     def init(self, m: int) -> State:
         self.check_labels(m)
-        return State.zeros(m)
+        return State.zeros(m, soft=self.plan(m).soft)
 
     def stepper(self, m: int) -> Stepper:
         """What runs single steps of the policy."""
         return Stepper(self, m)
 
     def predict(self, state: State, eta: Any) -> Any:
-        return self.stepper(state.m).decide(state, eta)
+        row = one_row(f"predict of {self!r}", eta, state.m)
+        return self.stepper(state.m).decide(state, row)
 
     def decide_rows(self, state: State, eta: Any) -> Any:
         """Decide several rows on the present counts."""
         return self.rule(state).predict(eta)
 
     def update(self, state: State, eta: Any, y: Any, prediction: Any, weight: float = 1.0) -> None:
-        self.stepper(state.m).count(state, eta, y, prediction, weight)
+        owner, m = f"update of {self!r}", state.m
+        row = one_row(owner, eta, m)
+        refuse_row(owner, row[1] if isinstance(row, tuple) else row)
+        thin = isinstance(row, tuple)
+        true = None if y is None else labels_of_row(owner, "y", y, thin, m)
+        chosen = labels_of_row(owner, "prediction", prediction, thin, m)
+        weight = check_number(owner, "weight", weight, low=0.0)
+        self.stepper(m).count(state, row, true, chosen, weight)
 
     def rule(self, state: State) -> Rule:
         plan = self.plan(state.m)
@@ -129,73 +137,6 @@ class LinearPolicy(Policy):
     def replay(self, given: Sequence) -> Run:
         self.check_labels(given.eta.m)
         return run(f"replay of {self!r}", self.plan(given.eta.m), given)
-
-
-SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]
-
-
-class Stepper:
-    """Single steps of a linear policy, with all that need not be made anew each time.
-
-    A dense row is float64 probabilities, float64 labels and an int8 prediction, each over all
-    labels. A sparse row is a pair (label ids, probabilities), with the ids of true and of predicted
-    labels.
-    """
-
-    def __init__(self, policy: LinearPolicy, m: int) -> None:
-        plan = policy.plan(m)
-        self.policy: Any = policy
-        self.decider = plan.decider
-        self.soft = plan.soft
-        self.sums = plan.sums
-        self.scratch, self.ids = scratch_space(m)
-        self.decide_dense = plan.kernel(step.decide_dense)
-        self.decide_sparse = plan.kernel(step.decide_sparse)
-
-    def decide(
-        self, state: State, eta: NDArray[np.float64] | SparseRow, pick: int = 0
-    ) -> NDArray[Any]:
-        """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels."""
-        if isinstance(eta, tuple):
-            labels, values = eta
-            count = self.decide_sparse(
-                labels,
-                values,
-                self.decider,
-                pick,
-                state.cells,
-                state.totals,
-                self.scratch,
-                self.ids,
-            )
-            if count < 0:
-                refuse_row(values)
-            chosen: NDArray[np.int32] = self.ids[:count].copy()
-            return chosen
-        out = np.empty(len(eta), dtype=np.int8)
-        if not self.decide_dense(
-            eta, self.decider, pick, state.cells, state.totals, self.scratch, self.ids, out
-        ):
-            refuse_row(eta)
-        return out
-
-    def count(
-        self,
-        state: State,
-        eta: NDArray[np.float64] | SparseRow,
-        y: NDArray[Any],
-        prediction: NDArray[Any],
-        weight: float,
-        soft: bool | None = None,
-    ) -> None:
-        """Count one row; ``soft`` overrides whether probabilities stand for labels."""
-        soft = self.soft if soft is None else soft
-        counts = (weight, self.sums, state.cells, state.totals, self.scratch)
-        if isinstance(eta, tuple):
-            step.count_sparse(eta if soft else None, y, prediction, *counts)
-        elif not step.count_dense(eta if soft else None, y, prediction, *counts):
-            refuse_indicators("y", y)
-            refuse_indicators("prediction", prediction)
 
 
 def check_task(
@@ -258,25 +199,3 @@ class MetricPolicy(LinearPolicy):
     def soft(self) -> bool:
         """Whether probabilities are counted in place of labels."""
         return self.feedback == "estimates"
-
-
-def refuse_row(values: NDArray[np.float64]) -> None:
-    """Say which value is no probability."""
-    wrong = values[~((values >= 0) & (values <= 1))][0]
-    raise ValueError(f"eta of predict must hold probabilities from 0 to 1, got {wrong:g}")
-
-
-def refuse_indicators(parameter: str, values: NDArray[Any]) -> None:
-    """Say which value is neither zero nor one, if one is."""
-    wrong = values[(values != 0) & (values != 1)]
-    if len(wrong):
-        raise ValueError(f"{parameter} of update must hold only 0 and 1, got {wrong[0]:g}")
-
-
-def sparse_row(matrix: Any) -> SparseRow:
-    """The ids and values of a sparse matrix of one row."""
-    row = sparse.csr_array(matrix)
-    if not row.has_canonical_format:
-        row = row.copy()
-        row.sum_duplicates()
-    return row.indices.astype(np.int32), row.data.astype(np.float64)

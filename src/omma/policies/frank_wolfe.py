@@ -23,18 +23,16 @@ from omma._rows import (
 from omma._run import (
     Plan,
     Runner,
-    State,
     compiled_for,
     fixed_plan,
     labels_of,
     weights_now,
 )
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
-from omma.counts import Counts
+from omma.counts import Counts, state_of
 from omma.kernels import utility
 from omma.kernels.layout import TOTALS, N
 from omma.metrics import Metric
-from omma.metrics.base import state_of
 from omma.policies.base import (
     MetricPolicy,
     UnsupportedMetricError,
@@ -42,6 +40,7 @@ from omma.policies.base import (
 )
 from omma.policies.mixture import Iteration, Mixture
 from omma.rule import Rule
+from omma.state import State
 
 STEPS = ("line_search", "2/(i+2)")
 

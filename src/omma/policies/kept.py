@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omma._row import SparseRow
 from omma._rows import (
     DenseProbabilities,
     Probabilities,
@@ -16,7 +17,6 @@ from omma._rows import (
     indicated,
 )
 from omma.kernels.replay import Indicated, Listed
-from omma.policies.base import SparseRow
 
 # (rows of eta, their true labels, their weights): what a run of Frank-Wolfe looks at.
 Sample = tuple[Probabilities, Rows, Any, NDArray[Any]]

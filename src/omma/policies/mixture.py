@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._frames import Names
+from omma._row import Row
 from omma._rows import read_probabilities
-from omma._run import Plan, Run, Sequence, State, run
+from omma._run import Plan, Run, Sequence, run
 from omma._validate import check_seed, shown
 from omma.kernels.kinds import Fixed as Rules
 from omma.metrics import Metric, metric as find_metric
-from omma.policies.base import SparseRow, Stepper
 from omma.policies.fixed import Fixed
+from omma.policies.stepper import Stepper
 from omma.rule import Rule
+from omma.state import State, check_part
 
 
 @dataclass(frozen=True)
@@ -37,47 +39,43 @@ class Iteration:
 class MixtureState(State):
     """Counts, and how many rows were drawn for."""
 
-    rows: int = 0
-
-    @classmethod
-    def start(cls, m: int) -> MixtureState:
-        """Nothing counted or drawn yet."""
-        state = State.zeros(m)
-        return cls(state.cells, state.totals)
-
-    def copy(self) -> MixtureState:
-        return MixtureState(self.cells.copy(), self.totals.copy(), self.rows)
+    drawn: int = 0
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {**super().arrays(), "rows": np.array(self.rows)}
+        return {**super().arrays(), "rows": np.array(self.drawn)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> MixtureState:
+        made = super().from_arrays(arrays)
+        assert isinstance(made, MixtureState)
+        made.drawn = int(arrays["rows"])
+        return made
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        check_part("rows", arrays.get("rows"), ())
+        drawn = int(arrays["rows"])
+        if drawn < 0:
+            raise ValueError(f"rows must be at least 0, got {drawn}")
         super().restore(arrays)
-        self.rows = int(arrays["rows"])
-        if self.rows < 0:
-            raise ValueError(f"rows must be at least 0, got {self.rows}")
+        self.drawn = drawn
 
 
 class MixtureStepper(Stepper):
     """Single steps of a policy that draws a rule for each row."""
 
-    def decide(
-        self, state: Any, eta: NDArray[np.float64] | SparseRow, pick: int | None = None
-    ) -> NDArray[Any]:
+    def decide(self, state: Any, eta: Row, pick: int | None = None) -> NDArray[Any]:
         return super().decide(state, eta, self.policy.pick(state) if pick is None else pick)
 
     def count(
         self,
         state: Any,
-        eta: NDArray[np.float64] | SparseRow,
-        y: NDArray[Any],
+        eta: Row | None,
+        y: NDArray[Any] | None,
         prediction: NDArray[Any],
         weight: float,
-        soft: bool | None = None,
     ) -> None:
-        super().count(state, eta, y, prediction, weight, soft)
-        if isinstance(state, MixtureState):
-            state.rows += 1
+        super().count(state, eta, y, prediction, weight)
+        state.drawn += 1
 
 
 def draws(seed: int, start: int, count: int) -> NDArray[np.float64]:
@@ -178,18 +176,19 @@ class Mixture(Fixed):
 
     def init(self, m: int) -> MixtureState:
         self.check_labels(m)
-        return MixtureState.start(m)
+        state = State.zeros(m)
+        return MixtureState(state.cells, state.totals)
 
     def pick(self, state: Any) -> int:
         """The rule drawn for the row that comes now."""
-        return int(picked(self.shares, draws(self.seed, state.rows, 1))[0])
+        return int(picked(self.shares, draws(self.seed, state.drawn, 1))[0])
 
     def stepper(self, m: int) -> MixtureStepper:
         return MixtureStepper(self, m)
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows = read_probabilities("Mixture", eta)
-        picks = picked(self.shares, draws(self.seed, state.rows, rows.n))
+        picks = picked(self.shares, draws(self.seed, state.drawn, rows.n))
         return run("Mixture", self.plan(rows.m), Sequence(rows), picks).predictions
 
     def rule(self, state: Any) -> Rule:
@@ -200,7 +199,7 @@ class Mixture(Fixed):
         n = given.eta.n
         picks = picked(self.shares, draws(self.seed, 0, n))
         done = run("replay of Mixture", self.plan(given.eta.m), given, picks)
-        done.state = MixtureState(done.state.cells, done.state.totals, n)
+        done.state = MixtureState(done.state.cells, done.state.totals, drawn=n)
         return done
 
     def to_json(self) -> dict[str, Any]:

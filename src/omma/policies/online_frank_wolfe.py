@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omma._row import Row
 from omma._rows import read_probabilities
 from omma._run import (
     NO_NUMBERS,
@@ -18,18 +19,18 @@ from omma._run import (
     Run,
     Runner,
     Sequence,
-    State,
     fixed_plan,
     part_of,
     run,
 )
 from omma._validate import check_number, check_positive_int, check_seed
 from omma.kernels.kinds import Fixed
-from omma.policies.base import MetricPolicy, SparseRow
+from omma.policies.base import MetricPolicy
 from omma.policies.frank_wolfe import check_metric, first_rule, maximize
 from omma.policies.kept import Kept, Sample
 from omma.policies.mixture import MixtureState, MixtureStepper, draws, picked
 from omma.rule import Rule
+from omma.state import State, check_part
 
 
 @dataclass(eq=False)
@@ -42,18 +43,6 @@ class OnlineFrankWolfeState(MixtureState):
     due: float = 0.0
     kept: Kept | None = None
 
-    def copy(self) -> OnlineFrankWolfeState:
-        return OnlineFrankWolfeState(
-            self.cells.copy(),
-            self.totals.copy(),
-            self.rows,
-            self.fixed.copy(),
-            self.shares.copy(),
-            self.runs,
-            self.due,
-            None if self.kept is None else self.kept.copy(),
-        )
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         found = {
             **super().arrays(),
@@ -63,18 +52,27 @@ class OnlineFrankWolfeState(MixtureState):
         }
         return found if self.kept is None else {**found, **self.kept.arrays()}
 
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> OnlineFrankWolfeState:
+        made = super().from_arrays(arrays)
+        assert isinstance(made, OnlineFrankWolfeState)
+        made._take(arrays)
+        return made
+
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        check_part("schedule", arrays.get("schedule"), (2,), signed=False)
+        shares = arrays.get("shares")
+        rules = len(shares) if isinstance(shares, np.ndarray) and shares.ndim == 1 else 1
+        check_part("shares", shares, (max(rules, 1),), signed=False)
+        check_part("fixed", arrays.get("fixed"), (rules, 2, self.m))
         super().restore(arrays)
-        self.fixed = np.ascontiguousarray(arrays["fixed"], dtype=np.float64)
-        self.shares = np.ascontiguousarray(arrays["shares"], dtype=np.float64)
+        self._take(arrays)
+
+    def _take(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.fixed = np.array(arrays["fixed"], dtype=np.float64)
+        self.shares = np.array(arrays["shares"], dtype=np.float64)
         self.runs, self.due = int(arrays["schedule"][0]), float(arrays["schedule"][1])
-        shape = (len(self.shares), 2, self.m)
-        if not len(self.shares) or self.fixed.shape != shape or not np.isfinite(self.fixed).all():
-            raise ValueError(f"fixed must be finite numbers of shape {shape}")
-        if not (np.isfinite(self.shares).all() and (self.shares >= 0).all()):
-            raise ValueError("shares must be finite numbers of at least 0")
-        if "kept_weights" in arrays:
-            self.kept = Kept.from_arrays(self.m, arrays)
+        self.kept = Kept.from_arrays(self.m, arrays) if "kept_weights" in arrays else None
 
 
 @dataclass(frozen=True)
@@ -134,10 +132,10 @@ class OnlineFrankWolfe(MetricPolicy):
 
     def init(self, m: int) -> OnlineFrankWolfeState:
         self.check_labels(m)
-        start = State.zeros(m)
+        start = State.zeros(m, soft=self.soft)
         fixed = np.stack(first_rule(self.budget, m))[np.newaxis]
         return OnlineFrankWolfeState(
-            start.cells, start.totals, 0, fixed, np.ones(1), 0, float(self.first)
+            start.cells, start.totals, start.labels, 0, fixed, np.ones(1), 0, float(self.first)
         )
 
     def plan(self, m: int) -> Plan:
@@ -149,7 +147,7 @@ class OnlineFrankWolfe(MetricPolicy):
 
     def pick(self, state: OnlineFrankWolfeState) -> int:
         """The rule drawn for the row that comes now."""
-        return int(picked(state.shares, draws(self.seed, state.rows, 1))[0])
+        return int(picked(state.shares, draws(self.seed, state.drawn, 1))[0])
 
     def rule(self, state: Any) -> Rule:
         slope, offset = state.fixed[self.pick(state)]
@@ -157,7 +155,7 @@ class OnlineFrankWolfe(MetricPolicy):
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows = read_probabilities("OnlineFrankWolfe", eta)
-        picks = picked(state.shares, draws(self.seed, state.rows, rows.n))
+        picks = picked(state.shares, draws(self.seed, state.drawn, rows.n))
         return run("OnlineFrankWolfe", self.plan_of(state), Sequence(rows), picks).predictions
 
     def stepper(self, m: int) -> OnlineFrankWolfeStepper:
@@ -165,7 +163,7 @@ class OnlineFrankWolfe(MetricPolicy):
 
     def is_due(self, state: OnlineFrankWolfeState) -> bool:
         """Whether Frank-Wolfe runs before the next row."""
-        return state.rows >= int(state.due)
+        return state.drawn >= int(state.due)
 
     def run_again(self, state: OnlineFrankWolfeState, sample: Callable[[], Sample]) -> None:
         """Replace the mixture by the best one for the rows so far."""
@@ -220,12 +218,12 @@ class OnlineFrankWolfe(MetricPolicy):
             some = slice(start, stop)
             return eta, rows[some], part_of(true, some), weights[some]
 
-        while state.rows < eta.n:
-            start, stop = state.rows, min(int(state.due), eta.n)
+        while state.drawn < eta.n:
+            start, stop = state.drawn, min(int(state.due), eta.n)
             _, some, labels_of, weights_of = part(start, stop)
             runner.plan = self.plan_of(state)
             runner.feed(some, labels_of, weights_of, picked(state.shares, drawn[start:stop]))
-            state.rows = stop
+            state.drawn = stop
             if self.is_due(state):
                 oldest = 0 if self.history is None else max(0, stop - self.history)
                 self.run_again(state, lambda oldest=oldest, stop=stop: part(oldest, stop))  # type: ignore[misc]
@@ -233,6 +231,7 @@ class OnlineFrankWolfe(MetricPolicy):
                 given.progress(stop - start)
         done = runner.result(time.perf_counter() - started)
         state.cells, state.totals = done.state.cells, done.state.totals
+        state.labels = done.state.labels
         done.state = state
         return done
 
@@ -242,28 +241,27 @@ class OnlineFrankWolfeStepper(MixtureStepper):
 
     policy: OnlineFrankWolfe
 
-    def decide(
-        self, state: Any, eta: NDArray[np.float64] | SparseRow, pick: int | None = None
-    ) -> NDArray[Any]:
+    def decide(self, state: Any, eta: Row, pick: int | None = None) -> NDArray[Any]:
         self.decider = self.policy.plan_of(state).decider
         return super().decide(state, eta, pick)
 
     def count(
         self,
         state: Any,
-        eta: NDArray[np.float64] | SparseRow,
-        y: NDArray[Any],
+        eta: Row | None,
+        y: NDArray[Any] | None,
         prediction: NDArray[Any],
         weight: float,
-        soft: bool | None = None,
     ) -> None:
-        super().count(state, eta, y, prediction, weight, soft)
-        if not isinstance(state, OnlineFrankWolfeState):
-            return  # the counts of true labels beside those of probabilities
+        super().count(state, eta, y, prediction, weight)
+        assert eta is not None  # its policy says that it needs it
         if state.kept is None:
             state.kept = Kept(state.m, thin=isinstance(eta, tuple))
         kept, limit = state.kept, self.policy.history
-        true = y if isinstance(eta, tuple) else np.flatnonzero(y).astype(np.int32)
+        if y is None:
+            true = np.empty(0, dtype=np.int32)
+        else:
+            true = y if isinstance(eta, tuple) else np.flatnonzero(y).astype(np.int32)
         kept.append(eta, true, weight)
         if limit is not None:
             kept.forget(limit)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import State
-from omma.counts import Counts
-from omma.evaluation import counts_of
+from omma.counts import Counts, counts_of
 from omma.policies import OMMA
+from omma.state import State
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
 

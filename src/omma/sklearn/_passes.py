@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.counts import Counts
+from omma.counts import Counts, state_of
 from omma.evaluation import Trace, replay
-from omma.metrics.base import state_of
 from omma.policies import OMMA, FixedRule
 from omma.rule import Rule
 from omma.sklearn._cuts import halves, tuned_rule

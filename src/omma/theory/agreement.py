@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.counts import Counts
+from omma.counts import Counts, state_of
 from omma.metrics import Metric
-from omma.metrics.base import state_of
 from omma.policies.base import LinearPolicy
 from omma.records import Job, Record
 from omma.rule import Rule

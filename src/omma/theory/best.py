@@ -8,13 +8,12 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import State
-from omma.counts import Counts
+from omma.counts import Counts, state_of
 from omma.metrics import Metric
-from omma.metrics.base import state_of
 from omma.policies.frank_wolfe import as_mixture, maximize
 from omma.policies.mixture import Mixture
 from omma.rule import Rule
+from omma.state import State
 from omma.theory.distributions import Discrete, Distribution
 
 Vector = NDArray[np.float64]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from omma import _saved
 from omma._frames import (
+    Names,
     Opened,
     by_name,
     check_order,
@@ -20,7 +22,8 @@ from omma._frames import (
     opened,
     read_names,
 )
-from omma._given import (
+from omma._index import check_same_indexes, index_of
+from omma._row import (
     Row,
     are_ids,
     as_sparse,
@@ -30,18 +33,33 @@ from omma._given import (
     probability_rows,
     single_row,
 )
-from omma._index import check_same_indexes, index_of
 from omma._rows import read_numbers, read_weights
-from omma._run import NO_LABELS, NO_NUMBERS, State
 from omma._validate import check_number, check_positive_int, shown
 from omma.certificate import Certificate
-from omma.counts import Counts
-from omma.evaluation import counts_of
+from omma.counts import Counts, counts_of, estimates_of, state_of
 from omma.gap import Gap
 from omma.metrics import Metric, metric as find_metric
-from omma.metrics.base import state_of
-from omma.policies import LinearPolicy, Policy, policy_from_json
+from omma.online import saved
+from omma.policies import LinearPolicy, Policy
 from omma.rule import Rule
+from omma.state import State
+
+HEAVIEST = 1e100  # a row may weigh; sums of squares of such weights are still numbers
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided and waits for its labels.
+
+    ``eta`` is kept where the policy learns from it; ``names``, ``moved`` and ``index`` say how the
+    frame that it came in was laid out.
+    """
+
+    prediction: Any
+    eta: Any = None
+    names: Names | None = None
+    moved: bool = False
+    index: Any = None
 
 
 class OnlineClassifier:
@@ -84,35 +102,37 @@ class OnlineClassifier:
         if not isinstance(policy, LinearPolicy):
             raise TypeError(
                 "policy of OnlineClassifier must be a policy, such as omma.OMMA('macro_f1'), got "
-                f"{shown(policy)}"
+                f"{shown(policy)}{saved.fit_first(policy)}"
             )
         check_positive_int("OnlineClassifier", "n_labels", n_labels)
         self.policy = policy
         self.n_labels = int(n_labels)
         self.names = read_names("OnlineClassifier", names, self.n_labels) or policy.names
-        self._offered = self.names  # by the frame predicted last; they count once it is learned
-        self._moved = False  # whether the columns of that frame were in another order
-        self._index: Any = None  # of its rows, where pandas gave them one
         self.metric = policy.objective if metric is None else find_metric(metric)
         if self.metric is not None:
             self.metric.check_labels(self.n_labels)
         self.state = policy.init(self.n_labels)
-        self._soft = policy.feedback == "estimates"
-        self._truth = State.zeros(self.n_labels) if self._soft else self.state
         keeps_pairs = self.metric is not None and self.metric.needs_matrix
         self._pairs = np.zeros((n_labels, n_labels)) if keeps_pairs else None
-        needs_one = self.metric is not None and self.metric.single_label
         self._certificate = self._certify() if gap else None
-        self._keeps = policy.needs_eta or gap
-        self._plain = not (self._keeps or needs_one)
-        self._pending: tuple[Any, Any] | None = None
-        self._stepper = policy.stepper(self.n_labels)
+        self._last: Decision | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What is made again wherever the learner is unpacked."""
+        self._stepper = self.policy.stepper(self.n_labels)
+        self._lock = threading.RLock()  # counting is one thing at a time; deciding needs none
+        one_each = self.metric is not None and self.metric.single_label
+        self._keeps = self.policy.needs_eta or self._certificate is not None
+        # Whether a row is counted by one call of a kernel.
+        self._plain = not (one_each or self._pairs is not None or self._certificate is not None)
 
     @property
     def counts(self) -> Counts:
         """True labels against predictions so far, without prior."""
-        counts = counts_of(self._truth)
-        counts.matrix = None if self._pairs is None else self._pairs.copy()
+        with self._lock:
+            counts = counts_of(self.state)
+            counts.matrix = None if self._pairs is None else self._pairs.copy()
         return counts
 
     @property
@@ -159,8 +179,13 @@ class OnlineClassifier:
         """The rule by which the next row is decided."""
         return self.policy.rule(self.state).named(self.names)
 
+    # Deciding
+
     def predict(self, eta: Any) -> Any:
         """Decide one row, or each row of a matrix on the present counts. Asking changes nothing.
+
+        What is decided waits for its labels until the next is asked for. A learner may be asked
+        from several threads at once.
 
         Parameters
         ----------
@@ -173,36 +198,38 @@ class OnlineClassifier:
         """
         if type(eta) is not np.ndarray and is_foreign(eta):
             return self._predict_opened(eta)
-        self._moved, self._index = False, None
-        row = single_row(eta, self.n_labels)
+        self._last = decision = self._decide(eta)
+        prediction = decision.prediction
+        if np.ndim(eta) == 0 and not sparse.issparse(eta):
+            return np.int8(prediction[0])
+        return prediction.copy()
+
+    def _decide(self, eta: Any) -> Decision:
+        """Decide what NumPy or SciPy holds; buffers may be used again, so what is kept is a copy."""
+        row = single_row("predict", eta, self.n_labels)
         if row is None:
             prediction = self.policy.decide_rows(self.state, eta)
-            self._pending = (_copied(eta) if self._keeps else None, _copied(prediction))
-            return prediction
+            return Decision(prediction, _copied(eta) if self._keeps else None)
         chosen = self._stepper.decide(self.state, row)
         if isinstance(row, tuple):
             prediction = as_sparse([chosen], self.n_labels, type(eta.tocsr()))
-            self._pending = (_copied(eta) if self._keeps else None, prediction.copy())
-            return prediction
-        self._pending = (row.copy() if self._keeps else None, chosen)
-        return np.int8(chosen[0]) if np.ndim(eta) == 0 else chosen.copy()
+            return Decision(prediction, eta.copy() if self._keeps else None)
+        return Decision(chosen, row.copy() if self._keeps else None)
 
     def _predict_opened(self, eta: Any) -> Any:
         """Decide what another library made, and answer in its own kind."""
         table = self._opened("predict", "eta", eta)
-        prediction = self.predict(table.values)
-        self._offered, self._moved = table.names, table.moved
-        self._index = self._rows_index(eta, len(as_table(prediction)))
-        return table.close(prediction)
+        found = self._decide(table.values)
+        index = self._rows_index(eta, len(as_table(found.prediction)))
+        self._last = Decision(found.prediction, found.eta, table.names, table.moved, index)
+        return table.close(found.prediction.copy())
 
     def _opened(self, owner: str, parameter: str, given: Any, row: bool = True) -> Opened:
         """What was given, in the order of the names; a series is one row of several labels."""
-        names = self.names or self._offered
+        names = self.names
+        if names is None and self._last is not None:
+            names = self._last.names  # they count once the row is learned
         return opened(owner, parameter, given, names, row=row and self.n_labels > 1)
-
-    def _opened_labels(self, y: Any, prediction: Any) -> Opened:
-        """True labels of the rows predicted: a series is class ids where they are several."""
-        return self._opened("update", "y", y, row=len(as_table(prediction)) == 1)
 
     def _rows_index(self, given: Any, rows: int) -> Any:
         """The index of rows; that of one row as a series holds names of labels."""
@@ -210,13 +237,7 @@ class OnlineClassifier:
             return None
         return index_of(given)
 
-    def _check_index(self, frames: dict[str, Any], rows: int, late: bool) -> None:
-        """Refuse frames that pandas would pair otherwise; what is decided last has its index."""
-        found = {name: self._rows_index(one, rows) for name, one in frames.items()}
-        if not late:
-            found = {**found, "prediction": self._index}
-        known = {name: index for name, index in found.items() if index is not None}
-        check_same_indexes("update", known)
+    # Learning
 
     def update(
         self,
@@ -242,72 +263,101 @@ class OnlineClassifier:
         weight : float, or array-like for several rows
             A row of weight w counts as w rows.
         """
-        if prediction is None and eta is None and self._update_fast(y, weight):
-            if self._offered is not self.names:
-                self.names = self._offered
-            return
+        with self._lock:
+            if not self._update_fast(y, prediction, eta, weight):
+                self._update_any(y, prediction, eta, weight)
+
+    def _update_fast(self, y: Any, prediction: Any, eta: Any, weight: Any) -> bool:
+        """Count one row of arrays, the usual case; False, and nothing done, leaves it to others."""
+        last, m = self._last, self.n_labels
+        if not self._plain or type(weight) is not float or not 0.0 <= weight <= HEAVIEST:
+            return False
         late = prediction is not None
-        frames = {"prediction": prediction, "eta": eta, "y": y, "weight": weight}
-        first, second = (
-            self._opened("update", "prediction", prediction),
-            self._opened("update", "eta", eta),
-        )
-        prediction, eta = first.values, second.values
-        if late:
-            given = (eta, prediction)
-        elif self._pending is not None:
-            given = self._pending if eta is None else (eta, self._pending[1])
-        else:
+        if not late:
+            if last is None or last.names is not None or eta is not None:
+                return False
+            prediction, eta = last.prediction, last.eta
+        if type(prediction) is not np.ndarray or prediction.shape != (m,):
+            return False
+        if self._keeps and (type(eta) is not np.ndarray or eta.shape != (m,)):
+            return False
+        true = self._indicators_fast(y)
+        if true is None or prediction.dtype != np.int8:
+            return False
+        if self._keeps and (late or eta.dtype != np.float64):
+            eta = probability_rows("update", eta, False, m)[0]
+        self._stepper.count(self.state, eta, true, prediction, weight)
+        if not late:
+            self._last = None
+        return True
+
+    def _indicators_fast(self, y: Any) -> NDArray[np.float64] | None:
+        """One row of indicators, or the id of its class, as float64; None leaves it to others."""
+        m = self.n_labels
+        if type(y) is int and m > 1 and self.names is None and self.policy.budget is not None:
+            if not 0 <= y < m:
+                return None
+            true = np.zeros(m)
+            true[y] = 1.0
+            return true
+        if type(y) is list and len(y) == m > 1:
+            y = np.array(y)
+        if type(y) is not np.ndarray or y.shape != (m,) or y.dtype.kind not in "fiub":
+            return None
+        return y.astype(np.float64)  # its own memory: kernels take no read-only array
+
+    def _update_any(self, y: Any, prediction: Any, eta: Any, weight: Any) -> None:
+        late, last = prediction is not None, self._last
+        if not late and last is None:
             raise ValueError(
                 "update of OnlineClassifier must come after predict, or be given prediction="
             )
-        count = len(as_table(given[1]))
-        self._check_index(frames, count, late)
-        labels = self._opened_labels(y, given[1])
-        moved = first.moved or second.moved or (self._moved and not late)
+        frames = {"prediction": prediction, "eta": eta, "y": y, "weight": weight}
+        first = self._opened("update", "prediction", prediction)
+        second = self._opened("update", "eta", eta)
+        if late or last is None:
+            given = Decision(first.values, second.values)
+        elif eta is None:
+            given = last
+        else:
+            given = Decision(last.prediction, second.values, last.names, last.moved, last.index)
+        count = len(as_table(given.prediction))
+        self._check_index(frames, count, given.index)
+        labels = self._opened("update", "y", y, row=count == 1)
+        moved = first.moved or second.moved or given.moved
         true = labels.values
         if are_ids(true, count, self.n_labels) and by_name(true, labels.names):
             true, moved = numbered("update", "y", true, labels.names), False
         check_order("update", moved, labels)
-        steps = self._steps(true, *given, weight)
-        for row, true, chosen, row_weight in steps:
-            self._count(row, true, chosen, row_weight)
-        self.names = self._offered = labels.names
+        steps = self._steps(true, given.eta, given.prediction, weight)
+        for row, of_row, chosen, row_weight in steps:
+            self._count(row, of_row, chosen, row_weight)
+        self.names = labels.names
         if not late:
-            self._pending = None
+            self._last = None
 
-    def _update_fast(self, y: Any, weight: Any) -> bool:
-        """Count the usual case, a row of indicators just predicted; False leaves it to others."""
-        if type(y) is not np.ndarray or y.shape != (self.n_labels,):
-            return False
-        if self._moved or not self._plain:
-            return False
-        if self._pending is None or type(weight) is not float or not 0.0 <= weight < np.inf:
-            return False
-        chosen = self._pending[1]
-        if type(chosen) is not np.ndarray or chosen.shape != y.shape or y.dtype.kind not in "fiub":
-            return False
-        true = y.astype(np.float64)
-        self._stepper.count(self.state, self._stepper.scratch[0], true, chosen, weight)
-        self._pending = None
-        return True
+    def _check_index(self, frames: dict[str, Any], rows: int, decided: Any) -> None:
+        """Refuse frames that pandas would pair otherwise; what is decided last has its index."""
+        found = {name: self._rows_index(one, rows) for name, one in frames.items()}
+        if frames["prediction"] is None:
+            found = {**found, "prediction": decided}
+        known = {name: index for name, index in found.items() if index is not None}
+        check_same_indexes("update", known)
 
     def _steps(
         self, y: Any, eta: Any, prediction: Any, weight: Any
-    ) -> list[tuple[Row, Any, NDArray[Any], float]]:
+    ) -> list[tuple[Row | None, Any, NDArray[Any], float]]:
         """Everything that an update will count, checked, in the form that the kernels take."""
-        thin = sparse.issparse(prediction)
-        chosen = indicator_rows("prediction", prediction, np.int8, thin, self.n_labels)
-        if eta is None:
-            if self._keeps:
-                why = "which learns from it" if self.policy.needs_eta else "whose gap needs it"
-                raise ValueError(
-                    f"eta of update must be given with prediction= for {self.policy!r}, {why}"
-                )
-            nothing = (np.empty(0, dtype=np.int32), np.empty(0))
-            rows = [nothing if thin else self._stepper.scratch[0]] * len(chosen)
-        else:
-            rows = probability_rows(eta, thin, self.n_labels)
+        thin, m = sparse.issparse(prediction), self.n_labels
+        chosen = indicator_rows("update", "prediction", prediction, np.int8, thin, m)
+        rows: Sequence[Row | None] = [None] * len(chosen)
+        if eta is not None:
+            rows = probability_rows("update", eta, thin, m)
+        elif self._keeps:
+            why = "which learns from it" if self.policy.needs_eta else "whose gap needs it"
+            raise ValueError(
+                f"eta of update must be given with prediction= for {self.policy!r}, {why}"
+            )
         true = self._true_rows(y, len(chosen), thin)
         if not len(rows) == len(true) == len(chosen):
             raise ValueError(
@@ -316,23 +366,24 @@ class OnlineClassifier:
             )
         weights = read_numbers("update", "weight", weight).ravel()
         if len(weights) == 1:
-            check_number("update", "weight", weights[0].item(), low=0.0)
+            check_number("update", "weight", weights[0].item(), low=0.0, high=HEAVIEST)
             weights = np.repeat(weights, len(chosen))
         else:
             weights = read_weights("update", weights, len(chosen), "weight")
+            check_number("update", "weight", float(weights.max(initial=0.0)), high=HEAVIEST)
         return list(zip(rows, true, chosen, weights.tolist(), strict=True))
 
     def _true_rows(self, y: Any, count: int, thin: bool) -> list[Any]:
         """True labels of each row, None where they are unknown."""
         if y is None:
-            if not self._soft:
+            if self.policy.needs_labels or self.state.labels is None:
                 raise ValueError(
                     "y of update must be given: only feedback='estimates' learns without labels"
                 )
             return [None] * count
         if are_ids(y, count, self.n_labels):
-            y = one_hot(np.atleast_1d(y), self.n_labels, self.policy.budget)
-        rows = indicator_rows("y", y, np.float64, thin, self.n_labels)
+            y = one_hot("update", np.atleast_1d(y), self.n_labels, self.policy.budget)
+        rows = indicator_rows("update", "y", y, np.float64, thin, self.n_labels)
         if self.metric is not None and self.metric.single_label:
             for row in rows:
                 found = len(row) if thin else int(row.sum())
@@ -343,18 +394,15 @@ class OnlineClassifier:
                     )
         return rows
 
-    def _count(self, row: Row, true: Any, chosen: NDArray[Any], weight: float) -> None:
-        if true is not None:
-            self._stepper.count(self._truth, row, true, chosen, weight, soft=False)
-            if self._pairs is not None:
-                ids = chosen if isinstance(row, tuple) else np.flatnonzero(chosen)
-                which = true if isinstance(row, tuple) else np.flatnonzero(true)
-                self._pairs[np.ix_(which, ids)] += weight
-        if self._soft:
-            nothing = NO_LABELS if isinstance(row, tuple) else NO_NUMBERS
-            self._stepper.count(self.state, row, nothing, chosen, weight)
-        if self._certificate is not None:
-            dense = true is not None and not isinstance(row, tuple)
+    def _count(self, row: Row | None, true: Any, chosen: NDArray[Any], weight: float) -> None:
+        self._stepper.count(self.state, row, true, chosen, weight)
+        thin = isinstance(row, tuple)
+        if self._pairs is not None and true is not None:
+            ids = chosen if chosen.dtype == np.int32 else np.flatnonzero(chosen)
+            which = true if chosen.dtype == np.int32 else np.flatnonzero(true)
+            self._pairs[np.ix_(which, ids)] += weight
+        if self._certificate is not None and row is not None:
+            dense = true is not None and not thin
             ids = np.flatnonzero(true).astype(np.int32) if dense else true
             self._certificate.step(row, ids, weight)
 
@@ -378,52 +426,29 @@ class OnlineClassifier:
         """
         if type(self.state) is not State:
             raise TypeError(f"merge of OnlineClassifier cannot add to what {self.policy!r} keeps")
-        if self._soft and estimates is None:
+        soft = estimates_of(self.state)
+        if soft is not None and estimates is None:
             raise ValueError("estimates of merge must be given with feedback='estimates'")
         if self._pairs is not None and counts.matrix is None:
             raise ValueError(f"counts of merge must have a matrix for {self.metric!r}, got none")
+        # All that can go wrong is done before anything is changed.
         true = self.counts + counts
-        own = counts_of(self.state) + estimates if self._soft and estimates is not None else true
-        self.state.restore(state_of(own).arrays())
-        if self._soft:
-            self._truth.restore(state_of(true).arrays())
-        if self._pairs is not None:
-            self._pairs[...] = true.matrix
+        own = true if soft is None or estimates is None else soft + estimates
+        made = state_of(own)
+        made.labels = None if soft is None else state_of(true)
+        with self._lock:
+            self.state.restore(made.arrays())
+            if self._pairs is not None and true.matrix is not None:
+                self._pairs[...] = true.matrix
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.
 
-        A metric of your own cannot be saved: pass it to ``load`` again.
+        What was decided last and waits for its labels is part of it. A metric of your own cannot be
+        saved: pass it to ``load`` again.
         """
-        pending = {}
-        if self._pending is not None:
-            eta, prediction = self._pending
-            pending = {**_saved.packed("eta", eta), **_saved.packed("prediction", prediction)}
-        _saved.write(
-            path,
-            {
-                "policy": self.policy.to_json(),
-                "n_labels": self.n_labels,
-                "gap": self._certificate is not None,
-                "names": self.names,
-                "metric": None
-                if self.metric in (None, self.policy.objective)
-                else self.metric.to_json(),
-            },
-            {
-                **{f"state_{name}": found for name, found in self.state.arrays().items()},
-                **{
-                    f"truth_{name}": found
-                    for name, found in (self._truth.arrays() if self._soft else {}).items()
-                },
-                **({} if self._pairs is None else {"pairs": self._pairs}),
-                **{f"gap_{name}": found for name, found in self._gap_arrays().items()},
-                **pending,
-            },
-        )
-
-    def _gap_arrays(self) -> dict[str, NDArray[Any]]:
-        return {} if self._certificate is None else self._certificate.arrays()
+        with self._lock:
+            saved.write(path, self)
 
     @classmethod
     def load(cls, path: str | Path, *, metric: Metric | None = None) -> OnlineClassifier:
@@ -435,59 +460,24 @@ class OnlineClassifier:
         metric : Metric, optional
             The metric that decides, or judges, where it is a function of your own.
         """
-        content, arrays = _saved.read(path)
-        own, judge = content["policy"], content.get("metric")
-        given_for_judge = metric is not None and judge == metric.to_json()
-        try:
-            policy = policy_from_json(own, None if given_for_judge else metric)
-            judged_by = metric if given_for_judge else _saved.metric_of(judge)
-            learner = cls(
-                policy,
-                content["n_labels"],
-                metric=judged_by,
-                gap=bool(content.get("gap", False)),
-                names=content.get("names"),
-            )
-        except TypeError as error:
-            raise ValueError(f"{path} is not a whole omma learner: {error}") from error
-        learner._restore(path, arrays)
-        return learner
-
-    def _restore(self, path: str | Path, arrays: dict[str, NDArray[Any]]) -> None:
-        try:
-            for name, state in (("state", self.state), ("truth", self._truth)):
-                if name == "state" or self._soft:
-                    state.restore(_under(f"{name}_", arrays))
-            if self._pairs is not None:
-                self._pairs[...] = arrays["pairs"]
-            if self._certificate is not None:
-                self._certificate.restore(_under("gap_", arrays))
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            raise ValueError(f"{path} is not a whole omma learner: {error}") from error
-        prediction = _saved.unpacked("prediction", arrays)
-        if prediction is not None:
-            self._pending = (_saved.unpacked("eta", arrays), prediction)
+        return saved.read(cls, path, metric)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        del state["_stepper"]  # scratch space and compiled code are made again
-        state["_index"] = None  # it would need pandas where it is read
+        for made_again in ("_stepper", "_lock"):
+            del state[made_again]
+        if self._last is not None:  # an index would need pandas where it is read
+            last = self._last
+            state["_last"] = Decision(last.prediction, last.eta, last.names, last.moved)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if not self._soft:
-            self._truth = self.state
-        self._stepper = self.policy.stepper(self.n_labels)
+        self._prepare()
 
     def __repr__(self) -> str:
-        counted = f"{self._truth.totals[0]:g} rows counted"
+        counted = f"{self.state.truth.rows:g} rows counted"
         return f"<online classifier of {self.policy!r}, {self.n_labels} labels, {counted}>"
-
-
-def _under(start: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays whose names begin so, without that."""
-    return {key.removeprefix(start): arrays[key] for key in arrays if key.startswith(start)}
 
 
 def _copied(values: Any) -> Any:

@@ -1,0 +1,221 @@
+"""Single rows and small batches, checked and laid out for the kernels.
+
+This is the door for everything that is decided or counted a row at a time. Kernels follow shapes
+and label ids without looking: nothing passes that does not fit. A sparse row is a pair (label ids,
+probabilities), with the ids of its true and of its predicted labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._rows import unflagged
+from omma._validate import shown
+
+SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]
+Row = NDArray[np.float64] | SparseRow
+
+
+def single_row(owner: str, eta: Any, m: int) -> Row | None:
+    """Eta as one row, or None where it is a matrix."""
+    if type(eta) is np.ndarray:
+        array = eta
+    elif sparse.issparse(eta):
+        return sparse_row(owner, eta, m) if eta.shape == (1, m) else None
+    else:
+        array = _array(owner, "eta", eta)
+    if array.ndim == 2 or (m == 1 and array.size != 1):
+        return None
+    if array.ndim == 0 and m == 1:
+        array = array[np.newaxis]
+    if array.shape != (m,):
+        raise ValueError(
+            f"eta of {owner} must have the shape ({m},) or (rows, {m}), got {array.shape}"
+        )
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"eta of {owner} must hold real numbers, got the type {array.dtype}")
+    return unflagged(np.ascontiguousarray(array, dtype=np.float64))
+
+
+def one_row(owner: str, eta: Any, m: int) -> Row:
+    """The same, a pair of ids and values included; a matrix of several rows is refused."""
+    if isinstance(eta, tuple) and len(eta) == 2 and m != 2:
+        eta = _from_pair(owner, eta, m)
+    row = single_row(owner, eta, m)
+    if row is None:
+        raise ValueError(f"eta of {owner} must be one row of {m} labels, got {np.shape(eta)}")
+    return row
+
+
+def _from_pair(owner: str, pair: Any, m: int) -> Any:
+    ids, values = (np.atleast_1d(_array(owner, "eta", part)) for part in pair)
+    if ids.ndim != 1 or ids.shape != values.shape or ids.dtype.kind not in "iu":
+        raise ValueError(
+            f"a sparse row of {owner} must be label ids and as many probabilities, got shapes "
+            f"{ids.shape} and {values.shape}"
+        )
+    made = sparse.csr_array((values, ids, np.array([0, len(ids)])), shape=(1, m))
+    check_ids(owner, "eta", made, m)
+    return made
+
+
+def _array(owner: str, parameter: str, given: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(given)
+    except ValueError as error:  # rows of several lengths
+        raise ValueError(
+            f"{parameter} of {owner} must be rows of one length, got {shown(given)}"
+        ) from error
+
+
+def sparse_row(owner: str, matrix: Any, m: int) -> SparseRow:
+    """The ids and values of a sparse matrix of one row."""
+    row = matrix if matrix.format == "csr" else matrix.tocsr()
+    check_ids(owner, "eta", row, m)
+    if row.dtype.kind not in "fiub":
+        raise TypeError(f"eta of {owner} must hold real numbers, got the type {row.dtype}")
+    if not row.has_canonical_format:
+        row = row.copy()
+        row.sum_duplicates()
+    start, end = row.indptr
+    return row.indices[start:end].astype(np.int32), row.data[start:end].astype(np.float64)
+
+
+def indicator_rows(
+    owner: str, parameter: str, given: Any, kind: Any, thin: bool, m: int
+) -> list[NDArray[Any]]:
+    """Indicators of one row or several: arrays over labels, or, ``thin``, ids of sparse rows."""
+    if not sparse.issparse(given):
+        array = _array(owner, parameter, given)
+        given = array.reshape(-1, 1) if m == 1 else np.atleast_2d(array)
+        if given.ndim != 2 or given.shape[1] != m or given.dtype.kind not in "fiub":
+            raise ValueError(
+                f"{parameter} of {owner} must have the shape ({m},) or (rows, {m}), got "
+                f"{array.shape} of type {array.dtype}"
+            )
+        refuse_indicators(owner, parameter, given)
+        if not thin:
+            return list(np.ascontiguousarray(given, dtype=kind))
+    matrix = sparse.csr_array(given, copy=True)
+    check_ids(owner, parameter, matrix, m)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    refuse_indicators(owner, parameter, matrix.data)
+    if not thin:
+        return list(matrix.toarray().astype(kind))
+    ids = np.split(matrix.indices.astype(np.int32), matrix.indptr[1:-1])
+    return [np.ascontiguousarray(one) for one in ids]
+
+
+def labels_of_row(owner: str, parameter: str, given: Any, thin: bool, m: int) -> NDArray[Any]:
+    """Indicators of one row; of a sparse row also its label ids, as they are."""
+    if thin and not sparse.issparse(given) and np.shape(given) != (m,):
+        ids = np.atleast_1d(_array(owner, parameter, given))
+        fits = ids.ndim == 1 and (ids.dtype.kind in "iu" or not len(ids))
+        if not fits or (len(ids) and not (ids.min() >= 0 and ids.max() < m)):
+            raise ValueError(
+                f"{parameter} of {owner} must be label ids from 0 to {m - 1}, got {shown(given)}"
+            )
+        return np.unique(ids).astype(np.int32)
+    kind = np.int8 if parameter == "prediction" else np.float64
+    rows = indicator_rows(owner, parameter, given, kind, thin, m)
+    if len(rows) != 1:
+        raise ValueError(f"{parameter} of {owner} must be one row, got {len(rows)}")
+    return rows[0]
+
+
+def probability_rows(owner: str, eta: Any, thin: bool, m: int) -> list[Row]:
+    """Probabilities of one row or several, checked; ``thin`` says whether they must be sparse."""
+    matrix: Any = eta if sparse.issparse(eta) else _array(owner, "eta", eta)
+    one = single_row(owner, matrix, m)
+    if one is not None:
+        rows = [one]
+    elif matrix.ndim != 2 or matrix.shape[1] != m:
+        if m == 1 and matrix.ndim == 1:
+            return probability_rows(owner, matrix.reshape(-1, 1), thin, m)
+        raise ValueError(
+            f"eta of {owner} must have the shape ({m},) or (rows, {m}), got {tuple(matrix.shape)}"
+        )
+    elif sparse.issparse(matrix):
+        csr = matrix.tocsr()
+        check_ids(owner, "eta", csr, m)
+        rows = [sparse_row(owner, csr[[i]], m) for i in range(csr.shape[0])]
+    elif matrix.dtype.kind not in "fiub":
+        raise TypeError(f"eta of {owner} must hold real numbers, got the type {matrix.dtype}")
+    else:
+        rows = list(np.ascontiguousarray(matrix, dtype=np.float64))
+    for row in rows:
+        refuse_row(owner, row[1] if isinstance(row, tuple) else row)
+        if isinstance(row, tuple) != thin:
+            raise ValueError(f"eta and prediction of {owner} must both be sparse, or both not")
+    return rows
+
+
+def are_ids(y: Any, count: int, m: int) -> bool:
+    """Whether true labels of some rows are a class each, and not indicators."""
+    if y is None or sparse.issparse(y) or m == 1:
+        return False
+    shape = np.shape(y)
+    return not shape or (len(shape) == 1 and (count, *shape) != (1, m))
+
+
+def one_hot(owner: str, ids: NDArray[Any], m: int, budget: int | None) -> Any:
+    """Class ids as indicators."""
+    if budget is None:
+        raise ValueError(
+            f"y of {owner} has class ids, and the policy has no budget: pass k=1 to predict "
+            "one class a row, or y as indicators"
+        )
+    if ids.dtype.kind not in "iu" or not ((ids >= 0) & (ids < m)).all():
+        raise ValueError(
+            f"class ids in y of {owner} must be whole numbers from 0 to {m - 1}, got "
+            f"{shown(ids.tolist())}"
+        )
+    places = np.arange(len(ids) + 1)
+    return sparse.csr_array((np.ones(len(ids)), ids, places), shape=(len(ids), m))
+
+
+def check_ids(owner: str, parameter: str, matrix: Any, m: int) -> None:
+    """Refuse stored label ids that no label has, and places that no entry has."""
+    if matrix.shape[1] != m:
+        raise ValueError(f"{parameter} of {owner} must have {m} labels, got {matrix.shape[1]}")
+    ids, ends = matrix.indices, matrix.indptr
+    if len(ids) and not (ids.min() >= 0 and ids.max() < m):
+        raise ValueError(
+            f"label ids stored in {parameter} of {owner} must be from 0 to {m - 1}, got "
+            f"{ids.min()} to {ids.max()}"
+        )
+    if ends[0] != 0 or ends[-1] > len(ids) or (len(ends) > 2 and (np.diff(ends) < 0).any()):
+        raise ValueError(f"{parameter} of {owner} must be a sound sparse matrix, its indptr is not")
+
+
+def refuse_row(owner: str, values: NDArray[np.float64]) -> None:
+    """Say which value is no probability, if one is not."""
+    fine = (values >= 0) & (values <= 1)
+    if not fine.all():
+        raise ValueError(
+            f"eta of {owner} must hold probabilities from 0 to 1, got {values[~fine][0]:g}"
+        )
+
+
+def refuse_indicators(owner: str, parameter: str, values: NDArray[Any]) -> None:
+    """Say which value is neither zero nor one, if one is."""
+    fine = (values == 0) | (values == 1)
+    if not fine.all():
+        raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {values[~fine][0]:g}")
+
+
+def as_table(rows: Any) -> Any:
+    """One row as a table of one."""
+    return range(rows.shape[0]) if sparse.issparse(rows) else np.atleast_2d(rows)
+
+
+def as_sparse(rows: list[NDArray[Any]], m: int, kind: Any) -> Any:
+    """Sparse indicators from the label ids of each row."""
+    ids = np.concatenate(rows)
+    indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows])))
+    return kind((np.ones(len(ids), dtype=np.int8), ids, indptr), shape=(len(rows), m))

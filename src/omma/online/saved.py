@@ -1,0 +1,141 @@
+"""A learner in a file: JSON and plain arrays, read as if an enemy had written them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma import npz
+from omma._validate import check_positive_int
+from omma.metrics import Metric, metric_from_json
+from omma.policies import Policy, policy_from_json
+
+if TYPE_CHECKING:
+    from omma.online.learner import OnlineClassifier
+
+FORMAT = "omma-learner-2"
+FIRST = "omma-learner-1"  # what the first release wrote
+WHAT = "omma learner"
+
+
+def fit_first(policy: Any) -> str:
+    """What to do with something that makes policies of data, where one was given for a policy."""
+    return ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""
+
+
+def write(path: str | Path, learner: OnlineClassifier) -> None:
+    """Write a learner beside the path first, then move it into place."""
+    own, last = learner.policy.objective, learner._last
+    content = {
+        "format": FORMAT,
+        "policy": learner.policy.to_json(),
+        "n_labels": learner.n_labels,
+        "gap": learner._certificate is not None,
+        "names": learner.names,
+        "metric": None if learner.metric in (None, own) else learner.metric.to_json(),
+        "last": None if last is None else {"names": last.names, "moved": last.moved},
+    }
+    parts: dict[str, Any] = {f"state_{name}": one for name, one in learner.state.arrays().items()}
+    if learner._pairs is not None:
+        parts["pairs"] = learner._pairs
+    if learner._certificate is not None:
+        parts |= {f"gap_{name}": one for name, one in learner._certificate.arrays().items()}
+    if last is not None:
+        parts["prediction"] = last.prediction
+        parts |= {} if last.eta is None else {"eta": last.eta}
+    npz.write(path, {"content": json.dumps(content), **parts})
+
+
+def read(cls: type[OnlineClassifier], path: str | Path, metric: Metric | None) -> OnlineClassifier:
+    """Read what ``write`` wrote; nothing in the file is run, and no more of it read than fits."""
+    with npz.opened(path, WHAT) as archive:
+        content = archive.json("content")
+        known = isinstance(content, dict) and content.get("format") in (FORMAT, FIRST)
+        if not known or {"policy", "n_labels"} - set(content):
+            raise ValueError(f"{path} is not an {WHAT} of the format {FORMAT}")
+        try:
+            return _learner(cls, archive, content, metric)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path} is not a whole {WHAT}: {error}") from error
+
+
+def _learner(
+    cls: type[OnlineClassifier], archive: npz.Archive, content: dict[str, Any], metric: Any
+) -> OnlineClassifier:
+    m = check_positive_int(f"{archive.path}, a {WHAT},", "n_labels", content["n_labels"])
+    # What is counted says how many labels there are, before room is made for them.
+    archive.array("state_cells", kinds="f", shape=(3, m), finite=True)
+    judge = content.get("metric")
+    for_judge = metric is not None and judge == metric.to_json()
+    policy: Policy = policy_from_json(content["policy"], None if for_judge else metric)
+    judged_by = metric if for_judge else None if judge is None else metric_from_json(judge)
+    learner = cls(
+        policy,
+        m,
+        metric=judged_by,
+        gap=bool(content.get("gap", False)),
+        names=content.get("names"),
+    )
+    _restore(learner, archive)
+    if "prediction" in archive or "prediction_data" in archive:
+        learner._last = _waiting(archive, m, content.get("last") or {})
+    return learner
+
+
+def _restore(learner: OnlineClassifier, archive: npz.Archive) -> None:
+    """Put the counts in; what does not fit is refused before anything is changed."""
+    m = learner.n_labels
+    try:
+        learner.state.restore(_arrays(archive, "state_", "truth_"))
+        if learner._certificate is not None:
+            learner._certificate.restore(_arrays(archive, "gap_"))
+    except ValueError as error:
+        raise ValueError(f"{archive.path} is not a whole {WHAT}: {error}") from error
+    if learner._pairs is not None:
+        pairs = archive.array("pairs", shape=(m, m), finite=True, low=-1e-6)
+        learner._pairs[...] = pairs
+
+
+def _arrays(archive: npz.Archive, start: str, labels: str = "") -> dict[str, NDArray[Any]]:
+    """The members whose names begin so; the first release kept counts of labels apart."""
+    found = {
+        name.removeprefix(start): archive.array(name)
+        for name in archive.names
+        if name.startswith(start)
+    }
+    if labels:
+        found |= {
+            f"labels_{name.removeprefix(labels)}": archive.array(name)
+            for name in archive.names
+            if name.startswith(labels)
+        }
+    return found
+
+
+def _waiting(archive: npz.Archive, m: int, said: dict[str, Any]) -> Any:
+    """The decision that waits for its labels."""
+    from omma.online.learner import Decision  # the learner reads itself: only here is that a circle
+
+    if "prediction_data" in archive:
+        prediction: Any = archive.csr("prediction", shape=(None, m), low=0, high=1)
+        prediction = sparse.csr_array(prediction, dtype=np.int8)
+        eta: Any = None
+        if "eta_data" in archive:
+            eta = archive.csr("eta", shape=prediction.shape, kinds="f", low=0, high=1)
+    else:
+        prediction = archive.array("prediction", kinds="iu", low=0, high=1).astype(np.int8)
+        if prediction.shape[-1:] != (m,) and prediction.ndim != 1:
+            raise archive.refuse("prediction", f"rows of {m} labels", prediction.shape)
+        eta = None
+        if "eta" in archive:
+            shape = prediction.shape
+            eta = archive.array("eta", kinds="f", shape=shape, finite=True, low=0, high=1)
+    names = said.get("names")
+    return Decision(
+        prediction, eta, None if names is None else tuple(names), bool(said.get("moved", False))
+    )

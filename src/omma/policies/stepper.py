@@ -1,0 +1,89 @@
+"""Single steps of a policy, with all that need not be made anew each time."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._row import Row, refuse_indicators, refuse_row
+from omma._run import Plan, scratch_space
+from omma.kernels import step
+from omma.state import State
+
+
+class Space(threading.local):
+    """Scratch space, one for each thread: two that decide at once do not disturb each other."""
+
+    def __init__(self, m: int) -> None:
+        self.scratch, self.ids = scratch_space(m)
+
+
+class Stepper:
+    """Decides and counts rows that ``omma._row`` let in.
+
+    A dense row is float64 probabilities, float64 labels and an int8 prediction, each over all
+    labels. A sparse row is a pair (label ids, probabilities), with the ids of true and of predicted
+    labels. Deciding changes nothing but the calling thread's scratch space.
+    """
+
+    def __init__(self, policy: Any, m: int) -> None:
+        plan: Plan = policy.plan(m)
+        self.policy = policy
+        self.m = m
+        self.decider = plan.decider
+        self.sums = plan.sums
+        self.space = Space(m)
+        self.decide_dense = plan.kernel(step.decide_dense)
+        self.decide_sparse = plan.kernel(step.decide_sparse)
+
+    def decide(self, state: State, eta: Row, pick: int = 0) -> NDArray[Any]:
+        """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels."""
+        space = self.space
+        counted = (state.cells, state.totals, space.scratch, space.ids)
+        if isinstance(eta, tuple):
+            count = self.decide_sparse(*eta, self.decider, pick, *counted)
+            if count < 0:
+                refuse_row("predict", eta[1])
+            chosen: NDArray[np.int32] = space.ids[:count].copy()
+            return chosen
+        out = np.empty(self.m, dtype=np.int8)
+        if not self.decide_dense(eta, self.decider, pick, *counted, out):
+            refuse_row("predict", eta)
+        return out
+
+    def count(
+        self,
+        state: State,
+        eta: Row | None,
+        y: NDArray[Any] | None,
+        prediction: NDArray[Any],
+        weight: float,
+    ) -> None:
+        """Count one row in all parts of a state; ``y`` is None where labels are unknown.
+
+        Only where decisions look at probabilities ``eta`` is looked at.
+        """
+        if y is not None:
+            self._count(state.truth, None, y, prediction, weight)
+        if state.labels is not None:
+            self._count(state, eta, None, prediction, weight)
+
+    def _count(
+        self,
+        state: State,
+        eta: Row | None,
+        y: NDArray[Any] | None,
+        prediction: NDArray[Any],
+        weight: float,
+    ) -> None:
+        """Count labels, or where eta is given, probabilities in their place."""
+        counts = (weight, self.sums, state.cells, state.totals, self.space.scratch)
+        if prediction.dtype == np.int32:
+            step.count_sparse(eta, y, prediction, *counts)
+        elif not step.count_dense(eta, y, prediction, *counts):
+            if y is not None:
+                refuse_indicators("update", "y", y)
+            refuse_indicators("update", "prediction", prediction)
