@@ -15,6 +15,7 @@ if sys.platform != "win32":
 
 CREATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of ``path`` when all is written.

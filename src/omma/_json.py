@@ -22,9 +22,7 @@ def parse_json(what: str, text: Any) -> Any:
     try:
         return json.loads(text, parse_int=_whole)
     except RecursionError:
-        raise ValueError(
-            f"{what} must be JSON, got too many brackets inside each other"
-        ) from None
+        raise ValueError(f"{what} must be JSON, got too many brackets inside each other") from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what} must be JSON, got {shown(text)}: {error}") from error
 

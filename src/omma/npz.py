@@ -170,7 +170,9 @@ class Archive:
     def refuse(self, name: str, expected: str, got: Any) -> ValueError:
         """The error for a member that is not what it must be."""
         said = got if isinstance(got, str) else shown(got)
-        return ValueError(f"{self.path}: expected {expected} in {name!r}, got {said}")
+        return ValueError(
+            f"{self.path} is not a sound {self.what}: expected {expected} in {name!r}, got {said}"
+        )
 
     def array(
         self,
@@ -247,8 +249,8 @@ class Archive:
 
     def matrix(self) -> sparse.csr_array:
         """The matrix of a file that SciPy wrote, whichever of its formats it has."""
-        kind = self.array("format", kinds="SU", shape=(), most=64)[()]
-        kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+        said: Any = self.array("format", kinds="SU", shape=(), most=64)[()]
+        kind = said.decode("ascii", "replace") if isinstance(said, bytes) else str(said)
         if kind == "csr":
             return self.csr()
         if kind not in ("csc", "coo", "bsr", "dia"):
@@ -325,14 +327,16 @@ class Archive:
     def _check_range(
         self, name: str, values: Any, finite: bool, low: float | None, high: float | None
     ) -> None:
-        for fails, expected in (
-            (lambda: finite and values.dtype.kind == "f" and ~np.isfinite(values), "finite numbers"),
-            (lambda: low is not None and ~(values >= low), f"numbers of at least {low}"),
-            (lambda: high is not None and ~(values <= high), f"numbers of at most {high}"),
-        ):
-            bad = fails()
-            if np.any(bad):
-                raise self.refuse(name, expected, f"{values[bad].ravel()[0]}")
+        checks = []
+        if finite and values.dtype.kind == "f":
+            checks.append((np.isfinite(values), "finite numbers"))
+        if low is not None:
+            checks.append((values >= low, f"numbers of at least {low}"))
+        if high is not None:
+            checks.append((values <= high, f"numbers of at most {high}"))
+        for right, expected in checks:
+            if not np.all(right):
+                raise self.refuse(name, expected, f"{values[~right].ravel()[0]}")
 
     def _sides(self, name: str, wanted: tuple[int | None, int | None]) -> tuple[int, int]:
         found = self.array(name, kinds="iu", shape=(2,), low=0, high=HIGHEST).tolist()
@@ -384,13 +388,13 @@ def _filled(member: Any, header: _Header) -> NDArray[Any]:
 def mapped(path: str | Path) -> NDArray[Any]:
     """The array of an .npy file; its numbers stay on the disk until they are used."""
     with Path(path).open("rb") as file:
-        with _told(f"{path} is not a sound .npy file of numbers"):
+        with _told(f"{path} is not a sound .npy file"):
             header = _header(file)
         size = file.seek(0, 2)
     if size - header.size < header.nbytes:
         raise ValueError(
-            f"{path} is not a sound .npy file of numbers: expected {header.nbytes:,} bytes of numbers, got "
-            f"{size - header.size:,}"
+            f"{path} is not a sound .npy file: expected {header.nbytes:,} bytes of them, "
+            f"got {size - header.size:,}"
         )
     if not header.nbytes:  # nothing cannot be mapped
         return np.empty(header.shape, header.dtype)

@@ -13,8 +13,8 @@ from omma._validate import nearest
 from omma.cli.pairing import bare
 from omma.datasets import Matrix
 from omma.datasets._cells import is_number, is_truth, split
-from omma.datasets._opened import opened
 from omma.datasets.matrices import TABLES, file_ending, split_address
+from omma.datasets.text import opened_text
 
 Row = tuple[int, list[str]]  # number of the line, and its cells
 
@@ -26,10 +26,10 @@ def read_classes(
 
     With ``positive`` the words need not name columns: this one is 1, all others are 0.
     """
-    ending, compressed = file_ending(split_address(path)[0])
+    ending, _ = file_ending(split_address(path)[0])
     if names is None or ending not in TABLES:
         return None
-    with opened(Path(path), compressed) as file:
+    with opened_text(Path(path)) as file:
         rows = _rows(file, TABLES[ending])
         first = list(islice(rows, 2))
         which = _id_place(first, id_column)
