@@ -157,6 +157,8 @@ def named_columns(
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValueError(f"{path}, line 1: expected distinct names, got {twice!r} twice")
+    if which is not None and len(names) == 1:
+        raise ValueError(f"{path} must have columns of numbers beside {id_column!r}, got none")
     return (names, None) if which is None else (names[:which] + names[which + 1 :], which)
 
 
