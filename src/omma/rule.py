@@ -182,7 +182,7 @@ class Rule:
             content["offset"],
             content["k"],
             content.get("matrix"),
-            names,
+            None if names is None else tuple(names),
         )
 
     def __eq__(self, other: object) -> bool:
