@@ -213,6 +213,16 @@ def test_two_members_of_one_name(tmp_path):
     assert "it has 'a' twice" in refusal(tmp_path / "a", lambda file: file.array("a"))
 
 
+@pytest.mark.parametrize("letter", [0x110000, 0xFFFFFFFF, 0xD800])
+def test_texts_of_what_is_no_letter(tmp_path, letter):
+    """Python itself falls over them."""
+    text = np.array(["ab", "cd"])
+    text.view(np.uint32)[1] = letter
+    path = archive(tmp_path / "a.npz", names=text, said=text[0:1].reshape(()))
+    assert "expected letters in 'names'" in refusal(path, lambda f: f.array("names", kinds="U"))
+    assert "expected letters in 'said'" in refusal(path, lambda f: f.json("said"))
+
+
 def test_what_is_no_archive(tmp_path):
     for content in (b"", b"PK\x03\x04", npy(np.arange(3)), b"PK\x05\x06" + bytes(18)):
         (tmp_path / "a.npz").write_bytes(content)

@@ -212,6 +212,8 @@ class Archive:
             with _told(sentence):
                 values = _filled(member, header)
         self._most -= header.nbytes if most is None else 0
+        if values.dtype.kind == "U":
+            self._check_letters(name, values)
         self._check_range(name, values, finite, low, high)
         return values
 
@@ -339,6 +341,13 @@ class Archive:
         for right, expected in checks:
             if not np.all(right):
                 raise self.refuse(name, expected, f"{values[~right].ravel()[0]}")
+
+    def _check_letters(self, name: str, values: NDArray[Any]) -> None:
+        """Python takes numbers that are no letters for an error in itself."""
+        letters = np.ascontiguousarray(values).reshape(-1).view(np.uint32)
+        odd = (letters > 0x10FFFF) | ((letters >= 0xD800) & (letters <= 0xDFFF))
+        if odd.any():
+            raise self.refuse(name, "letters", f"the number {letters[odd][0]:#x}")
 
     def _sides(self, name: str, wanted: tuple[int | None, int | None]) -> tuple[int, int]:
         found = self.array(name, kinds="iu", shape=(2,), low=0, high=HIGHEST).tolist()

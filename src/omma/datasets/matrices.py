@@ -13,7 +13,8 @@ from scipy import sparse
 from omma import npz
 from omma._atomic import replacing
 from omma._validate import nearest
-from omma.datasets import _columns, _extreme, parquet
+from omma.datasets import _columns, parquet
+from omma.datasets.formats import pairs
 from omma.datasets.text import OPENERS, compressing, opened_text
 
 TABLES = {".csv": ",", ".tsv": "\t"}
@@ -98,8 +99,8 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
         if ending in TABLES:
             return Matrix(*_columns.read(path, file, TABLES[ending], id_column))
         lines = file.read().splitlines()
-    if _extreme.looks_like(lines):
-        return Matrix(_extreme.read(path, lines))
+    if pairs.is_sized(lines):
+        return Matrix(pairs.read_sized(path, lines))
     return Matrix(*_columns.read(path, iter(lines), None, None))
 
 
@@ -210,7 +211,7 @@ def write_matrix(
                 if ending in TABLES:
                     _columns.write(text, matrix, names, TABLES[ending], rows)
                 else:
-                    _extreme.write(text, matrix)
+                    pairs.write_sized(text, matrix)
 
 
 def _check_rows(path: Path, ending: str, ids: tuple[str, ...], n: int) -> None:

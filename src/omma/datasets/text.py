@@ -106,7 +106,7 @@ def _unpacked(path: Path) -> Path:
 
 def wrong(path: Path, line: int, expected: str, got: Any) -> ValueError:
     """The error for a line: where it is, what was expected, what came."""
-    return ValueError(f"{path}:{line}: expected {expected}, got {shown(got)}")
+    return ValueError(f"{path}, line {line}: expected {expected}, got {shown(got)}")
 
 
 @contextmanager

@@ -128,7 +128,7 @@ def _names_in_xml(path: Path) -> list[str]:
     try:
         root = ElementTree.parse(path).getroot()
     except ElementTree.ParseError as error:
-        raise ValueError(f"{path}:{error.position[0]}: expected XML, {error}") from error
+        raise ValueError(f"{path}, line {error.position[0]}: expected XML, {error}") from error
     found = [one.get("name") for one in root.iter() if one.tag.rpartition("}")[2] == "label"]
     names = [name for name in found if name is not None]
     if not names:

@@ -7,10 +7,11 @@ with the numbers of rows, features and labels first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,12 @@ from omma.npz import HIGHEST
 BLOCK = 2000  # rows whose numbers are converted in one go
 PAIR = "feature:value, a whole number of at least 0 and a finite number"
 LABELS = "labels as whole numbers of at least 0 with commas between"
+MATRIX = ("label:value", "a label")
 HEADER = "a header of three whole numbers: rows, features, labels"
 QUERY = re.compile(r"(?:^|\s)qid:\S*")
 
 Line = tuple[int, str, str]  # number of the line, its labels, its features
-Numbers = tuple[list[int], NDArray[np.int32], NDArray[np.float32]]
+Numbers = tuple[list[int], NDArray[np.int32], NDArray[Any]]
 
 
 def read_svmlight(
@@ -220,13 +222,13 @@ def read_rows(
         else:
             texts.extend(heads)
     if not with_labels:
-        return _matrix(features), texts
-    indicators = _matrix(labels)
+        return from_entries(*_joined(features)), texts
+    indicators = from_entries(*_joined(labels))
     indicators.data[:] = 1  # a label named twice is there once
-    return _matrix(features), indicators.astype(np.int8)
+    return from_entries(*_joined(features)), indicators
 
 
-def pairs_of(texts: tuple[str, ...]) -> Numbers:
+def pairs_of(texts: tuple[str, ...], kind: Any = np.float32) -> Numbers:
     """Entries of rows; ValueError if some row is not made of pairs."""
     tokens = " ".join(texts).replace(":", " : ").split()
     if 3 * tokens[1::3].count(":") != len(tokens):
@@ -234,7 +236,7 @@ def pairs_of(texts: tuple[str, ...]) -> Numbers:
     count = len(tokens) // 3
     columns = np.fromiter(map(int, tokens[::3]), np.int64, count)
     with np.errstate(over="ignore"):  # which makes it infinite
-        values = np.fromiter(map(float, tokens[2::3]), np.float64, count).astype(np.float32)
+        values = np.fromiter(map(float, tokens[2::3]), np.float64, count).astype(kind)
     if not np.isfinite(values).all():
         raise ValueError("not finite")
     return [text.count(":") for text in texts], _in_range(columns), values
@@ -245,7 +247,7 @@ def labels_of(texts: tuple[str, ...]) -> Numbers:
     counts = [text.count(",") + 1 if text else 0 for text in texts]
     joined = ",".join(text for text in texts if text)
     columns = np.fromiter(map(int, joined.split(",") if joined else ()), np.int64, sum(counts))
-    return counts, _in_range(columns), np.ones(len(columns), np.float32)
+    return counts, _in_range(columns), np.ones(len(columns), np.int8)
 
 
 def _in_range(columns: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -256,7 +258,7 @@ def _in_range(columns: NDArray[np.int64]) -> NDArray[np.int32]:
 
 def _convert(
     path: Path,
-    numbers: tuple[int, ...],
+    numbers: Sequence[int],
     texts: tuple[str, ...],
     convert: Callable[[tuple[str, ...]], Numbers],
     wanted: str,
@@ -265,17 +267,98 @@ def _convert(
     try:
         return convert(texts)
     except (ValueError, OverflowError) as error:
+        cut = {LABELS: "\n", MATRIX[1]: ","}.get(wanted)  # else at blanks
         for number, text in zip(numbers, texts, strict=True):
-            for piece in text.split() if wanted == PAIR else [text]:
-                try:
-                    convert((piece,))
-                except (ValueError, OverflowError):
+            for piece in text.split(cut):
+                if not _fits(convert, piece) or (text and not piece):
                     raise wrong(path, number, wanted, piece) from error
         raise wrong(path, numbers[0], f"rows of {wanted} from here on", texts[0]) from error
 
 
-def _matrix(blocks: list[Numbers]) -> sparse.csr_array:
+def _fits(convert: Callable[[tuple[str, ...]], Numbers], piece: str) -> bool:
+    try:
+        convert((piece,))
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _joined(blocks: list[Numbers]) -> Numbers:
     counts = [count for block in blocks for count in block[0]]
     columns = [np.empty(0, np.int32), *(block[1] for block in blocks)]
-    values = [np.empty(0, np.float32), *(block[2] for block in blocks)]
-    return from_entries(counts, np.concatenate(columns), np.concatenate(values))
+    values = [block[2] for block in blocks] or [np.empty(0, np.float32)]
+    return counts, np.concatenate(columns), np.concatenate(values)
+
+
+def is_sized(lines: list[str]) -> bool:
+    """Whether the first line is the size of a matrix, and what follows is no table of numbers."""
+    cells = lines[0].split() if lines else []
+    if len(cells) not in (2, 3) or not all(one.isdecimal() and len(one) < 19 for one in cells):
+        return False
+    body = next((line for line in lines[1:] if line.strip()), "")
+    return ":" in body or len(body.split()) < 2
+
+
+def read_sized(path: Path, lines: list[str]) -> sparse.csr_array:
+    """A matrix as the repository writes it: values, or ones where the file holds labels.
+
+    After ``n m`` a line holds ``label:value label:value …``, or ``label,label,…`` alone. In data
+    files, whose size is ``n d m``, labels come before features; of those, labels are read.
+    """
+    size = [int(cell) for cell in lines[0].split()]
+    n, m, body = size[0], size[-1], lines[1:]
+    if m > HIGHEST:
+        raise wrong(path, 1, f"at most {HIGHEST} labels", m)
+    while len(body) > n and not body[-1].strip():  # a row may be empty, so only what is over
+        body.pop()
+    if len(body) != n:
+        raise ValueError(f"{path}, line 1: promises {n} rows, got {len(body)}")
+    rows = [(divide(0, line)[1] if len(size) == 3 else line).strip() for line in body]
+    valued = any(":" in row for row in rows)
+    convert = partial(pairs_of, kind=np.float64) if valued else labels_of
+    blocks = [
+        _convert(
+            path,
+            range(start + 2, min(start + BLOCK, n) + 2),
+            tuple(rows[start : start + BLOCK]),
+            convert,
+            MATRIX[not valued],
+        )
+        for start in range(0, n, BLOCK)
+    ]
+    return _distinct(path, *_joined(blocks), m)
+
+
+def _distinct(path: Path, counts: list[int], labels: Any, values: Any, m: int) -> sparse.csr_array:
+    """Rows in which each label is one of m, and there once."""
+    starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    line = np.repeat(np.arange(2, len(counts) + 2), counts)
+    if len(labels) and labels.max() >= m:
+        at = int((labels >= m).argmax())
+        expected = f"labels from 0 to {m - 1}, as line 1 says"
+        raise wrong(path, int(line[at]), expected, int(labels[at]))
+    matrix = sparse.csr_array((values, labels, starts), shape=(len(counts), m))
+    matrix.sort_indices()
+    twice = (np.diff(matrix.indices) == 0) & (np.diff(line) == 0)
+    if twice.any():
+        at = int(twice.argmax())
+        raise ValueError(
+            f"{path}, line {line[at]}: expected each label once, got {matrix.indices[at]} twice"
+        )
+    return matrix
+
+
+def write_sized(file: TextIO, matrix: Any) -> None:
+    """``n m``, then labels where all values are one, else ``label:value``."""
+    csr = sparse.csr_array(matrix if matrix.ndim == 2 else matrix.reshape(-1, 1))
+    csr.eliminate_zeros()
+    file.write(f"{csr.shape[0]} {csr.shape[1]}\n")
+    plain = csr.dtype.kind in "iub" and bool((csr.data == 1).all())
+    for row in range(csr.shape[0]):
+        entries = slice(csr.indptr[row], csr.indptr[row + 1])
+        ids = csr.indices[entries].tolist()
+        if plain:
+            file.write(",".join(map(str, ids)) + "\n")
+        else:
+            pairs = zip(ids, csr.data[entries].tolist(), strict=True)
+            file.write(" ".join(f"{label}:{value!r}" for label, value in pairs) + "\n")
