@@ -300,6 +300,10 @@ def test_strings_in_an_archive_are_no_numbers(tmp_path):
         read_matrix(tmp_path / "a.npz")
     with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
         archive.writestr("x.npy", b"nonsense")
+    with pytest.raises(ValueError, match="in 'x': no array, it starts with b'nonsense'"):
+        read_matrix(tmp_path / "b.npz")
+    with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
+        archive.writestr("x.txt", b"nonsense")
     with pytest.raises(ValueError, match="must hold arrays"):
         read_matrix(tmp_path / "b.npz")
 
@@ -351,3 +355,9 @@ def test_the_same_content_gives_the_same_bytes(tmp_path):
         write_matrix(tmp_path / name, Y)
     first, second = ((tmp_path / name).read_bytes() for name in ("a.csv.gz", "b.csv.gz"))
     assert first == second
+
+
+def test_an_empty_cell_beside_an_id_does_not_move_the_rows_below(tmp_path):
+    path = saved(tmp_path, "a.csv", "who,a\nx,1\ny,\nz,0\n")
+    with pytest.raises(ValueError, match="line 3: expected a number in the column 'a', got n"):
+        read_matrix(path, id_column="who")

@@ -107,19 +107,19 @@ def test_many_blocks_of_rows(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("0,1 2:3\n", r":1: expected a header of three whole numbers.*svmlight"),
-        ("2 2 2\n0 0:1\n", r":2: expected 2 rows, as the header says, got 1"),
-        ("1 2 2\n0 0:1\n1 1:1\n", r":3: expected no more than 1 rows"),
-        ("2 2 2\n0 0:1\n1 2:1\n", r":3: expected features from 0 to 1, got 2"),
-        ("2 2 2\n0 0:1\n2 1:1\n", r":3: expected labels from 0 to 1, got 2"),
-        ("2 2 2\n0 0:1\n1 1:one\n", r":3: expected feature:value.*got '1:one'"),
-        ("2 2 2\n0 0:1\n1 1 1\n", r":3: expected feature:value.*got '1'"),
-        ("2 2 2\n0 0:1\n1 1:nan\n", r":3: expected feature:value.*got '1:nan'"),
-        ("2 2 2\n0 0:1\n1 -1:2\n", r":3: expected feature:value.*got '-1:2'"),
-        ("2 2 2\n0 0:1\na 1:1\n", r":3: expected labels as whole numbers.*got 'a'"),
-        ("2 2 2\n0 0:1\n-1 1:1\n", r":3: expected labels as whole numbers.*got '-1'"),
-        ("2 2 2\n0 0:1\n1 9999999999:1\n", r":3: expected feature:value.*got '9999999999:1'"),
-        ("2 2 2\n0 0:1\n1,,0 1:1\n", r":3: expected labels as whole numbers.*got '1,,0'"),
+        ("0,1 2:3\n", r", line 1: expected a header of three whole numbers.*svmlight"),
+        ("2 2 2\n0 0:1\n", r", line 2: expected 2 rows, as the header says, got 1"),
+        ("1 2 2\n0 0:1\n1 1:1\n", r", line 3: expected no more than 1 rows"),
+        ("2 2 2\n0 0:1\n1 2:1\n", r", line 3: expected features from 0 to 1, got 2"),
+        ("2 2 2\n0 0:1\n2 1:1\n", r", line 3: expected labels from 0 to 1, got 2"),
+        ("2 2 2\n0 0:1\n1 1:one\n", r", line 3: expected feature:value.*got '1:one'"),
+        ("2 2 2\n0 0:1\n1 1 1\n", r", line 3: expected feature:value.*got '1'"),
+        ("2 2 2\n0 0:1\n1 1:nan\n", r", line 3: expected feature:value.*got '1:nan'"),
+        ("2 2 2\n0 0:1\n1 -1:2\n", r", line 3: expected feature:value.*got '-1:2'"),
+        ("2 2 2\n0 0:1\na 1:1\n", r", line 3: expected labels as whole numbers.*got 'a'"),
+        ("2 2 2\n0 0:1\n-1 1:1\n", r", line 3: expected labels as whole numbers.*got '-1'"),
+        ("2 2 2\n0 0:1\n1 9999999999:1\n", r", line 3: expected feature:value.*got '9999999999:1'"),
+        ("2 2 2\n0 0:1\n1,,0 1:1\n", r", line 3: expected labels as whole numbers.*got '1,,0'"),
     ],
 )
 def test_xc_says_what_is_wrong(folder, text, sentence):
@@ -215,8 +215,8 @@ def test_rows_without_labels_make_a_file_multilabel(folder):
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
-        ("1 1:2\n3:4\n", {"task": "binary"}, r":2: expected a label before the features"),
-        ("1 1:2\n1 x:4\n", {}, r":2: expected feature:value.*got 'x:4'"),
+        ("1 1:2\n3:4\n", {"task": "binary"}, r", line 2: expected a label before the features"),
+        ("1 1:2\n1 x:4\n", {}, r", line 2: expected feature:value.*got 'x:4'"),
         ("1 0:2\n", {"first": 1}, "features counted from 1 were expected"),
         ("1 5:2\n", {"n_features": 3}, "n_features of read_svmlight must be at least 5, got 3"),
         ("1 5:2\n", {"first": 2}, "first of read_svmlight must be 0, 1 or None"),
@@ -329,15 +329,19 @@ def test_sparse_arff_with_words(folder):
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("sunny,10,1.5,no", "snow,10,1.5,no", r":7: expected sunny or .* in 'outlook', got 'snow'"),
-        ("sunny,10,1.5,no", "sunny,10,?,no", r":7: expected a finite number .*got '\?'"),
-        ("sunny,10,1.5,no", "sunny,10,no", r":7: expected 4 cells, got '3 cells'"),
-        ("sunny,10,1.5,no", "'sunny,10,1.5,no", r":7: expected sunny or .*got \"'sunny\""),
-        ("@relation weather", "@data", r":1: expected attributes before @data"),
+        (
+            "sunny,10,1.5,no",
+            "snow,10,1.5,no",
+            r", line 7: expected sunny or .*, got 'snow'",
+        ),
+        ("sunny,10,1.5,no", "sunny,10,?,no", r", line 7: expected a finite number .*got '\?'"),
+        ("sunny,10,1.5,no", "sunny,10,no", r", line 7: expected 4 cells, got '3 cells'"),
+        ("sunny,10,1.5,no", "'sunny,10,1.5,no", r", line 7: expected sunny or .*got \"'sunny\""),
+        ("@relation weather", "@data", r", line 1: expected attributes before @data"),
         ("sunny,10,1.5,no", "{7 1}", r"expected 0 as the first value of 'size'"),
-        ("real", "string", r":4: expected a numeric or a nominal attribute, got 'string'"),
-        ("@data", "@date", r":6: expected @relation, @attribute or @data"),
-        ("@attribute outlook {", "@attribute {", r":2: expected .*got"),
+        ("real", "string", r", line 4: expected a numeric or a nominal attribute, got 'string'"),
+        ("@data", "@date", r", line 6: expected @relation, @attribute or @data"),
+        ("@attribute outlook {", "@attribute {", r", line 2: expected .*got"),
         ("@data", "% no data\n%", r"expected"),
     ],
 )
@@ -349,7 +353,7 @@ def test_arff_says_what_is_wrong(folder, old, new, sentence):
 @pytest.mark.parametrize("row", ["{2 1", "{9 1}", "{-1 1}", "{0 2}", "{2 x}", "{0 1 2 1}", "{0}"])
 def test_sparse_arff_says_what_is_wrong(folder, row):
     text = "@relation 'r -C 1'\n@attribute a {0,1}\n@attribute b real\n@attribute c real\n@data\n"
-    with pytest.raises(ValueError, match=r"toy\.arff:6: expected \{column value, …\}"):
+    with pytest.raises(ValueError, match=r"toy\.arff, line 6: expected \{column value, …\}"):
         read_arff(written(folder, text + row, ".arff"))
 
 
@@ -371,7 +375,7 @@ def test_labels_that_an_arff_file_does_not_have(folder):
     with pytest.raises(ValueError, match="a last attribute that is nominal, got the number 'b'"):
         read_arff(written(folder, "@relation r\n@attribute b real\n@data\n1\n", ".arff"))
     (folder / "bad.xml").write_text("<labels>\n<label")
-    with pytest.raises(ValueError, match=r"bad\.xml:2: expected XML"):
+    with pytest.raises(ValueError, match=r"bad\.xml, line 2: expected XML"):
         read_arff(path, labels=folder / "bad.xml")
 
 
@@ -420,22 +424,26 @@ def test_csv_indicators(folder, data):
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
-        ("", {}, r":1: expected a table"),
-        ("a,b\n", {}, r"toy: expected rows, got none"),
-        ("a,b\n1," + "x" * 140_000, {}, r":2: expected cells \(field larger"),
-        ("a,b\n1,x\n1,2,3\n", {}, r":3: expected 2 cells, got '3'"),
-        ("a,b\n1,x\nz,x\n", {}, r":3: expected a number in column 1, got 'z'"),
-        ("a,b\n1,x\ninf,x\n", {}, r":3: expected finite numbers, got inf"),
+        ("", {}, r", line 1: expected a table"),
+        ("a,b\n", {}, r"toy.csv: expected rows, got none"),
+        ("a,b\n1," + "x" * 140_000, {}, r", line 2: expected cells \(field larger"),
+        ("a,b\n1,x\n1,2,3\n", {}, r", line 3: expected 2 cells, got '3'"),
+        ("a,b\n1,x\nz,x\n", {}, r", line 3: expected a number in column 1, got 'z'"),
+        ("a,b\n1,x\ninf,x\n", {}, r", line 3: expected finite numbers, got inf"),
         ("age,b\n1,x\n", {"labels": "agge"}, r"names of this file; did you mean 'age'"),
         ("age,b\n1,x\n", {"labels": 2}, r"a column from -2 to 1, got 2"),
         ("1,x\n", {"labels": "age", "header": False}, r"pass header=True"),
-        ("1,2,x\n3,4,y\n", {}, r":1: expected names of columns \(pass header=False.*'1,2,x'"),
-        ("1,0\n3,1\n", {"labels": [1]}, r":1: expected names of columns"),
-        ("a,b\n1,x\n2, \n3,y\n", {}, r":3: expected a class, got ' *'"),
-        ("a b\nx y\n", {}, r":1: expected columns of features beside those of labels, got 'a b'"),
-        ("a,b\n1,0\n", {"labels": ["a", "b"]}, r":1: expected columns of features"),
-        ("a;b\n1,5;x\n", {}, r":2: expected a number in column 1, got '1,5'"),
-        ("a,b,c\n1,0,1\n1,0,2\n", {"labels": [1, 2]}, r":3: expected 0 or 1 .*got '2'"),
+        ("1,2,x\n3,4,y\n", {}, r", line 1: expected names of columns \(pass header=False.*'1,2,x'"),
+        ("1,0\n3,1\n", {"labels": [1]}, r", line 1: expected names of columns"),
+        ("a,b\n1,x\n2, \n3,y\n", {}, r", line 3: expected a class, got ' *'"),
+        (
+            "a b\nx y\n",
+            {},
+            r", line 1: expected columns of features beside .*, got 'a b'",
+        ),
+        ("a,b\n1,0\n", {"labels": ["a", "b"]}, r", line 1: expected columns of features"),
+        ("a;b\n1,5;x\n", {}, r", line 2: expected a number in column 1, got '1,5'"),
+        ("a,b,c\n1,0,1\n1,0,2\n", {"labels": [1, 2]}, r", line 3: expected 0 or 1 .*got '2'"),
     ],
 )
 def test_csv_says_what_is_wrong(folder, text, options, sentence):

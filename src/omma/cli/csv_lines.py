@@ -132,6 +132,8 @@ class CsvLines:
 
     def _name(self, cells: list[str]) -> None:
         """Find out by their names what the columns are."""
+        if len(set(cells)) < len(cells):
+            raise StopStreamError(f"expected distinct names of columns, got {shown(cells)}")
         wanted = "id" if self.id_column is None else self.id_column
         if wanted in cells:
             self._id = cells.index(wanted)
@@ -144,7 +146,8 @@ class CsvLines:
             )
         others = [place for place in range(len(cells)) if place != self._id]
         marked = {cells[place][2:]: place for place in others if cells[place].startswith("y_")}
-        plain = [place for place in others if place not in marked.values()]
+        labels = set(marked.values())
+        plain = [place for place in others if place not in labels]
         classes = [place for place in plain if cells[place].lower() in CLASS_NAMES]
         self._eta = [place for place in plain if place not in classes]
         every = tuple(cells[place] for place in self._eta)

@@ -184,12 +184,9 @@ def _lines(file: str) -> Iterator[Iterable[str]]:
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
         yield sys.stdin
         return
-    from omma.datasets._opened import COMPRESSED, opened
+    from omma.datasets.text import opened_text
 
-    path = Path(file)
-    ending = path.suffix.lower()
-    with opened(path, ending if ending in COMPRESSED else "") as text:
-        text.reconfigure(errors="replace")  # type: ignore[attr-defined]
+    with opened_text(Path(file), errors="replace") as text:
         yield text
 
 
