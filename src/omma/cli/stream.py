@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import click
 
@@ -15,14 +15,25 @@ from omma.cli.options import check_folder, sentence, usage, whole_number, work
 from omma.cli.targets import budget_option, check_policies, prior_option, read_metric
 
 if TYPE_CHECKING:
-    from omma.cli.lines import Reader
+    from omma.cli.readers import Lines
     from omma.cli.streaming import Stream
     from omma.online import OnlineClassifier
 
 # Those whose memory does not grow with the rows.
 POLICIES = ("omma", "omma_eta", "greedy", "greedy_eta", "ofo", "ofo_eta", "baseline")
-Options = tuple[str | None, int | None, str | None, str | None]  # of readers
 SKIPPED = 3  # the code of a stream with lines that could not be read
+
+
+class Saving(NamedTuple):
+    """Where the learner is saved, and after how many lines; 0 is at the end alone."""
+
+    path: Path | None
+    every: int
+
+    def save(self, stream: Stream) -> None:
+        """Save it, where anybody wants that."""
+        if self.path is not None:
+            stream.save(self.path)
 
 
 @click.command("stream")
@@ -121,7 +132,8 @@ def command(
         raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
     wanted = None if metric is None else _policy(policy, metric, k, prior)
 
-    from omma.cli.streaming import Stream, Waiting, restored
+    from omma.cli.readers import Lines
+    from omma.cli.streaming import Stream, restored
     from omma.online import OnlineClassifier
 
     def make(m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
@@ -130,17 +142,17 @@ def command(
         _check_width(judged_by, m)
         return OnlineClassifier(decider, m, metric=judged_by, names=names)
 
-    waiting = Waiting(pending, _say)
-    stream = Stream(sys.stdout, make, waiting, as_json)
-    with work():
-        if resumes:
-            assert state is not None
+    stream = Stream(sys.stdout, make, pending, as_json, _say)
+    with work(), _alone(state):
+        names = None
+        if state is not None and (resumes or state.is_file()):
             stream.learner = restored(state, *(wanted or (None, None)))
             if column is None:
                 n_labels = n_labels or stream.learner.n_labels
-        with _lines(file) as lines:
-            options = form, n_labels, id_column, column
-            code = _run(stream, lines, options, state, save_every, strict)
+            names = None if stream.learner.names is None else tuple(stream.learner.names)
+        with _opened(file) as source:
+            reader = Lines(form, n_labels, id_column, column, names)
+            code = _run(stream, source, reader, Saving(state, save_every), strict)
     ctx.exit(code)
 
 
@@ -178,57 +190,43 @@ def _say(sentence: str) -> None:
 
 
 @contextmanager
-def _lines(file: str) -> Iterator[Iterable[str]]:
-    """Lines of a file, compressed or not, or of standard input; odd bytes spoil one line only."""
-    if file == "-":
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-        yield sys.stdin
+def _alone(state: Path | None) -> Iterator[None]:
+    """Two streams that save to one file would each undo what the other has learned."""
+    from omma._lock import locked
+
+    if state is None:
+        yield
         return
-    from omma.datasets._opened import COMPRESSED, opened
+    with locked(state, "another omma stream"):
+        yield
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    """The bytes of a file, compressed or not, or of standard input."""
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    from omma.datasets._opened import COMPRESSED, DAMAGED, opened
 
     path = Path(file)
     ending = path.suffix.lower()
     with opened(path, ending if ending in COMPRESSED else "") as text:
-        text.reconfigure(errors="replace")  # type: ignore[attr-defined]
-        yield text
+        try:
+            yield text.buffer
+        except DAMAGED as error:
+            raise ValueError(f"{file} is damaged: {error}") from error
 
 
-def _reader(
-    first: str,
-    form: str | None,
-    n_labels: int | None,
-    id_column: str | None,
-    column: str | None,
-) -> Reader:
-    """The reader that goes with the first line."""
-    from omma.cli.csv_lines import CsvLines
-    from omma.cli.lines import JsonLines
-
-    if form is None:
-        tabs = "\t" in first and "," not in first
-        form = "json" if first.lstrip().startswith("{") else "tsv" if tabs else "csv"
-    if form == "json":
-        if column is not None:
-            raise ValueError("--column is for CSV: in JSON lines give one probability as eta")
-        return JsonLines(n_labels)
-    return CsvLines("\t" if form == "tsv" else ",", n_labels, id_column, column)
-
-
-def _run(
-    stream: Stream,
-    lines: Iterable[str],
-    options: Options,
-    state: Path | None,
-    save_every: int,
-    strict: bool,
-) -> int:
+def _run(stream: Stream, source: BinaryIO, reader: Lines, saving: Saving, strict: bool) -> int:
     """Take every line; whatever ends it, the learner is saved. The exit code is returned."""
     from omma.cli.interrupts import Interrupts, StoppedError
+    from omma.cli.lines import bounded
 
     skipped, quiet = 0, False
     try:
         with Interrupts() as interrupts:
-            for bad in _taken(stream, interrupts.between(lines), options, state, save_every):
+            for bad in _taken(stream, interrupts.between(bounded(source)), reader, saving):
                 _say(bad)
                 skipped += 1
                 if strict:
@@ -243,40 +241,41 @@ def _run(
         quiet = True
         return 0
     finally:
-        _save(stream, state)
+        saving.save(stream)
         if not quiet:
-            _say(stream.summary(skipped))
+            _tell(stream, skipped)
 
 
 def _taken(
-    stream: Stream,
-    lines: Iterable[str],
-    options: Options,
-    state: Path | None,
-    save_every: int,
+    stream: Stream, lines: Iterable[bytes | None], reader: Lines, saving: Saving
 ) -> Iterator[str]:
     """Take lines; a sentence comes out for each that could not be read."""
     from omma.cli.lines import StopStreamError
 
-    reader: Reader | None = None
     for number, text in enumerate(lines, start=1):
-        if reader is None:
-            text = text.lstrip("\ufeff")
-            if not text.strip():
-                continue
-            reader = _reader(text, *options)
         try:
             line = reader.read(text)
             if line is not None:
                 stream.take(line, reader.names)
+                reader.accept()
         except StopStreamError as error:
             raise ValueError(f"line {number}: {error}") from error
         except (ValueError, TypeError) as error:
-            yield f"line {number}: {error}"
-        if save_every and number % save_every == 0:
-            _save(stream, state)
+            yield f"line {number}: {_refused(reader, error, number)}"
+        if reader.withdrawn:
+            yield f"line {number} begins anew: what seemed to be names of columns before it is none"
+        if saving.every and number % saving.every == 0:
+            saving.save(stream)
 
 
-def _save(stream: Stream, state: Path | None) -> None:
-    if state is not None and stream.learner is not None:
-        stream.learner.save(state)
+def _refused(reader: Lines, error: Exception, number: int) -> str:
+    try:
+        return reader.refuse(error)
+    except ValueError as stop:
+        raise ValueError(f"line {number}: {stop}") from stop
+
+
+def _tell(stream: Stream, skipped: int) -> None:
+    _say(stream.summary(skipped))
+    if stream.unlearned is not None:
+        _say(stream.unlearned)
