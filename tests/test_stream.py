@@ -1,5 +1,6 @@
 """``omma stream``: the decisions of ``replay``, at once, in constant memory, and safely stopped."""
 
+import io
 import json
 import os
 import signal
@@ -10,9 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings, strategies as st
 
 import omma
 from omma.cli import main
+from omma.cli.lines import StopStreamError
+from omma.cli.readers import Lines
+from omma.cli.streaming import Stream
 
 ETA, Y = omma.datasets.long_tail(n=300, m=5, seed=3)
 NAMES = ("a", "b", "c", "d", "e")
@@ -450,6 +455,47 @@ def test_a_bad_line_anywhere_is_skipped_and_leaves_no_trace(stream, bad, form, p
     assert counts[0] == counts[1]
 
 
+PIECES = st.sampled_from(
+    [
+        *(b"0.5", b"1", b"0", b"nan", b"-1", b"1e400", b"9" * 400, b"true", b"", b"a", b"y", b"id"),
+        *(b"\r", b"\t", b";", b",", b'"', b"\0", b"\xff", b" ", b"[", b"]", b"{", b"}", b":"),
+        *(b'{"eta": [0.5, 0.1]}', b'{"id": "a", "y": 1}', b'{"eta": {"a": 1, "b": 0.5}}'),
+        *(b'"eta"', b'"y"', b'"id"', b'"decision"', b"null", b"a,b,y_a,y_b", b"0.5,0.1,1,0"),
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    lines=st.lists(st.lists(PIECES, max_size=8).map(b"".join), max_size=12),
+    metric=st.sampled_from(["macro_f1", "multiclass_gmean"]),
+    feedback=st.sampled_from(["labels", "estimates"]),
+)
+def test_nothing_but_sentences_comes_of_any_line(lines, metric, feedback):
+    policy = omma.OMMA(metric, feedback=feedback)
+    out, reader = io.StringIO(), Lines()
+    stream = Stream(out, lambda m, names: omma.OnlineClassifier(policy, m, names=names), 2, True,
+                    [].append)  # fmt: skip
+    said = []
+    for line in lines:
+        try:
+            found = reader.read(line)
+            if found is not None:
+                stream.take(found, reader.names)
+                reader.accept()
+        except StopStreamError:
+            break
+        except (ValueError, TypeError) as error:
+            said.append(str(error))
+    assert max(map(len, said), default=0) < 400
+    assert len(out.getvalue().splitlines()) == stream.decided
+    if stream.learner is None:
+        assert stream.decided == stream.learned == 0
+    else:
+        late = 0 if stream._late is None else stream._late.n
+        assert stream.learner.counts.n + late == stream.learned
+
+
 def test_a_line_without_end_is_discarded_as_it_comes(stream, monkeypatch):
     import omma.cli.lines
 
@@ -540,7 +586,9 @@ def test_labels_by_name_in_json(stream):
     ("text", "expected"),
     [
         ("a;b\n0,5;0,1\n", "got '0,5'; write decimals with a point"),
-        ("a,b\n50,10\n", "if they are percentages, divide them by 100"),
+        ("a,b\n50,10\n", "got 50; divide percentages by 100"),
+        ("a,b\n50 %,10 %\n", "got '50 %'; divide percentages by 100"),
+        ("a,y_a\n0.5,yes\n", "got 'yes'; write 1 for yes and 0 for no"),
         ("a,a\n0.5,0.1\n", "expected names of columns that differ, got 'a' 2 times"),
     ],
 )

@@ -73,23 +73,26 @@ class CsvLines:
             raise ValueError(
                 f"expected names of columns or numbers, got a cell of {longest:,} signs"
             )
+        words = [cell for cell in cells if not is_number(cell)]
+        fractions = [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
+        if words and fractions:
+            raise ValueError(
+                f"expected names of columns or numbers, got {shown(words[0])} and "
+                f"{shown(fractions[0])}; if a column names the rows, put a line with names first"
+            )
         return is_header("the stream", cells)
 
     def _probabilities(self, cells: list[str]) -> Vector | None:
         chosen = [cells[place] for place in self._eta]
         if not any(chosen):
             return None
-        try:
-            row = np.array([float(cell) for cell in chosen])
-        except ValueError:
-            row = np.array([np.nan])  # what is wrong is found below
+        row = self._numbers(self._eta, cells)
         if not (row.min() >= 0 and row.max() <= 1):  # so that NaN is wrong, too
             for place in self._eta:
                 self._check_probability(place, cells[place])
         return row
 
     def _check_probability(self, place: int, cell: str) -> None:
-        self._check_number(place, cell)
         value = float(cell)
         if 0 <= value <= 1:
             return
@@ -99,7 +102,7 @@ class CsvLines:
         )
         if not np.isfinite(value):  # a mishap of one row
             raise ValueError(sentence)
-        percent = "; if they are percentages, divide them by 100" if 1 < value <= 100 else ""
+        percent = "; divide percentages by 100" if 1 < value <= 100 else ""
         # The first two rows of a column that counts them, 0 and 1, were in the range.
         raise WrongColumnError(place, sentence + percent, after=2)
 
@@ -110,27 +113,31 @@ class CsvLines:
             return None
         if len(chosen) == 1 and self._is_word(chosen[0]):
             return self._class(chosen[0])
-        try:
-            found = np.array([to_number(cell) for cell in chosen])
-        except ValueError:
-            for place in self._y:
-                if not is_truth(cells[place]):
-                    self._check_number(place, cells[place])
-            raise
+        found = self._numbers(self._y, cells)
         if not self._classes:
             return found
         if not found[0].is_integer():
             raise ValueError(f"expected a whole number as class id, got {found[0]:g}")
         return int(found[0])
 
+    def _numbers(self, places: list[int], cells: list[str]) -> Vector:
+        """Each cell once; true and false count as numbers in columns of labels only."""
+        try:
+            return np.array([float(cells[place]) for place in places])
+        except ValueError:
+            for place in places:
+                if places is not self._y or not is_truth(cells[place]):
+                    self._check_number(place, cells[place])
+        return np.array([to_number(cells[place]) for place in places])
+
     def _check_number(self, place: int, cell: str) -> None:
         if not cell:
             raise ValueError(f"expected a number in the column {self._heads[place]}, got nothing")
         if not is_number(cell):
-            comma = "; write decimals with a point" if re.fullmatch(r"\d*,\d+", cell) else ""
             raise WrongColumnError(
                 place,
-                f"expected a number in the column {self._heads[place]}, got {shown(cell)}{comma}",
+                f"expected a number in the column {self._heads[place]}, got {shown(cell)}"
+                f"{_likely(cell)}",
             )
 
     def _is_word(self, cell: str) -> bool:
@@ -224,6 +231,15 @@ def _cells(text: str, separator: str) -> list[str]:
         raise ValueError(
             f"expected cells of CSV, got {shown(text[:100].strip())}: {what}"
         ) from error
+
+
+def _likely(cell: str) -> str:
+    """What to do about a cell that is no number, where that is plain."""
+    if re.fullmatch(r"\d*,\d+", cell):
+        return "; write decimals with a point"
+    if cell.lower() in ("yes", "no", "y", "n", "t", "f"):
+        return "; write 1 for yes and 0 for no"
+    return "; divide percentages by 100" if re.fullmatch(r"[\d.]+\s*%", cell) else ""
 
 
 def _check_distinct(cells: list[str]) -> None:
