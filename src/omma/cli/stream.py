@@ -96,13 +96,16 @@ def command(
 ) -> None:
     """Decide rows as they come, from a file or standard input, and learn from their labels.
 
-    Each decision is written as soon as its row was read; memory does not grow.
+    Each decision is written as soon as its row was read; memory does not grow. A line that cannot
+    be read is skipped with a sentence, wherever it stands, and changes nothing.
 
     CSV: a column of probabilities for each label; y_NAME beside NAME has its labels, or one
     column y the class; a column id names rows. JSON lines: {"id": "a", "eta": [0.9, 0.2], "y": [1,
-    0]}. Where labels come later, the row comes without y first, and its id with y later (in CSV
-    with empty cells for the probabilities). Rows that wait are not part of --state; a line may
-    bring its "decision" along instead, as --json wrote it: {"y": [1, 0], "decision": [1, 1]}.
+    0]}, or by names: {"eta": {"sport": 0.9, "art": 0.2}, "y": ["sport"]}; where labels have names,
+    --json tells those decided as "labels". Where the truth comes later, the row comes without y
+    first, and its id with y later (in CSV with empty cells for the probabilities). Rows that wait
+    are not part of --state; a line may bring its "decision" along instead, as --json wrote it:
+    {"y": [1, 0], "decision": [1, 1]}. One stream at a time may use a --state.
 
     \b
     Examples:
@@ -117,19 +120,7 @@ def command(
     """  # noqa: D301
     check_policies((policy,), POLICIES)
     given = [name for name in ("metric", "k", "policy", "prior") if _was_given(ctx, name)]
-    if state is not None:
-        if state.suffix.lower() != ".npz":
-            raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
-        check_folder(state, "--state")
-    elif save_every:
-        raise click.UsageError("--save-every needs --state.")
-    resumes = state is not None and state.is_file()
-    if metric is None and not resumes:
-        raise click.UsageError("Missing option '--metric'.")
-    if metric is None and given:
-        raise click.UsageError(f"--{given[0]} needs --metric.")
-    if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
-        raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
+    resumes = _check_usage(file, state, save_every, given)
     wanted = None if metric is None else _policy(policy, metric, k, prior)
 
     from omma.cli.readers import Lines
@@ -154,6 +145,24 @@ def command(
             reader = Lines(form, n_labels, id_column, column, names)
             code = _run(stream, source, reader, Saving(state, save_every), strict)
     ctx.exit(code)
+
+
+def _check_usage(file: str, state: Path | None, save_every: int, given: list[str]) -> bool:
+    """Refuse options that do not go together; whether there is a state to go on from."""
+    if state is not None:
+        if state.suffix.lower() != ".npz":
+            raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
+        check_folder(state, "--state")
+    elif save_every:
+        raise click.UsageError("--save-every needs --state.")
+    resumes = state is not None and state.is_file()
+    if "metric" not in given and not resumes:
+        raise click.UsageError("Missing option '--metric'.")
+    if "metric" not in given and given:
+        raise click.UsageError(f"--{given[0]} needs --metric.")
+    if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
+        raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
+    return resumes
 
 
 def _was_given(ctx: click.Context, name: str) -> bool:
