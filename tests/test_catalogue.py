@@ -18,8 +18,8 @@ import pytest
 from data_folder import require
 from scipy import sparse
 
-from omma.datasets import CATALOGUE, Entry, File, fetching, load, read
-from omma.datasets.formats.folder import is_folder
+from omma.datasets import CATALOGUE, Entry, File, downloads, load, read
+from omma.datasets.formats.arrays import is_folder
 
 XC = "2 3 4\n0,3 1:3 2:4\n 0:2\n"
 TEST = "1 3 4\n2 2:5\n"
@@ -117,7 +117,7 @@ def test_every_entry_is_whole(entry):
     assert (len(entry.files) == 2) <= (entry.split is not None)
 
 
-FETCHED = fetching.FETCHERS
+FETCHED = downloads.FETCHERS
 
 
 def test_nothing_is_downloaded_unless_asked_for(toy, tmp_path):
@@ -134,7 +134,7 @@ def test_files_are_downloaded_prepared_and_kept(toy, tmp_path, monkeypatch):
     assert is_folder(tmp_path / "toy")
     meta = json.loads((tmp_path / "toy" / "meta.json").read_text())
     assert (meta["source"], meta["licence"]) == ("a server", "CC0")
-    monkeypatch.setattr("omma.datasets.downloading.download_files", None)
+    monkeypatch.setattr("omma.datasets.downloads.download_files", None)
     expect_toy(load("toy", folder=tmp_path))
     expect_toy(load("toy", folder=tmp_path, download=True))
 
@@ -222,7 +222,7 @@ def test_a_missing_package_is_one_sentence(toy, tmp_path, monkeypatch):
             raise ImportError(name)
         return real(name, *rest)
 
-    monkeypatch.setattr("omma.datasets.downloading.import_module", without)
+    monkeypatch.setattr("omma.datasets.downloads.import_module", without)
     with pytest.raises(ImportError, match=r'pooch.*pip install "omma\[study\]"'):
         load("toy", folder=tmp_path, download=True)
     with pytest.raises(ImportError, match=r'scikit-learn.*pip install "omma\[sklearn\]"'):

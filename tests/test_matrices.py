@@ -300,6 +300,10 @@ def test_strings_in_an_archive_are_no_numbers(tmp_path):
         read_matrix(tmp_path / "a.npz")
     with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
         archive.writestr("x.npy", b"nonsense")
+    with pytest.raises(ValueError, match="in 'x': no array, it starts with b'nonsense'"):
+        read_matrix(tmp_path / "b.npz")
+    with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
+        archive.writestr("x.txt", b"nonsense")
     with pytest.raises(ValueError, match="must hold arrays"):
         read_matrix(tmp_path / "b.npz")
 

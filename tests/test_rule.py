@@ -243,3 +243,32 @@ def test_what_is_no_rule_is_refused(arguments, message):
 def test_what_is_no_row_of_probabilities_is_refused(eta):
     with pytest.raises(ValueError, match=r"eta of Rule\.predict must"):
         Rule([1.0, 1.0], [0.0, 0.0]).predict(eta)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[" * 100_000, "must be JSON, got too many brackets inside each other"),
+        ('{"a": ' * 100_000, "must be JSON, got too many brackets inside each other"),
+        ("[" * 500 + "]" * 500, 'must be an object with "format"'),
+        ('{"k": ' + "9" * 400 + "}", "a whole number of 400 digits is too large"),
+        ('{"k": ' + "9" * 5000 + "}", "a whole number of 5000 digits is too large"),
+        ("x" * 10_000_000, "must be JSON, got 'xxxx"),
+        (None, "must be JSON, got None"),
+        (b"\xff\xfe\x00", "must be JSON, got "),
+    ],
+)
+def test_text_that_is_no_rule(text, sentence):
+    with pytest.raises(ValueError, match=r"text of Rule\.from_json") as caught:
+        Rule.from_json(text)
+    assert sentence in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_numbers_beyond_floats_are_no_slope():
+    with pytest.raises(ValueError, match="slope of Rule must be finite numbers"):
+        Rule([10**400], [0.0])
+    whole = '{"format": "omma-rule-1", "k": null, "slope": [%s], "offset": [0]}'
+    for number in ("1e999", "Infinity", "NaN", '"a"', "[[[[]]]]", "null"):
+        with pytest.raises(ValueError, match="slope of Rule must be finite numbers"):
+            Rule.from_json(whole % number)

@@ -585,9 +585,9 @@ def test_labels_by_name_in_json(stream):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a;b\n0,5;0,1\n", "got '0,5'; write decimals with a point"),
+        ("a;b\n0,5;0,1\n", "got '0,5'; if the comma is a decimal one, write a point: 0.5"),
         ("a,b\n50,10\n", "got 50; divide percentages by 100"),
-        ("a,b\n50 %,10 %\n", "got '50 %'; divide percentages by 100"),
+        ("a,b\n50 %,10 %\n", "got '50 %'; write 0.5 for 50 %"),
         ("a,y_a\n0.5,yes\n", "got 'yes'; write 1 for yes and 0 for no"),
         ("a,a\n0.5,0.1\n", "expected names of columns that differ, got 'a' 2 times"),
     ],
@@ -608,7 +608,8 @@ def test_semicolons_and_other_codes(stream):
 def test_a_file_that_is_cut_short(stream):
     import gzip
 
-    Path("rows.csv.gz").write_bytes(gzip.compress(csv_lines().encode())[:-30])
+    text = csv_lines(np.vstack([ETA] * 20), np.vstack([Y] * 20))  # more than is read ahead
+    Path("rows.csv.gz").write_bytes(gzip.compress(text.encode())[:-30])
     done = stream("", "rows.csv.gz", "--metric", "macro_f1", "--state", "s.npz")
     assert done.exit_code == 1
     assert "rows.csv.gz is damaged" in done.stderr

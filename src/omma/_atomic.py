@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+if sys.platform != "win32":
+    import fcntl
+
+CREATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
@@ -14,7 +21,8 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of ``path`` when all is written.
 
     It is written beside the path and moved, so that a reader never sees half a file, and an error
-    leaves what was there before.
+    leaves what was there before. Who may read the file stays as it was. A part that a killed
+    process left behind is removed by the next one that writes to the same path.
 
     >>> with replacing("note.txt") as file:
     ...     _ = file.write(b"whole")
@@ -27,16 +35,98 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
             yield file
         return
     target = Path(os.path.realpath(given))  # a link stays one
-    part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
     try:
-        with part.open("xb") as file:
+        with _replacing(target) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    except BaseException as error:
-        with suppress(OSError):  # the first error is the one to tell
-            part.unlink()
-        if isinstance(error, OSError) and str(error.filename) == str(part):
+    except OSError as error:
+        if str(error.filename).endswith(".part") and target.name in str(error.filename):
             raise OSError(error.errno, error.strerror, str(path)) from error  # as users named it
         raise
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    # Never readable by more people than the file that it will replace.
+    part, file = _new_part(target, 0o666 if mode is None else 0o600)
+    try:
+        with file:
+            yield file
+            file.flush()
+            if mode is not None:
+                os.chmod(part, mode)
+            os.fsync(file.fileno())
+            if sys.platform != "win32":  # before the lock goes, which keeps the part from others
+                os.replace(part, target)
+        if sys.platform == "win32":  # where an open file cannot be moved
+            os.replace(part, target)
+    except BaseException:
+        with suppress(OSError):  # the first error is the one to tell
+            part.unlink()
+        raise
+    _sync_folder(target.parent)
+
+
+def _new_part(target: Path, mode: int) -> tuple[Path, BinaryIO]:
+    """A new file beside the target, locked for as long as its writer lives."""
+    number = 0
+    while True:
+        part = target.with_name(f"{target.name}.{number}.part")
+        try:
+            handle = os.open(part, CREATE, mode)
+        except FileExistsError:
+            number += not _removed_abandoned(part)  # the next name, if that one is written to
+            continue
+        file = os.fdopen(handle, "wb")
+        if _lock(file):
+            return part, file
+        file.close()  # taken for abandoned in the moment before it was locked
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Mark a part as being written to, until this process closes it or dies."""
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks; then nothing is ever taken for abandoned
+        return True
+    return os.fstat(file.fileno()).st_nlink > 0
+
+
+def _removed_abandoned(part: Path) -> bool:
+    """Remove a part whose writer is dead, which its lock tells; False if it may be alive."""
+    if sys.platform == "win32":
+        return False
+    try:
+        handle = os.open(part, os.O_WRONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return True
+    except OSError:  # no file of ours
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # By name only while it is still the file that is locked here.
+        if os.path.samestat(os.fstat(handle), os.lstat(part)):
+            part.unlink()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the disk remember the new name, too."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some file systems cannot; then the name is as safe as it gets
+            os.fsync(handle)
+    finally:
+        os.close(handle)

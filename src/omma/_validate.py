@@ -14,7 +14,12 @@ from typing import Any
 
 def shown(value: Any, limit: int = 60) -> str:
     """A value as an error message shows it: on one line, and not at length."""
-    text = " ".join(repr(value).split())
+    if isinstance(value, str | bytes):
+        value = value[: limit + 1]  # a file may be all of one line
+    try:
+        text = " ".join(repr(value).split())
+    except (RecursionError, ValueError):  # too deep, or a number of too many digits
+        text = f"something of the type {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._frames import Names, opened, read_names
+from omma._json import parse_json
 from omma._rows import read_probabilities
 from omma._run import Sequence, fixed_plan, run
 from omma._validate import check_budget, check_positive_int, shown
@@ -162,12 +163,7 @@ class Rule:
     @classmethod
     def from_json(cls, text: str) -> Rule:
         """Read what ``to_json`` wrote."""
-        try:
-            content = json.loads(text)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"text of Rule.from_json must be JSON, got {shown(text)}: {error}"
-            ) from error
+        content = parse_json("text of Rule.from_json", text)
         if not isinstance(content, dict) or content.get("format") != "omma-rule-1":
             raise ValueError(
                 'text of Rule.from_json must be an object with "format": "omma-rule-1", got '
@@ -214,7 +210,7 @@ class Rule:
 def _frozen(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):  # text, or rows of several lengths
+    except (TypeError, ValueError, OverflowError):  # text, rows of several lengths, 10**400
         array = np.empty(0)
     if array.ndim != ndim or not array.size or not np.isfinite(array).all():
         raise ValueError(

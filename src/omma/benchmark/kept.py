@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy import sparse
+from omma import npz
 
-from omma.records.files import write_whole
-
-PARTS = ("data", "indices", "indptr", "shape")  # of a CSR array
+NAMES = ("eta", "train")  # of the arrays
 
 
 @dataclass(frozen=True)
@@ -37,13 +33,8 @@ def path_of(folder: Path, dataset: str, estimator: str, known_by: Mapping[str, A
 def write(path: Path, kept: Kept) -> None:
     """Write all, or nothing."""
     said = json.dumps({"report": kept.report, "seconds": kept.seconds}, allow_nan=False)
-    flat: dict[str, Any] = {"said": np.array(said)}
-    for name, array in kept.arrays.items():
-        if sparse.issparse(array):
-            flat |= {f"{name}.{part}": getattr(array, part) for part in PARTS}
-        else:
-            flat[name] = array
-    write_whole(path, lambda file: np.savez(file, **flat))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    npz.write(path, {"said": said, **kept.arrays})
 
 
 def read(path: Path) -> Kept | None:
@@ -51,17 +42,14 @@ def read(path: Path) -> Kept | None:
     if not path.exists():
         return None
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            said = json.loads(str(file["said"]))
-            names = {name.partition(".")[0] for name in file.files if name != "said"}
-            arrays = {name: _array(file, name) for name in names}
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError):
+        with npz.opened(path) as archive:
+            said = archive.json("said")
+            arrays: dict[str, Any] = {}
+            for name in NAMES:
+                if name in archive:
+                    arrays[name] = archive.array(name)
+                elif f"{name}_indptr" in archive:
+                    arrays[name] = archive.csr(name)
+            return Kept(arrays, dict(said["report"]), float(said["seconds"]))
+    except (ValueError, KeyError, TypeError):
         return None
-    return Kept(arrays, said["report"], said["seconds"])
-
-
-def _array(file: Any, name: str) -> Any:
-    if name in file.files:
-        return file[name]
-    data, indices, indptr, shape = (file[f"{name}.{part}"] for part in PARTS)
-    return sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))

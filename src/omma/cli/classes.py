@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import nearest
+from omma._validate import nearest, shown
 from omma.cli.pairing import bare
 from omma.datasets import Matrix
-from omma.datasets._cells import is_number, is_truth, split
-from omma.datasets._opened import opened
+from omma.datasets._cells import is_number, is_truth, meant, separated, split
 from omma.datasets.matrices import TABLES, file_ending, split_address
+from omma.datasets.text import opened_text
 
 Row = tuple[int, list[str]]  # number of the line, and its cells
 
@@ -26,19 +26,21 @@ def read_classes(
 
     With ``positive`` the words need not name columns: this one is 1, all others are 0.
     """
-    ending, compressed = file_ending(split_address(path)[0])
+    ending, _ = file_ending(split_address(path)[0])
     if names is None or ending not in TABLES:
         return None
-    with opened(Path(path), compressed) as file:
-        rows = _rows(file, TABLES[ending])
+    with opened_text(Path(path)) as file:
+        rows = _rows(path, file, TABLES[ending])
         first = list(islice(rows, 2))
-        which = _id_place(first, id_column)
+        which = _id_place(path, first, id_column)
         width = 1 if which is None else 2
         if len(first) < 2 or any(len(cells) != width for _, cells in first):
             return None
         place = 0 if which is None else 1 - which
         word = first[1][1][place]
-        if is_number(word) or (is_truth(word) and word not in names):
+        if word not in names and (is_truth(word) or separated(word, TABLES[ending])):
+            return None  # numbers, or something that the reader of numbers explains
+        if is_number(word):
             return None
         body = [*first, *rows]
     _check_widths(path, body, width)
@@ -51,19 +53,27 @@ def read_classes(
     if positive is not None:
         return Matrix(_one_or_other(path, words, positive), None, ids)
     known = bare(names, {word for _, word in words})
-    return Matrix(np.array([_class(path, *word, known) for word in words]), None, ids)
+    places = {name: place for place, name in enumerate(known)}
+    return Matrix(np.array([_class(path, *word, places) for word in words]), None, ids)
 
 
-def _rows(file: Iterable[str], separator: str) -> Iterator[Row]:
+def _rows(path: str, file: Iterable[str], separator: str) -> Iterator[Row]:
     for number, line in enumerate(file, start=1):
-        cells = split(line, separator)
+        try:
+            cells = split(line, separator)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from error
         if any(cells):
             yield number, cells
 
 
-def _id_place(first: list[Row], id_column: str | None) -> int | None:
+def _id_place(path: str, first: list[Row], id_column: str | None) -> int | None:
     head = first[0][1] if first else []
-    return head.index(id_column) if id_column in head else None
+    if id_column not in head:
+        return None
+    if head.count(id_column) > 1:
+        raise ValueError(f"{path}, line 1: expected distinct names, got {id_column!r} twice")
+    return head.index(id_column)
 
 
 def _check_widths(path: str, body: list[Row], width: int) -> None:
@@ -72,20 +82,21 @@ def _check_widths(path: str, body: list[Row], width: int) -> None:
             raise ValueError(f"{path}, line {number}: expected {width} cells, got {len(cells)}")
 
 
-def _class(path: str, number: int, word: str, names: tuple[str, ...]) -> int:
-    if word not in names:
+def _class(path: str, number: int, word: str, places: dict[str, int]) -> int:
+    if word not in places:
         raise ValueError(
             f"{path}, line {number}: expected the name of a column of the probabilities, got "
-            f"{word!r}{nearest(word, names)}"
+            f"{shown(word)}{nearest(word, places) or meant(word)}"
         )
-    return names.index(word)
+    return places[word]
 
 
 def _one_or_other(path: str, words: list[tuple[int, str]], positive: str) -> NDArray[np.int8]:
     found = np.array([word == positive for _, word in words], dtype=np.int8)
     if not found.any():
         others = dict.fromkeys(word for _, word in words)
-        hint = nearest(positive, others) or f"; it has {', '.join(map(repr, islice(others, 3)))}"
+        hint = nearest(positive, others) or meant(next(iter(others), ""))
+        hint = hint or f"; it has {', '.join(map(shown, islice(others, 3)))}"
         raise ValueError(
             f"{path} must hold {positive!r} in some rows, as the column of the probabilities is "
             f"called, got it in none{hint}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections import Counter
 from typing import Any
 
@@ -11,7 +9,7 @@ import numpy as np
 
 from omma._validate import nearest, shown
 from omma.cli.lines import Line, Names, StopStreamError, Vector, WrongColumnError
-from omma.datasets._cells import is_header, is_number, is_truth, split, to_number
+from omma.datasets._cells import is_header, is_number, is_truth, meant, split, to_number
 
 CLASS_NAMES = ("y", "label", "class", "target")
 LONGEST_NAME = 1_000  # signs: what is longer is no name of a column, but a spoiled line
@@ -44,7 +42,7 @@ class CsvLines:
 
     def read(self, text: str) -> Line | None:
         """What a line says; the first may have the names of columns."""
-        cells = _cells(text, self.separator)
+        cells = split(text, self.separator)
         if not any(cells):
             return None
         if not self._heads:
@@ -64,7 +62,7 @@ class CsvLines:
 
     def gives_way(self, text: str) -> bool:
         """Whether a line names more columns, so that what came before was no line of names."""
-        cells = _cells(text, self.separator)
+        cells = split(text, self.separator)
         return len(cells) > len(self._heads) and all(cells) and not any(map(is_number, cells))
 
     def _is_header(self, cells: list[str]) -> bool:
@@ -137,7 +135,7 @@ class CsvLines:
             raise WrongColumnError(
                 place,
                 f"expected a number in the column {self._heads[place]}, got {shown(cell)}"
-                f"{_likely(cell)}",
+                f"{meant(cell)}",
             )
 
     def _is_word(self, cell: str) -> bool:
@@ -221,25 +219,6 @@ class CsvLines:
         else:
             self._y = list(range(m, width))
             self._classes = over == 1 and len(self._eta) > 1
-
-
-def _cells(text: str, separator: str) -> list[str]:
-    try:
-        return split(text, separator)
-    except csv.Error as error:  # a cell without end, or a carriage return in the middle
-        what = "a carriage return inside" if "\r" in text.strip("\r\n") else str(error)
-        raise ValueError(
-            f"expected cells of CSV, got {shown(text[:100].strip())}: {what}"
-        ) from error
-
-
-def _likely(cell: str) -> str:
-    """What to do about a cell that is no number, where that is plain."""
-    if re.fullmatch(r"\d*,\d+", cell):
-        return "; write decimals with a point"
-    if cell.lower() in ("yes", "no", "y", "n", "t", "f"):
-        return "; write 1 for yes and 0 for no"
-    return "; divide percentages by 100" if re.fullmatch(r"[\d.]+\s*%", cell) else ""
 
 
 def _check_distinct(cells: list[str]) -> None:

@@ -16,8 +16,8 @@ from omma.cli.inputs import Inputs
 from omma.cli.targets import make_policy
 from omma.comparison import NAMES, Comparison, compare
 from omma.datasets import write_matrix
-from omma.datasets._opened import compressing
 from omma.datasets.matrices import TABLES, file_ending
+from omma.datasets.text import compressing
 from omma.evaluation import Trace, replay
 from omma.metrics import Metric
 from omma.policies import UnsupportedMetricError

@@ -90,11 +90,16 @@ def in_order(path: str, sample: Inputs, names: tuple[str, ...] | None) -> tuple[
         return sample.eta, sample.y
     if set(sample.names) != set(names):
         raise ValueError(
-            f"{path} must have the columns of --eta, {', '.join(names)}, got "
-            f"{', '.join(sample.names)}"
+            f"{path} must have the columns of --eta, {_listed(names)}, got {_listed(sample.names)}"
         )
-    places = [sample.names.index(name) for name in names]
+    place = {name: number for number, name in enumerate(sample.names)}
+    places = [place[name] for name in names]
     if not sample.class_ids:
         return sample.eta[:, places], sample.y[:, places]
     back = np.argsort(places)  # the new place of each class
     return sample.eta[:, places], back[sample.y]
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = ", …" if len(names) > 9 else ""
+    return ", ".join(names[:9]) + more

@@ -20,10 +20,10 @@ def paired_rows(files: Files, first: Matrix, second: Matrix) -> tuple[Matrix, li
     for path, ids in zip(files, (wanted, own), strict=True):
         if len(set(ids)) < len(ids):
             raise ValueError(f"{path} must name each row once, got the id {_repeated(ids)!r} twice")
-    places = {name: place for place, name in enumerate(own)}
+    places, known = {name: place for place, name in enumerate(own)}, set(wanted)
     for here, there, absent in (
         (*files[::-1], (name for name in wanted if name not in places)),
-        (*files, (name for name in own if name not in set(wanted))),
+        (*files, (name for name in own if name not in known)),
     ):
         for name in absent:
             raise ValueError(f"{here} has no row with the id {name!r}, which {there} has")
@@ -44,7 +44,8 @@ def paired_columns(files: Files, names: Names, labels: Matrix) -> tuple[Matrix, 
             raise ValueError(_mismatch(files, names, labels.names or ()))
     if tuple(own) == tuple(wanted):
         return labels, []
-    places = [own.index(name) for name in wanted]
+    place = {name: number for number, name in enumerate(own)}
+    places = [place[name] for name in wanted]
     note = f"Columns of {files[1]} were put in the order of {files[0]}, by their names."
     return replace(labels, values=labels.values[:, places], names=names), [note]
 
@@ -67,11 +68,15 @@ def bare(names: Names, words: Collection[str]) -> Names:
     start = len(names[0]) - len(_headless(names)[0])
     turned = [name[::-1] for name in names]
     end = len(names[0]) - len(_headless(turned)[0])
+    head, tail = names[0][:start], names[0][len(names[0]) - end :]
     for before in range(start + 1):
+        if not all(word.startswith(head[before:]) for word in words):
+            continue
         for after in range(end + 1):
-            found = tuple(name[before : len(name) - after] for name in names)
-            if set(words) <= set(found):
-                return found
+            if all(word.endswith(tail[: end - after]) for word in words):
+                found = tuple(name[before : len(name) - after] for name in names)
+                if set(words) <= set(found):
+                    return found
     return names
 
 
@@ -93,7 +98,8 @@ def _repeated(ids: Iterable[str]) -> str:
 
 def _mismatch(files: Files, names: Names, own: Names) -> str:
     eta, labels = files
-    missing = [name for name in names if name not in own]
+    held = set(own)
+    missing = [name for name in names if name not in held]
     if len(missing) < len(names):
         return f"{labels} must have the columns of {eta}, got none named {missing[0]!r}"
     return (

@@ -96,13 +96,38 @@ def _check_probabilities(path: str, matrix: Matrix) -> None:
     try:
         check_rows(path, read_probabilities(path, matrix.values))
     except ValueError as error:
-        name = _odd_column(matrix)
-        if name is None:
-            raise
-        raise ValueError(
-            f"{error}, the column {name!r}: if it names rows, pass --id {name or repr('')}; to "
-            "take one column and leave the others out, pass --column NAME"
-        ) from error
+        hint = _meaning(matrix.values)
+        name = None if hint else _odd_column(matrix)
+        if name is not None:
+            hint = (
+                f", the column {shown(name)}: if it names rows, pass --id {name or repr('')}; to "
+                "take one column and leave the others out, pass --column NAME"
+            )
+        raise ValueError(f"{error}{hint}") from error
+
+
+def _meaning(values: Any) -> str:
+    """What numbers that are no probabilities may be, as the end of a sentence; or nothing."""
+    stored = np.ravel(values.data if sparse.issparse(values) else values)
+    stored = stored[stored != 0]
+    if not len(stored) or not np.isfinite(stored).all():
+        return ""
+    if (stored == np.floor(stored)).all() and stored.min() >= 0:
+        return "; whole numbers look like labels: are --eta and --labels swapped?"
+    if stored.min() >= 0 and stored.max() <= 100 and np.median(stored) > 1:
+        return "; if these are percent, divide them by 100"
+    return "; if these are log-odds, take 1 / (1 + exp(-x))" if np.median(stored) < 0 else ""
+
+
+def _swapped(probabilities: Matrix, truth: Matrix) -> str:
+    """Whether labels were given as probabilities, as the end of a sentence."""
+    first, second = (
+        np.ravel(one.data if sparse.issparse(one) else one)
+        for one in (probabilities.values, truth.values)
+    )
+    whole, fractions = (first == np.floor(first)).all(), (second != np.floor(second)).any()
+    inside = len(second) and second.min() >= 0 and second.max() <= 1
+    return "; are --eta and --labels swapped?" if whole and fractions and inside else ""
 
 
 def _odd_column(matrix: Matrix) -> str | None:
@@ -120,8 +145,10 @@ def _check_width(eta: str, labels: str, probabilities: Matrix, truth: Matrix) ->
     m, found = _width(probabilities), _width(truth)
     if found == m:
         return
-    more = [name for name in truth.names or () if name not in (probabilities.names or ())]
+    known = set(probabilities.names or ())
+    more = [name for name in truth.names or () if name not in known]
     hint = f"; if {more[0]!r} names rows, pass --id {more[0]}" if more else ""
+    hint = _swapped(probabilities, truth) or hint
     raise ValueError(
         f"{labels} must have {m} columns as {eta}, or one with class ids, got {found}{hint}"
     )
@@ -131,26 +158,32 @@ def _fitted(eta: str, labels: str, probabilities: Matrix, truth: Matrix) -> Any:
     """Labels in a shape that goes with the probabilities."""
     n, m, y = probabilities.values.shape[0], _width(probabilities), truth.values
     if y.shape[0] != n:
+        one = abs(y.shape[0] - n) == 1
+        hint = "; does the first line of both have names, or of neither?" if one else ""
         raise ValueError(
             f"{labels} must have as many rows as {eta}, which has {n:,}, got {y.shape[0]:,}"
+            f"{hint or '; are they of the same rows?'}"
         )
+    hint = _swapped(probabilities, truth)
     if _width(truth) == 1 and m > 1:
-        return _class_ids(labels, np.ravel(y.toarray() if sparse.issparse(y) else y), m)
-    return _indicators(labels, y)
+        return _class_ids(labels, np.ravel(y.toarray() if sparse.issparse(y) else y), m, hint)
+    return _indicators(labels, y, hint)
 
 
-def _class_ids(path: str, ids: Any, m: int) -> Any:
+def _class_ids(path: str, ids: Any, m: int, hint: str) -> Any:
     wrong = np.flatnonzero(~((ids >= 0) & (ids < m) & (ids == np.floor(ids))))
     if len(wrong):
+        one = "; if the first class is 1, write numbers from 0" if (ids == m).any() else hint
         raise ValueError(
-            f"{path} must hold class ids from 0 to {m - 1}, got {ids[wrong[0]]:g} in row {wrong[0]}"
+            f"{path} must hold class ids from 0 to {m - 1}, got {ids[wrong[0]]:g} in row "
+            f"{wrong[0]}{one}"
         )
     return ids.astype(np.int64)
 
 
-def _indicators(path: str, y: Any) -> Any:
+def _indicators(path: str, y: Any, hint: str) -> Any:
     stored = y.data if sparse.issparse(y) else np.asarray(y)
     wrong = stored[(stored != 0) & (stored != 1)]
     if len(wrong):
-        raise ValueError(f"{path} must hold only 0 and 1, got {wrong[0]:g}")
+        raise ValueError(f"{path} must hold only 0 and 1, got {wrong[0]:g}{hint}")
     return y.astype(np.int8)

@@ -216,14 +216,14 @@ def _opened(file: str) -> Iterator[BinaryIO]:
     if file == "-":
         yield sys.stdin.buffer
         return
-    from omma.datasets._opened import COMPRESSED, DAMAGED, opened
+    from omma.datasets.text import DAMAGED, opened_bytes
 
-    path = Path(file)
-    ending = path.suffix.lower()
-    with opened(path, ending if ending in COMPRESSED else "") as text:
+    with opened_bytes(Path(file)) as source:
         try:
-            yield text.buffer
+            yield source
         except DAMAGED as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             raise ValueError(f"{file} is damaged: {error}") from error
 
 

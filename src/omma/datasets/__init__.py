@@ -6,33 +6,31 @@ from typing import TYPE_CHECKING, Any
 from omma.datasets.catalogue import CATALOGUE
 from omma.datasets.dataset import Dataset
 from omma.datasets.entry import Entry, File
-from omma.datasets.loading import load
+from omma.datasets.library import load
 from omma.datasets.synthetic import long_tail
 
 if TYPE_CHECKING:
+    from omma.datasets.any_format import read
     from omma.datasets.formats.arff import read_arff
-    from omma.datasets.formats.arrays import read_arrays
+    from omma.datasets.formats.arrays import read_arrays, read_folder, write_folder
     from omma.datasets.formats.csv_table import read_csv
-    from omma.datasets.formats.folder import read_folder, write_folder
-    from omma.datasets.formats.svmlight import read_svmlight
-    from omma.datasets.formats.xc import read_xc
+    from omma.datasets.formats.pairs import read_svmlight, read_xc
     from omma.datasets.matrices import Matrix, read_matrix, write_matrix
     from omma.datasets.paper_like import like
-    from omma.datasets.reading import read
 
 # Found when they are asked for: serving does without readers, and starts faster.
 _LATER = {
     "like": "paper_like",
     "Matrix": "matrices",
-    "read": "reading",
+    "read": "any_format",
     "read_arff": "formats.arff",
     "read_arrays": "formats.arrays",
     "read_csv": "formats.csv_table",
-    "read_folder": "formats.folder",
+    "read_folder": "formats.arrays",
     "read_matrix": "matrices",
-    "read_svmlight": "formats.svmlight",
-    "read_xc": "formats.xc",
-    "write_folder": "formats.folder",
+    "read_svmlight": "formats.pairs",
+    "read_xc": "formats.pairs",
+    "write_folder": "formats.arrays",
     "write_matrix": "matrices",
 }
 

@@ -1,11 +1,15 @@
-"""Cells of a line of text: numbers, yes and no, or words."""
+"""Cells of a line of text: numbers, yes and no, or words; and what odd ones may mean."""
 
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 TRUTHS = {"true": 1.0, "false": 0.0}
+ANSWERS = {"yes": 1, "y": 1, "t": 1, "positive": 1, "no": 0, "n": 0, "f": 0, "negative": 0}
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas", " ": "blanks"}
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def split(line: str, separator: str | None) -> list[str]:
@@ -13,7 +17,49 @@ def split(line: str, separator: str | None) -> list[str]:
     line = line.strip("\r\n")
     if separator is None:
         return line.split()
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    except csv.Error as error:  # a cell of more than 131,072 characters, or a lone \r
+        raise ValueError(f"expected cells, got something else ({error})") from error
+
+
+def meant(cell: str) -> str:
+    """What a cell that is no number may mean, as the end of a sentence; or nothing.
+
+    >>> meant("0,5")
+    '; if the comma is a decimal one, write a point: 0.5'
+    >>> meant("yes")
+    '; write 1 for yes and 0 for no'
+    >>> meant("45 %")
+    '; write 0.45 for 45 %'
+    """
+    word = cell.strip().lower()
+    if DECIMAL_COMMA.fullmatch(word):
+        return f"; if the comma is a decimal one, write a point: {word.replace(',', '.')}"
+    if word in ANSWERS:
+        return "; write 1 for yes and 0 for no"
+    if word.endswith("%") and is_number(word[:-1]):
+        return f"; write {float(word[:-1]) / 100:g} for {cell.strip()}"
+    return ""
+
+
+def separated(line: str, separator: str | None) -> str:
+    """What else stands between the cells of a line, as the end of a sentence; or nothing.
+
+    >>> separated("a;b;c", ",")
+    '; semicolons seem to stand between its cells: write commas'
+    """
+    wanted = SEPARATORS[separator or " "]
+    for sign in (";", "\t", "|", ","):
+        if sign != separator and sign in line and (separator or " ") not in line.strip():
+            more = ", or let its name end in .tsv" if sign == "\t" and separator else ""
+            more = ", or let its name end in .csv" if sign == "," else more
+            return f"; {SEPARATORS[sign]} seem to stand between its cells: write {wanted}{more}"
+        if sign == ";" and separator == "," and re.search(r"\d,\d+\s*;", line):
+            return "; semicolons seem to stand between its cells, and decimal commas in them: " + (
+                "write commas between cells and a point in numbers"
+            )
+    return ""
 
 
 def is_number(cell: str) -> bool:

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import nearest, shown
-from omma.datasets._cells import is_header, is_number, is_truth, split, to_number
+from omma.datasets._cells import (
+    is_header,
+    is_number,
+    is_truth,
+    meant,
+    separated,
+    split,
+    to_number,
+)
+from omma.datasets.fast_csv import read_large
 
 Names = tuple[str, ...] | None
 # What programs call a column that numbers the rows; pandas leaves the name of its own empty.
@@ -21,13 +30,20 @@ ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "_
 BLOCK = 1 << 20  # numbers written at a time
 
 
-class Lines:
-    """Lines that remember which of them was read last, for the message if it is wrong."""
+class Table:
+    """Lines of a table that know which of them was read last, for the message if it is wrong."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, path: Path, lines: Iterable[str], separator: str | None) -> None:
+        self.path, self.separator = path, separator
         self._lines = iter(lines)
-        self.number = 0
-        self.last = ""
+        self.number, self.last = 0, ""
+        self.top = next(iter(self), "")
+        self.first = self.cells(self.top)
+        if not self.first:
+            raise ValueError(f"{path}, line 1: expected names of columns or numbers, got nothing")
+        self.second = next((line for line in self if line.strip()), None)
+        after = None if self.second is None else self.cells(self.second)
+        self.named = is_header(path, self.first, after)
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
@@ -35,38 +51,75 @@ class Lines:
             self.last = line
             yield line
 
+    def cells(self, line: str) -> list[str]:
+        """The cells of a line."""
+        try:
+            return split(line, self.separator)
+        except ValueError as error:
+            raise ValueError(f"{self.path}, line {self.number}: {error}") from error
+
+    def without(self, lines: Iterable[str], which: int, ids: list[str]) -> Iterator[str]:
+        """Lines without one column, whose cells are noted."""
+        for line in lines:
+            cells = self.cells(line)
+            if not cells:
+                continue
+            if len(cells) != len(self.first):
+                raise ValueError("too few or too many")
+            ids.append(cells.pop(which))
+            yield (self.separator or " ").join(cells)
+
+    def explain(self, names: Names, which: int | None, error: ValueError | None) -> NoReturn:
+        """Say what is wrong with the line that was read last, and what it may mean."""
+        cells = self.cells(self.last)
+        where, hint = f"{self.path}, line {self.number}", separated(self.last, self.separator)
+        if len(cells) != len(self.first) or error is None:
+            raise ValueError(
+                f"{where}: expected {len(self.first)} cells, as in line 1, got {len(cells)}{hint}"
+            ) from error
+        for place, cell in enumerate(cells):
+            if place != which and not is_number(cell) and not is_truth(cell):
+                after = which is not None and place > which
+                refuse_word(where, None if names is None else names[place - after], cell, hint)
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{where}: expected numbers: {reason}{hint}") from error
+
 
 def read(
     path: Path, file: Iterable[str], separator: str | None, id_column: str | None
 ) -> tuple[NDArray[np.float64], Names, Names]:
     """Numbers, with names where the first line has words, and ids where a column has them."""
-    lines = Lines(file)
-    top = next(iter(lines), "")
-    cells = split(top, separator)
-    if not cells:
-        raise ValueError(f"{path}, line 1: expected names of columns or numbers, got nothing")
+    table = Table(path, file, separator)
     names: Names = None
     which = None
-    second = _next_row(lines)
-    if is_header(path, cells, None if second is None else split(second, separator)):
-        names, which = named_columns(path, tuple(cells), id_column)
+    if table.named:
+        names, which = named_columns(path, tuple(table.first), id_column)
+        if table.second is None:
+            raise ValueError(f"{path} must have rows of numbers, got none")
     elif id_column is not None:
         raise ValueError(
             f"{path}, line 1: expected names of columns, {id_column!r} among them, got none"
         )
-    if names is not None and second is None:
-        raise ValueError(f"{path} must have rows of numbers, got none")
+    words = () if which is None else (which,)
+    fast = read_large(path, separator, len(table.first), named=table.named, words=words)
+    if fast is not None:
+        return fast[0], names, tuple(cell.strip() for cell in fast[1][0]) if words else None
     ids: list[str] = []
-    first = [line for line in (None if names else top, second) if line is not None]
-    body: Iterable[str] = chain(first, lines)
+    values = _numbers(table, names, which, ids)
+    return values, names, None if which is None else tuple(ids)
+
+
+def _numbers(table: Table, names: Names, which: int | None, ids: list[str]) -> NDArray[np.float64]:
+    first = [line for line in (None if names else table.top, table.second) if line is not None]
+    body: Iterable[str] = chain(first, table)
     if which is not None:
-        body = _without(body, separator, which, len(cells), ids)
+        body = table.without(body, which, ids)
     # Slower, so only where the first rows have them.
-    truths = any(is_truth(cell) for line in first for cell in split(line, separator))
+    truths = any(is_truth(cell) for line in first for cell in table.cells(line))
     try:
         values = np.loadtxt(
             body,
-            delimiter=separator,
+            delimiter=table.separator,
             ndmin=2,
             comments=None,
             quotechar='"',
@@ -74,94 +127,56 @@ def read(
             converters=to_number if truths else None,
         )
     except ValueError as error:
-        _explain(path, lines, separator, cells, names, which, error)
-    if values.shape[1] != len(cells) - (which is not None):  # the first of them after the names
-        _explain(path, lines, separator, cells, names, which, None)
-    return values, names, tuple(ids) if which is not None else None
+        table.explain(names, which, error)
+    if values.shape[1] != len(table.first) - (which is not None):  # the first after the names
+        table.explain(names, which, None)
+    return values
 
 
 def named_columns(
     path: Path | str, names: tuple[str, ...], id_column: str | None
 ) -> tuple[tuple[str, ...], int | None]:
     """Names of the labels, and the place of the column that names rows."""
+    which = None
     if id_column is not None:
         if id_column not in names:
             hint = nearest(id_column, names) or f"; it has {shown(list(names))}"
             raise ValueError(f"{path} has no column {id_column!r}{hint}")
         which = names.index(id_column)
-        return names[:which] + names[which + 1 :], which
-    if not names[0] and len(names) > 1:
+    elif not names[0] and len(names) > 1:
         raise ValueError(
             f"{path}, line 1: expected labels only, got the unnamed first column, which seems to "
             "number rows (write the CSV with index=False, or pass --id '', which is id_column='')"
         )
-    if names[0].lower() in ID_NAMES and len(names) > 1:
+    elif names[0].lower() in ID_NAMES and len(names) > 1:
         raise ValueError(
             f"{path}, line 1: expected labels only, got the column {names[0]!r}, which seems to "
             f"name rows: pass id_column={names[0]!r} (--id {names[0]}), or leave it out"
         )
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise ValueError(f"{path}, line 1: expected distinct names, got {twice[0]!r} twice")
-    return names, None
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"{path}, line 1: expected distinct names, got {twice!r} twice")
+    if which is not None and len(names) == 1:
+        raise ValueError(f"{path} must have columns of numbers beside {id_column!r}, got none")
+    return (names, None) if which is None else (names[:which] + names[which + 1 :], which)
 
 
-def refuse_word(where: str, name: str | None, cell: Any) -> NoReturn:
-    """Say which cell is no number, and what to do if its column names rows."""
-    column = "" if name is None else f" in the column {name!r}"
+def refuse_word(where: str, name: str | None, cell: Any, hint: str = "") -> NoReturn:
+    """Say which cell is no number, and what it may mean or its column be."""
+    column = "" if name is None else f" in the column {shown(name)}"
     if isinstance(cell, str) and not cell:
-        raise ValueError(f"{where}: expected a number{column}, got nothing")
-    hint = "" if name is None else f"; if it names rows, pass id_column={name!r} (--id {name})"
+        raise ValueError(f"{where}: expected a number{column}, got nothing{hint}")
+    hint = hint or (meant(cell) if isinstance(cell, str) else "")
+    if not hint and name is not None:
+        hint = f"; if it names rows, pass id_column={name!r} (--id {name})"
     raise ValueError(f"{where}: expected a number{column}, got {shown(cell)}{hint}")
-
-
-def _next_row(lines: Lines) -> str | None:
-    return next((line for line in lines if line.strip()), None)
-
-
-def _without(
-    lines: Iterable[str], separator: str | None, which: int, width: int, ids: list[str]
-) -> Iterator[str]:
-    """Lines without one column, whose cells are noted."""
-    for line in lines:
-        cells = split(line, separator)
-        if not cells:
-            continue
-        if len(cells) != width:
-            raise ValueError("too few or too many")
-        ids.append(cells.pop(which))
-        yield (separator or " ").join(cells)
-
-
-def _explain(
-    path: Path,
-    lines: Lines,
-    separator: str | None,
-    first: list[str],
-    names: Names,
-    which: int | None,
-    error: ValueError | None,
-) -> NoReturn:
-    """Say what is wrong with the line that was read last."""
-    cells = split(lines.last, separator)
-    where = f"{path}, line {lines.number}"
-    if len(cells) != len(first) or error is None:
-        raise ValueError(
-            f"{where}: expected {len(first)} cells, as in line 1, got {len(cells)}"
-        ) from error
-    for place, cell in enumerate(cells):
-        if place != which and not is_number(cell) and not is_truth(cell):
-            after = which is not None and place > which
-            refuse_word(where, None if names is None else names[place - after], cell)
-    raise ValueError(f"{where}: expected numbers: {error}") from error
 
 
 def first_names(path: Path, file: Iterable[str], separator: str | None) -> Names:
     """What the first line calls the columns, if it has words."""
-    lines = Lines(file)
-    cells, second = split(next(iter(lines), ""), separator), _next_row(lines)
-    after = None if second is None else split(second, separator)
-    return tuple(cells) if is_header(path, cells, after) else None
+    table = Table(path, file, separator)
+    return tuple(table.first) if table.named else None
 
 
 def write(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
+from omma.npz import HIGHEST
 
 BLOCK = 4096  # lines parsed at a time
 
@@ -28,13 +29,15 @@ def looks_like(lines: list[str]) -> bool:
 
 
 def _is_size(cells: list[str]) -> bool:
-    return len(cells) in (2, 3) and all(cell.isdecimal() for cell in cells)
+    return len(cells) in (2, 3) and all(cell.isdecimal() and len(cell) < 19 for cell in cells)
 
 
 def read(path: Path, lines: list[str]) -> Any:
     """A CSR matrix: values, or ones where the file holds labels."""
     size = [int(cell) for cell in lines[0].split()]
     rows, m, data = size[0], size[-1], len(size) == 3
+    if m > HIGHEST:
+        raise ValueError(f"{path}, line 1: expected at most {HIGHEST} labels, got {m}")
     body = lines[1:]
     while len(body) > rows and not body[-1].strip():  # a row may be empty, so only what is over
         body.pop()
@@ -92,7 +95,7 @@ def _explain(path: Path, block: list[str], start: int, m: int, valued: bool) -> 
     for number, line in enumerate(block, start=start + 2):
         for entry in line.split() if valued else line.split(",") if line.strip() else []:
             label, colon, value = entry.strip().partition(":")
-            right = label.isdecimal() and (bool(colon) == valued)
+            right = label.isdecimal() and len(label) < 19 and (bool(colon) == valued)
             if right and valued:
                 try:
                     float(value)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import check_choice, check_number, check_seed, shown
+from omma.npz import HIGHEST
 
 TASKS = ("binary", "multiclass", "multilabel")
 
@@ -156,8 +157,9 @@ def as_classes(y: Any) -> NDArray[np.int64]:
             "y of a Dataset with one class a row must be a vector of whole numbers, "
             f"got shape {given.shape} of {given.dtype}"
         )
-    if given.size and given.min() < 0:
-        raise ValueError(f"y of Dataset must be class ids from 0, got {given.min()}")
+    if given.size and (given.min() < 0 or given.max() > HIGHEST):
+        odd = given.min() if given.min() < 0 else given.max()
+        raise ValueError(f"y of Dataset must be class ids from 0, got {odd}")
     return np.ascontiguousarray(given, dtype=np.int64)
 
 

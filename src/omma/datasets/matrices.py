@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from omma import npz
 from omma._atomic import replacing
 from omma._validate import nearest
-from omma.datasets import _archives, _columns, _extreme
-from omma.datasets._opened import COMPRESSED, DAMAGED, compressing, opened
+from omma.datasets import _columns, _extreme, parquet
+from omma.datasets.text import OPENERS, compressing, opened_text
 
 TABLES = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".txt")
+NAMES = "names"  # the array with them in an .npz file
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,40 +83,73 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     [[1, 0, 0, 1], [0, 1, 0, 0]]
     """
     path, member = split_address(path)
-    ending, compressed = file_ending(path)
+    ending, _ = file_ending(path)
     if id_column is not None and ending not in (*TABLES, ".parquet"):
         raise ValueError(f"{path} has no columns with names, so none of them is {id_column!r}")
     if ending == ".npz":
-        return Matrix(*_archives.read_npz(path, member))
+        return _from_npz(path, member)
     if ending == ".npy":
-        return Matrix(_archives.read_npy(path))
+        values = npz.mapped(path)
+        _check_kind(path, values.dtype, values.shape)
+        return Matrix(values)
     if ending == ".parquet":
-        return Matrix(*_archives.read_parquet(path, id_column))
-    try:
-        with opened(path, compressed) as file:
-            if ending in TABLES:
-                return Matrix(*_columns.read(path, file, TABLES[ending], id_column))
-            lines = file.read().splitlines()
-    except DAMAGED as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+        return Matrix(*parquet.read(path, id_column))
+    with opened_text(path) as file:
+        if ending in TABLES:
+            return Matrix(*_columns.read(path, file, TABLES[ending], id_column))
+        lines = file.read().splitlines()
     if _extreme.looks_like(lines):
         return Matrix(_extreme.read(path, lines))
     return Matrix(*_columns.read(path, iter(lines), None, None))
 
 
+def _from_npz(path: Path, member: str | None) -> Matrix:
+    """A sparse matrix, the only array of an archive, or the one that was asked for."""
+    with npz.opened(path) as archive:
+        names: tuple[str, ...] | None = None
+        if member != NAMES and NAMES in archive:
+            names = tuple(archive.array(NAMES, kinds="U", shape=(None,)).tolist())
+        if member is None and "format" in archive:
+            values: Any = archive.matrix()
+        else:
+            values = archive.array(_member(path, set(archive.names), member), kinds="fiubSU")
+    _check_kind(path, values.dtype, values.shape)
+    if names is not None and len(names) != (values.shape[1] if values.ndim == 2 else 1):
+        raise ValueError(f"{path}: expected a name for each column, got {len(names)}")
+    return Matrix(values, names)
+
+
+def _member(path: Path, found: set[str], member: str | None) -> str:
+    arrays = sorted(found - {NAMES}) or sorted(found)
+    if member is None:
+        if len(arrays) == 1:
+            return arrays[0]
+        held = ", ".join(arrays) or "none"
+        raise ValueError(f"{path} must hold one array, or be asked for one as {path}:NAME; {held}")
+    if member not in found:
+        hint = nearest(member, arrays) or f"; it has {', '.join(arrays) or 'none'}"
+        raise ValueError(f"{path} has no array {member!r}{hint}")
+    return member
+
+
+def _check_kind(path: Path, dtype: Any, shape: tuple[int, ...]) -> None:
+    if dtype.kind not in "fiub" or len(shape) not in (1, 2):
+        raise ValueError(
+            f"{path} must hold numbers in one or two dimensions, got the type {dtype} and shape "
+            f"{tuple(shape)}"
+        )
+
+
 def column_names(path: str | Path) -> tuple[str, ...] | None:
     """What a table calls its columns, the one that names rows among them; None without names."""
     path = Path(path)
-    ending, compressed = file_ending(split_address(path)[0])
+    ending, _ = file_ending(split_address(path)[0])
     if ending == ".parquet":
-        return _archives.parquet_names(path)
+        return parquet.names_of(path)
     if ending not in TABLES:
         return None
-    try:
-        with opened(path, compressed) as file:
-            return _columns.first_names(path, file, TABLES[ending])
-    except DAMAGED as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+    with opened_text(path) as file:
+        return _columns.first_names(path, file, TABLES[ending])
 
 
 def write_matrix(
@@ -163,11 +198,13 @@ def write_matrix(
         raise ValueError(f"{path} cannot hold a sparse matrix: let its name end in .npz")
     with replacing(path) as file:
         if ending == ".npz":
-            _archives.write_npz(file, matrix, names)
+            more = {} if names is None else {NAMES: np.array(names, dtype=np.str_)}
+            values_name = "" if sparse.issparse(matrix) else "values"
+            npz.write(file, {values_name: matrix, **more}, pack=True)
         elif ending == ".npy":
             np.save(file, matrix, allow_pickle=False)
         elif ending == ".parquet":
-            _archives.write_parquet(file, matrix, names, rows)
+            parquet.write(file, matrix, names, rows)
         else:
             with compressing(file, compressed) as text:
                 if ending in TABLES:
@@ -196,7 +233,7 @@ def split_address(path: str | Path) -> tuple[Path, str | None]:
 def file_ending(path: Path) -> tuple[str, str]:
     """What a file is by its name, and how it is compressed; refuses a name that says nothing."""
     name, compressed = path, ""
-    if path.suffix.lower() in COMPRESSED:
+    if path.suffix.lower() in OPENERS:
         name, compressed = path.with_suffix(""), path.suffix.lower()
     ending = name.suffix.lower()
     text = ending in TABLES or ending == ".txt"
@@ -204,7 +241,7 @@ def file_ending(path: Path) -> tuple[str, str]:
         hint = nearest(ending, ENDINGS, count=1) if ending else ""
         raise ValueError(
             f"{path} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, text also in "
-            f"{', '.join(COMPRESSED)} after that{hint}"
+            f"{', '.join(OPENERS)} after that{hint}"
         )
     return ending, compressed
 

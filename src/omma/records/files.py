@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from omma._atomic import replacing
+from omma._json import parse_json
 from omma.records.record import Record, check as whole
 
 DIGITS = 16  # of the hash: two of a million runs share it once in some 10**7 studies
@@ -105,10 +106,10 @@ def read(
 def read_file(path: Path, check: Callable[[Record], None] | None = None) -> Record:
     """One record."""
     try:
-        record = whole(json.loads(path.read_text(encoding="utf-8")))
+        record = whole(parse_json("its text", path.read_text(encoding="utf-8")))
         if check is not None:
             check(record)
-    except (ValueError, RecursionError) as error:  # of JSON, of UTF-8, or of what it holds
+    except ValueError as error:  # of JSON, of UTF-8, or of what it holds
         raise ValueError(f"{path} is no record: {error}") from error
     return record
 

@@ -15,7 +15,7 @@ from omma.datasets.dataset import Dataset
 from omma.datasets.formats.arff_header import Header, read_header
 from omma.datasets.formats.arff_rows import Table
 from omma.datasets.formats.part import Part, assemble
-from omma.datasets.formats.text import bare_name, numbered_lines
+from omma.datasets.text import bare_name, numbered_lines
 
 
 def read_arff(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omma.datasets.formats.part import is_number
-from omma.datasets.formats.text import wrong
+from omma.datasets.text import wrong
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|\S+?)\s*(\{{.*\}}|\s\S.*)$", re.IGNORECASE)

@@ -12,7 +12,7 @@ import numpy as np
 
 from omma.datasets.formats.arff_header import Attribute, cells_of
 from omma.datasets.formats.part import from_entries
-from omma.datasets.formats.text import wrong
+from omma.datasets.text import wrong
 
 Converter = Callable[[str], float]
 

@@ -1,16 +1,22 @@
-"""Arrays in files of NumPy and SciPy."""
+"""Arrays in files of NumPy and SciPy, and folders of them: how this library keeps data."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from omma.datasets.dataset import Dataset
-from omma.datasets.formats.folder import stored
-from omma.datasets.formats.sound import archive, array
+from omma import npz
+from omma._atomic import replacing
+from omma._json import parse_json
+from omma._validate import shown
+from omma.datasets.dataset import TASKS, Dataset
+
+FILES = ("X.npz", "Y.npz", "meta.json")
+HIGHEST_FEATURE = float(np.finfo(np.float32).max)
 
 
 def read_arrays(
@@ -47,7 +53,7 @@ def read_arrays(
     """
     file = Path(path)
     if labels is not None:
-        features, target = _matrix(file, ("X",)), _matrix(Path(labels), ("y", "Y"))
+        features, target = _features(file), _matrix(Path(labels), ("y", "Y"))
     else:
         features, target = _both(file)
     if target.ndim == 2 and target.shape[1] == 1 and task != "multilabel":
@@ -56,20 +62,58 @@ def read_arrays(
     return Dataset(name or file.stem, task or guess, features, target, split)
 
 
+def _features(path: Path) -> Any:
+    return _checked(path, _matrix(path, ("X",)))
+
+
+def _checked(path: Path, features: Any) -> Any:
+    """Features that float32 can hold."""
+    values = features.data if sparse.issparse(features) else features
+    bad = ~(np.abs(values) <= HIGHEST_FEATURE)
+    if bad.any():
+        raise ValueError(
+            f"{path}: expected features of finite numbers, got {values[bad].ravel()[0]}"
+        )
+    return features
+
+
 def _matrix(path: Path, names: tuple[str, ...]) -> Any:
-    if path.suffix.lower() == ".npy":
-        return array(path)
-    return stored(path, names)
+    """A sparse matrix, or the array of one of these names, or the only one."""
+    values = npz.mapped(path) if path.suffix.lower() == ".npy" else _member(path, names)
+    if values.dtype.kind not in "fiub" or values.ndim not in (1, 2):
+        raise ValueError(
+            f"{path} must hold numbers in one or two dimensions, got the type {values.dtype} and "
+            f"shape {tuple(values.shape)}"
+        )
+    return values
+
+
+def _member(path: Path, names: tuple[str, ...]) -> Any:
+    with npz.opened(path) as archive:
+        if "format" in archive and "shape" in archive:
+            return archive.matrix()
+        name = next((name for name in names if name in archive), None)
+        if name is None and len(archive.names) == 1:
+            name = archive.names[0]
+        if name is None:
+            raise ValueError(
+                f"{path}: expected a sparse matrix or an array named {' or '.join(names)}, "
+                f"got {', '.join(archive.names) or 'nothing'}"
+            )
+        return archive.array(name)
 
 
 def _both(path: Path) -> tuple[Any, Any]:
     found: tuple[str, ...] = ("one array",)
     if path.suffix.lower() == ".npz":
-        with archive(path) as file:
-            target = next((name for name in ("y", "Y") if name in file), None)
-            if "X" in file and target is not None:
-                return file["X"], file[target]
-            found = tuple(file.files)
+        with npz.opened(path) as archive:
+            target = next((name for name in ("y", "Y") if name in archive), None)
+            if "X" in archive and target is not None:
+                features = _checked(path, archive.array("X"))
+                return features, _matrix(path, (target,))
+            found = archive.names
+    elif path.suffix.lower() == ".npy":
+        npz.mapped(path)  # a spoiled one is named as that first
     raise ValueError(
         f"{path}: expected arrays X and y, or a second file passed as labels=, "
         f"got {', '.join(found)}"
@@ -78,3 +122,95 @@ def _both(path: Path) -> tuple[Any, Any]:
 
 def _zero_one(target: Any) -> bool:
     return bool(len(target)) and set(np.unique(target).tolist()) == {0, 1}
+
+
+def is_folder(path: Path) -> bool:
+    """Whether all three files are there."""
+    return all((path / name).is_file() for name in FILES)
+
+
+def read_folder(path: str | Path) -> Dataset:
+    """Read a folder of ``X.npz``, ``Y.npz`` and ``meta.json``.
+
+    ``X.npz`` holds a SciPy sparse matrix, or a NumPy array named X. ``Y.npz`` holds a sparse
+    indicator matrix, or class ids named y. ``meta.json`` says name, task and split, and may name
+    the labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omma.datasets import Dataset, read_folder, write_folder
+    >>> write_folder(Dataset("toy", "binary", X=np.eye(3), y=[0, 1, 0]), "toy")
+    >>> read_folder("toy")
+    Dataset('toy', binary, 3 rows, 3 features, 2 classes, no split)
+    """
+    folder = Path(path)
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder}: expected {' and '.join(FILES)}, {name} is missing")
+    meta = _meta(folder / "meta.json")
+    data = Dataset(
+        str(meta.get("name", folder.name)),
+        meta["task"],
+        _features(folder / "X.npz"),
+        _matrix(folder / "Y.npz", ("y", "Y")),
+        meta.get("split"),
+        meta.get("labels"),
+        m=0 if meta["task"] == "multilabel" else meta.get("m", 0),
+    )
+    for key in ("n", "d", "m"):
+        if meta.get(key, getattr(data, key)) != getattr(data, key):
+            raise ValueError(
+                f"{folder / 'meta.json'}: expected {key} to be {getattr(data, key)} as in the "
+                f"arrays, got {meta[key]}"
+            )
+    return data
+
+
+def write_folder(
+    dataset: Dataset, path: str | Path, *, source: str = "", licence: str = "", note: str = ""
+) -> None:
+    """Write a dataset as ``read_folder`` reads it, and where it comes from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omma.datasets import Dataset, write_folder
+    >>> toy = Dataset("toy", "binary", X=np.eye(3), y=[0, 1, 0])
+    >>> write_folder(toy, "toy", licence="CC0", source="three rows by hand")
+    """
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    _store(folder / "X.npz", "X", dataset.X)
+    _store(folder / "Y.npz", "y", dataset.y)
+    meta: dict[str, Any] = {
+        "name": dataset.name,
+        "task": dataset.task,
+        "n": dataset.n,
+        "d": dataset.d,
+        "m": dataset.m,
+        "split": dataset.split,
+        "features": "sparse" if sparse.issparse(dataset.X) else "dense",
+        "source": source,
+        "licence": licence,
+        "note": note,
+    }
+    if dataset.labels is not None:
+        meta["labels"] = list(dataset.labels)
+    with replacing(folder / "meta.json") as file:
+        file.write(json.dumps(meta, indent=1).encode())
+
+
+def _store(path: Path, name: str, array: Any) -> None:
+    npz.write(path, {"" if sparse.issparse(array) else name: array}, pack=True)
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    meta = parse_json(str(path), path.read_bytes())
+    if not isinstance(meta, dict) or meta.get("task") not in TASKS:
+        raise ValueError(f"{path}: expected an object that names the task, one of {TASKS}")
+    if not isinstance(meta.get("labels", []), list | type(None)):
+        raise ValueError(f"{path}: expected a list of labels, got {shown(meta['labels'])}")
+    if not isinstance(meta.get("m", 0), int):
+        raise ValueError(f"{path}: expected a whole number m, got {shown(meta['m'])}")
+    return meta

@@ -7,6 +7,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest
+from omma.datasets._cells import meant
 from omma.datasets.dataset import Dataset
+from omma.datasets.fast_csv import read_large
 from omma.datasets.formats.part import Part, assemble, is_number
-from omma.datasets.formats.text import bare_name, ending, numbered_lines, open_text, wrong
+from omma.datasets.text import bare_name, ending, numbered_lines, opened_text, wrong
 
 DELIMITERS = (",", ";", "\t")
 Column = int | str
@@ -70,9 +73,9 @@ def read_csv(
     columns = [labels] if isinstance(labels, int | str) else list(labels)
     parts, names = [], None
     for one in paths:
-        with open_text(one, newline="") as file:
+        with opened_text(one, errors="backslashreplace") as file:
             lines = _lines(one, csv.reader(file, delimiter=cut, skipinitialspace=True))
-            part, names = _part(one, lines, columns, header=header, single=single)
+            part, names = _part(one, lines, columns, cut, header=header, single=single)
         parts.append(part)
     return assemble(name or bare_name(paths[0]), parts, labels=names, task=task)
 
@@ -87,7 +90,13 @@ def delimiter_of(path: Path) -> str:
 
 
 def _part(
-    path: Path, lines: Table, columns: list[Column], *, header: bool | None, single: bool
+    path: Path,
+    lines: Table,
+    columns: list[Column],
+    cut: str,
+    *,
+    header: bool | None,
+    single: bool,
 ) -> tuple[Part, list[str] | None]:
     """Features and labels of one file, and the names of labels if there are several."""
     number, line = next(lines, (1, []))
@@ -95,22 +104,58 @@ def _part(
         raise wrong(path, 1, "a table", "an empty file")
     names = None if header is False else [cell.strip() for cell in line]
     places = [_place(path, column, names, len(line)) for column in columns]
-    rest = [j for j in range(len(line)) if j not in set(places)]
+    taken = set(places)
+    rest = [j for j in range(len(line)) if j not in taken]
     if not rest:
-        raise wrong(path, number, "columns of features beside those of labels", ",".join(line))
+        raise wrong(path, number, "columns of features beside those of labels", cut.join(line))
     by_name = any(isinstance(column, str) for column in columns)
     if header is None and not by_name and all(is_number(line[j]) for j in rest):
         raise wrong(
             path,
             number,
             "names of columns (pass header=False if this is a row, or header=True)",
-            ",".join(line),
+            cut.join(line),
         )
+    titles = None if names is None or single else [names[j] for j in places]
+    part = _large_part(path, cut, len(line), rest, places, named=names is not None, single=single)
+    if part is None:
+        table = lines if names is not None else chain([(number, line)], lines)
+        part = _small_part(path, table, len(line), rest, places, single=single)
+    return part, titles
+
+
+def _large_part(
+    path: Path,
+    cut: str,
+    width: int,
+    rest: list[int],
+    places: list[int],
+    *,
+    named: bool,
+    single: bool,
+) -> Part | None:
+    """The same by the fast way; None where it cannot tell, or where something is wrong."""
+    found = read_large(path, cut, width, named=named, words=tuple(places) if single else ())
+    if found is None:
+        return None
+    numbers, words = found
+    with np.errstate(over="ignore"):  # which makes it infinite
+        features = (numbers if single else numbers[:, rest]).astype(np.float32)
+    labels: Any = words[0] if single else numbers[:, places]
+    right = all(map(str.strip, labels)) if single else bool(np.isin(labels, (0, 1)).all())
+    if not right or not np.isfinite(features).all():
+        return None
+    return Part(features, labels if single else sparse.csr_array(labels.astype(np.int8)))
+
+
+def _small_part(
+    path: Path, table: Table, width: int, rest: list[int], places: list[int], *, single: bool
+) -> Part:
+    """Line by line, each of which is named if it is wrong."""
     values, marks, numbers = array("f"), [], []
-    table = _chained((number, line), lines) if names is None else lines
     for number, cells in table:
-        if len(cells) != len(line):
-            raise wrong(path, number, f"{len(line)} cells", f"{len(cells)}")
+        if len(cells) != width:
+            raise wrong(path, number, f"{width} cells", f"{len(cells)}")
         try:
             values.extend([float(cells[j]) for j in rest])
         except ValueError:
@@ -119,11 +164,12 @@ def _part(
         marks.append([cells[j] for j in places])
     features = np.frombuffer(values, np.float32).reshape(len(numbers), len(rest))
     _check_finite(path, features, numbers)
-    if single:
-        _check_classes(path, marks, numbers)
-        return Part(features, [mark[0] for mark in marks]), None
-    titles = None if names is None else [names[j] for j in places]
-    return Part(features, _indicators(path, marks, numbers)), titles
+    if not single:
+        return Part(features, _indicators(path, marks, numbers))
+    for number, (cell,) in zip(numbers, marks, strict=True):
+        if not cell.strip():
+            raise wrong(path, number, "a class", cell)
+    return Part(features, [mark[0] for mark in marks])
 
 
 def _lines(path: Path, rows: Any) -> Table:
@@ -134,11 +180,6 @@ def _lines(path: Path, rows: Any) -> Table:
                 yield rows.line_num, cells
     except csv.Error as error:
         raise wrong(path, rows.line_num, f"cells ({error})", "something else") from error
-
-
-def _chained(first: tuple[int, list[str]], rest: Table) -> Table:
-    yield first
-    yield from rest
 
 
 def _place(path: Path, column: Column, names: list[str] | None, width: int) -> int:
@@ -158,7 +199,8 @@ def _explain(path: Path, number: int, cells: list[str], rest: list[int]) -> None
         try:
             float(cells[j])
         except ValueError:
-            raise wrong(path, number, f"a number in column {j + 1}", cells[j]) from None
+            error = wrong(path, number, f"a number in column {j + 1}", cells[j])
+            raise ValueError(f"{error}{meant(cells[j])}") from None
 
 
 def _check_finite(path: Path, features: np.ndarray, numbers: list[int]) -> None:
@@ -169,17 +211,11 @@ def _check_finite(path: Path, features: np.ndarray, numbers: list[int]) -> None:
         raise wrong(path, numbers[row], "finite numbers", value)
 
 
-def _check_classes(path: Path, marks: list[list[str]], numbers: list[int]) -> None:
-    for number, (cell,) in zip(numbers, marks, strict=True):
-        if not cell.strip():
-            raise wrong(path, number, "a class", cell)
-
-
 def _indicators(path: Path, marks: list[list[str]], numbers: list[int]) -> sparse.csr_array:
-    known = {"0": 0, "1": 1, "0.0": 0, "1.0": 1}
-    for number, row in zip(numbers, marks, strict=True):
-        for cell in row:
-            if cell.strip() not in known:
+    table = np.empty((len(marks), len(marks[0]) if marks else 0), np.int8)
+    for place, (number, row) in enumerate(zip(numbers, marks, strict=True)):
+        for column, cell in enumerate(row):
+            if not is_number(cell) or float(cell) not in (0.0, 1.0):
                 raise wrong(path, number, "0 or 1 in a column of a label", cell)
-    table = [[known[cell.strip()] for cell in row] for row in marks]
-    return sparse.csr_array(np.array(table, np.int8).reshape(len(marks), -1))
+            table[place, column] = float(cell)
+    return sparse.csr_array(table)

@@ -1,8 +1,12 @@
-"""Rows of ``labels feature:value feature:value …``, which two formats are made of."""
+"""Rows of ``labels feature:value feature:value …``: svmlight, and text of the XC repository.
+
+svmlight is what LIBSVM and LIBLINEAR read, too; the Extreme Classification Repository puts a line
+with the numbers of rows, features and labels first.
+"""
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,29 +16,196 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma.datasets.formats.part import from_entries
-from omma.datasets.formats.text import wrong
+from omma._validate import check_choice
+from omma.datasets.dataset import TASKS, Dataset
+from omma.datasets.formats.part import Part, assemble, from_entries
+from omma.datasets.text import bare_name, numbered_lines, wrong
+from omma.npz import HIGHEST
 
 BLOCK = 2000  # rows whose numbers are converted in one go
-HIGHEST = 2**31 - 1  # numbers of features and labels stay below it
 PAIR = "feature:value, a whole number of at least 0 and a finite number"
 LABELS = "labels as whole numbers of at least 0 with commas between"
+HEADER = "a header of three whole numbers: rows, features, labels"
+QUERY = re.compile(r"(?:^|\s)qid:\S*")
 
 Line = tuple[int, str, str]  # number of the line, its labels, its features
 Numbers = tuple[list[int], NDArray[np.int32], NDArray[np.float32]]
+
+
+def read_svmlight(
+    path: str | Path,
+    test: str | Path | None = None,
+    *,
+    task: str | None = None,
+    first: int | None = None,
+    first_label: int | None = None,
+    n_features: int | None = None,
+    n_labels: int | None = None,
+    name: str | None = None,
+) -> Dataset:
+    r"""Read svmlight or LIBSVM text: ``label feature:value feature:value``.
+
+    Empty lines and what follows ``#`` are passed over, and so is ``qid:…``.
+
+    Parameters
+    ----------
+    path : str or Path
+        Plain or compressed (.gz, .bz2, .xz).
+    test : str or Path, optional
+        File of the test part.
+    task : {"binary", "multiclass", "multilabel"}, optional
+        Multi-label rows look like ``1,5 3:0.2``. By default they are expected if some row has a
+        comma in its labels, or none.
+    first, first_label : {0, 1}, optional
+        The lowest number that a feature, and a label of a multi-label row, can have. By default 0
+        if some feature (some label) has that number, else 1.
+    n_features, n_labels : int, optional
+        By default as many as the highest number asks for.
+    name : str, optional
+        By default that of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read_svmlight
+    >>> _ = Path("toy.svm").write_text("+1 1:0.5 3:1  # comment\n-1 2:2\n")
+    >>> toy = read_svmlight("toy.svm")
+    >>> toy.X.toarray().tolist(), toy.y.tolist(), toy.labels
+    ([[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]], [1, 0], ('-1', '1'))
+    """
+    check_choice("read_svmlight", "task", task, (None, *TASKS))
+    for option, value in (("first", first), ("first_label", first_label)):
+        if value not in (None, 0, 1):
+            raise ValueError(f"{option} of read_svmlight must be 0, 1 or None, got {value!r}")
+    paths = [Path(one) for one in (path, test) if one is not None]
+    many = task == "multilabel" or (task is None and any(map(_has_many, paths)))
+    parts = [Part(*read_rows(one, _lines(one, many), with_labels=many)) for one in paths]
+    features = _columns("feature", [part.X for part in parts], first, n_features)
+    targets = [part.y for part in parts]
+    if many:
+        targets = _columns("label", targets, first_label, n_labels)
+    return assemble(
+        name or bare_name(paths[0]),
+        [Part(*pair) for pair in zip(features, targets, strict=True)],
+        task=task,
+    )
+
+
+def read_xc(
+    path: str | Path, test: str | Path | None = None, *, name: str | None = None
+) -> Dataset:
+    r"""Read text of the Extreme Classification Repository.
+
+    The first line has the numbers of rows, features and labels; every other line is a row,
+    ``label,label feature:value feature:value``, both counted from 0. A row may have no labels (it
+    begins with a blank) and no features.
+
+    Parameters
+    ----------
+    path : str or Path
+        Plain or compressed (.gz, .bz2, .xz).
+    test : str or Path, optional
+        File of the test part.
+    name : str, optional
+        By default that of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read_xc
+    >>> _ = Path("toy.txt").write_text("2 3 4\n0,3 1:0.5 2:1\n 0:2\n")
+    >>> toy = read_xc("toy.txt")
+    >>> toy.X.toarray().tolist(), toy.y.toarray().tolist()
+    ([[0.0, 0.5, 1.0], [2.0, 0.0, 0.0]], [[1, 0, 0, 1], [0, 0, 0, 0]])
+    """
+    paths = [Path(one) for one in (path, test) if one is not None]
+    return assemble(name or bare_name(paths[0]), [_xc_part(one) for one in paths])
+
+
+def header_of(line: str) -> tuple[int, ...] | None:
+    """The three numbers of a header, or None if the line is none."""
+    words = line.split()
+    if len(words) != 3 or not all(word.isdecimal() and len(word) < 19 for word in words):
+        return None
+    return tuple(map(int, words))
 
 
 def divide(number: int, line: str) -> Line:
     """Labels end at the first blank; a row that begins with a blank or a pair has none."""
     if not line or line[0].isspace():
         return number, "", line
-    head, _, tail = line.partition(" ") if "\t" not in line else _at_blank(line)
-    return (number, "", line) if ":" in head else (number, head, tail)
+    head, *tail = line.split(None, 1) if "\t" in line else line.split(" ", 1)
+    return (number, "", line) if ":" in head else (number, head, tail[0] if tail else "")
 
 
-def _at_blank(line: str) -> tuple[str, str, str]:
-    head, *tail = line.split(None, 1)
-    return head, " ", tail[0] if tail else ""
+def _lines(path: Path, many: bool) -> Iterator[Line]:
+    """Rows without comments; a line with nothing else is none."""
+    for number, line in numbered_lines(path):
+        bare = line.partition("#")[0].rstrip()
+        if not bare:
+            continue
+        row = divide(number, QUERY.sub("", bare) if "qid:" in bare else bare)
+        if not many and not row[1]:
+            raise wrong(path, number, "a label before the features", line)
+        yield row
+
+
+def _has_many(path: Path) -> bool:
+    """Whether some row has several labels, or none."""
+    return any(not head or "," in head for _, head, _ in _lines(path, True))
+
+
+def _columns(what: str, blocks: list[Any], first: int | None, width: int | None) -> list[Any]:
+    """Columns from the first possible number to the last, in all parts alike."""
+    zero = any((block.indices == 0).any() for block in blocks)
+    if first is None:
+        first = 0 if zero else 1
+    if first == 1 and zero:
+        raise ValueError(f"{what}s counted from 1 were expected by read_svmlight, got number 0")
+    seen = max(0, *(block.shape[1] - first for block in blocks))
+    wanted = seen if width is None else width
+    if seen > wanted:
+        raise ValueError(f"n_{what}s of read_svmlight must be at least {seen}, got {wanted}")
+    return [
+        sparse.csr_array(
+            (block.data, block.indices - first, block.indptr), shape=(block.shape[0], wanted)
+        )
+        for block in blocks
+    ]
+
+
+def _xc_part(path: Path) -> Part:
+    lines = numbered_lines(path)
+    line = next(lines, (1, ""))[1]
+    header = header_of(line)
+    if header is None:
+        raise wrong(path, 1, f"{HEADER} (without one, read it as svmlight)", line)
+    n, d, m = header
+    features, labels = read_rows(path, _xc_rows(path, lines, n), with_labels=True)
+    if features.shape[0] != n:
+        raise wrong(path, features.shape[0] + 1, f"{n} rows, as the header says", features.shape[0])
+    return Part(_widen(path, features, d, "feature"), _widen(path, labels, m, "label"))
+
+
+def _xc_rows(path: Path, lines: Iterator[tuple[int, str]], n: int) -> Iterator[Line]:
+    """As many rows as the header says, then nothing but empty lines."""
+    for number, line in lines:
+        if number <= n + 1:
+            yield divide(number, line)
+        elif line.strip():
+            raise wrong(path, number, f"no more than {n} rows, as the header says", line)
+
+
+def _widen(path: Path, matrix: Any, width: int, what: str) -> Any:
+    """As wide as the header says."""
+    if width > HIGHEST:
+        raise wrong(path, 1, f"at most {HIGHEST} {what}s", width)
+    if matrix.shape[1] > width:
+        row = (matrix.indices >= width).argmax()
+        line = int(matrix.indptr.searchsorted(row, side="right")) + 1
+        raise wrong(path, line, f"{what}s from 0 to {width - 1}", int(matrix.indices[row]))
+    parts = (matrix.data, matrix.indices, matrix.indptr)
+    return sparse.csr_array(parts, shape=(matrix.shape[0], width))
 
 
 def read_rows(
@@ -42,15 +213,20 @@ def read_rows(
 ) -> tuple[sparse.csr_array, Any]:
     """Features, and indicators or else the text before the pairs of each row."""
     texts: list[str] = []
-    features, labels = _Collected(), _Collected()
+    features: list[Numbers] = []
+    labels: list[Numbers] = []
     while block := list(islice(lines, BLOCK)):
         numbers, heads, tails = zip(*block, strict=True)
-        features.add(_convert(path, numbers, tails, pairs_of, _explain_pairs))
+        features.append(_convert(path, numbers, tails, pairs_of, PAIR))
         if with_labels:
-            labels.add(_convert(path, numbers, heads, labels_of, _explain_labels))
+            labels.append(_convert(path, numbers, heads, labels_of, LABELS))
         else:
             texts.extend(heads)
-    return features.matrix(), labels.indicators() if with_labels else texts
+    if not with_labels:
+        return _matrix(features), texts
+    indicators = _matrix(labels)
+    indicators.data[:] = 1  # a label named twice is there once
+    return _matrix(features), indicators.astype(np.int8)
 
 
 def pairs_of(texts: tuple[str, ...]) -> Numbers:
@@ -60,10 +236,11 @@ def pairs_of(texts: tuple[str, ...]) -> Numbers:
         raise ValueError("not made of pairs")
     count = len(tokens) // 3
     columns = np.fromiter(map(int, tokens[::3]), np.int64, count)
-    values = np.fromiter(map(float, tokens[2::3]), np.float32, count)
-    if not _in_range(columns) or not np.isfinite(values).all():
-        raise ValueError("out of range")
-    return [text.count(":") for text in texts], columns.astype(np.int32), values
+    with np.errstate(over="ignore"):  # which makes it infinite
+        values = np.fromiter(map(float, tokens[2::3]), np.float64, count).astype(np.float32)
+    if not np.isfinite(values).all():
+        raise ValueError("not finite")
+    return [text.count(":") for text in texts], _in_range(columns), values
 
 
 def labels_of(texts: tuple[str, ...]) -> Numbers:
@@ -71,13 +248,13 @@ def labels_of(texts: tuple[str, ...]) -> Numbers:
     counts = [text.count(",") + 1 if text else 0 for text in texts]
     joined = ",".join(text for text in texts if text)
     columns = np.fromiter(map(int, joined.split(",") if joined else ()), np.int64, sum(counts))
-    if not _in_range(columns):
+    return counts, _in_range(columns), np.ones(len(columns), np.float32)
+
+
+def _in_range(columns: NDArray[np.int64]) -> NDArray[np.int32]:
+    if len(columns) and (columns.min() < 0 or columns.max() >= HIGHEST):
         raise ValueError("out of range")
-    return counts, columns.astype(np.int32), np.ones(len(columns), np.float32)
-
-
-def _in_range(columns: NDArray[np.int64]) -> bool:
-    return not len(columns) or (columns.min() >= 0 and columns.max() < HIGHEST)
+    return columns.astype(np.int32)
 
 
 def _convert(
@@ -85,54 +262,23 @@ def _convert(
     numbers: tuple[int, ...],
     texts: tuple[str, ...],
     convert: Callable[[tuple[str, ...]], Numbers],
-    explain: Callable[[Path, int, str], None],
+    wanted: str,
 ) -> Numbers:
-    """Convert a block; if that fails, go over it line by line to say where and why."""
+    """Convert a block; if that fails, go over it piece by piece to say where and why."""
     try:
         return convert(texts)
     except (ValueError, OverflowError) as error:
         for number, text in zip(numbers, texts, strict=True):
-            explain(path, number, text)
-        raise wrong(path, numbers[0], f"rows of numbers from here on ({error})", texts[0]) from None
+            for piece in text.split() if wanted == PAIR else [text]:
+                try:
+                    convert((piece,))
+                except (ValueError, OverflowError):
+                    raise wrong(path, number, wanted, piece) from error
+        raise wrong(path, numbers[0], f"rows of {wanted} from here on", texts[0]) from error
 
 
-def _explain_pairs(path: Path, number: int, text: str) -> None:
-    for token in text.split():
-        feature, _, value = token.partition(":")
-        try:
-            fits = 0 <= int(feature) < HIGHEST and math.isfinite(np.float32(value))
-        except ValueError:
-            fits = False
-        if not fits:
-            raise wrong(path, number, PAIR, token)
-
-
-def _explain_labels(path: Path, number: int, text: str) -> None:
-    try:
-        fits = not text or all(0 <= int(label) < HIGHEST for label in text.split(","))
-    except ValueError:
-        fits = False
-    if not fits:
-        raise wrong(path, number, LABELS, text)
-
-
-class _Collected:
-    """Entries of blocks of rows, put together at the end."""
-
-    def __init__(self) -> None:
-        self.counts: list[int] = []
-        self.columns = [np.empty(0, np.int32)]
-        self.values = [np.empty(0, np.float32)]
-
-    def add(self, numbers: Numbers) -> None:
-        self.counts.extend(numbers[0])
-        self.columns.append(numbers[1])
-        self.values.append(numbers[2])
-
-    def matrix(self) -> sparse.csr_array:
-        return from_entries(self.counts, np.concatenate(self.columns), np.concatenate(self.values))
-
-    def indicators(self) -> sparse.csr_array:
-        matrix = self.matrix()
-        matrix.data[:] = 1  # a label named twice is there once
-        return matrix.astype(np.int8)
+def _matrix(blocks: list[Numbers]) -> sparse.csr_array:
+    counts = [count for block in blocks for count in block[0]]
+    columns = [np.empty(0, np.int32), *(block[1] for block in blocks)]
+    values = [np.empty(0, np.float32), *(block[2] for block in blocks)]
+    return from_entries(counts, np.concatenate(columns), np.concatenate(values))

@@ -10,12 +10,10 @@ from typing import Any
 from omma._validate import check_choice, nearest
 from omma.datasets.dataset import Dataset
 from omma.datasets.formats.arff import read_arff
-from omma.datasets.formats.arrays import read_arrays
+from omma.datasets.formats.arrays import read_arrays, read_folder
 from omma.datasets.formats.csv_table import read_csv
-from omma.datasets.formats.folder import read_folder
-from omma.datasets.formats.svmlight import read_svmlight
-from omma.datasets.formats.text import ending, numbered_lines
-from omma.datasets.formats.xc import header_of, read_xc
+from omma.datasets.formats.pairs import header_of, read_svmlight, read_xc
+from omma.datasets.text import ending, numbered_lines
 
 FORMATS: dict[str, Callable[..., Dataset]] = {
     "svmlight": read_svmlight,

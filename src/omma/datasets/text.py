@@ -1,0 +1,126 @@
+"""Text files, compressed or not, and what is said of a line that does not fit."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+from omma._validate import shown
+from omma.npz import largest
+
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+# What the standard library raises for text that is cut short, spoiled or not text at all. An
+# OSError without a number comes from bz2; those of the system have one.
+DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, UnicodeError)
+# How text starts that is not UTF-8: programs for Windows write these marks.
+MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+class _Bounded(io.RawIOBase):
+    """Bytes of a compressed file, up to what one of its size should unpack to."""
+
+    def __init__(self, path: Path, inner: BinaryIO) -> None:
+        self.path, self.inner, self.left = path, inner, largest(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self.inner.read(len(buffer))
+        buffer[: len(found)] = found
+        self.left -= len(found)
+        if self.left < 0:
+            raise ValueError(
+                f"{self.path} unpacks to more than {largest(self.path):,} bytes, which is more "
+                "than a file of this size should: unpack it first"
+            )
+        return len(found)
+
+    def close(self) -> None:
+        self.inner.close()
+        super().close()
+
+
+def opened_bytes(path: Path) -> BinaryIO:
+    """A file to read bytes from, unpacked where its name says that it is compressed."""
+    opener = OPENERS.get(path.suffix.lower())
+    if opener is None:
+        return path.open("rb")
+    return io.BufferedReader(_Bounded(path, opener(path, "rb")), 1 << 16)
+
+
+@contextmanager
+def opened_text(path: Path, newline: str | None = "", errors: str = "strict") -> Iterator[TextIO]:
+    """A file to read text from, whose errors name it; a mark that comes first is left out."""
+    try:
+        with opened_bytes(path) as file:
+            _check_marks(path, file)
+            yield io.TextIOWrapper(file, encoding="utf-8-sig", errors=errors, newline=newline)
+    except DAMAGED as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # no such file, no right to read it
+        raise ValueError(f"{path} cannot be read: {_reason(error)}") from error
+
+
+def _check_marks(path: Path, file: Any) -> None:
+    start = file.peek(4)[:4]
+    code = MARKS.get(start[:2]) or ("UTF-16" if start[1::2] == b"\0\0" else None)
+    if code is not None:
+        raise ValueError(f"{path} is {code} text, and must be UTF-8: save it as that")
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, UnicodeDecodeError):
+        text = f"it is no UTF-8 text ({error.reason} at byte {error.start}): save it as that"
+    return text[:200] or type(error).__name__
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Line numbers, from one, and lines without their ends; odd bytes as Python writes them."""
+    with opened_text(path, None, "backslashreplace") as file:
+        for number, line in enumerate(file, start=1):
+            yield number, line.rstrip("\r\n")
+
+
+def ending(path: Path) -> str:
+    """How the name ends, without the ending of a compressed file."""
+    return _unpacked(path).suffix.lower()
+
+
+def bare_name(path: Path) -> str:
+    """The name without endings."""
+    return _unpacked(path).stem
+
+
+def _unpacked(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix.lower() in OPENERS else path
+
+
+def wrong(path: Path, line: int, expected: str, got: Any) -> ValueError:
+    """The error for a line: where it is, what was expected, what came."""
+    return ValueError(f"{path}:{line}: expected {expected}, got {shown(got)}")
+
+
+@contextmanager
+def compressing(file: BinaryIO, compressed: str) -> Iterator[TextIO]:
+    """Text that goes into an open file."""
+    inner: Any = file
+    if compressed == ".gz":
+        # Without name and time in it, equal content gives equal files.
+        inner = gzip.GzipFile("", fileobj=file, mode="wb", mtime=0)
+    elif compressed:
+        inner = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}[compressed](file, "wb")
+    text = io.TextIOWrapper(inner, encoding="utf-8", newline="")
+    yield text
+    text.flush()
+    text.detach()
+    if compressed:
+        inner.close()

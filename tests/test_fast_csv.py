@@ -1,0 +1,147 @@
+"""Large tables by pyarrow or pandas: the same numbers and the same sentences as line by line."""
+
+import gzip
+import sys
+import time
+from importlib import import_module
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from omma.datasets import fast_csv, read_csv, read_matrix
+
+WAYS = ("pyarrow", "pandas")
+NUMBERS = st.floats(width=64).map(repr) | st.integers(-(10**25), 10**25).map(str)
+ODD = st.sampled_from(
+    [
+        *("", "x", "True", "nan", "-inf", "1e400", "1e-400", "0x10", "1_0", " 1", "1 ", '"1"', '"'),
+        *("1,5", "+1", ".5", "5.", "1e", "١", "\0", "NA", "null", "-", "2.5e-324", "\x0c1"),
+    ]
+)
+for library in WAYS:
+    pytest.importorskip(library)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("fast")
+
+
+def ways(read, path, **options):
+    """What comes of a file line by line, by pyarrow, and by pandas; and what was imported."""
+    found, used = [], {}
+    for way in (None, *WAYS):
+        used[way] = []
+
+        def only(name, way=way):
+            if name.partition(".")[0] != way:
+                raise ImportError(name)
+            used[way].append(name)
+            return import_module(name)
+
+        with mock.patch.multiple(fast_csv, LARGE=0, import_module=only):
+            try:
+                found.append(read(path, **options))
+            except ValueError as error:
+                found.append(str(error))
+    return found, used
+
+
+def same(first, second):
+    if isinstance(first, str) or isinstance(second, str):
+        assert first == second
+        return
+    assert (first.names, first.ids) == (second.names, second.ids)
+    assert_array_equal(first.values, second.values)
+    assert first.values.flags.c_contiguous
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_the_same_matrix_or_the_same_sentence(folder, data):
+    m, n = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 4))
+    cells = st.one_of(*[NUMBERS] * 9, ODD) if data.draw(st.booleans()) else NUMBERS
+    rows = [[data.draw(cells) for _ in range(m)] for _ in range(n)]
+    if rows and data.draw(st.sampled_from([False, False, True])):
+        data.draw(st.sampled_from(rows)).append("1")
+    named = data.draw(st.booleans())
+    lines = [",".join(row) for row in ([[f"c{j}" for j in range(m)]] if named else []) + rows]
+    end = data.draw(st.sampled_from(["\n", "\r\n", "\n\n", "\r"]))
+    mark = data.draw(st.sampled_from(["", "\ufeff"]))
+    path = folder / "a.csv"
+    path.write_bytes((mark + end.join(lines) + data.draw(st.sampled_from(["", end]))).encode())
+    id_column = "c0" if named and data.draw(st.booleans()) else None
+    (own, *others), _ = ways(read_matrix, path, id_column=id_column)
+    for other in others:
+        same(own, other)
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_the_same_dataset_or_the_same_sentence(folder, data):
+    m, n = data.draw(st.integers(2, 4)), data.draw(st.integers(1, 4))
+    cells = st.one_of(*[st.floats(-1e6, 1e6).map(repr)] * 9, ODD)
+    words = st.sampled_from(["cat", " dog", "b c ", "1", "1.0", "", "é", "a'b"])
+    many = data.draw(st.booleans())
+    labels = st.sampled_from(["0", "1", "1.0", "+1"] + ["2"] * data.draw(st.booleans()))
+    rows = [
+        [data.draw(cells) for _ in range(m - 1)] + [data.draw(labels if many else words)]
+        for _ in range(n)
+    ]
+    lines = [",".join(row) for row in [[f"c{j}" for j in range(m)], *rows]]
+    path = folder / "b.csv"
+    path.write_text("\n".join(lines) + "\n", newline="")
+    (own, *others), _ = ways(read_csv, path, labels=[m - 1] if many else -1)
+    for other in others:
+        if isinstance(own, str) or isinstance(other, str):
+            assert own == other
+            continue
+        assert (own.labels, own.task, own.m) == (other.labels, other.task, other.m)
+        assert_array_equal(own.X, other.X)
+        assert own.X.dtype == other.X.dtype
+        target = (one.toarray() if sparse.issparse(one) else one for one in (own.y, other.y))
+        assert_array_equal(*target)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz"])
+def test_both_libraries_are_used(tmp_path, ending):
+    text = "who,a,b\nx,1,0.5\ny,0,1\n".replace(",", "\t" if "tsv" in ending else ",")
+    path = tmp_path / f"a{ending}"
+    path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
+    (own, *others), used = ways(read_matrix, path, id_column="who")
+    assert own.ids == ("x", "y")
+    for other in others:
+        same(own, other)
+    assert used == {None: [], "pyarrow": ["pyarrow.csv", "pyarrow"], "pandas": ["pandas"]}
+
+
+def test_small_files_and_wide_ones_need_neither(tmp_path, monkeypatch):
+    monkeypatch.setattr(fast_csv, "import_module", None)
+    (tmp_path / "a.csv").write_text("1,0\n0,1\n")
+    assert read_matrix(tmp_path / "a.csv").values.shape == (2, 2)
+    monkeypatch.setattr(fast_csv, "LARGE", 0)
+    (tmp_path / "a.csv").write_text(",".join(["0.5"] * 5000))
+    assert read_matrix(tmp_path / "a.csv").values.shape == (1, 5000)
+
+
+def test_real_size(tmp_path):
+    """Above the limit without a patch; numbers across blocks of the libraries."""
+    values = np.random.default_rng(0).random((30_000, 5))
+    path = tmp_path / "a.csv"
+    np.savetxt(path, values, fmt="%.17g", delimiter=",", header="a,b,c,d,e", comments="")
+    assert path.stat().st_size > fast_csv.LARGE
+    assert_array_equal(read_matrix(path).values, values)
+    assert "pyarrow.csv" in sys.modules
+
+
+def test_headers_cost_what_their_length_does(tmp_path):
+    """80,000 names took 54 s where each was compared with all before it."""
+    path = tmp_path / "a.csv"
+    path.write_text(",".join(f"label{j}" for j in range(80_000)) + "\n" + ",".join(["0"] * 80_000))
+    before = time.process_time()
+    assert len(read_matrix(path).names) == 80_000
+    assert time.process_time() - before < 5

@@ -1,0 +1,154 @@
+"""Files as people have them: the sentence names what is likely wrong, not only that it is."""
+
+import numpy as np
+import pytest
+
+from omma.cli.reading import read_inputs
+from omma.datasets import read, read_matrix
+
+ETA = "sport,art\n0.9,0.25\n0.1,0.5\n"
+Y = "sport,art\n1,0\n0,1\n"
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(**files):
+        for name, text in files.items():
+            raw = text if isinstance(text, bytes) else text.encode()
+            (tmp_path / f"{name}.csv").write_bytes(raw)
+
+    write(eta=ETA, y=Y)
+    return write
+
+
+def refusal(ask, *arguments, **options):
+    with pytest.raises(ValueError, match=r"\.[a-z]+") as caught:
+        ask(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+    return str(caught.value)
+
+
+TABLES = [
+    (ETA.replace(",", ";"), "semicolons seem to stand between its cells: write commas"),
+    ("0.9;0.25\n0.1;0.5\n", "semicolons seem to stand between its cells"),
+    (ETA.replace(",", "\t"), "tabs seem to stand between its cells: write commas, or let its name"),
+    (ETA.replace(",", ";").replace(".", ","), "semicolons seem to stand between its cells, and de"),
+    (
+        "0,9;0,25\n0,1;0,5\n0,5;0,5",
+        "semicolons seem to stand between its cells, and deci",
+    ),
+    ('a,b\n"0,9","0,25"\n', "if the comma is a decimal one, write a point: 0.9"),
+    ("a,b\nyes,no\n", "write 1 for yes and 0 for no"),
+    ("a,b\n45%,5 %\n", "write 0.45 for 45%"),
+    (ETA.encode("utf-16"), "is UTF-16 text, and must be UTF-8"),
+    (ETA.encode("utf-16-le"), "is UTF-16 text, and must be UTF-8"),
+    ("é,b\n0,1\n".encode("latin-1"), "it is no UTF-8 text"),
+    ("a," + "b" * 200_000 + "\n0,1\n", "field larger than field limit"),
+    ("id,a,a\nx,0,1\n", "expected distinct names, got 'a' twice"),
+    ("id,a,id\nx,0,1\n", "expected distinct names, got 'id' twice"),
+    ("id\nx\n", "must have columns of numbers beside 'id'"),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), TABLES)
+def test_tables(written, text, sentence):
+    written(a=text)
+    options = {"id_column": "id"} if isinstance(text, str) and text.startswith("id") else {}
+    assert sentence in refusal(read_matrix, "a.csv", **options)
+    if not options:
+        assert sentence in refusal(read_inputs, "a.csv", "y.csv")
+        assert sentence in refusal(read_inputs, "eta.csv", "a.csv")
+
+
+def test_a_table_with_tabs_that_should_have_commas(tmp_path):
+    (tmp_path / "a.tsv").write_text(ETA)
+    assert "commas seem to stand between its cells: write tabs, or let its name end in .csv" in (
+        refusal(read_matrix, tmp_path / "a.tsv")
+    )
+
+
+LABELS = [
+    (
+        {"eta": Y, "y": ETA},
+        "must hold only 0 and 1, got 0.9; are --eta and --labels swapped?",
+    ),
+    ({"eta": "p\n3\n1\n", "y": ETA}, "whole numbers look like labels: are --eta and --labels swap"),
+    ({"eta": "p\n1\n0\n", "y": ETA}, "are --eta and --labels swapped?"),
+    ({"eta": "a,b\n90.5,25\n10,50\n"}, "if these are percent, divide them by 100"),
+    ({"eta": "a,b\n-1.5,-0.25\n-10,0.5\n"}, "if these are log-odds"),
+    ({"y": "1,0\n0,1\n1,1\n"}, "which has 2, got 3; does the first line of both have names"),
+    ({"y": Y + "0,1\n" * 9}, "which has 2, got 11; are they of the same rows?"),
+    ({"y": "y\nyes\nno\n"}, "got 'yes'; write 1 for yes and 0 for no"),
+    ({"eta": "p\n0.5\n0.2\n", "y": "y\nyes\nno\n"}, "write 1 for yes and 0 for no"),
+    ({"y": "y\n1\n2\n"}, "class ids from 0 to 1, got 2 in row 1; if the first class is 1"),
+]
+
+
+@pytest.mark.parametrize(("files", "sentence"), LABELS)
+def test_two_files(written, files, sentence):
+    written(**files)
+    assert sentence in refusal(read_inputs, "eta.csv", "y.csv")
+
+
+def test_ids_twice(written):
+    written(eta="id,a,a\nx,0.5,0.1\n", y="id,a,b\nx,0,1\n", words="id,id\nx,a\n")
+    assert "distinct names, got 'a' twice" in refusal(
+        read_inputs, "eta.csv", "y.csv", id_column="id"
+    )
+    written(eta="id,a,b\nx,0.5,0.1\n")
+    assert "distinct names, got 'id' twice" in refusal(
+        read_inputs, "eta.csv", "words.csv", id_column="id"
+    )
+
+
+def test_many_names_are_paired_in_time_that_grows_with_them(written):
+    import time
+
+    m = 30_000
+    names = [f"p_label{j}" for j in range(m)]
+    row = ",".join(["0.5"] * m)
+    written(eta=",".join(names) + f"\n{row}\n")
+    turned = ",".join(name[2:] for name in reversed(names))
+    written(y=turned + "\n" + ",".join(["1"] * m))
+    before = time.process_time()
+    assert read_inputs("eta.csv", "y.csv").notes
+    written(y="topic\nlabel7\n")
+    assert read_inputs("eta.csv", "y.csv").y.tolist() == [7]
+    assert time.process_time() - before < 5
+
+
+SPOILED = [
+    ("a.npy", b"\x93NUMPY\x01\x00\x0a\x00{'descr': ("),
+    ("a.csv.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b\x04"),
+    ("a.csv.bz2", b"BZh91AY"),
+    ("a.csv.xz", b"\xfd7zXZ\x00\x00\x04"),
+    ("a.arff.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b\x04"),
+    ("a.svm.xz", b"nothing"),
+    ("a.txt.gz", b"nothing"),
+    ("a.arff", "@relation r\n@attribute a real\n@data\n1e60\n".encode("utf-16")),
+    ("a.svm", b"1 1:1e60\n"),
+    ("a.csv", b"a,b\n1e60,x\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), SPOILED)
+def test_spoiled_files_are_named(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    assert str(tmp_path / name) in refusal(read, tmp_path / name)
+    if "arff" not in name and "svm" not in name:
+        assert str(tmp_path / name) in refusal(read_matrix, tmp_path / name)
+
+
+def test_a_text_that_unpacks_to_more_than_it_should(tmp_path, monkeypatch):
+    import gzip
+
+    monkeypatch.setattr("omma.npz.SMALL", 1 << 16)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"0,1\n" * 100_000))
+    assert "more than a file of this size should: unpack it first" in refusal(
+        read_matrix, tmp_path / "a.csv.gz"
+    )
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"0,1\n" * 1000))
+    assert np.shape(read_matrix(tmp_path / "a.csv.gz").values) == (1000, 2)
