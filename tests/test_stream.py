@@ -608,7 +608,8 @@ def test_semicolons_and_other_codes(stream):
 def test_a_file_that_is_cut_short(stream):
     import gzip
 
-    Path("rows.csv.gz").write_bytes(gzip.compress(csv_lines().encode())[:-30])
+    text = csv_lines(np.vstack([ETA] * 20), np.vstack([Y] * 20))  # more than is read ahead
+    Path("rows.csv.gz").write_bytes(gzip.compress(text.encode())[:-30])
     done = stream("", "rows.csv.gz", "--metric", "macro_f1", "--state", "s.npz")
     assert done.exit_code == 1
     assert "rows.csv.gz is damaged" in done.stderr
