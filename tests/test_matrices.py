@@ -355,3 +355,9 @@ def test_the_same_content_gives_the_same_bytes(tmp_path):
         write_matrix(tmp_path / name, Y)
     first, second = ((tmp_path / name).read_bytes() for name in ("a.csv.gz", "b.csv.gz"))
     assert first == second
+
+
+def test_an_empty_cell_beside_an_id_does_not_move_the_rows_below(tmp_path):
+    path = saved(tmp_path, "a.csv", "who,a\nx,1\ny,\nz,0\n")
+    with pytest.raises(ValueError, match="line 3: expected a number in the column 'a', got n"):
+        read_matrix(path, id_column="who")

@@ -254,6 +254,20 @@ def test_a_bomb_costs_nothing(bomb):
     assert peak < 4 << 20
 
 
+def test_members_share_what_a_file_may_unpack_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(npz, "SMALL", 1000)
+    path = archive(tmp_path / "a.npz", **{f"a{j}": np.zeros(7000) for j in range(9)})
+    assert 56_000 < npz.largest(path) < 9 * 56_000
+    with npz.opened(path) as file:
+        for j in range(9):
+            file.array(f"a{j}", most=56_000)  # as its reader knows better
+    for j in range(9):
+        with npz.opened(path) as file:
+            file.array(f"a{j}")
+    sentence = refusal(path, lambda file: [file.array(f"a{j}") for j in range(9)])
+    assert "more than a file of this size should unpack to" in sentence
+
+
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))

@@ -421,7 +421,7 @@ def test_csv_indicators(folder, data):
     ("text", "options", "sentence"),
     [
         ("", {}, r":1: expected a table"),
-        ("a,b\n", {}, r"toy: expected rows, got none"),
+        ("a,b\n", {}, r"toy.csv: expected rows, got none"),
         ("a,b\n1," + "x" * 140_000, {}, r":2: expected cells \(field larger"),
         ("a,b\n1,x\n1,2,3\n", {}, r":3: expected 2 cells, got '3'"),
         ("a,b\n1,x\nz,x\n", {}, r":3: expected a number in column 1, got 'z'"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -188,7 +188,8 @@ def read_names(owner: str, names: Sequence[Any] | None, m: int) -> Names | None:
     """A name for each of m labels, or None."""
     if names is None:
         return None
-    found = () if isinstance(names, str) else tuple(str(name) for name in names)
+    several = isinstance(names, Iterable) and not isinstance(names, str)
+    found = tuple(str(name) for name in names) if several else ()
     if len(found) != m or len(set(found)) != m:
         raise ValueError(f"names of {owner} must be {m} different names, got {shown(names)}")
     return found

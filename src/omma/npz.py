@@ -151,7 +151,7 @@ class Archive:
     def __init__(self, path: str | Path, what: str, archive: zipfile.ZipFile) -> None:
         self.path, self.what = path, what
         self._archive = archive
-        self._most = largest(path)
+        self._most = largest(path)  # of all members together
         self._members: dict[str, zipfile.ZipInfo] = {}
         for one in archive.infolist():
             name = one.filename.removesuffix(".npy")
@@ -195,7 +195,8 @@ class Archive:
         shape : tuple of int or None, optional
             Its sides; None is any. By default everything goes.
         most : int, optional
-            Bytes that it may take; by default 100 times the file, or what is little anyway.
+            Bytes that it may take; by default all that is read of a file may take 100 times as
+            much as the file, or what is little anyway.
         finite : bool
             Whether NaN and infinity are refused.
         low, high : float, optional
@@ -210,6 +211,7 @@ class Archive:
                 raise self.refuse(name, f"{header.nbytes} bytes", f"{info.file_size - header.size}")
             with _told(sentence):
                 values = _filled(member, header)
+        self._most -= header.nbytes if most is None else 0
         self._check_range(name, values, finite, low, high)
         return values
 

@@ -172,12 +172,17 @@ class Rule:
         missing = [name for name in ("k", "slope", "offset") if name not in content]
         if missing:
             raise ValueError(f"text of Rule.from_json must have {', '.join(missing)}")
+        names = content.get("names")
+        if names is not None and not (
+            isinstance(names, list) and all(isinstance(name, str) for name in names)
+        ):
+            raise ValueError(f"names of Rule must be a list of texts, got {shown(names)}")
         return cls(
             content["slope"],
             content["offset"],
             content["k"],
             content.get("matrix"),
-            content.get("names"),
+            None if names is None else tuple(names),
         )
 
     def __eq__(self, other: object) -> bool:

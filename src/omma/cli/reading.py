@@ -158,11 +158,11 @@ def _fitted(eta: str, labels: str, probabilities: Matrix, truth: Matrix) -> Any:
     """Labels in a shape that goes with the probabilities."""
     n, m, y = probabilities.values.shape[0], _width(probabilities), truth.values
     if y.shape[0] != n:
-        one = abs(y.shape[0] - n) == 1
-        hint = "; does the first line of both have names, or of neither?" if one else ""
+        hint = "they must be of the same rows"
+        if abs(y.shape[0] - n) == 1:
+            hint = "perhaps the first line of one of them has names, and that of the other has not"
         raise ValueError(
-            f"{labels} must have as many rows as {eta}, which has {n:,}, got {y.shape[0]:,}"
-            f"{hint or '; are they of the same rows?'}"
+            f"{labels} must have as many rows as {eta}, which has {n:,}, got {y.shape[0]:,}; {hint}"
         )
     hint = _swapped(probabilities, truth)
     if _width(truth) == 1 and m > 1:

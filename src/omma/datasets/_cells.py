@@ -6,6 +6,8 @@ import csv
 import re
 from pathlib import Path
 
+from omma._validate import shown
+
 TRUTHS = {"true": 1.0, "false": 0.0}
 ANSWERS = {"yes": 1, "y": 1, "t": 1, "positive": 1, "no": 0, "n": 0, "f": 0, "negative": 0}
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas", " ": "blanks"}
@@ -106,8 +108,8 @@ def is_header(path: Path | str, cells: list[str], after: list[str] | None = None
     fractions = [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
     if fractions:
         raise ValueError(
-            f"{path}, line 1: expected names of columns or numbers, got {words[0]!r} and "
-            f"{fractions[0]!r}; if a column names the rows, put a line with names first"
+            f"{path}, line 1: expected names of columns or numbers, got {shown(words[0])} and "
+            f"{shown(fractions[0])}; if a column names the rows, put a line with names first"
         )
     return True
 

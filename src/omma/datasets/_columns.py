@@ -67,7 +67,10 @@ class Table:
             if len(cells) != len(self.first):
                 raise ValueError("too few or too many")
             ids.append(cells.pop(which))
-            yield (self.separator or " ").join(cells)
+            rest = (self.separator or " ").join(cells)
+            if not rest.strip():  # NumPy would pass over it, and ids and numbers fall apart
+                raise ValueError("nothing beside the id")
+            yield rest
 
     def explain(self, names: Names, which: int | None, error: ValueError | None) -> NoReturn:
         """Say what is wrong with the line that was read last, and what it may mean."""
@@ -156,7 +159,7 @@ def named_columns(
     if len(set(names)) < len(names):
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"{path}, line 1: expected distinct names, got {twice!r} twice")
+        raise ValueError(f"{path}, line 1: expected distinct names, got {shown(twice)} twice")
     if which is not None and len(names) == 1:
         raise ValueError(f"{path} must have columns of numbers beside {id_column!r}, got none")
     return (names, None) if which is None else (names[:which] + names[which + 1 :], which)
@@ -169,7 +172,7 @@ def refuse_word(where: str, name: str | None, cell: Any, hint: str = "") -> NoRe
         raise ValueError(f"{where}: expected a number{column}, got nothing{hint}")
     hint = hint or (meant(cell) if isinstance(cell, str) else "")
     if not hint and name is not None:
-        hint = f"; if it names rows, pass id_column={name!r} (--id {name})"
+        hint = f"; if it names rows, pass id_column={shown(name)} (--id {name[:60]})"
     raise ValueError(f"{where}: expected a number{column}, got {shown(cell)}{hint}")
 
 

@@ -84,7 +84,10 @@ def _numbers(
     except ValueError:
         _explain(path, block, start, m, valued)
     ids = found[::2] if valued else found
-    if len(found) != count * (1 + valued) or not ((ids >= 0) & (ids < m) & (ids % 1 == 0)).all():
+    if (
+        len(found) != count * (1 + valued)
+        or not ((ids >= 0) & (ids < m) & (ids == np.floor(ids))).all()
+    ):
         _explain(path, block, start, m, valued)
     values = found[1::2].copy() if valued else np.ones(count, dtype=np.int8)
     return ids.astype(np.int32), values

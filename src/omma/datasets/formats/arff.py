@@ -69,10 +69,9 @@ def read_arff(
     header = headers[0]
     if len(paths) > 1 and header.attributes != headers[1].attributes:
         raise ValueError(f"{paths[1]}: expected the attributes of {paths[0]}, got others")
-    called = name or bare_name(paths[0])
     chosen = _label_columns(paths[0], header, labels)
     if chosen is None:
-        return _with_class(called, paths[0], header, tables, task)
+        return _with_class(name, paths[0], header, tables, task)
     rest = np.setdiff1d(np.arange(len(header.attributes)), chosen)
     parts = []
     for file, table in zip(paths, tables, strict=True):
@@ -82,11 +81,12 @@ def read_arff(
             odd = float(target.data[target.data != 1][0])
             raise ValueError(f"{file}: expected labels to be 0 or 1, got {odd:g}")
         parts.append(Part(table[:, rest], target.astype(np.int8)))
-    return assemble(called, parts, labels=[header.attributes[j].name for j in chosen])
+    titles = [header.attributes[j].name for j in chosen]
+    return assemble(paths[0], parts, name=name, labels=titles)
 
 
 def _with_class(
-    called: str, path: Path, header: Header, tables: Sequence[Any], task: str | None
+    name: str | None, path: Path, header: Header, tables: Sequence[Any], task: str | None
 ) -> Dataset:
     """The last column as the class, ids in the order of its declaration."""
     last = header.attributes[-1]
@@ -101,7 +101,7 @@ def _with_class(
         column = table[:, [-1]]
         dense = column.toarray() if sparse.issparse(column) else column
         parts.append(Part(table[:, :-1], [named[code] for code in dense.ravel().tolist()]))
-    return assemble(called, parts, labels=last.values, task=task)
+    return assemble(path, parts, name=name, labels=last.values, task=task)
 
 
 def _label_columns(path: Path, header: Header, labels: Any) -> list[int] | None:

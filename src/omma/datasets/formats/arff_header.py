@@ -13,7 +13,7 @@ from omma.datasets.text import wrong
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|\S+?)\s*(\{{.*\}}|\s\S.*)$", re.IGNORECASE)
 CELL = re.compile(rf"\s*({QUOTED}|[^,]*?)\s*(?:,|$)")
-MEKA = re.compile(r"-C\s+(-?\d+)", re.IGNORECASE)
+MEKA = re.compile(r"-C\s+(-?\d{1,9})(?!\d)", re.IGNORECASE)
 NUMERIC = ("numeric", "real", "integer")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from omma._validate import shown
 from omma.datasets.formats.arff_header import Attribute, cells_of
 from omma.datasets.formats.part import from_entries
 from omma.datasets.text import wrong
 
 Converter = Callable[[str], float]
+LARGEST = float(np.finfo(np.float32).max)
 
 
 class Table:
@@ -88,8 +89,8 @@ class Table:
             try:
                 convert(cell)
             except (ValueError, KeyError):
-                values = "a finite number" if one.values is None else " or ".join(one.values)
-                return wrong(self.path, number, f"{values} in {one.name!r}", cell)
+                values = "a finite number" if one.values is None else _either(one.values)
+                return wrong(self.path, number, f"{values} in {shown(one.name)}", cell)
         return wrong(self.path, number, "a row", text)
 
     def matrix(self) -> Any:
@@ -110,9 +111,14 @@ def _converter(attribute: Attribute) -> Converter:
 
 def _finite(text: str) -> float:
     value = float(text)
-    if not math.isfinite(value):
+    if not abs(value) <= LARGEST:
         raise ValueError("not finite")
     return value
+
+
+def _either(values: Sequence[str]) -> str:
+    words = " or ".join(values)
+    return words if len(words) <= 100 else words[:99] + "…"
 
 
 def _quoted_pairs(inside: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from omma.datasets._cells import meant
 from omma.datasets.dataset import Dataset
 from omma.datasets.fast_csv import read_large
 from omma.datasets.formats.part import Part, assemble, is_number
-from omma.datasets.text import bare_name, ending, numbered_lines, opened_text, wrong
+from omma.datasets.text import ending, numbered_lines, opened_text, wrong
 
 DELIMITERS = (",", ";", "\t")
 Column = int | str
@@ -77,7 +77,7 @@ def read_csv(
             lines = _lines(one, csv.reader(file, delimiter=cut, skipinitialspace=True))
             part, names = _part(one, lines, columns, cut, header=header, single=single)
         parts.append(part)
-    return assemble(name or bare_name(paths[0]), parts, labels=names, task=task)
+    return assemble(paths[0], parts, name=name, labels=names, task=task)
 
 
 def delimiter_of(path: Path) -> str:

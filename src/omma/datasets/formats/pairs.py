@@ -19,7 +19,7 @@ from scipy import sparse
 from omma._validate import check_choice
 from omma.datasets.dataset import TASKS, Dataset
 from omma.datasets.formats.part import Part, assemble, from_entries
-from omma.datasets.text import bare_name, numbered_lines, wrong
+from omma.datasets.text import numbered_lines, wrong
 from omma.npz import HIGHEST
 
 BLOCK = 2000  # rows whose numbers are converted in one go
@@ -84,11 +84,8 @@ def read_svmlight(
     targets = [part.y for part in parts]
     if many:
         targets = _columns("label", targets, first_label, n_labels)
-    return assemble(
-        name or bare_name(paths[0]),
-        [Part(*pair) for pair in zip(features, targets, strict=True)],
-        task=task,
-    )
+    parts = [Part(*pair) for pair in zip(features, targets, strict=True)]
+    return assemble(paths[0], parts, name=name, task=task)
 
 
 def read_xc(
@@ -119,7 +116,7 @@ def read_xc(
     ([[0.0, 0.5, 1.0], [2.0, 0.0, 0.0]], [[1, 0, 0, 1], [0, 0, 0, 0]])
     """
     paths = [Path(one) for one in (path, test) if one is not None]
-    return assemble(name or bare_name(paths[0]), [_xc_part(one) for one in paths])
+    return assemble(paths[0], [_xc_part(one) for one in paths], name=name)
 
 
 def header_of(line: str) -> tuple[int, ...] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma.datasets.dataset import Dataset
+from omma.datasets.text import bare_name
 
 
 @dataclass(frozen=True)
@@ -23,28 +25,30 @@ class Part:
 
 
 def assemble(
-    name: str,
+    path: Path,
     parts: Sequence[Part],
     *,
+    name: str | None = None,
     labels: Sequence[str] | None = None,
     task: str | None = None,
 ) -> Dataset:
-    """One dataset of a training file and, maybe, a test file.
+    """One dataset of a training file and, maybe, a test file; called as the first by default.
 
     ``labels`` names the columns of indicators, or the classes in the order of their ids; without
     it classes are sorted, as numbers where they all are.
     """
+    called = name or bare_name(path)
     features = stack([part.X for part in parts])
     if not features.shape[0]:
-        raise ValueError(f"{name}: expected rows, got none")
+        raise ValueError(f"{path}: expected rows, got none")
     split = parts[0].X.shape[0] if len(parts) > 1 else None
     if sparse.issparse(parts[0].y):
         target = stack([part.y for part in parts])
-        return Dataset(name, "multilabel", features, target, split, labels)
+        return Dataset(called, "multilabel", features, target, split, labels)
     names = [cell for part in parts for cell in part.y]
     ids, classes = identify(names, labels)
     guess = "binary" if len(classes) == 2 else "multiclass"
-    return Dataset(name, task or guess, features, ids, split, classes)
+    return Dataset(called, task or guess, features, ids, split, classes)
 
 
 def stack(blocks: Sequence[Any]) -> Any:
