@@ -2,6 +2,7 @@
 
 import builtins
 import os
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 import omma
 from omma import demo as job
 from omma.cli import main
+from omma.cli.progress import Minutely
 
 SMALL = ["demo", "--rows", "300", "--labels", "6", "--k", "2"]
 
@@ -81,7 +83,9 @@ def test_one_row_of_one_label_is_enough(invoke):
         (["demo", "--output", "nowhere/a.png"], "'nowhere' is not a folder"),
         (["demo", "--output", "a.txt"], "must end in .png"),
         (["demo", "--row", "3"], "Did you mean '--rows'"),
-        (["dmo"], "dmo"),
+        (["dmo"], "No such command 'dmo'; did you mean 'demo'?"),
+        (["eval"], "did you mean 'evaluate'?"),
+        (["xyz"], "No such command 'xyz'; there are demo, evaluate, stream, run, report, list."),
         (["--verbos"], "--verbos"),
     ],
 )
@@ -92,6 +96,43 @@ def test_bad_values_get_one_line_and_exit_code_2(invoke, arguments, expected):
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("Error: ")
     assert expected in line
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("multiclass_f1", "for one class a row use 'macro_f1' with -k 1"),
+        ("f1_multiclass", "for one class a row use 'macro_f1' with -k 1"),
+        ("roc_auc", "roc_auc judges probabilities, not decisions"),
+        ("macro_roc_auc", "judges probabilities, not decisions"),
+        ("log_loss", "judges probabilities, not decisions"),
+        ("f1_weighted", "averages are macro_f1 and micro_f1"),
+        ("matthews_corrcoef_macro", "did you mean 'macro_mcc'?"),
+        ("macro_f", "did you mean 'macro_f1'"),
+    ],
+)
+def test_metrics_of_other_names(invoke, name, expected):
+    done = invoke("stream", "--metric", name)
+    assert done.exit_code == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert expected in line
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("f1_macro", "macro_f1"),
+        ("precision_micro", "micro_precision"),
+        ("f1_score", "f1"),
+        ("matthews_corrcoef", "mcc"),
+        ("cohen_kappa_score", "multiclass_kappa"),
+        ("macro_iou", "macro_jaccard"),
+    ],
+)
+def test_metrics_by_the_names_of_others(name, meant):
+    from omma.cli.hints import metric_hint
+
+    assert f"did you mean {meant!r}?" in metric_hint(name)
 
 
 @pytest.fixture
@@ -151,6 +192,16 @@ def test_the_best_of_a_row_is_bold():
         bold = [float(cell.plain) for cell in cells if cell.style == "bold"]
         shown = [float(cell.plain) for cell in cells if cell.plain != "×"]
         assert set(bold) == {max(shown)}
+
+
+def test_a_log_gets_a_line_a_minute(invoke, monkeypatch):
+    hours = iter(range(0, 60 * 10_000, 61))
+    monkeypatch.setattr("omma.cli.run.Minutely", lambda say: Minutely(say, clock=hours.__next__))
+    done = invoke("run", "theory-shift", "--quick")
+    assert done.exit_code == 0, done.stderr
+    assert re.search(r"^\d of 8 runs, \d+ min", done.stderr, re.MULTILINE)
+    assert "8 of 8 runs" not in done.stderr  # the summary says that
+    assert "8 done" in done.stdout
 
 
 @pytest.mark.parametrize(

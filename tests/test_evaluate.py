@@ -1,5 +1,6 @@
 """``omma evaluate``: the same numbers as the library, from files, and how it says no."""
 
+import gzip
 import json
 
 import numpy as np
@@ -224,6 +225,48 @@ def test_classes_by_name(run, head):
     eta = "eta.csv.gz" if start else "eta.csv"
     found = values(run("--eta", eta, "--labels", "named.csv", *id_column, *options))
     assert found == values(run("--eta", "eta.csv", "--labels", "classes.csv", *options))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv.gz"])
+def test_classes_by_name_come_out_by_name(run, ending):
+    with open("named.csv", "w") as file:
+        file.write("animal\n" + "".join(f"{NAMES[which]}\n" for which in CLASSES))
+    files, path = ("--eta", "eta.csv", "--labels", "named.csv"), f"d{ending}"
+    for metric, policy in (
+        ("multiclass_gmean", omma.OMMA("multiclass_gmean")),
+        ("macro_f1@1", omma.OMMA("macro_f1", k=1)),
+    ):
+        done = run(*files, "--metric", metric, "--policy", "omma", "--predictions", path)
+        assert done.exit_code == 0, done.stderr
+        predictions = omma.replay(policy, ETA, CLASSES).predictions
+        opener = gzip.open if path.endswith(".gz") else open
+        with opener(path, "rt") as file:
+            found = file.read().split()
+        assert found == ["class", *(NAMES[which] for which in predictions.argmax(axis=1))]
+        again = run("--eta", "eta.csv", "--labels", path, "--metric", metric, "--json")
+        assert again.exit_code == 0, again.stderr  # what was written can be read as labels
+
+
+def test_classes_by_name_keep_the_names_of_rows(run):
+    with open("named.csv", "w") as file:
+        file.write("id,animal\n" + "".join(f"{row},{NAMES[row % 6]}\n" for row in range(400)))
+    options = ("--id", "id", "--metric", "multiclass_gmean", "--predictions", "d.csv")
+    write_matrix("eta_id.csv", ETA, NAMES, ("id", tuple(map(str, range(400)))))
+    done = run("--eta", "eta_id.csv", "--labels", "named.csv", *options)
+    assert done.exit_code == 0, done.stderr
+    with open("d.csv") as file:
+        head, first, *_ = file.read().splitlines()
+    assert head == "id,class"
+    assert first.startswith("0,")
+
+
+def test_rows_of_several_labels_have_no_one_class(run):
+    done = run(*FILES, "--metric", "multiclass_gmean")
+    assert done.exit_code == 1
+    found = Y.sum(axis=1)
+    row = int(np.flatnonzero(found != 1)[0])
+    assert f"one class a row for multiclass_gmean, got {found[row]} in row {row};" in done.stderr
+    assert "choose a macro_ or micro_ metric" in done.stderr
 
 
 def test_a_class_that_no_column_has(run):

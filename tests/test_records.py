@@ -201,3 +201,14 @@ def test_progress_goes_to_standard_error(tmp_path, capsys):
 def test_make_says_what_is_wrong(change, message):
     with pytest.raises(ValueError, match=message):
         make("s", {}, "A", **{"result": {}, **change})
+
+
+def test_a_function_is_told_how_far_it_is_while_jobs_run(tmp_path):
+    told = []
+    jobs = [
+        Job("mine", {"seed": seed}, "a", lambda: time.sleep(0.7) or Outcome({"value": 1.0}))
+        for seed in range(2)
+    ]
+    perform(jobs, tmp_path, progress=lambda done, total: told.append((done, total)))
+    assert told[0] == (0, 2)  # before the first has finished
+    assert told[-1] == (2, 2)

@@ -1,5 +1,6 @@
 """``omma stream``: the decisions of ``replay``, at once, in constant memory, and safely stopped."""
 
+import io
 import json
 import os
 import signal
@@ -10,9 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings, strategies as st
 
 import omma
 from omma.cli import main
+from omma.cli.lines import StopStreamError
+from omma.cli.readers import Lines
+from omma.cli.streaming import Stream
 
 ETA, Y = omma.datasets.long_tail(n=300, m=5, seed=3)
 NAMES = ("a", "b", "c", "d", "e")
@@ -86,7 +91,9 @@ def test_one_class_a_row(stream):
         for row, which in zip(ETA, classes, strict=True)
     )
     again = stream(named, "--json", "--metric", "multiclass_gmean")
-    assert again.stdout == done.stdout
+    assert (decisions(again) == trace.predictions).all()
+    labels = [json.loads(line)["labels"] for line in again.stdout.splitlines()]
+    assert labels == [[NAMES[which]] for which in trace.predictions.argmax(axis=1)]
 
 
 def test_one_yes_or_no(stream):
@@ -167,9 +174,9 @@ def test_rows_that_wait_too_long_are_forgotten_with_a_warning(stream):
     text = "".join(json.dumps(line) + "\n" for line in delayed(ETA[:6], Y[:6], 4))
     done = stream(text, "--metric", "macro_f1", "--pending", 2)
     assert done.exit_code == 3
-    assert done.stderr.count("was forgotten") == 1
+    assert done.stderr.count("was forgotten:") == 1
     assert "id 0 was forgotten: more than 2 rows wait for labels" in done.stderr
-    assert "labels for the id 0, which is not waiting" in done.stderr
+    assert "is not known: its decision was forgotten before the labels came" in done.stderr
     assert "forgotten." in done.stderr.splitlines()[-1]
 
 
@@ -214,10 +221,10 @@ BAD = [
     ('{"y": [1, 0, 0, 0, 0.5], "decision": [1, 0, 0, 0, 0]}', "0 and 1 as labels, got 0.5"),
     ('{"y": [1, 0, 0, 0, 0], "decision": [1, 0]}', "expected 5 decisions, got 2"),
     ('{"eta": [1, 0, 0, 0, 0], "decision": [1, 0, 0, 0, 0]}', "expected labels y with a decision"),
-    ('{"id": "q", "y": [1, 0, 0, 0, 0]}', "which is not waiting for any"),
+    ('{"id": "q", "y": [1, 0, 0, 0, 0]}', "the id 'q' is not known: no decision waits"),
     ('{"y": [1, 0, 0, 0, 0]}', "need the id of a row decided before"),
     ('{"id": "q"}', "expected probabilities, labels or both, got neither"),
-    ('{"id": [1], "eta": [1, 0, 0, 0, 0]}', "expected a text or number as id"),
+    ('{"id": [1], "eta": [1, 0, 0, 0, 0]}', "expected a text or whole number as id"),
     ('{"eta": {"1": 0.5}}', "need --n-labels"),
 ]
 
@@ -281,11 +288,13 @@ ADVICE = "pass --id NAME if a column names rows"
 def test_a_column_of_another_kind_stops_the_stream_at_once(stream, head, first, expected):
     done = stream("\n".join([head, *[first] * 50]), "--metric", "macro_f1", "-k", 1)
     assert done.exit_code == 1
-    summary, line = done.stderr.splitlines()
+    *skipped, summary, line = done.stderr.splitlines()
+    assert len(skipped) == 2
     assert "0 decided" in summary
-    assert expected in line
-    assert ADVICE in line
-    assert "a column y, or y_NAME" in line
+    for said in (skipped[0], line.replace("got 8", "got 7")):
+        assert expected in said
+        assert ADVICE in said
+        assert "a column y, or y_NAME" in said
 
 
 def test_a_column_that_counts_rows_stops_the_stream(stream):
@@ -340,7 +349,11 @@ def test_two_columns_for_a_metric_of_one_label(stream):
         ("a,b\n", ("--id", "q"), "line 1: expected a column 'q'"),
         ("id,y\n", (), "line 1: expected columns of probabilities"),
         ("a,b\n0.1,0.2\n", ("-k", 3), "line 2: k of OMMA"),
-        ("0.1,0.2,0.3\n", ("--n-labels", 1), "expected 1 columns of probabilities (--n-labels)"),
+        (
+            "0.1,0.2,0.3\n" * 3,
+            ("--n-labels", 1),
+            "expected 1 columns of probabilities (--n-labels)",
+        ),
     ],
 )
 def test_columns_that_make_no_sense_stop_the_stream(stream, text, options, expected):
@@ -396,6 +409,221 @@ def test_few_of_many_labels(stream):
     assert pairs.stdout == dense.stdout
     done = stream('{"eta": {"4": 0.9}}\n', "--metric", "macro_f1", "--n-labels", 4)
     assert "expected labels from 0 to 3 in eta, got '4'" in done.stderr
+
+
+HOSTILE = {
+    "brackets": b"[" * 100_000,
+    "braces": b'{"eta": ' * 50_000,
+    "digits": b'{"eta": [' + b"9" * 310 + b", 0, 0, 0, 0]}",
+    "digits as label": b'{"eta": [1, 0, 0, 0, 0], "y": ' + b"9" * 310 + b"}",
+    "more digits": b'{"eta": [' + b"9" * 5_000 + b", 0, 0, 0, 0]}",
+    "digits of CSV": b"9" * 310 + b",0,0,0,0,0,0,0,0,0",
+    "a label of digits": b"0,0,0,0,0,0,0,0,0," + b"9" * 310,
+    "carriage return": b"0.1,0.2\r0.3,0.1,0.1,0,0,0,0,0",
+    "long cell": b"0" * 131_073 + b",0,0,0,0,0,0,0,0,0",
+    "NaN": b"nan,0,0,0,0,0,0,0,0,0",
+    "infinite": b"inf,0,0,0,0,0,0,0,0,0",
+    "no numbers": b'0.1,0.2,"0.3,0.1',
+    "null": b"\0" * 10,
+    "odd bytes": bytes(range(128, 256)),
+    "wide": b",".join([b"0.5"] * 4_000),
+    "wide of JSON": b'{"eta": [' + b", ".join([b"0.5"] * 4_000) + b', 2], "y": 3}',
+    "wrong number": b'{"eta": [7, 0.5, 0.5]}',
+    "long id": b'{"id": "' + b"x" * 2_000 + b'", "eta": [1, 0, 0, 0, 0]}',
+    "long number as id": b'{"id": 1' + b"0" * 300 + b', "eta": [1, 0, 0, 0, 0]}',
+}
+
+
+@pytest.mark.parametrize("bad", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize("place", [0, 1, 9])
+def test_a_bad_line_anywhere_is_skipped_and_leaves_no_trace(stream, bad, form, place):
+    if place == 0 and bad == HOSTILE["wide"]:
+        pytest.skip("a good row: its width is what it says")
+    text = {"csv": csv_lines(ETA[:20], Y[:20]), "json": json_lines(eta=ETA[:20], y=Y[:20])}[form]
+    good = text.encode().splitlines()
+    Path("rows").write_bytes(b"\n".join([*good[:place], bad, *good[place:]]) + b"\n")
+    Path("good").write_bytes(b"\n".join(good) + b"\n")
+    options = ("--metric", "macro_f1", "--json", "--state")
+    done = stream("", "rows", *options, "bad.npz")
+    assert done.exit_code == 3, done.output
+    assert "20 decided, 20 learned" in done.stderr
+    assert "1 line skipped" in done.stderr
+    assert max(map(len, done.stderr.splitlines())) < 400
+    assert done.stdout == stream("", "good", *options, "good.npz").stdout
+    counts = [omma.OnlineClassifier.load(f"{name}.npz").counts for name in ("bad", "good")]
+    assert counts[0] == counts[1]
+
+
+PIECES = st.sampled_from(
+    [
+        *(b"0.5", b"1", b"0", b"nan", b"-1", b"1e400", b"9" * 400, b"true", b"", b"a", b"y", b"id"),
+        *(b"\r", b"\t", b";", b",", b'"', b"\0", b"\xff", b" ", b"[", b"]", b"{", b"}", b":"),
+        *(b'{"eta": [0.5, 0.1]}', b'{"id": "a", "y": 1}', b'{"eta": {"a": 1, "b": 0.5}}'),
+        *(b'"eta"', b'"y"', b'"id"', b'"decision"', b"null", b"a,b,y_a,y_b", b"0.5,0.1,1,0"),
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    lines=st.lists(st.lists(PIECES, max_size=8).map(b"".join), max_size=12),
+    metric=st.sampled_from(["macro_f1", "multiclass_gmean"]),
+    feedback=st.sampled_from(["labels", "estimates"]),
+)
+def test_nothing_but_sentences_comes_of_any_line(lines, metric, feedback):
+    policy = omma.OMMA(metric, feedback=feedback)
+    out, reader = io.StringIO(), Lines()
+    stream = Stream(out, lambda m, names: omma.OnlineClassifier(policy, m, names=names), 2, True,
+                    [].append)  # fmt: skip
+    said = []
+    for line in lines:
+        try:
+            found = reader.read(line)
+            if found is not None:
+                stream.take(found, reader.names)
+                reader.accept()
+        except StopStreamError:
+            break
+        except (ValueError, TypeError) as error:
+            said.append(str(error))
+    assert max(map(len, said), default=0) < 400
+    assert len(out.getvalue().splitlines()) == stream.decided
+    if stream.learner is None:
+        assert stream.decided == stream.learned == 0
+    else:
+        late = 0 if stream._late is None else stream._late.n
+        assert stream.learner.counts.n + late == stream.learned
+
+
+def test_a_line_without_end_is_discarded_as_it_comes(stream, monkeypatch):
+    import omma.cli.lines
+
+    monkeypatch.setattr(omma.cli.lines.bounded, "__defaults__", (1_000,))
+    good = json_lines(eta=ETA[:3], y=Y[:3])
+    done = stream("x" * 5_000 + "\n" + good + "y" * 5_000, "--metric", "macro_f1")
+    assert done.exit_code == 3
+    assert "line 1: longer than 16 MiB; with so many labels" in done.stderr
+    assert "3 decided, 3 learned" in done.stderr
+    assert "2 lines skipped" in done.stderr
+
+
+def test_what_a_program_says_first_is_no_header(stream):
+    options = ("--metric", "macro_f1", "--json")
+    for text in (csv_lines(), json_lines(eta=ETA, y=Y)):
+        done = stream("Loading the model ...\n" + text, *options)
+        assert done.exit_code == 3
+        assert "line 2 begins anew" in done.stderr
+        assert done.stdout == stream(text, *options).stdout
+
+
+def test_a_state_is_not_made_by_lines_that_are_refused(stream):
+    done = stream('{"eta": [0.5, 7]}\n{"y": [1], "decision": [3]}\n', "--metric", "macro_f1",
+                  "--state", "s.npz")  # fmt: skip
+    assert done.exit_code == 3
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "metric"),
+    [
+        ("omma_eta", "macro_f1"),
+        ("omma_eta", "micro_f1"),
+        ("greedy_eta", "macro_f1"),
+        ("ofo_eta", "micro_f1"),
+    ],
+)
+def test_late_labels_of_a_policy_that_does_not_need_them_are_saved(stream, policy, metric):
+    lines = [json.dumps(line) + "\n" for line in delayed(ETA, Y, 3)]
+    options = ("--metric", metric, "--policy", policy, "--json", "--state", "s.npz")
+    first, second = stream("".join(lines[:300]), *options), stream("".join(lines[300:]), *options)
+    whole = stream("".join(lines), "--metric", metric, "--policy", policy, "--json")
+    assert (np.vstack([decisions(first), decisions(second)]) == decisions(whole)).all()
+    learner = omma.OnlineClassifier.load("s.npz")
+    assert "4 waiting for labels" in first.stderr  # and their decisions are not in the state
+    assert learner.counts.n == 296
+    assert f"{metric} {100 * learner.value:.2f} %" in second.stderr
+
+
+def test_rows_of_several_labels_are_refused_where_a_row_has_one_class(stream):
+    text = '{"eta": [0.5, 0.2], "y": [1, 0]}\n{"eta": [0.5, 0.2], "y": [1, 1]}\n'
+    done = stream(text + '{"eta": [0.5, 0.2], "y": [0, 0]}\n', "--metric", "multiclass_gmean")
+    assert done.exit_code == 3
+    assert "line 2: expected one class a row for multiclass_gmean, got 2 labels" in done.stderr
+    assert "line 3: expected one class a row for multiclass_gmean, got 0 labels" in done.stderr
+    assert "1 decided, 1 learned" in done.stderr
+
+
+def test_a_stream_without_labels_says_what_to_do(stream):
+    rows = json_lines(eta=np.vstack([ETA] * 4))
+    done = stream(rows, "--metric", "macro_f1")
+    assert done.stderr.count("No labels came") == 2  # after 1,000 rows, and at the end
+    assert "--policy omma_eta" in done.stderr
+    for options in (("--policy", "omma_eta"), ("--policy", "baseline")):
+        assert "No labels came" not in stream(rows, "--metric", "macro_f1", *options).stderr
+    assert "No labels came" not in stream(json_lines(eta=ETA, y=Y), "--metric", "macro_f1").stderr
+
+
+def test_labels_by_name_in_json(stream):
+    named = [dict(zip(NAMES, row.tolist(), strict=True)) for row in ETA]
+    sets = [[name for name, one in zip(NAMES, row, strict=True) if one] for row in Y]
+    text = "".join(json.dumps({"eta": e, "y": y}) + "\n" for e, y in zip(named, sets, strict=True))
+    done = stream(text, "--metric", "macro_f1", "--json", "--state", "s.npz")
+    assert done.exit_code == 0, done.stderr
+    trace = omma.replay(omma.OMMA("macro_f1"), ETA, Y)
+    assert (decisions(done) == trace.predictions).all()
+    more = (
+        '{"eta": {"b": 0.99, "zz": 1}}\n{"eta": {"b": 0.99}, "y": ["bb"]}\n{"eta": {"b": 0.99}}\n'
+    )
+    again = stream(more, "--json", "--state", "s.npz")
+    assert again.exit_code == 3
+    assert "expected names of labels in eta, got 'zz'" in again.stderr
+    assert "expected names of labels in y, got 'bb'; did you mean 'b'?" in again.stderr
+    assert json.loads(again.stdout)["labels"] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a;b\n0,5;0,1\n", "got '0,5'; if the comma is a decimal one, write a point: 0.5"),
+        ("a,b\n50,10\n", "got 50; divide percentages by 100"),
+        ("a,b\n50 %,10 %\n", "got '50 %'; write 0.5 for 50 %"),
+        ("a,y_a\n0.5,yes\n", "got 'yes'; write 1 for yes and 0 for no"),
+        ("a,a\n0.5,0.1\n", "expected names of columns that differ, got 'a' 2 times"),
+    ],
+)
+def test_likely_causes_are_named(stream, text, expected):
+    assert expected in stream(text, "--metric", "macro_f1").stderr
+
+
+def test_semicolons_and_other_codes(stream):
+    done = stream(csv_lines().replace(",", ";"), "--metric", "macro_f1")
+    assert done.stdout == stream(csv_lines(), "--metric", "macro_f1").stdout
+    Path("rows.csv").write_bytes(csv_lines().encode("utf-16"))
+    assert "the text is UTF-16: save it as UTF-8" in stream(
+        "", "rows.csv", "--metric", "macro_f1"
+    ).stderr  # fmt: skip
+
+
+def test_a_file_that_is_cut_short(stream):
+    import gzip
+
+    text = csv_lines(np.vstack([ETA] * 20), np.vstack([Y] * 20))  # more than is read ahead
+    Path("rows.csv.gz").write_bytes(gzip.compress(text.encode())[:-30])
+    done = stream("", "rows.csv.gz", "--metric", "macro_f1", "--state", "s.npz")
+    assert done.exit_code == 1
+    assert "rows.csv.gz is damaged" in done.stderr
+    assert omma.OnlineClassifier.load("s.npz").counts.n > 0
+
+
+def test_many_columns_take_no_time(stream):
+    import time
+
+    names = [f"c{place}" for place in range(20_000)]
+    text = ",".join([*names, *(f"y_{name}" for name in names)]) + "\n"
+    start = time.perf_counter()
+    assert stream(text, "--metric", "macro_f1").exit_code == 0
+    assert time.perf_counter() - start < 2
 
 
 # As a process of its own.
@@ -458,6 +686,38 @@ def test_stopping_it_saves_the_state(process, tmp_path, number, code):
     assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
 
 
+def test_two_streams_do_not_share_a_state(process, tmp_path):
+    first = process("--metric", "macro_f1", "--state", "s.npz")
+    send(first, json_lines(eta=ETA[:1], y=Y[:1]))
+    first.stdout.readline()
+    second = process("--metric", "macro_f1", "--state", "s.npz")
+    said = second.communicate()[1]
+    assert second.returncode == 1
+    assert f"s.npz is in use by another omma stream, process {first.pid}." in said
+    first.kill()
+    first.wait()
+    third = process("--metric", "macro_f1", "--state", "s.npz")
+    third.communicate(json_lines(eta=ETA[:3], y=Y[:3]))
+    assert third.returncode == 0
+    assert omma.OnlineClassifier.load(tmp_path / "s.npz").counts.n == 3
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to look at memory")
+def test_a_line_of_100_megabytes_takes_no_such_memory(process):
+    one = process("--metric", "macro_f1", "--json")
+    good = json_lines(eta=ETA[:2], y=Y[:2]).splitlines()
+    send(one, good[0] + "\n")
+    one.stdout.readline()
+    before = peak(one.pid)
+    for _ in range(100):
+        send(one, "0.1," * (1 << 18))
+    send(one, "\n" + good[1] + "\n")
+    assert json.loads(one.stdout.readline())["row"] == 2
+    assert peak(one.pid) - before < 50 << 20
+    assert "line 2: longer than 16 MiB" in one.communicate()[1]
+    assert one.returncode == 3
+
+
 def test_a_reader_that_goes_away_ends_it_quietly(process, tmp_path):
     one = process("--metric", "macro_f1", "--state", "s.npz")
     first, *more = json_lines(eta=ETA, y=Y).splitlines()
@@ -494,6 +754,10 @@ def test_memory_does_not_grow_with_the_rows(process):
     assert memory(one.pid) - before < 1 << 20
 
 
-def memory(pid):
+def memory(pid, what="VmRSS:"):
     status = Path(f"/proc/{pid}/status").read_text()
-    return 1024 * int(status.partition("VmRSS:")[2].split()[0])
+    return 1024 * int(status.partition(what)[2].split()[0])
+
+
+def peak(pid):
+    return memory(pid, "VmHWM:")

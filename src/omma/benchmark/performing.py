@@ -40,7 +40,7 @@ def run(
     *,
     data: str | Path | None = None,
     n_jobs: int = 1,
-    progress: bool = False,
+    progress: bool | Callable[[int, int], None] = False,
     report: Callable[[str], None] | None = None,
 ) -> Performed:
     """Perform all runs of a suite that have no record yet.
@@ -56,8 +56,9 @@ def run(
         The folder of data; default what the environment variable ``OMMA_DATA`` names.
     n_jobs : int
         How many runs at a time; take 1 where times have to be undisturbed.
-    progress : bool
-        Show a progress bar on standard error.
+    progress : bool or function
+        Show a progress bar on standard error; a function is called a few times a second with how
+        many runs are done, and how many there are to do.
     report : function, optional
         Called with a sentence for each failure, and for each estimator that is fitted.
 

@@ -7,8 +7,10 @@ from importlib import import_module
 import click
 
 from omma import __version__
+from omma._validate import nearest
 from omma.cli.encoding import print_utf8
 from omma.cli.errors import OneLineErrors
+from omma.cli.options import sentence
 
 # In the order that the help shows them.
 COMMANDS = ("demo", "evaluate", "stream", "run", "report", "list")
@@ -29,6 +31,14 @@ class Commands(OneLineErrors):
             return None
         command: click.Command = import_module(f"omma.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            hint = nearest(args[0], COMMANDS, 1) or f"; there are {', '.join(COMMANDS)}"
+            raise click.UsageError(sentence(f"No such command {args[0]!r}{hint}"))
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Commands, invoke_without_command=True)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from omma._validate import nearest, shown
-from omma.cli.lines import Line, StopStreamError
-from omma.datasets._cells import is_header, is_number, is_truth, split, to_number
+from omma.cli.lines import Line, Names, StopStreamError, Vector, WrongColumnError
+from omma.datasets._cells import is_header, is_number, is_truth, meant, split, to_number
 
 CLASS_NAMES = ("y", "label", "class", "target")
-
-
-class WrongColumnError(ValueError):
-    """A cell as no column of probabilities or labels has it."""
-
-
-class WrongNumberError(WrongColumnError):
-    """A number that is no probability: the first two of a column that counts rows may be."""
+LONGEST_NAME = 1_000  # signs: what is longer is no name of a column, but a spoiled line
 
 
 class CsvLines:
@@ -38,10 +32,9 @@ class CsvLines:
         self.n_labels = n_labels
         self.id_column = id_column
         self.column = column
-        self.names: tuple[str, ...] | None = None
+        self.names: Names | None = None
         self._heads: list[str] = []  # what messages call the columns
-        self._words: tuple[str, ...] = ()  # what classes may be called
-        self._good = 0  # how many lines could be read
+        self._words: Names = ()  # what classes may be called
         self._id: int | None = None
         self._eta: list[int] = []
         self._y: list[int] = []
@@ -53,46 +46,63 @@ class CsvLines:
         if not any(cells):
             return None
         if not self._heads:
-            self._heads = [f"number {place}" for place in range(len(cells))]
-            if is_header("the stream", cells):
-                self._heads = [repr(cell) for cell in cells]
+            if self._is_header(cells):
                 self._name(cells)
+                self._heads = [shown(cell) for cell in cells]
                 return None
             self._number(len(cells))
+            self._heads = [f"number {place}" for place in range(len(cells))]
         if len(cells) != len(self._heads):
             raise ValueError(f"expected {len(self._heads)} cells, got {len(cells)}")
-        try:
-            line = Line(
-                None if self._id is None else cells[self._id] or None,
-                self._probabilities(cells),
-                self._labels(cells),
-            )
-        except WrongColumnError as error:
-            if self._good > (2 if isinstance(error, WrongNumberError) else 0):
-                raise
-            # All lines would be wrong in the same way.
-            raise StopStreamError(str(error) + self._advice()) from error
-        self._good += 1
-        return line
-
-    def _advice(self) -> str:
-        return (
-            "; pass --id NAME if a column names rows, or --column NAME to take one column of "
-            "probabilities; the true label is in a column y, or y_NAME for each label"
+        return Line(
+            None if self._id is None else cells[self._id] or None,
+            self._probabilities(cells),
+            self._labels(cells),
         )
 
-    def _probabilities(self, cells: list[str]) -> Any:
+    def gives_way(self, text: str) -> bool:
+        """Whether a line names more columns, so that what came before was no line of names."""
+        cells = split(text, self.separator)
+        return len(cells) > len(self._heads) and all(cells) and not any(map(is_number, cells))
+
+    def _is_header(self, cells: list[str]) -> bool:
+        longest = max(map(len, cells))
+        if longest > LONGEST_NAME:
+            raise ValueError(
+                f"expected names of columns or numbers, got a cell of {longest:,} signs"
+            )
+        words = [cell for cell in cells if not is_number(cell)]
+        fractions = [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
+        if words and fractions:
+            raise ValueError(
+                f"expected names of columns or numbers, got {shown(words[0])} and "
+                f"{shown(fractions[0])}; if a column names the rows, put a line with names first"
+            )
+        return is_header("the stream", cells)
+
+    def _probabilities(self, cells: list[str]) -> Vector | None:
         chosen = [cells[place] for place in self._eta]
         if not any(chosen):
             return None
-        for place in self._eta:
-            self._check_number(place, cells[place])
-            if not 0 <= float(cells[place]) <= 1:
-                raise WrongNumberError(
-                    f"expected probabilities from 0 to 1 in the column {self._heads[place]}, got "
-                    f"{cells[place]}"
-                )
-        return np.array([float(cell) for cell in chosen])
+        row = self._numbers(self._eta, cells)
+        if not (row.min() >= 0 and row.max() <= 1):  # so that NaN is wrong, too
+            for place in self._eta:
+                self._check_probability(place, cells[place])
+        return row
+
+    def _check_probability(self, place: int, cell: str) -> None:
+        value = float(cell)
+        if 0 <= value <= 1:
+            return
+        sentence = (
+            f"expected probabilities from 0 to 1 in the column {self._heads[place]}, got "
+            f"{shown(cell)[1:-1]}"
+        )
+        if not np.isfinite(value):  # a mishap of one row
+            raise ValueError(sentence)
+        percent = "; divide percentages by 100" if 1 < value <= 100 else ""
+        # The first two rows of a column that counts them, 0 and 1, were in the range.
+        raise WrongColumnError(place, sentence + percent, after=2)
 
     def _labels(self, cells: list[str]) -> Any:
         """Indicators, or a class id, or None where all cells are empty."""
@@ -101,21 +111,32 @@ class CsvLines:
             return None
         if len(chosen) == 1 and self._is_word(chosen[0]):
             return self._class(chosen[0])
-        for place in self._y:
-            if not is_truth(cells[place]):
-                self._check_number(place, cells[place])
-        found = np.array([to_number(cell) for cell in chosen])
+        found = self._numbers(self._y, cells)
         if not self._classes:
             return found
-        if found[0] % 1 != 0:
+        if not found[0].is_integer():
             raise ValueError(f"expected a whole number as class id, got {found[0]:g}")
         return int(found[0])
 
+    def _numbers(self, places: list[int], cells: list[str]) -> Vector:
+        """Each cell once; true and false count as numbers in columns of labels only."""
+        try:
+            return np.array([float(cells[place]) for place in places])
+        except ValueError:
+            for place in places:
+                if places is not self._y or not is_truth(cells[place]):
+                    self._check_number(place, cells[place])
+        return np.array([to_number(cells[place]) for place in places])
+
     def _check_number(self, place: int, cell: str) -> None:
+        if not cell:
+            raise ValueError(f"expected a number in the column {self._heads[place]}, got nothing")
         if not is_number(cell):
-            error = WrongColumnError if cell else ValueError
-            what = repr(cell) if cell else "nothing"
-            raise error(f"expected a number in the column {self._heads[place]}, got {what}")
+            raise WrongColumnError(
+                place,
+                f"expected a number in the column {self._heads[place]}, got {shown(cell)}"
+                f"{meant(cell)}",
+            )
 
     def _is_word(self, cell: str) -> bool:
         """Whether a class is meant by its name."""
@@ -125,15 +146,14 @@ class CsvLines:
 
     def _class(self, word: str) -> Any:
         if word not in self._words:
-            raise ValueError(f"expected a class among {shown(self._words)}, got {word!r}")
+            raise ValueError(f"expected a class among {shown(self._words)}, got {shown(word)}")
         if self._classes:
             return self._words.index(word)
         return np.array([float(word == (self.names or ())[0])])
 
     def _name(self, cells: list[str]) -> None:
         """Find out by their names what the columns are."""
-        if len(set(cells)) < len(cells):
-            raise StopStreamError(f"expected distinct names of columns, got {shown(cells)}")
+        _check_distinct(cells)
         wanted = "id" if self.id_column is None else self.id_column
         if wanted in cells:
             self._id = cells.index(wanted)
@@ -146,10 +166,9 @@ class CsvLines:
             )
         others = [place for place in range(len(cells)) if place != self._id]
         marked = {cells[place][2:]: place for place in others if cells[place].startswith("y_")}
-        labels = set(marked.values())
-        plain = [place for place in others if place not in labels]
+        plain = [place for place in others if not cells[place].startswith("y_")]
         classes = [place for place in plain if cells[place].lower() in CLASS_NAMES]
-        self._eta = [place for place in plain if place not in classes]
+        self._eta = [place for place in plain if cells[place].lower() not in CLASS_NAMES]
         every = tuple(cells[place] for place in self._eta)
         if not self._eta or len(classes) > 1 or (marked and classes):
             raise StopStreamError(f"expected columns of probabilities, got {shown(cells)}")
@@ -161,7 +180,7 @@ class CsvLines:
             self._y, self._words = classes[:1], every
             self._classes = len(self.names) > 1
 
-    def _match(self, marked: dict[str, int], names: tuple[str, ...]) -> None:
+    def _match(self, marked: dict[str, int], names: Names) -> None:
         """Columns of labels in the order of the probabilities'."""
         known = set(marked) if self.column is None else set(marked) & set(names)
         if known != set(names):
@@ -172,7 +191,7 @@ class CsvLines:
             )
         self._y = [marked[name] for name in names]
 
-    def _chosen(self, names: tuple[str, ...]) -> list[int]:
+    def _chosen(self, names: Names) -> list[int]:
         """The columns of probabilities that are wanted: all, or one."""
         if self.column is None:
             return self._eta
@@ -188,9 +207,10 @@ class CsvLines:
         m = self.n_labels or width
         over = width - m
         if over not in (0, 1, m):
-            raise StopStreamError(
+            raise WrongColumnError(
+                width,
                 f"expected {m} columns of probabilities (--n-labels), then {m} of labels, one of "
-                f"class ids or none, got {width}"
+                f"class ids or none, got {width}",
             )
         self._eta = list(range(m))
         self._eta = self._chosen(())
@@ -199,3 +219,9 @@ class CsvLines:
         else:
             self._y = list(range(m, width))
             self._classes = over == 1 and len(self._eta) > 1
+
+
+def _check_distinct(cells: list[str]) -> None:
+    name, times = Counter(cells).most_common(1)[0]
+    if times > 1:
+        raise StopStreamError(f"expected names of columns that differ, got {name!r} {times} times")

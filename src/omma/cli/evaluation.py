@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from omma._atomic import replacing
 from omma.cli.inputs import Inputs
@@ -14,6 +17,7 @@ from omma.cli.targets import make_policy
 from omma.comparison import NAMES, Comparison, compare
 from omma.datasets import write_matrix
 from omma.datasets.matrices import TABLES, file_ending
+from omma.datasets.text import compressing
 from omma.evaluation import Trace, replay
 from omma.metrics import Metric
 from omma.policies import UnsupportedMetricError
@@ -21,6 +25,7 @@ from omma.policies import UnsupportedMetricError
 ALL = tuple(name for name in NAMES if name != "top_k_or_half")
 USUAL = ("baseline", "tuned", "ofo", "greedy", "omma", "omma_eta")
 BLIND = ("baseline", "omma_eta")  # what runs without labels, unless somebody asks for more
+TRAINED = ("tuned", "offline_fw")  # what learns beforehand
 HINDSIGHT = "Tuned on these rows*"
 
 
@@ -93,13 +98,14 @@ def run(job: Job, inputs: Inputs, train: Any, *, progress: bool) -> Found:
     """Run every policy for every metric."""
     if inputs.y is None:
         return Found(job, inputs, None, None, dict(_blind(job, inputs)))
+    check_one_class(inputs, job)
     sample = (inputs.eta, inputs.y) if train is None else train
     results = compare(
         inputs.eta,
         inputs.y,
         [(metric, k) if not metric.multiclass else metric for metric, k in job.targets],
         list(job.policies),
-        train=sample,
+        train=sample if set(TRAINED) & set(job.policies) else None,
         seeds=job.seeds,
         priors=job.priors,
         progress=progress,
@@ -113,6 +119,20 @@ def run(job: Job, inputs: Inputs, train: Any, *, progress: bool) -> Found:
         titles["offline_fw"] = "Offline-FW on these rows*"
     kept = tuple(one for one in results.policies if job.asked or _runs(results, one))
     return Found(job, inputs, sample, replace(results, policies=kept, titles=titles), {})
+
+
+def check_one_class(inputs: Inputs, job: Job) -> None:
+    """Refuse rows of several labels, or none, where a metric is for one class a row."""
+    metric = next((metric for metric, _ in job.targets if metric.multiclass), None)
+    if metric is None or inputs.class_ids or inputs.m == 1:
+        return
+    found = np.asarray(inputs.y.sum(axis=1)).ravel()
+    wrong = np.flatnonzero(found != 1)
+    if len(wrong):
+        raise ValueError(
+            f"the labels must be one class a row for {metric.name}, got {int(found[wrong[0]])} in "
+            f"row {wrong[0]}; for rows of several labels choose a macro_ or micro_ metric"
+        )
 
 
 def _runs(results: Comparison, policy: str) -> bool:
@@ -165,8 +185,22 @@ def write(
 
 def _write_decisions(found: Found, path: Path) -> None:
     """The names of columns and rows go where there is a place for them."""
-    ending = file_ending(path)[0]
+    ending, compressed = file_ending(path)
     table = ending in (*TABLES, ".parquet")
-    names = found.inputs.names if table or ending == ".npz" else None
-    rows = found.inputs.rows if table else None
-    write_matrix(path, found.trace.predictions, names, rows)
+    inputs = found.inputs
+    if ending in TABLES and inputs.class_ids and inputs.names and found.job.targets[0][1] == 1:
+        _write_classes(found, path, TABLES[ending], compressed)
+        return
+    names = inputs.names if table or ending == ".npz" else None
+    write_matrix(path, found.trace.predictions, names, inputs.rows if table else None)
+
+
+def _write_classes(found: Found, path: Path, separator: str, compressed: str) -> None:
+    """One column with the name of each row's class, as labels are given."""
+    names = np.array(found.inputs.names, dtype=object)
+    column = names[np.asarray(found.trace.predictions.argmax(axis=1)).ravel()]
+    head, rows = found.inputs.rows or ("", ())
+    with replacing(path) as file, compressing(file, compressed) as text:
+        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+        writer.writerow([head, "class"] if rows else ["class"])
+        writer.writerows(zip(rows, column, strict=True) if rows else zip(column, strict=True))

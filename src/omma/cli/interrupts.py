@@ -6,9 +6,10 @@ import signal
 import threading
 from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 One = TypeVar("One")
+_END = object()  # no line can be that
 
 
 class StoppedError(Exception):
@@ -52,8 +53,8 @@ class Interrupts:
             self._waits = True
             if self._number is not None:
                 raise StoppedError(self._number)
-            line = next(waiting, None)
+            line = next(waiting, _END)
             self._waits = False
-            if line is None:
+            if line is _END:
                 return
-            yield line
+            yield cast(One, line)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from omma.cli.progress import Minutely
 
 if TYPE_CHECKING:
     from omma.benchmark import Performed, Suite
@@ -59,8 +63,6 @@ def command(
         omma run theory --jobs 2
         omma run multilabel_fixed --data ~/data --datasets yeast,news20
     """  # noqa: D301
-    import sys
-
     from omma import benchmark
 
     if name == "theory" or name.startswith("theory-"):
@@ -73,7 +75,7 @@ def command(
             out,
             data=data,
             n_jobs=jobs,
-            progress=sys.stderr.isatty(),
+            progress=_progress(),
             report=lambda sentence: click.echo(sentence, err=True),
         )
     except (ValueError, ImportError) as error:
@@ -83,10 +85,13 @@ def command(
     _tell(found, out, strict)
 
 
+def _progress() -> bool | Callable[[int, int], None]:
+    """A bar in a terminal; elsewhere, such as in a log, a line a minute."""
+    return sys.stderr.isatty() or Minutely(lambda sentence: click.echo(sentence, err=True))
+
+
 def _theory(name: str, out: Path, jobs: int, quick: bool) -> None:
     """Simulations have no data, and lengths of their own."""
-    import sys
-
     from omma import theory
 
     try:
@@ -95,7 +100,7 @@ def _theory(name: str, out: Path, jobs: int, quick: bool) -> None:
             out,
             jobs,
             quick,
-            progress=sys.stderr.isatty(),
+            progress=_progress(),
             report=lambda sentence: click.echo(sentence, err=True),
         )
     except (ValueError, ImportError) as error:

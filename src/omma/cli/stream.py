@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import click
 
@@ -15,14 +15,25 @@ from omma.cli.options import check_folder, sentence, usage, whole_number, work
 from omma.cli.targets import budget_option, check_policies, prior_option, read_metric
 
 if TYPE_CHECKING:
-    from omma.cli.lines import Reader
+    from omma.cli.readers import Lines
     from omma.cli.streaming import Stream
     from omma.online import OnlineClassifier
 
 # Those whose memory does not grow with the rows.
 POLICIES = ("omma", "omma_eta", "greedy", "greedy_eta", "ofo", "ofo_eta", "baseline")
-Options = tuple[str | None, int | None, str | None, str | None]  # of readers
 SKIPPED = 3  # the code of a stream with lines that could not be read
+
+
+class Saving(NamedTuple):
+    """Where the learner is saved, and after how many lines; 0 is at the end alone."""
+
+    path: Path | None
+    every: int
+
+    def save(self, stream: Stream) -> None:
+        """Save it, where anybody wants that."""
+        if self.path is not None:
+            stream.save(self.path)
 
 
 @click.command("stream")
@@ -85,13 +96,16 @@ def command(
 ) -> None:
     """Decide rows as they come, from a file or standard input, and learn from their labels.
 
-    Each decision is written as soon as its row was read; memory does not grow.
+    Each decision is written as soon as its row was read; memory does not grow. A line that cannot
+    be read is skipped with a sentence, wherever it stands, and changes nothing.
 
     CSV: a column of probabilities for each label; y_NAME beside NAME has its labels, or one
     column y the class; a column id names rows. JSON lines: {"id": "a", "eta": [0.9, 0.2], "y": [1,
-    0]}. Where labels come later, the row comes without y first, and its id with y later (in CSV
-    with empty cells for the probabilities). Rows that wait are not part of --state; a line may
-    bring its "decision" along instead, as --json wrote it: {"y": [1, 0], "decision": [1, 1]}.
+    0]}, or by names: {"eta": {"sport": 0.9, "art": 0.2}, "y": ["sport"]}; where labels have names,
+    --json tells those decided as "labels". Where the truth comes later, the row comes without y
+    first, and its id with y later (in CSV with empty cells for the probabilities). Rows that wait
+    are not part of --state; a line may bring its "decision" along instead, as --json wrote it:
+    {"y": [1, 0], "decision": [1, 1]}. One stream at a time may use a --state.
 
     \b
     Examples:
@@ -106,22 +120,11 @@ def command(
     """  # noqa: D301
     check_policies((policy,), POLICIES)
     given = [name for name in ("metric", "k", "policy", "prior") if _was_given(ctx, name)]
-    if state is not None:
-        if state.suffix.lower() != ".npz":
-            raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
-        check_folder(state, "--state")
-    elif save_every:
-        raise click.UsageError("--save-every needs --state.")
-    resumes = state is not None and state.is_file()
-    if metric is None and not resumes:
-        raise click.UsageError("Missing option '--metric'.")
-    if metric is None and given:
-        raise click.UsageError(f"--{given[0]} needs --metric.")
-    if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
-        raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
+    resumes = _check_usage(file, state, save_every, given)
     wanted = None if metric is None else _policy(policy, metric, k, prior)
 
-    from omma.cli.streaming import Stream, Waiting, restored
+    from omma.cli.readers import Lines
+    from omma.cli.streaming import Stream, restored
     from omma.online import OnlineClassifier
 
     def make(m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
@@ -130,18 +133,36 @@ def command(
         _check_width(judged_by, m)
         return OnlineClassifier(decider, m, metric=judged_by, names=names)
 
-    waiting = Waiting(pending, _say)
-    stream = Stream(sys.stdout, make, waiting, as_json)
-    with work():
-        if resumes:
-            assert state is not None
+    stream = Stream(sys.stdout, make, pending, as_json, _say)
+    with work(), _alone(state):
+        names = None
+        if state is not None and (resumes or state.is_file()):
             stream.learner = restored(state, *(wanted or (None, None)))
             if column is None:
                 n_labels = n_labels or stream.learner.n_labels
-        with _lines(file) as lines:
-            options = form, n_labels, id_column, column
-            code = _run(stream, lines, options, state, save_every, strict)
+            names = None if stream.learner.names is None else tuple(stream.learner.names)
+        with _opened(file) as source:
+            reader = Lines(form, n_labels, id_column, column, names)
+            code = _run(stream, source, reader, Saving(state, save_every), strict)
     ctx.exit(code)
+
+
+def _check_usage(file: str, state: Path | None, save_every: int, given: list[str]) -> bool:
+    """Refuse options that do not go together; whether there is a state to go on from."""
+    if state is not None:
+        if state.suffix.lower() != ".npz":
+            raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
+        check_folder(state, "--state")
+    elif save_every:
+        raise click.UsageError("--save-every needs --state.")
+    resumes = state is not None and state.is_file()
+    if "metric" not in given and not resumes:
+        raise click.UsageError("Missing option '--metric'.")
+    if "metric" not in given and given:
+        raise click.UsageError(f"--{given[0]} needs --metric.")
+    if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
+        raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
+    return resumes
 
 
 def _was_given(ctx: click.Context, name: str) -> bool:
@@ -178,54 +199,43 @@ def _say(sentence: str) -> None:
 
 
 @contextmanager
-def _lines(file: str) -> Iterator[Iterable[str]]:
-    """Lines of a file, compressed or not, or of standard input; odd bytes spoil one line only."""
-    if file == "-":
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-        yield sys.stdin
+def _alone(state: Path | None) -> Iterator[None]:
+    """Two streams that save to one file would each undo what the other has learned."""
+    from omma._lock import locked
+
+    if state is None:
+        yield
         return
-    from omma.datasets.text import opened_text
-
-    with opened_text(Path(file), errors="replace") as text:
-        yield text
+    with locked(state, "another omma stream"):
+        yield
 
 
-def _reader(
-    first: str,
-    form: str | None,
-    n_labels: int | None,
-    id_column: str | None,
-    column: str | None,
-) -> Reader:
-    """The reader that goes with the first line."""
-    from omma.cli.csv_lines import CsvLines
-    from omma.cli.lines import JsonLines
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    """The bytes of a file, compressed or not, or of standard input."""
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    from omma.datasets.text import DAMAGED, opened_bytes
 
-    if form is None:
-        tabs = "\t" in first and "," not in first
-        form = "json" if first.lstrip().startswith("{") else "tsv" if tabs else "csv"
-    if form == "json":
-        if column is not None:
-            raise ValueError("--column is for CSV: in JSON lines give one probability as eta")
-        return JsonLines(n_labels)
-    return CsvLines("\t" if form == "tsv" else ",", n_labels, id_column, column)
+    with opened_bytes(Path(file)) as source:
+        try:
+            yield source
+        except DAMAGED as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise ValueError(f"{file} is damaged: {error}") from error
 
 
-def _run(
-    stream: Stream,
-    lines: Iterable[str],
-    options: Options,
-    state: Path | None,
-    save_every: int,
-    strict: bool,
-) -> int:
+def _run(stream: Stream, source: BinaryIO, reader: Lines, saving: Saving, strict: bool) -> int:
     """Take every line; whatever ends it, the learner is saved. The exit code is returned."""
     from omma.cli.interrupts import Interrupts, StoppedError
+    from omma.cli.lines import bounded
 
     skipped, quiet = 0, False
     try:
         with Interrupts() as interrupts:
-            for bad in _taken(stream, interrupts.between(lines), options, state, save_every):
+            for bad in _taken(stream, interrupts.between(bounded(source)), reader, saving):
                 _say(bad)
                 skipped += 1
                 if strict:
@@ -240,40 +250,41 @@ def _run(
         quiet = True
         return 0
     finally:
-        _save(stream, state)
+        saving.save(stream)
         if not quiet:
-            _say(stream.summary(skipped))
+            _tell(stream, skipped)
 
 
 def _taken(
-    stream: Stream,
-    lines: Iterable[str],
-    options: Options,
-    state: Path | None,
-    save_every: int,
+    stream: Stream, lines: Iterable[bytes | None], reader: Lines, saving: Saving
 ) -> Iterator[str]:
     """Take lines; a sentence comes out for each that could not be read."""
     from omma.cli.lines import StopStreamError
 
-    reader: Reader | None = None
     for number, text in enumerate(lines, start=1):
-        if reader is None:
-            text = text.lstrip("\ufeff")
-            if not text.strip():
-                continue
-            reader = _reader(text, *options)
         try:
             line = reader.read(text)
             if line is not None:
                 stream.take(line, reader.names)
+                reader.accept()
         except StopStreamError as error:
             raise ValueError(f"line {number}: {error}") from error
         except (ValueError, TypeError) as error:
-            yield f"line {number}: {error}"
-        if save_every and number % save_every == 0:
-            _save(stream, state)
+            yield f"line {number}: {_refused(reader, error, number)}"
+        if reader.withdrawn:
+            yield f"line {number} begins anew: what seemed to be names of columns before it is none"
+        if saving.every and number % saving.every == 0:
+            saving.save(stream)
 
 
-def _save(stream: Stream, state: Path | None) -> None:
-    if state is not None and stream.learner is not None:
-        stream.learner.save(state)
+def _refused(reader: Lines, error: Exception, number: int) -> str:
+    try:
+        return reader.refuse(error)
+    except ValueError as stop:
+        raise ValueError(f"line {number}: {stop}") from stop
+
+
+def _tell(stream: Stream, skipped: int) -> None:
+    _say(stream.summary(skipped))
+    if stream.unlearned is not None:
+        _say(stream.unlearned)

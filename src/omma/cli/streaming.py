@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
@@ -11,53 +11,17 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.cli.lines import Line, StopStreamError
+from omma._validate import shown
+from omma.cli.lines import Line, Names, StopStreamError
 from omma.counts import Counts
 from omma.metrics import Metric
 from omma.online import OnlineClassifier
+from omma.online.pending import Id, Pending
 from omma.policies import Policy
 
 Say = Callable[[str], None]
-Names = tuple[str, ...]
 Make = Callable[[int, Names | None], OnlineClassifier]
-
-
-class Waiting:
-    """Decisions whose labels are not known yet: so many and no more, the oldest go first."""
-
-    def __init__(self, most: int, say: Say) -> None:
-        self.most = most
-        self.say = say
-        self.forgotten = 0
-        self._decisions: OrderedDict[Any, NDArray[np.int8]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._decisions)
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self._decisions
-
-    def add(self, key: Any, decision: NDArray[np.int8]) -> None:
-        """Remember a decision."""
-        self._decisions[key] = decision
-        if len(self._decisions) > self.most:
-            oldest, _ = self._decisions.popitem(last=False)
-            if not self.forgotten:
-                self.say(
-                    f"id {oldest!r} was forgotten: more than {self.most:,} rows wait for labels "
-                    "(--pending); further ones are counted"
-                )
-            self.forgotten += 1
-
-    def get(self, key: Any) -> NDArray[np.int8]:
-        """The decision made for an id."""
-        if key not in self._decisions:
-            raise ValueError(f"labels for the id {key!r}, which is not waiting for any")
-        return self._decisions[key]
-
-    def remove(self, key: Any) -> None:
-        """Its labels are known."""
-        self._decisions.pop(key, None)
+PATIENCE = 1_000  # rows without any label, after which it is said what that means
 
 
 class Stream:
@@ -67,16 +31,22 @@ class Stream:
     ----------
     out : file
         Where decisions go, each at once.
-    make : function of the number of labels
+    make : function of the number of labels and their names
         Gives the learner, when the first row says how many labels there are.
+    limit : int
+        How many decisions may wait for labels.
+    say : function
+        Told what is worth to be known, once.
     """
 
-    def __init__(self, out: TextIO, make: Make, waiting: Waiting, as_json: bool) -> None:
+    def __init__(self, out: TextIO, make: Make, limit: int, as_json: bool, say: Say) -> None:
         self.out = out
         self.make = make
-        self.waiting = waiting
+        self.limit = limit
         self.as_json = as_json
+        self.say = say
         self.learner: OnlineClassifier | None = None
+        self.waiting: Pending | None = None
         self.decided = self.learned = 0
         # Labels that come after a policy has learned from probabilities only say how good it was.
         self._late: Counts | None = None
@@ -91,126 +61,130 @@ class Stream:
             return self.learner.value
         return self.learner.metric.value(self.learner.counts + self._late)
 
-    def take(self, line: Line, names: tuple[str, ...] | None) -> None:
+    def take(self, line: Line, names: Names | None) -> None:
         """Decide a row, learn labels, or both; nothing is changed where it raises."""
         if line.eta is None:
             self._learn_late(line)
             return
-        if self.learner is None:
-            self.learner = self._made(len(line.eta), names)
-        self._check_names(names)
-        self._check_width("probabilities", line.eta)
-        self._check_labels(line.y)
-        if line.id is not None and line.id in self.waiting:
-            raise ValueError(f"the id {line.id!r} is still waiting for its labels")
+        learner, waiting = self._begun(len(line.eta), names)
+        _check_row(learner, line, names)
+        if line.id is not None:
+            waiting.check_free(line.id)
         if line.decision is not None:  # made before a restart
             if line.y is None:
                 raise ValueError("expected labels y with a decision, got none")
-            self._learn_earlier(line, line.decision)
+            self._learn_earlier(learner, line, line.decision)
+            self.learner, self.waiting = learner, waiting
             return
-        decision = self.learner.predict(line.eta)
-        if line.y is not None or self._soft:
-            self.learner.update(line.y)
+        decision = learner.predict(line.eta)
+        if line.y is not None or _soft(learner):
+            learner.update(line.y)
             self.learned += line.y is not None
+        self.learner, self.waiting = learner, waiting
         if line.y is None and line.id is not None:
-            self.waiting.add(line.id, decision)
+            waiting.put(line.id, None, decision)
         self.decided += 1
-        self._emit(line, decision, names)
+        self._emit(line.id, decision, learner.names)
+        self._hint()
 
-    def _made(self, m: int, names: Names | None = None) -> OnlineClassifier:
-        try:
-            return self.make(m, names)
-        except ValueError as error:  # such as a budget that is larger: no line will do
-            raise StopStreamError(str(error)) from error
+    def _begun(self, m: int, names: Names | None = None) -> tuple[OnlineClassifier, Pending]:
+        """The learner; one that is new is kept only when its first line turns out to be good."""
+        learner = self.learner
+        if learner is None:
+            try:
+                learner = self.make(m, names)
+            except ValueError as error:  # such as a budget that is larger: no line will do
+                raise StopStreamError(str(error)) from error
+        if self.waiting is None:
+            return learner, Pending(learner.n_labels, limit=self.limit, evicted=self._forgotten)
+        return learner, self.waiting
 
-    def _check_names(self, names: Names | None) -> None:
-        """A state that was learned with names is for columns of these names, in this order."""
-        assert self.learner is not None
-        known = self.learner.names
-        if names is not None and known is not None and names != tuple(known):
-            raise StopStreamError(
-                f"expected the columns {', '.join(known)}, which the state was learned with, got "
-                f"{', '.join(names)}"
+    def _forgotten(self, key: Id, decision: Any) -> None:
+        if self.waiting is not None and self.waiting.forgotten == 1:
+            self.say(
+                f"id {key!r} was forgotten: more than {self.limit:,} rows wait for labels "
+                "(--pending); further ones are counted"
             )
-
-    def _check_width(self, what: str, values: Any) -> None:
-        assert self.learner is not None
-        if isinstance(values, np.ndarray) and len(values) != self.learner.n_labels:
-            raise ValueError(f"expected {self.learner.n_labels} {what}, got {len(values)}")
-
-    def _check_labels(self, y: Any) -> None:
-        assert self.learner is not None
-        m = self.learner.n_labels
-        self._check_width("labels", y)
-        if isinstance(y, int) and m > 1:
-            if self.learner.policy.budget is None:
-                raise ValueError("expected a list of 0 and 1 as y; a class id needs -k 1")
-            if not 0 <= y < m:
-                raise ValueError(f"expected a class id from 0 to {m - 1}, got {y}")
-        elif y is not None:
-            _check_indicators("labels", np.ravel(y))
-
-    @property
-    def _soft(self) -> bool:
-        return self.learner is not None and self.learner.policy.feedback == "estimates"
 
     def _learn_late(self, line: Line) -> None:
         """Labels of a row decided earlier."""
         if line.y is None:
             raise ValueError("expected probabilities, labels or both, got neither")
-        if self.learner is None and line.decision is not None:
-            self.learner = self._made(len(line.decision))
-        if self.learner is None or (line.id is None and line.decision is None):
+        if line.decision is not None:
+            learner, waiting = self._begun(len(line.decision))
+            self._learn_earlier(learner, line, line.decision)
+            self.learner, self.waiting = learner, waiting
+        elif self.learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
-        decision = self.waiting.get(line.id) if line.decision is None else line.decision
-        self._learn_earlier(line, decision)
-
-    def _learn_earlier(self, line: Line, decision: NDArray[Any]) -> None:
-        assert self.learner is not None
-        self._check_labels(line.y)
-        self._check_width("decisions", decision)
-        _check_indicators("decisions", decision)
-        if self._soft:
-            self._judge(line.y, decision)
         else:
-            self.learner.update(line.y, prediction=decision.astype(np.int8))
+            learner, waiting = self._begun(self.learner.n_labels)
+            self._learn_earlier(learner, line, waiting.get(line.id).prediction)
+            waiting.take(line.id)
+
+    def _learn_earlier(self, learner: OnlineClassifier, line: Line, decision: NDArray[Any]) -> None:
+        _check_labels(learner, line.y)
+        _check_width(learner, "decisions", decision)
+        _check_indicators("decisions", decision)
+        if _soft(learner):
+            found = _counted(learner, line.y, decision)
+            self._late = found if self._late is None else self._late + found
+        else:
+            learner.update(line.y, prediction=decision.astype(np.int8))
         self.learned += 1
-        self.waiting.remove(line.id)
 
-    def _judge(self, y: Any, decision: NDArray[Any]) -> None:
-        """Count labels that the policy itself does not need."""
-        assert self.learner is not None
-        m = self.learner.n_labels
-        true = np.array([y]) if isinstance(y, int) and m > 1 else np.reshape(y, (1, m))
-        metric = self.learner.metric
-        found = Counts.from_labels(
-            true,
-            decision.reshape(1, m).astype(np.int8),
-            n_labels=m,
-            matrix=metric is not None and metric.needs_matrix,
+    def _hint(self) -> None:
+        """Say so where nothing is learned, after a while: such a stream may never end."""
+        if self.decided == PATIENCE and self._with_id is not True and (hint := self.unlearned):
+            self.say(hint)
+
+    @property
+    def unlearned(self) -> str | None:
+        """What to do, where a policy that learns from labels gets none."""
+        learner = self.learner
+        if learner is None or self.learned or not self.decided or _soft(learner):
+            return None
+        if learner.policy.objective is None:  # a baseline learns nothing anyway
+            return None
+        return (
+            "No labels came, so that decisions keep to the thresholds they began with: send labels "
+            "(y), with the rows or later by their id, or pass --policy omma_eta, which learns from "
+            "the probabilities alone."
         )
-        self._late = found if self._late is None else self._late + found
 
-    def _emit(self, line: Line, decision: NDArray[np.int8], names: tuple[str, ...] | None) -> None:
+    def _emit(self, key: Any, decision: NDArray[np.int8], names: Any) -> None:
+        if self._with_id is None:
+            self._with_id = key is not None
+            if not self.as_json:
+                self._head(len(decision), names)
         if self.as_json:
-            content = {"row": self.decided, "id": line.id, "decision": decision.tolist()}
-            if line.id is None:
-                del content["id"]
+            content: dict[str, Any] = {"row": self.decided}
+            if key is not None:
+                content["id"] = key
+            content["decision"] = decision.tolist()
+            if names is not None:
+                content["labels"] = [names[place] for place in np.flatnonzero(decision)]
             self.out.write(json.dumps({**content, "value": self.value}) + "\n")
         else:
-            if self._with_id is None:
-                self._with_id = line.id is not None
-                self._head(len(decision), names)
-            start = [_cell("" if line.id is None else str(line.id))] if self._with_id else []
+            start = [_cell("" if key is None else str(key))] if self._with_id else []
             self.out.write(",".join([*start, *map(str, decision.tolist())]) + "\n")
         self.out.flush()
 
-    def _head(self, m: int, names: tuple[str, ...] | None) -> None:
+    def _head(self, m: int, names: Names | None) -> None:
         """The names of columns, where the stream has them."""
         if names is not None or self._with_id:
             columns = names or tuple(map(str, range(m)))
             start = ["id"] if self._with_id else []
             self.out.write(",".join([*start, *map(_cell, columns)]) + "\n")
+
+    def save(self, path: Path) -> None:
+        """Save the learner, with the late labels that it has not counted itself."""
+        if self.learner is None:
+            return
+        learner = self.learner
+        if self._late is not None:  # in a copy: what is added up anew may differ in the last digit
+            learner = copy.deepcopy(learner)
+            learner.merge(self._late, estimates=Counts.zeros(learner.n_labels))
+        learner.save(path)
 
     def summary(self, skipped: int) -> str:
         """What was done, in a sentence."""
@@ -219,17 +193,70 @@ class Stream:
             words.append(f"{self.learner.metric.name} {100 * value:.2f} %")
         if skipped:
             words.append(f"{skipped:,} line{'s' * (skipped != 1)} skipped")
-        if len(self.waiting):
+        if self.waiting is not None and len(self.waiting):
             words.append(f"{len(self.waiting):,} waiting for labels")
-        if self.waiting.forgotten:
+        if self.waiting is not None and self.waiting.forgotten:
             words.append(f"{self.waiting.forgotten:,} forgotten")
         return ", ".join(words) + "."
+
+
+def _soft(learner: OnlineClassifier) -> bool:
+    return learner.policy.feedback == "estimates"
+
+
+def _check_row(learner: OnlineClassifier, line: Line, names: Names | None) -> None:
+    known = learner.names
+    if names is not None and known is not None and names != tuple(known):
+        raise StopStreamError(
+            f"expected the columns {', '.join(known)}, which the state was learned with, got "
+            f"{', '.join(names)}"
+        )
+    _check_width(learner, "probabilities", line.eta)
+    _check_labels(learner, line.y)
+
+
+def _check_width(learner: OnlineClassifier, what: str, values: Any) -> None:
+    if isinstance(values, np.ndarray) and len(values) != learner.n_labels:
+        raise ValueError(f"expected {learner.n_labels} {what}, got {len(values)}")
+
+
+def _check_labels(learner: OnlineClassifier, y: Any) -> None:
+    """Refuse labels of another width or kind than the learner's."""
+    if y is None:
+        return
+    m = learner.n_labels
+    _check_width(learner, "labels", y)
+    if isinstance(y, int) and m > 1:
+        if learner.policy.budget is None:
+            raise ValueError("expected a list of 0 and 1 as y; a class id needs -k 1")
+        if not 0 <= y < m:
+            raise ValueError(f"expected a class id from 0 to {m - 1}, got {shown(y)}")
+        return
+    row = np.ravel(y)
+    _check_indicators("labels", row)
+    if learner.metric is not None and learner.metric.multiclass and row.sum() != 1:
+        raise ValueError(
+            f"expected one class a row for {learner.metric.name}, got {int(row.sum())} labels; for "
+            "rows of several labels choose a macro_ or micro_ metric"
+        )
 
 
 def _check_indicators(what: str, values: NDArray[Any]) -> None:
     wrong = values[(values != 0) & (values != 1)]
     if len(wrong):
         raise ValueError(f"expected 0 and 1 as {what}, got {wrong[0]:g}")
+
+
+def _counted(learner: OnlineClassifier, y: Any, decision: NDArray[Any]) -> Counts:
+    """Labels against a decision, where the policy itself does not need them."""
+    m, metric = learner.n_labels, learner.metric
+    true = np.array([y]) if isinstance(y, int) and m > 1 else np.reshape(y, (1, m))
+    return Counts.from_labels(
+        true,
+        decision.reshape(1, m).astype(np.int8),
+        n_labels=m,
+        matrix=metric is not None and metric.needs_matrix,
+    )
 
 
 def _cell(text: str) -> str:

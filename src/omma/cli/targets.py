@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from omma.cli.hints import metric_hint
 from omma.cli.options import sentence, usage
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy
@@ -43,7 +44,7 @@ def read_metric(text: str, k: int | None) -> tuple[Metric, int | None]:
     """A metric with its budget: what comes after an @, else the one given, else its own."""
     name, at, after = text.partition("@")
     with usage("--metric"):
-        found = find_metric(name)
+        found = _found(name)
         if at and not (after.isdecimal() and int(after) > 0):
             raise ValueError(f"a whole number must follow the @, as in macro_f1@3, got {text!r}")
     budget = int(after) if at else k
@@ -59,6 +60,16 @@ def read_metric(text: str, k: int | None) -> tuple[Metric, int | None]:
             )
         budget = 1
     return found, budget
+
+
+def _found(name: str) -> Metric:
+    try:
+        return find_metric(name)
+    except ValueError as error:
+        hint = metric_hint(name)
+        if hint is None:
+            raise
+        raise ValueError(hint) from error
 
 
 def check_policies(names: Iterable[str], known: Iterable[str]) -> None:

@@ -243,39 +243,50 @@ def read_flags(given, flags):
 
 
 @entry
-def count_dense(eta, true, predicted, weight, sums, cells, totals, scratch):
-    """Count one row of indicators; False, and nothing counted, where they are not 0 and 1.
-
-    Where ``eta`` is given, its probabilities are counted in place of true labels.
-    """
+def count_dense(true, predicted, weight, sums, cells, totals, scratch):
+    """Count one row of indicators; False, and nothing counted, where they are not 0 and 1."""
     flags = scratch[FLAGS]
-    if eta is None and read_flags(true, flags) < 0:
+    if read_flags(true, flags) < 0:
         return False
-    chosen = read_flags(predicted, flags)
-    if chosen < 0:
+    found = read_flags(predicted, flags)
+    if found < 0:
         return False
-    count_flagged(flags, chosen, weight, sums, cells, totals)
-    if eta is None:
-        count_indicated(true, flags, weight, sums, cells, totals)
-    else:
-        count_expected(eta, flags, weight, sums, cells, totals)
+    count_flagged(flags, found, weight, sums, cells, totals)
+    count_indicated(true, flags, weight, sums, cells, totals)
     return True
 
 
 @entry
-def count_sparse(stored, true, chosen, weight, sums, cells, totals, scratch):
-    """Count one row of label ids; ``stored`` labels and probabilities may stand for true ones."""
+def expect_dense(eta, predicted, weight, sums, cells, totals, scratch):
+    """The same with probabilities in place of true labels."""
     flags = scratch[FLAGS]
-    if stored is None:
-        for i in range(true.shape[0]):
-            flags[true[i]] = 0.0
-    else:
-        for position in range(stored[0].shape[0]):
-            flags[stored[0][position]] = 0.0
+    found = read_flags(predicted, flags)
+    if found < 0:
+        return False
+    count_flagged(flags, found, weight, sums, cells, totals)
+    count_expected(eta, flags, weight, sums, cells, totals)
+    return True
+
+
+@entry
+def count_sparse(true, chosen, weight, sums, cells, totals, scratch):
+    """Count one row of label ids."""
+    flags = scratch[FLAGS]
+    for i in range(true.shape[0]):
+        flags[true[i]] = 0.0
     for i in range(chosen.shape[0]):
         flags[chosen[i]] = 1.0
     count_predicted(chosen, chosen.shape[0], weight, sums, cells, totals)
-    if stored is None:
-        count_true(true, 0, true.shape[0], flags, weight, sums, cells, totals)
-    else:
-        count_expected_stored(stored[0], stored[1], flags, weight, sums, cells, totals)
+    count_true(true, 0, true.shape[0], flags, weight, sums, cells, totals)
+
+
+@entry
+def expect_sparse(labels, eta, chosen, weight, sums, cells, totals, scratch):
+    """The same with stored probabilities in place of true labels."""
+    flags = scratch[FLAGS]
+    for position in range(labels.shape[0]):
+        flags[labels[position]] = 0.0
+    for i in range(chosen.shape[0]):
+        flags[chosen[i]] = 1.0
+    count_predicted(chosen, chosen.shape[0], weight, sums, cells, totals)
+    count_expected_stored(labels, eta, flags, weight, sums, cells, totals)

@@ -205,7 +205,7 @@ class OnlineClassifier:
         return prediction.copy()
 
     def _decide(self, eta: Any) -> Decision:
-        """Decide what NumPy or SciPy holds; buffers may be used again, so what is kept is a copy."""
+        """Decide what NumPy or SciPy holds; what is kept is a copy: buffers may be used again."""
         row = single_row("predict", eta, self.n_labels)
         if row is None:
             prediction = self.policy.decide_rows(self.state, eta)

@@ -53,8 +53,13 @@ def write(path: str | Path, learner: OnlineClassifier) -> None:
 
 def read(cls: type[OnlineClassifier], path: str | Path, metric: Metric | None) -> OnlineClassifier:
     """Read what ``write`` wrote; nothing in the file is run, and no more of it read than fits."""
+    if Path(path).is_dir():
+        raise ValueError(f"{path} is not a sound {WHAT}: it is a folder")
     with npz.opened(path, WHAT) as archive:
-        content = archive.json("content")
+        try:
+            content = archive.json("content")
+        except ValueError as error:
+            raise ValueError(f"{path} is not an {WHAT}: {error}") from error
         known = isinstance(content, dict) and content.get("format") in (FORMAT, FIRST)
         if not known or {"policy", "n_labels"} - set(content):
             raise ValueError(f"{path} is not an {WHAT} of the format {FORMAT}")

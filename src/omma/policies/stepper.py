@@ -66,24 +66,20 @@ class Stepper:
 
         Only where decisions look at probabilities ``eta`` is looked at.
         """
+        thin, scratch = prediction.dtype == np.int32, self.space.scratch
+        counted = (prediction, weight, self.sums)
+        fine = True
         if y is not None:
-            self._count(state.truth, None, y, prediction, weight)
-        if state.labels is not None:
-            self._count(state, eta, None, prediction, weight)
-
-    def _count(
-        self,
-        state: State,
-        eta: Row | None,
-        y: NDArray[Any] | None,
-        prediction: NDArray[Any],
-        weight: float,
-    ) -> None:
-        """Count labels, or where eta is given, probabilities in their place."""
-        counts = (weight, self.sums, state.cells, state.totals, self.space.scratch)
-        if prediction.dtype == np.int32:
-            step.count_sparse(eta, y, prediction, *counts)
-        elif not step.count_dense(eta, y, prediction, *counts):
+            truth = state.truth
+            kernel = step.count_sparse if thin else step.count_dense
+            sums = self.sums if truth is state else None
+            fine = kernel(y, prediction, weight, sums, truth.cells, truth.totals, scratch)
+        if fine is not False and state.labels is not None:
+            if isinstance(eta, tuple):
+                step.expect_sparse(*eta, *counted, state.cells, state.totals, scratch)
+            else:
+                fine = step.expect_dense(eta, *counted, state.cells, state.totals, scratch)
+        if fine is False:
             if y is not None:
                 refuse_indicators("update", "y", y)
             refuse_indicators("update", "prediction", prediction)

@@ -76,7 +76,7 @@ def perform(
     folder: str | Path,
     *,
     n_jobs: int = 1,
-    progress: bool = False,
+    progress: bool | Callable[[int, int], None] = False,
     report: Callable[[str], None] | None = None,
 ) -> Summary:
     """Carry out jobs and write a record of each into a folder.
@@ -92,8 +92,9 @@ def perform(
         Made where it is not there.
     n_jobs : int
         How many at a time, in threads: compiled code lets other threads run, and they share data.
-    progress : bool
-        Show a progress bar on standard error.
+    progress : bool or function
+        Show a progress bar on standard error; a function is called a few times a second with how
+        many jobs are done, and how many there are to do.
     report : function, optional
         Called with a sentence when a job has failed.
 
@@ -113,7 +114,7 @@ def perform(
     if todo:  # a folder that cannot be made is known before hours of work, not after
         Path(folder).mkdir(parents=True, exist_ok=True)
     records: list[Record] = []
-    with progress_bar(len(todo), "runs", progress and bool(todo)) as advance:
+    with progress_bar(len(todo), "runs", progress is True and bool(todo)) as advance:
 
         def keep(record: Record) -> None:
             records.append(record)
@@ -122,7 +123,11 @@ def perform(
             if record["error"] is not None and report is not None:
                 report(_sentence(record))
 
-        _run_all(todo, Path(folder), n_jobs, keep)
+        def look() -> None:
+            if callable(progress):
+                progress(len(records), len(todo))
+
+        _run_all(todo, Path(folder), n_jobs, keep, look)
     failures = tuple(record for record in records if record["error"] is not None)
     return Summary(
         done=len(records) - len(failures),
@@ -132,13 +137,20 @@ def perform(
     )
 
 
-def _run_all(todo: list[Job], folder: Path, n_jobs: int, keep: Callable[[Record], None]) -> None:
+def _run_all(
+    todo: list[Job],
+    folder: Path,
+    n_jobs: int,
+    keep: Callable[[Record], None],
+    look: Callable[[], None],
+) -> None:
     stop = Event()
     pool = ThreadPoolExecutor(n_jobs, thread_name_prefix="omma-run")
     waiting: set[Future[Record | None]] = {pool.submit(_run, job, folder, stop) for job in todo}
     try:
         while waiting:
             waiting = _gather(waiting, keep)
+            look()
     except KeyboardInterrupt:
         stop.set()
         while waiting:  # what runs may finish; a second Ctrl-C ends the waiting too

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from omma.counts import Counts, counts_of
 from omma.policies import OMMA
+from omma.policies.stepper import Stepper
 from omma.state import State
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
@@ -34,10 +34,12 @@ class GrowingCounts:
 
     def __init__(self, policy: OMMA) -> None:
         self.policy = policy
-        self._judge = replace(policy, feedback="labels")
         self._ids: dict[Hashable, int] = {}
-        self._state = State.zeros(0)
-        self._truth = State.zeros(0) if policy.soft else self._state
+        self._state = State.zeros(0, soft=policy.soft)
+        self._stepper: Stepper | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_stepper": None}  # made again where it is needed
 
     @property
     def labels(self) -> tuple[Hashable, ...]:
@@ -47,7 +49,7 @@ class GrowingCounts:
     @property
     def counts(self) -> Counts | None:
         """True labels against decisions; None before the first label."""
-        return counts_of(self._truth) if self._ids else None
+        return counts_of(self._state) if self._ids else None
 
     def meet(self, labels: Iterable[Hashable]) -> None:
         """Make room for labels not seen before."""
@@ -56,9 +58,17 @@ class GrowingCounts:
             return
         self._ids.update(zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True))
         room = np.zeros((3, len(new)))
+        self._stepper = None  # it is for another number of labels
         self._state.cells = np.hstack((self._state.cells, room))
-        if self._truth is not self._state:
-            self._truth.cells = np.hstack((self._truth.cells, room))
+        if self._state.labels is not None:
+            self._state.labels.cells = np.hstack((self._state.labels.cells, room))
+
+    @property
+    def _steps(self) -> Stepper:
+        """What runs single steps, kept as long as no new label turns up."""
+        if self._stepper is None:
+            self._stepper = self.policy.stepper(len(self._ids))
+        return self._stepper
 
     def decide(self, eta: Mapping[Any, float]) -> tuple[Hashable, ...]:
         """The labels that gain most, at the present counts."""
@@ -66,7 +76,7 @@ class GrowingCounts:
         budget = self.policy.budget
         if budget is not None and budget >= len(self._ids):
             return self.labels  # all labels known fit in, and a budget is filled
-        chosen = self.policy.predict(self._state, self._row(eta))
+        chosen = self._steps.decide(self._state, self._row(eta))
         return tuple(label for label, one in zip(self._ids, chosen, strict=True) if one)
 
     def count(
@@ -80,9 +90,8 @@ class GrowingCounts:
         self.meet(true)
         self.meet(chosen)
         y, prediction = self._indicators(true), self._indicators(chosen).astype(np.int8)
-        if self._truth is not self._state:
-            self.policy.update(self._state, self._row(eta or {}), y, prediction, weight)
-        self._judge.update(self._truth, y, y, prediction, weight)
+        row = self._row(eta or {}) if self.policy.soft else None
+        self._steps.count(self._state, row, y, prediction, weight)
 
     def _row(self, eta: Mapping[Any, float]) -> NDArray[np.float64]:
         row = np.zeros(len(self._ids))

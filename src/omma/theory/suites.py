@@ -48,7 +48,7 @@ def run(
     jobs: int | None = None,
     quick: bool = False,
     *,
-    progress: bool = False,
+    progress: bool | Callable[[int, int], None] = False,
     report: Callable[[str], None] | None = None,
 ) -> Summary:
     """Perform a suite and leave a record of each run.
@@ -65,8 +65,9 @@ def run(
         Runs at a time; default as many as there are processors.
     quick : bool
         Short sequences, and few: a first look.
-    progress : bool
-        Show a progress bar.
+    progress : bool or function
+        Show a progress bar; a function is called a few times a second with how many runs are done,
+        and how many there are to do.
     report : function, optional
         Called with a sentence when a run has failed.
 

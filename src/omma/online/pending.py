@@ -1,0 +1,309 @@
+"""Decisions that wait for their labels, by id, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._validate import check_number, check_positive_int, shown
+from omma.online.packed import Decision, Eta, check_unpacked, pack, time_of, unpack
+
+Id = str | int
+LONGEST = 1_000  # signs of an id: memory is bounded by the number of rows only if ids are, too
+WIDEST = 2**128  # as large as a UUID
+
+
+class AlreadyWaitingError(ValueError):
+    """A second decision for an id whose first one still waits for its labels."""
+
+
+class UnknownIdError(ValueError):
+    """Labels for an id under which nothing was decided, or which was forgotten."""
+
+
+class LabelledTwiceError(ValueError):
+    """Labels for an id that had its labels before."""
+
+
+class Pending:
+    """Decisions by id, in the order they were made; too many or too old ones are forgotten.
+
+    A waiting row of 46 labels takes 130 to 180 bytes and its id (a number 32, a short text 55);
+    where its probabilities are kept, 370 more (190 as 32-bit numbers). Ids that have gone are
+    remembered, to tell a second label from an unknown one: as many as ``limit``, some 120 bytes
+    and the id each.
+
+    It holds no lock: threads that share it take one of their own around every call.
+
+    Parameters
+    ----------
+    n_labels : int
+    limit : int
+        How many decisions wait at most; one more, and the oldest is forgotten.
+    max_age : float, optional
+        Decisions older than that are forgotten. It counts rows decided since, or what ``clock``
+        counts.
+    clock : function, optional
+        Gives the present time, for example ``time.time`` for seconds. Time that goes back stands
+        still.
+    evicted : function of an id and a Decision, optional
+        Called with each decision that is forgotten, after it has gone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pending = Pending(n_labels=3, limit=2)
+    >>> for name in ("a", "b", "c"):
+    ...     pending.put(name, None, np.array([1, 0, 1], dtype=np.int8))
+    >>> list(pending), pending.forgotten
+    (['b', 'c'], 1)
+    >>> pending.take("b").prediction
+    array([1, 0, 1], dtype=int8)
+    >>> pending.take("b")
+    Traceback (most recent call last):
+    ...
+    omma.online.pending.LabelledTwiceError: the id 'b' had its labels before
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        *,
+        limit: int = 10_000,
+        max_age: float | None = None,
+        clock: Callable[[], float] | None = None,
+        evicted: Callable[[Id, Decision], None] | None = None,
+    ) -> None:
+        self.n_labels = check_positive_int("Pending", "n_labels", n_labels)
+        self.limit = check_positive_int("Pending", "limit", limit)
+        if max_age is not None:
+            check_number("Pending", "max_age", max_age, low=0.0)
+        self.max_age = max_age
+        self.clock = clock
+        self.evicted = evicted
+        self.forgotten = 0  # how many so far
+        self._put = 0  # the clock of those who gave none: rows so far
+        self._time = -math.inf
+        # Not plain dictionaries: taking the first out of one again and again is quadratic.
+        self._waiting: OrderedDict[Id, bytes] = OrderedDict()
+        self._gone: OrderedDict[Id, bool] = OrderedDict()  # whether labels came, else forgotten
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._waiting
+
+    def __iter__(self) -> Iterator[Id]:
+        """The ids that wait, oldest first."""
+        return iter(self._waiting)
+
+    def put(
+        self,
+        key: Id,
+        eta: Eta | None,
+        prediction: NDArray[Any],
+        weight: float = 1.0,
+        *,
+        sparse: bool = False,
+    ) -> None:
+        """Remember a decision until its labels come.
+
+        Parameters
+        ----------
+        key : str or int
+            The id of the row.
+        eta : ndarray of shape (n_labels,), pair of arrays, or None
+            Probabilities, where they are needed to learn; of a sparse row, places and values.
+        prediction : ndarray
+            An indicator for each label; of a sparse row, the places of those predicted.
+        weight : float
+        sparse : bool
+            Whether the row is sparse. Its values are not checked again here.
+        """
+        key = self.check_free(key)
+        record = pack(Decision(eta, prediction, weight, sparse), self._now(), self.n_labels)
+        self._put += 1
+        self._gone.pop(key, None)
+        self._waiting[key] = record
+        self._forget_old()
+        while len(self._waiting) > self.limit:
+            self._forget()
+
+    def get(self, key: Id) -> Decision:
+        """The decision that waits under an id; it goes on waiting."""
+        self._forget_old()
+        return unpack(self._waiting[self._known(key)], self.n_labels)
+
+    def take(self, key: Id) -> Decision:
+        """The decision that waited under an id, whose labels have come."""
+        self._forget_old()
+        known = self._known(key)
+        decision = unpack(self._waiting.pop(known), self.n_labels)
+        self._remember(known, labelled=True)
+        return decision
+
+    def check_free(self, key: Id) -> Id:
+        """Refuse an id under which a decision still waits; returns the id as it is kept."""
+        key = check_id(key)
+        self._forget_old()
+        if key in self._waiting:
+            raise AlreadyWaitingError(f"the id {shown(key)} still waits for its labels")
+        return key
+
+    def _known(self, key: Id) -> Id:
+        key = check_id(key)
+        if key in self._waiting:
+            return key
+        labelled = self._gone.get(key)
+        if labelled:
+            raise LabelledTwiceError(f"the id {shown(key)} had its labels before")
+        why = "no decision waits for its labels"
+        if labelled is not None:
+            why = "its decision was forgotten before the labels came"
+        raise UnknownIdError(f"the id {shown(key)} is not known: {why}")
+
+    def _now(self) -> float:
+        """The present time; it never goes back, so that the oldest decision is the first."""
+        found = float(self._put) if self.clock is None else float(self.clock())
+        self._time = max(self._time, found)
+        return self._time
+
+    def _forget_old(self) -> None:
+        if self.max_age is None:
+            return
+        now = self._now()
+        while self._waiting:
+            record = next(iter(self._waiting.values()))
+            if now - time_of(record) <= self.max_age:
+                return
+            self._forget()
+
+    def _forget(self) -> None:
+        """Let the oldest decision go."""
+        key, record = self._waiting.popitem(last=False)
+        self.forgotten += 1
+        self._remember(key, labelled=False)
+        if self.evicted is not None:
+            self.evicted(key, unpack(record, self.n_labels))
+
+    def _remember(self, key: Id, labelled: bool) -> None:
+        self._gone[key] = labelled
+        if len(self._gone) > self.limit:
+            self._gone.popitem(last=False)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that waits and all that is remembered, as plain arrays for a file."""
+        records = list(self._waiting.values())
+        return {
+            "ids": _as_json(list(self._waiting)),
+            "gone": _as_json([list(self._gone), list(self._gone.values())]),
+            "records": np.frombuffer(b"".join(records), np.uint8),
+            "ends": np.cumsum([len(one) for one in records], dtype=np.int64),
+            "numbers": np.array([self._put, self.forgotten, self._time]),
+        }
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: dict[str, NDArray[Any]],
+        n_labels: int,
+        *,
+        limit: int = 10_000,
+        max_age: float | None = None,
+        clock: Callable[[], float] | None = None,
+        evicted: Callable[[Id, Decision], None] | None = None,
+    ) -> Pending:
+        """What ``arrays`` gave, with everything checked; ``ValueError`` where it is no such thing.
+
+        >>> import numpy as np
+        >>> pending = Pending(n_labels=2)
+        >>> pending.put(7, np.array([0.9, 0.2]), np.array([1, 0]))
+        >>> again = Pending.from_arrays(pending.arrays(), n_labels=2)
+        >>> again.take(7).eta
+        array([0.9, 0.2])
+        """
+        found = cls(n_labels, limit=limit, max_age=max_age, clock=clock, evicted=evicted)
+        try:
+            found._restore(arrays)
+        except (
+            KeyError,
+            TypeError,
+            IndexError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ) as error:
+            raise ValueError(f"the decisions that wait are damaged: {shown(error)}") from error
+        while len(found) > found.limit:
+            found._forget()
+        return found
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        ids = [check_id(one) for one in _from_json(arrays["ids"])]
+        gone, labelled = _from_json(arrays["gone"])
+        ends = np.concatenate([[0], _plain(arrays["ends"], "i")])
+        records = _plain(arrays["records"], "u").astype(np.uint8).tobytes()
+        numbers = _plain(arrays["numbers"], "f")
+        fits = len(ends) == len(ids) + 1 and ends[-1] == len(records) and (np.diff(ends) > 0).all()
+        if not fits or len(set(ids)) < len(ids) or len(gone) != len(labelled) or len(numbers) != 3:
+            raise ValueError("its parts do not fit together")
+        for key, start, end in zip(ids, ends[:-1], ends[1:], strict=True):
+            self._waiting[key] = records[start:end]
+        self._gone.update(
+            {check_id(key): bool(one) for key, one in zip(gone, labelled, strict=True)}
+        )
+        self._put, self.forgotten, self._time = int(numbers[0]), int(numbers[1]), float(numbers[2])
+        self._check_records()
+
+    def _check_records(self) -> None:
+        """Every decision can be read, and was made no earlier than the one before it."""
+        before = -math.inf
+        for record in self._waiting.values():
+            check_unpacked(unpack(record, self.n_labels), self.n_labels)
+            if not before <= time_of(record) <= self._time:
+                raise ValueError("its times are out of order")
+            before = time_of(record)
+        if min(self._put, self.forgotten) < 0 or any(key in self._waiting for key in self._gone):
+            raise ValueError("its parts do not fit together")
+
+
+def check_id(key: Any) -> Id:
+    """An id as it is kept: a text, or a whole number.
+
+    >>> check_id(2.5)
+    Traceback (most recent call last):
+    ...
+    TypeError: an id must be a text or a whole number, got 2.5
+    """
+    if isinstance(key, str):
+        if len(key) > LONGEST:
+            raise ValueError(f"an id must have at most {LONGEST:,} signs, got {len(key):,}")
+        return str(key)
+    if isinstance(key, bool) or not isinstance(key, int | np.integer):
+        raise TypeError(f"an id must be a text or a whole number, got {shown(key)}")
+    number = int(key)
+    if not -WIDEST < number < WIDEST:
+        raise ValueError(f"an id must be a number of at most 128 bits, got {hex(number)[:20]}…")
+    return number
+
+
+def _as_json(content: Any) -> NDArray[np.uint8]:
+    """Text and numbers of any length, where an array of texts would be as wide as the longest."""
+    return np.frombuffer(json.dumps(content).encode(), np.uint8)
+
+
+def _from_json(text: NDArray[Any]) -> Any:
+    return json.loads(_plain(text, "u").astype(np.uint8).tobytes())
+
+
+def _plain(array: NDArray[Any], kind: str) -> NDArray[Any]:
+    if array.ndim != 1 or array.dtype.kind != kind:
+        raise ValueError(f"expected a vector of kind {kind!r}, got {array.dtype} {array.shape}")
+    return array
