@@ -226,6 +226,13 @@ class Labels:
     parameter: str
     given: Any
     m: int
+    known: NDArray[np.bool_] | None = None  # which rows have labels; None is all
+
+    def known_of(self, rows: Rows) -> NDArray[np.uint8]:
+        """Which of some rows have labels, for the kernels; nothing where all have."""
+        if self.known is None:
+            return np.empty(0, dtype=np.uint8)
+        return self.known[rows].astype(np.uint8)
 
     def block(self, rows: Rows) -> Ids:
         """Label ids of the wanted rows: those of row t are ``ids[starts[t]:ends[t]]``."""
