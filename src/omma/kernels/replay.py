@@ -14,12 +14,8 @@ import numpy as np
 from omma.kernels.calibrate import calibrate, fit
 from omma.kernels.feedback import look, truth
 from omma.kernels.jit import by_kind, entry, helper
-from omma.kernels.layout import N
+from omma.kernels.layout import FLAGS, PRESENT, VALUES, N
 from omma.kernels.step import (
-    FLAGS,
-    LOGITS,
-    PRESENT,
-    VALUES,
     decide_stored,
     find_gains,
     fit_stored,
@@ -100,7 +96,7 @@ def replay_dense(
     predictions,
 ):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
-    values, flags, logits = scratch[VALUES], scratch[FLAGS], scratch[LOGITS]
+    values, flags = scratch[VALUES], scratch[FLAGS]
     m = flags.shape[0]
     for j in range(m):
         flags[j] = 0.0
@@ -108,7 +104,7 @@ def replay_dense(
     for t in range(rows.shape[0]):
         if not widen(eta[rows[t]], values):
             return t
-        calibrate(calibrator, None, m, values, logits)
+        calibrate(calibrator, None, m, scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         find_gains(decider.term, decider.prior, pick, look(feedback, sums), scratch)
         found = take(budget, scratch, chosen)
@@ -117,7 +113,7 @@ def replay_dense(
         y = true.array[true.rows[t] if known else 0]
         learn(feedback, budget, chosen, found, y, known, weight, sums, scratch)
         if known:
-            fit(calibrator, None, m, values, logits, y, weight)
+            fit(calibrator, None, m, scratch, y, weight)
         write_decision(budget, chosen, found, flags, rows[t], predictions)
         mark(counted, marks, t)
     return rows.shape[0]
@@ -168,7 +164,7 @@ def replay_sparse(
         labels = indices[starts[t] : ends[t]]
         if not rising(labels, m) or not widen(data[starts[t] : ends[t]], values):
             return t
-        calibrate(calibrator, labels, labels.shape[0], values, scratch[LOGITS])
+        calibrate(calibrator, labels, labels.shape[0], scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         found = decide_stored(
             decider.term, labels, decider.budget, decider.prior, pick, feedback, sums, scratch,
