@@ -68,7 +68,8 @@ def use(values: Any) -> None:
         if values.shape[1] < WIDE:  # a column takes room here, and none in the file
             values.tocsc().sum(axis=0)
     else:
-        np.asarray(values).sum()
+        with np.errstate(all="ignore"):  # a table may hold inf; whoever takes it says so
+            np.asarray(values).sum()
 
 
 def saved(write: Callable[..., Any], *arguments: Any, **options: Any) -> bytes:
