@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,16 +129,6 @@ class Discrete(Distribution):
         )
 
 
-class Marginal(Protocol):
-    """The distribution of one label's probability."""
-
-    def quantiles(self, share: Vector) -> Vector:
-        """The probability below which a share of the rows lies."""
-
-    def above(self, threshold: float) -> tuple[float, float]:
-        """How often the probability reaches a threshold, and its sum over those rows."""
-
-
 @dataclass(frozen=True)
 class Beta:
     """A label whose probability has a Beta distribution; all is known in closed form.
@@ -156,9 +146,11 @@ class Beta:
         check_number("Beta", "b", self.b, low=0.0, strict=True)
 
     def quantiles(self, share: Vector) -> Vector:
+        """The probability below which a share of the rows lies."""
         return special.betaincinv(self.a, self.b, share)  # type: ignore[no-any-return]
 
     def above(self, threshold: float) -> tuple[float, float]:
+        """How often the probability reaches a threshold, and its sum over those rows."""
         cut = min(max(threshold, 0.0), 1.0)
         mean = self.a / (self.a + self.b)
         often = 1.0 - special.betainc(self.a, self.b, cut)
