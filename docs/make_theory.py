@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from omma import theory
-from omma.records import read
+from omma.study.records import read
 
 HERE = Path(__file__).parent
 PAGE, PICTURES = HERE / "theory.md", HERE / "images" / "theory"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import omma
-from omma.benchmark.html import page
-from omma.benchmark.html.model import FEW, model
-from omma.benchmark.sections import grouped, section_of
-from omma.records import make
+from omma.study.page import page
+from omma.study.page.model import FEW, model
+from omma.study.records import make
+from omma.study.sections import grouped, section_of
 
 NAMES = ["a</script><b>", "b & c", "<!--links-->"]
 VOID = {"meta", "link", "br"}

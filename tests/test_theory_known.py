@@ -5,6 +5,8 @@ import pytest
 from scipy import integrate, stats
 
 import omma
+from omma.study.theory.rates import fitted_rate
+from omma.study.theory.shortfall import counts_at
 from omma.theory import (
     Beta,
     Discrete,
@@ -17,8 +19,6 @@ from omma.theory import (
     optimum,
     utilities,
 )
-from omma.theory.rates import fitted_rate
-from omma.theory.shortfall import counts_at
 
 
 @pytest.mark.parametrize("cut", [0.0, 0.03, 0.4, 0.97])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from omma.benchmark import Performed, Suite
-    from omma.records import Summary
+    from omma.study import Performed, Suite
+    from omma.study.jobs import Summary
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -61,14 +61,14 @@ def command(
     """  # noqa: D301
     import sys
 
-    from omma import benchmark
+    from omma import study
 
     if name == "theory" or name.startswith("theory-"):
         _theory(name, out, jobs, quick)
         return
     try:
-        suite = _limited(benchmark.suite(name), datasets, seeds, quick)
-        found = benchmark.run(
+        suite = _limited(study.suite(name), datasets, seeds, quick)
+        found = study.run(
             suite,
             out,
             data=data,
