@@ -5,7 +5,7 @@ import csv
 import io
 import pickle
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -545,3 +545,13 @@ def test_the_bar_says_that_it_compiles_until_a_run_is_done(capsys, monkeypatch):
         advance(1)
     said = capsys.readouterr().err
     assert said.rfind("runs") > said.rfind("compiling")
+
+
+def test_reading_curves_changes_nothing():
+    found = compare(ETA, Y, "macro_f1", "omma", seeds=range(2), priors=1e-6)
+    runs = found.cell("omma", "macro_f1").best
+    before = dict(vars(runs))
+    first = runs.running
+    assert {name: value for name, value in vars(runs).items() if name in before} == before
+    again = replace(runs)  # a copy works its curves out by itself
+    assert np.array_equal(again.running, first)

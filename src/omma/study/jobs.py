@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
 from typing import Any
 
+from omma._pool import run_all
 from omma._validate import check_positive_int
-from omma.evaluation import progress_bar
 from omma.study.records import Record, make, path_of, read_file, write
 
 
@@ -112,16 +110,13 @@ def perform(
     if todo:  # a folder that cannot be made is known before hours of work, not after
         Path(folder).mkdir(parents=True, exist_ok=True)
     records: list[Record] = []
-    with progress_bar(len(todo), "runs", progress and bool(todo)) as advance:
 
-        def keep(record: Record) -> None:
-            records.append(record)
-            if advance is not None:
-                advance(1)
-            if record["error"] is not None and report is not None:
-                report(_sentence(record))
+    def keep(job: Job, record: Record) -> None:
+        records.append(record)
+        if record["error"] is not None and report is not None:
+            report(_sentence(record))
 
-        _run_all(todo, Path(folder), n_jobs, keep)
+    run_all(todo, lambda job: _run(job, Path(folder)), keep, n_jobs=n_jobs, progress=progress)
     failures = tuple(record for record in records if record["error"] is not None)
     return Summary(
         done=len(records) - len(failures),
@@ -131,39 +126,8 @@ def perform(
     )
 
 
-def _run_all(todo: list[Job], folder: Path, n_jobs: int, keep: Callable[[Record], None]) -> None:
-    stop = Event()
-    pool = ThreadPoolExecutor(n_jobs, thread_name_prefix="omma-run")
-    waiting: set[Future[Record | None]] = {pool.submit(_run, job, folder, stop) for job in todo}
-    try:
-        while waiting:
-            waiting = _gather(waiting, keep)
-    except KeyboardInterrupt:
-        stop.set()
-        while waiting:  # what runs may finish; a second Ctrl-C ends the waiting too
-            waiting = _gather(waiting, keep)
-    finally:
-        stop.set()
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _gather(
-    waiting: set[Future[Record | None]], keep: Callable[[Record], None]
-) -> set[Future[Record | None]]:
-    """Keep what has finished since, and return the rest."""
-    # Without a timeout Windows would not see Ctrl-C.
-    finished, rest = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
-    for future in finished:
-        record = future.result()
-        if record is not None:
-            keep(record)
-    return rest
-
-
-def _run(job: Job, folder: Path, stop: Event) -> Record | None:
-    """One job and its record; nothing after Ctrl-C."""
-    if stop.is_set():
-        return None
+def _run(job: Job, folder: Path) -> Record:
+    """One job and its record."""
     try:
         found = job.run()
         record = _record(job, result=found.result, seconds=found.seconds, estimator=found.estimator)

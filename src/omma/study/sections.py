@@ -198,5 +198,5 @@ def _runs(prior: float | None, records: list[Record]) -> Runs:
         np.array([result["value"] for result in results]),
         np.array(results[0]["history"]["rows"], dtype=np.int64),
         np.array([record["seconds"]["run"] for record in records]),
-        [np.array(result["history"]["values"]) for result in results],
+        tuple(np.array(result["history"]["values"]) for result in results),
     )
