@@ -21,7 +21,7 @@ from omma.datasets import Dataset, write_folder
 from omma.estimators import LogisticRegression, Multinomial, OnlineLinear
 from omma.study import estimates
 from omma.study.records import make, read
-from omma.study.report import to_csv, to_markdown, to_png
+from omma.study.report import to_csv, to_latex, to_markdown, to_png
 from omma.study.sections import sections
 
 SUITE = """
@@ -539,8 +539,6 @@ def test_twenty_newsgroups_as_in_the_paper(tmp_path):
 
 
 def test_latex_has_a_block_of_rows_for_each_dataset():
-    from omma.study.latex import to_latex
-
     records = [
         record_of(name, policy, value)
         for name in ("a", "b_c")

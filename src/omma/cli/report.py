@@ -121,9 +121,7 @@ def _study_text(form: str, records: list[Record], extended: bool) -> str:
     if form == "markdown":
         return report.to_markdown(records, extended=extended)
     if form == "latex":
-        from omma.study.latex import to_latex
-
-        return to_latex(records, extended=extended)
+        return report.to_latex(records, extended=extended)
     return report.to_csv(records)
 
 
@@ -141,10 +139,11 @@ def _print(records: list[Record], output: Path | None, extended: bool) -> None:
     if _of("study", records):
         to_terminal(_of("study", records), console, extended=extended)
     if _of("theory", records):
-        from omma.theory import tables
+        from omma import tables, theory
 
         # A narrow terminal breaks lines, which is better than numbers cut off.
-        for table in tables(_of("theory", records)):
+        for grid in theory.tables(_of("theory", records)):
+            table = tables.to_terminal(grid)
             console.print(table, "", width=max(console.width, WIDTH), crop=False)
     if output is not None:
         _write(text.getvalue(), output)

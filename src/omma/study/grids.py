@@ -45,7 +45,8 @@ def grid_of(section: Section, *, std: bool = False, paper: bool = True) -> Grid:
         )
         for policy, row in zip(section.comparison.policies, grid.entries, strict=True)
     ]
-    return Grid(columns, grid.names, tuple(rows), (*grid.notes, *_notes(section, known)))
+    notes = (*grid.notes, *_notes(section, known))
+    return replace(grid, columns=columns, entries=tuple(rows), notes=notes)
 
 
 def find_figure(section: Section, policy: str, column: str) -> Figure | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +12,14 @@ from omma import tables
 from omma.study.grids import find_figure, grid_of
 from omma.study.records import Record, safe
 from omma.study.sections import Section, sections
-from omma.tables import Grid
+from omma.tables import MISSING, Grid, content, emphasized, latex, ranks
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 FIGURES = ("running", "priors")
+# As in the paper, a line separates the baseline, the rivals, OMMA, and what learns beforehand.
+GROUPS = {"baseline": 0, "top_k_or_half": 0, "omma": 2, "omma_eta": 2, "offline_fw": 3, "tuned": 3}
 
 
 def to_terminal(records: Iterable[Record], console: Console, *, extended: bool = False) -> None:
@@ -41,7 +45,7 @@ def fitting(grid: Grid, console: Console, extended: bool) -> Iterator[Grid]:
 
 def _columns(grid: Grid, start: int, stop: int) -> Grid:
     entries = tuple(row[start:stop] for row in grid.entries)
-    return Grid(grid.columns[start:stop], grid.names, entries)
+    return replace(grid, columns=grid.columns[start:stop], entries=entries, notes=())
 
 
 def _fits(grid: Grid, console: Console, extended: bool) -> bool:
@@ -61,31 +65,65 @@ def to_markdown(records: Iterable[Record], *, extended: bool = False) -> str:
     return "\n".join(texts)
 
 
+def to_latex(records: Iterable[Record], *, extended: bool = False) -> str:
+    """The paper's tables: one for each suite, a block of rows for each dataset.
+
+    How λ was chosen and the rest is in the caption.
+    """
+    by_suite = groupby(sections(records), key=lambda section: section.suite)
+    return "\n\n".join(_latex(suite, list(found), extended) for suite, found in by_suite) + "\n"
+
+
+def _latex(suite: str, found: list[Section], extended: bool) -> str:
+    grids = [grid_of(section, std=extended) for section in found]
+    columns = list(dict.fromkeys(name for grid in grids for name in grid.columns))
+    lines = [f"Method & {' & '.join(map(latex, columns))} \\\\"]
+    for section, grid in zip(found, grids, strict=True):
+        lines += _block(section, grid, columns, extended)
+    # Each sentence once: most hold for all datasets.
+    notes = " ".join(dict.fromkeys(note for grid in grids for note in grid.notes))
+    table = tables.ruled(f"l|{'c' * len(columns)}", lines)
+    return tables.floating("table*", f"{suite}. {notes}", table)
+
+
+def _block(section: Section, grid: Grid, columns: list[str], extended: bool) -> Iterator[str]:
+    yield r"\midrule"
+    head = f"{latex(section.dataset)} ($m = {section.m}$, $n = {section.n}$)"
+    yield f"& \\multicolumn{{{len(columns)}}}{{c}}{{{head}}} \\\\"
+    before = None
+    rows = zip(section.comparison.policies, grid.names, grid.entries, ranks(grid), strict=True)
+    for policy, name, entries, ranked in rows:
+        group = GROUPS.get(policy, 1)
+        if group != before:
+            yield r"\midrule"
+        before = group
+        texts = {
+            column: emphasized(latex(content(entry, std=extended, seconds=extended)), rank)
+            for column, entry, rank in zip(grid.columns, entries, ranked, strict=True)
+        }
+        cells = [texts.get(column, latex(MISSING)) for column in columns]
+        yield f"{latex(name)} & {' & '.join(cells)} \\\\"
+
+
 def to_csv(records: Iterable[Record]) -> str:
     """A line for each policy, metric and λ of each section; ``chosen`` marks the best λ."""
     return tables.to_csv([row for section in sections(records) for row in _rows(section)])
 
 
 def _rows(section: Section) -> Iterator[dict[str, Any]]:
-    head = {
-        "suite": section.suite,
-        "dataset": section.dataset,
-        "protocol": section.protocol,
-        "estimator": section.estimator["name"],
-        "n": section.n,
-        "m": section.m,
-    }
+    head = {name: getattr(section, name) for name in ("suite", "dataset", "protocol")}
+    head |= {"estimator": section.estimator["name"], "n": section.n, "m": section.m}
     for row in section.comparison.rows:
         metric, k = section.targets[row["metric"]]
-        figure = find_figure(section, row["policy"], row["metric"])
-        known = figure is not None and row["chosen"]
+        figure = find_figure(section, row["policy"], row["metric"]) if row["chosen"] else None
+        beside = (None, None) if figure is None else (figure.value, row["mean"] - figure.value)
         yield {
             **head,
             **row,
             "metric": metric,
             "k": k,
-            "paper": figure.value if figure is not None and known else None,
-            "difference": row["mean"] - figure.value if figure is not None and known else None,
+            "paper": beside[0],
+            "difference": beside[1],
         }
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omma._validate import nearest
 from omma.study.jobs import Summary, perform
 from omma.study.records import Record
-from omma.study.theory import tabulated
 from omma.study.theory.suite import Suite
 from omma.study.theory.suites import (
     adversary,
@@ -21,11 +23,21 @@ from omma.study.theory.suites import (
     shift,
     smoothing,
 )
+from omma.tables import Grid, content, tabular, to_csv, to_html, to_markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 0 auto; padding: 1rem; }
+div { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; }
+thead th { border-bottom: 1px solid; }
+tbody th, thead th:first-child { font-weight: normal; text-align: left; }
+img { max-width: 100%; background: white; }
+"""
 ALL = "theory"
 _SUITES = {
     module.SUITE.name: module.SUITE
@@ -87,8 +99,11 @@ def run(
     return perform(every, folder, n_jobs=n_jobs, progress=progress, report=report)
 
 
-def tables(records: list[Record]) -> list[Table]:
-    """Tables of what records of the theory say, suite by suite."""
+def tables(records: list[Record]) -> list[Grid]:
+    """Tables of what records of the theory say, suite by suite.
+
+    ``omma.tables`` draws them: ``to_terminal``, ``to_markdown`` and others.
+    """
     return [table for suite, mine in _by_suite(records) for table in suite.tables(mine)]
 
 
@@ -124,13 +139,49 @@ def text(records: list[Record], form: str) -> str:
     """
     found = tables(records)
     if form == "html":
-        return tabulated.page(found, figures(records), title="omma: the theory")
-    writers = {
-        "markdown": tabulated.to_markdown,
-        "latex": tabulated.to_latex,
-        "csv": tabulated.to_csv,
-    }
-    return writers[form](found)
+        return page(found, figures(records), title="omma: the theory")
+    if form == "csv":
+        return to_csv([line for table in found for line in _numbers(table)])
+    if form == "markdown":
+        drawn = [f"### {one.title}\n\n{to_markdown(one, aligned=False)}\n" for one in found]
+    else:
+        drawn = ["\n".join([f"% {one.title}", *_latex(one), ""]) for one in found]
+    return "\n".join(drawn)
+
+
+def _latex(table: Grid) -> list[str]:
+    return [line.strip() for line in tabular(table, aligned=False, std=False, seconds=False)]
+
+
+def _numbers(table: Grid) -> Iterator[dict[str, str]]:
+    """A line for each number: its table, the words of its row, its column, and the number."""
+    for name, row in zip(table.names, table.entries, strict=True):
+        cells = [content(entry, std=False, seconds=False) for entry in row]
+        about = "; ".join([name, *cells[: table.words]])
+        numbers = list(zip(table.columns, cells, strict=True))[table.words :]
+        for column, value in numbers:
+            yield {"table": table.title, "row": about, "column": column, "value": value}
+
+
+def page(found: Sequence[Grid], figures: dict[str, Figure], *, title: str) -> str:
+    """One page of HTML with tables and figures, which needs no other file."""
+    body = [f"<h1>{escape(title)}</h1>"]
+    for name, figure in figures.items():
+        body.append(f'<p><img alt="{escape(name)}" src="{_embedded(figure)}"></p>')
+    for table in found:
+        body.append(f"<h2>{escape(table.title)}</h2><div>{to_html(table)}</div>")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<body>{''.join(body)}</body></html>\n"
+    )
+
+
+def _embedded(figure: Figure) -> str:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=110, facecolor="white")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:

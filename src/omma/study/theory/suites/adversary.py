@@ -7,32 +7,27 @@ first half of both, every row is positive with probability 2/3; in the second ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma.evaluation import replay
-from omma.study.jobs import Job
 from omma.study.records import Record
 from omma.study.theory import utilities
 from omma.study.theory.cases import ESTIMATES, GREEDY, OMMA, policy
-from omma.study.theory.suite import Suite, job
-from omma.study.theory.suites.drawing import BOUND, COLORS, legend, named, panels
-from omma.study.theory.suites.regret import standard_error
-from omma.study.theory.tabulated import tabulated
+from omma.study.theory.curves import standard_error
+from omma.study.theory.suite import Spec, Suite, label, last
+from omma.study.theory.suites.drawing import BOUND, COLORS, DASHED, legend, named, panels
+from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
-NAME = "theory-adversary"
-ROWS, SEQUENCES = (600, 6_000, 60_000), 100
-QUICK_ROWS, FEW = (600, 6_000), 20
-HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, 5 / 6, 11 / 12, 1.0)
-SAFEST = 5 / 6
+HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, 5 / 6, 11 / 12, 1.0)  # they know the construction
+# Who plays, by name: policies, and shares of the first half that a hedge predicts.
+WHO: dict[str, str | float] = {who: who for who in (OMMA, ESTIMATES, GREEDY)}
+WHO |= {f"hedge {share:.3f}": share for share in HEDGES}
 Vector = NDArray[np.float64]
 
 
@@ -106,8 +101,9 @@ def play(who: str | float, number: int, n: int, seed: tuple[int, ...]) -> tuple[
     return regret, float(decided[: n // 2].mean())
 
 
-def simulate(who: str | float, spec: Mapping[str, Any]) -> dict[str, Any]:
+def simulate(spec: Spec) -> dict[str, Any]:
     """Regret on both sequences, for every number of rows."""
+    who = WHO[spec["policy"]]
     found: dict[str, list[Any]] = {"share": [], "regret": [], "error": [], "lower_bound": []}
     for n in spec["rows"]:
         played = np.array(
@@ -123,43 +119,31 @@ def simulate(who: str | float, spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "rows": list(spec["rows"])}
 
 
-def jobs(quick: bool) -> list[Job]:
-    """Policies, and hedges that know the construction."""
-    every = []
-    for who in (OMMA, ESTIMATES, GREEDY, *HEDGES):
-        label = who if isinstance(who, str) else f"hedge {who:.3f}"
-        spec = {
-            "dataset": "two-sequences",
-            "policy": label,
-            "rows": QUICK_ROWS if quick else ROWS,
-            "sequences": FEW if quick else SEQUENCES,
-            "seed": 3,
-        }
-        every.append(job(NAME, spec, label, partial(simulate, who, spec)))
-    return every
-
-
-def tables(records: list[Record]) -> list[Table]:
+def tables(records: list[Record]) -> list[Grid]:
     """Regret on both sequences at the largest n."""
-    table = tabulated(
-        "Regret on the two sequences; 1/36 = 0.0278, 1/9 = 0.1111",
-        ["who"],
-        ["rows", "S₁", "sequence 1", "sequence 2", "worse", "limit for S₁", "no less than"],
-    )
-    for record in records:
-        result = record["result"]
-        first, second = result["regret"][-1]
-        table.add_row(
-            record["label"],
-            f"{result['rows'][-1]:,}",
-            f"{result['share'][-1]:.3f}",
-            f"{first:.4f}",
-            f"{second:.4f}",
-            f"{max(first, second):.4f}",
-            f"{float(worst_regret(result['share'][-1])):.4f}",
-            f"{result['lower_bound'][-1]:.4f}",
+
+    def regret(record: Record) -> list[float]:
+        found: list[float] = record["result"]["regret"][-1]
+        return found
+
+    return [
+        texts(
+            "Regret on the two sequences; 1/36 = 0.0278, 1/9 = 0.1111",
+            records,
+            {"who": label},
+            {
+                "rows": last("rows", ","),
+                "S₁": last("share", ".3f"),
+                "sequence 1": lambda record: f"{regret(record)[0]:.4f}",
+                "sequence 2": lambda record: f"{regret(record)[1]:.4f}",
+                "worse": lambda record: f"{max(regret(record)):.4f}",
+                "limit for S₁": lambda record: (
+                    f"{float(worst_regret(record['result']['share'][-1])):.4f}"
+                ),
+                "no less than": last("lower_bound", ".4f"),
+            },
         )
-    return [table]
+    ]
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:
@@ -168,7 +152,7 @@ def figures(records: list[Record]) -> dict[str, Figure]:
     figure.set_size_inches(6.4, 3.8)
     shares = np.linspace(1 / 3, 1.0, 200)
     ax.plot(shares, worst_regret(shares), color=BOUND, linewidth=1.4, label="least possible")
-    ax.axhline(1 / 36, color=BOUND, linewidth=1, linestyle=(0, (4, 3)))
+    ax.axhline(1 / 36, color=BOUND, linewidth=1, linestyle=DASHED)
     ax.text(0.34, 1 / 36 + 0.002, "1/36: nobody is below", size=9, color=BOUND)
     hedges = [r["result"] for r in records if r["label"] not in COLORS]
     ax.plot(
@@ -176,7 +160,8 @@ def figures(records: list[Record]) -> dict[str, Figure]:
         color=BOUND, markersize=5, label="hedges, measured",
     )  # fmt: skip
     # Policies fall on one another: each ring leaves the one below it to be seen.
-    for size, record in zip((15, 10, 5), _policies(records), strict=False):
+    policies = [record for record in records if record["label"] in COLORS]
+    for size, record in zip((15, 10, 5), policies, strict=False):
         result, color = record["result"], COLORS[record["label"]]
         ax.plot(
             result["share"][-1], max(result["regret"][-1]), "o", color=color, markersize=size,
@@ -188,9 +173,14 @@ def figures(records: list[Record]) -> dict[str, Figure]:
     return {"adversary": figure}
 
 
-def _policies(records: list[Record]) -> list[Record]:
-    found = {record["label"]: record for record in records}
-    return [found[who] for who in (OMMA, ESTIMATES, GREEDY) if who in found]
-
-
-SUITE = Suite(NAME, "The order of rows that hurts most", jobs, tables, figures)
+SUITE = Suite(
+    "theory-adversary",
+    "The order of rows that hurts most",
+    [{"dataset": "two-sequences", "policy": name} for name in WHO],
+    simulate,
+    rows=((600, 6_000, 60_000), (600, 6_000)),
+    sequences=(100, 20),
+    seed=3,
+    tables=tables,
+    figures=figures,
+)

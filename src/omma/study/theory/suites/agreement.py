@@ -8,7 +8,6 @@ the two decide differently.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,27 +18,20 @@ from omma.metrics import Metric
 from omma.metrics.base import state_of
 from omma.policies.base import LinearPolicy
 from omma.rule import Rule
-from omma.study.jobs import Job
 from omma.study.records import Record
-from omma.study.theory.cases import CASES, GREEDY, OMMA, Case, policy
+from omma.study.theory.cases import CASES, GREEDY, OMMA, policy
+from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Discrete, Distribution, Independent
-from omma.study.theory.rates import fitted_rate
 from omma.study.theory.shortfall import Problem, counts_at, decisions
-from omma.study.theory.suite import Suite, job
-from omma.study.theory.suites.drawing import BOUND, COLORS, band, legend, named, panels
-from omma.study.theory.suites.regret import standard_error, until
-from omma.study.theory.tabulated import tabulated
+from omma.study.theory.suite import Spec, Suite, interval, power, with_power
+from omma.study.theory.suites.drawing import COLORS, band, bound, legend, named, panels
+from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
 Vector = NDArray[np.float64]
-NAME = "theory-agreement"
-BOTH = f"{OMMA} and {GREEDY}"
 PROBLEMS = ("binary", "f1", "macro-f1", "multilabel-at-2")
-ROWS, SEQUENCES = 100_000, 24
-QUICK_ROWS, FEW = 5_000, 6
 
 
 def disagreement(first: Rule, second: Rule, distribution: Distribution) -> float:
@@ -72,96 +64,82 @@ def _rule(name: str, metric: Metric, k: int | None, counts: Counts) -> Rule:
     return chosen.rule(state_of(counts))
 
 
-def simulate(case: Case, spec: Mapping[str, Any]) -> dict[str, Any]:
+def simulate(spec: Spec) -> dict[str, Any]:
     """Both rates, on fresh sequences."""
-    problem, rows = case.problem(), np.array(until(spec["rows"]))
+    problem, rows = CASES[spec["dataset"]].problem(), np.array(until(spec["rows"]))
     same, own = [], []
     for number in range(spec["sequences"]):
         rng = np.random.default_rng((spec["seed"], number))
         stream = problem.distribution.draw(int(rows[-1]), rng)
         omma, greedy = (
-            decisions(problem, policy(name, problem.metric, case.k), stream)
+            decisions(problem, policy(name, problem.metric, problem.k), stream)
             for name in (OMMA, GREEDY)
         )
         same.append([on_same_counts(problem, one) for one in counts_at(stream.y, omma, rows)])
         differs = np.cumsum((omma != greedy).mean(axis=1))[rows - 1]
         own.append(np.diff(differs) / np.diff(rows))
-    shared, apart = np.array(same), np.array(own)
+    shared = np.array(same)
     rate = fitted_rate(rows, shared, start=100)
     return {
         "rows": rows.tolist(),
-        "same": shared.mean(axis=0).tolist(),
-        "same_error": standard_error(shared).tolist(),
+        **averaged("same", shared),
         "middles": np.sqrt(rows[1:] * rows[:-1]).tolist(),
-        "own": apart.mean(axis=0).tolist(),
-        "own_error": standard_error(apart).tolist(),
-        "rate": None if rate is None else [rate.exponent, rate.low, rate.high],
+        **averaged("own", np.array(own)),
+        "rate": rate and list(rate),
     }
 
 
-def jobs(quick: bool) -> list[Job]:
-    """Problems on which both can decide."""
-    every = []
-    for name in PROBLEMS:
-        spec = {
-            "dataset": name,
-            "policy": BOTH,
-            "rows": QUICK_ROWS if quick else ROWS,
-            "sequences": FEW if quick else SEQUENCES,
-            "seed": 5,
-        }
-        case = CASES[name]
-        every.append(job(NAME, spec, BOTH, partial(simulate, case, spec)))
-    return every
-
-
-def tables(records: list[Record]) -> list[Table]:
+def tables(records: list[Record]) -> list[Grid]:
     """Disagreement early and late, and the power of t it falls with."""
-    table = tabulated(
-        f"How often {OMMA} and {GREEDY} decide a label differently, in %",
-        ["problem"],
-        ["after 100 rows", "after 10,000", "at the end", "power of t", "95% interval"],
-    )
-    for record in records:
-        result = record["result"]
-        values = [_at(result, 100), _at(result, 10_000), result["same"][-1]]
-        rate = result["rate"]
-        table.add_row(
-            CASES[record["spec"]["dataset"]].title,
-            *("–" if value is None else f"{100 * value:.4f}" for value in values),
-            "–" if rate is None else f"{rate[0]:.2f}",
-            "–" if rate is None else f"{rate[1]:.2f} to {rate[2]:.2f}",
+
+    def title(record: Record) -> str:
+        return CASES[record["spec"]["dataset"]].title
+
+    return [
+        texts(
+            f"How often {OMMA} and {GREEDY} decide a label differently, in %",
+            records,
+            {"problem": title},
+            {
+                "after 100 rows": lambda record: _at(record["result"], 100),
+                "after 10,000": lambda record: _at(record["result"], 10_000),
+                "at the end": lambda record: f"{100 * record['result']['same'][-1]:.4f}",
+                "power of t": power,
+                "95% interval": interval,
+            },
         )
-    return [table]
+    ]
 
 
-def _at(result: Mapping[str, Any], rows: int) -> float | None:
-    return result["same"][result["rows"].index(rows)] if rows in result["rows"] else None
+def _at(result: Mapping[str, Any], rows: int) -> str:
+    place = result["rows"].index(rows) if rows in result["rows"] else None
+    return "–" if place is None else f"{100 * result['same'][place]:.4f}"
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:
     """Both rates against t."""
-    figure, places = panels([CASES[r["spec"]["dataset"]].title for r in records])
+    figure, places = panels([CASES[r["spec"]["dataset"]].title for r in records], logs=True)
     for ax, record in zip(places, records, strict=True):
-        ax.set_xscale("log")
-        ax.set_yscale("log")
         result = record["result"]
-        rate = result["rate"]
-        said = "on the same counts" + ("" if rate is None else f": t^{rate[0]:.2f}")
-        band(
-            ax, result["rows"], result["same"], result["same_error"], color=COLORS[OMMA], label=said
-        )
+        rows = np.array(result["rows"], dtype=float)
+        said = with_power("on the same counts", record, of="t")
+        band(ax, rows, result["same"], result["same_error"], color=COLORS[OMMA], label=said)
         curve = (result["middles"], result["own"], result["own_error"])
         band(ax, *curve, color=COLORS[GREEDY], label="each on its own path")
-        start = result["same"][0] * 3
-        shape = start * result["rows"][0] / np.array(result["rows"], dtype=float)
-        ax.plot(
-            result["rows"], shape, color=BOUND, linestyle=(0, (4, 3)), linewidth=1,
-            label="shape of 1/t",
-        )  # fmt: skip
+        bound(ax, rows, 3 * result["same"][0] * rows[0] / rows, "shape of 1/t")
         named(ax, "rows t", "share decided differently")
         legend(ax, loc="lower left")
     return {"agreement": figure}
 
 
-SUITE = Suite(NAME, "How often Greedy and OMMA disagree", jobs, tables, figures)
+SUITE = Suite(
+    "theory-agreement",
+    "How often Greedy and OMMA disagree",
+    [{"dataset": name, "policy": f"{OMMA} and {GREEDY}"} for name in PROBLEMS],
+    simulate,
+    rows=(100_000, 5_000),
+    sequences=(24, 6),
+    seed=5,
+    tables=tables,
+    figures=figures,
+)

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omma.metrics import Metric, macro
-from omma.study.jobs import Job
 from omma.study.records import Record
 from omma.study.theory import utilities
 from omma.study.theory.best import optimum
 from omma.study.theory.bounds import Task, estimates_bound, frequency_bound, omma_bound
 from omma.study.theory.cases import ESTIMATES, OMMA, beta, five_kinds, five_labels, policy
 from omma.study.theory.curvature import Constants, constants, worst_constants
+from omma.study.theory.curves import standard_error, until
 from omma.study.theory.distributions import Distribution
 from omma.study.theory.shortfall import Problem, measure
-from omma.study.theory.suite import Suite, job
-from omma.study.theory.suites.drawing import COLORS, band, legend, named, panels
-from omma.study.theory.suites.regret import standard_error, until
-from omma.study.theory.tabulated import tabulated
+from omma.study.theory.suite import Spec, Suite, label, last
+from omma.study.theory.suites.drawing import COLORS, DASHED, band, legend, named, panels
+from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
-NAME = "theory-bounds"
-ROWS, SEQUENCES = 100_000, 16
-QUICK_ROWS, FEW = 3_000, 5
 SHOWN = ("recall", "balanced_accuracy", "f1", "jaccard", "precision", "gmean", "hmean", "qmean")
 
 
@@ -75,13 +70,13 @@ def prepared(name: str) -> tuple[Problem, Constants, Task]:
     return EVERY[name].problem()
 
 
-def simulate(name: str, entrant: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def simulate(spec: Spec) -> dict[str, Any]:
     """ψ(C*) minus the metric, which the theorems bound, and the bound."""
-    problem, found, task = prepared(name)
+    problem, found, task = prepared(spec["dataset"])
     rows = until(spec["rows"])
-    chosen = policy(entrant, problem.metric, problem.k)
+    chosen = policy(spec["policy"], problem.metric, problem.k)
     measured = measure(problem, chosen, rows, spec["sequences"], seed=spec["seed"])
-    bound = estimates_bound if entrant == ESTIMATES else omma_bound
+    bound = estimates_bound if spec["policy"] == ESTIMATES else omma_bound
     return {
         "rows": rows,
         "shortfall": measured.policy.mean(axis=0).tolist(),
@@ -92,57 +87,41 @@ def simulate(name: str, entrant: str, spec: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def jobs(quick: bool) -> list[Job]:
-    """OMMA and OMMA(η̂) on every utility."""
-    every = []
-    for name in EVERY:
-        for entrant in (OMMA, ESTIMATES):
-            spec = {
-                "dataset": name,
-                "policy": entrant,
-                "rows": QUICK_ROWS if quick else ROWS,
-                "sequences": FEW if quick else SEQUENCES,
-                "seed": 1,
-            }
-            every.append(job(NAME, spec, entrant, partial(simulate, name, entrant, spec)))
-    return every
-
-
-def tables(records: list[Record]) -> list[Table]:
+def tables(records: list[Record]) -> list[Grid]:
     """Measured against bound, and the constants of metrics."""
-    table = tabulated(
+    measured = texts(
         "Shortfall from ψ(C*) at the end of a sequence, and its bound",
-        ["utility", "policy"],
-        ["L", "M", "rows", "measured", "± 2 s.e.", "bound"],
+        records,
+        {"utility": lambda record: EVERY[record["spec"]["dataset"]].title, "policy": label},
+        {
+            "L": lambda record: f"{record['result']['lipschitz']:.3g}",
+            "M": lambda record: f"{record['result']['smoothness']:.3g}",
+            "rows": last("rows", ","),
+            "measured": last("shortfall", ".1e"),
+            "± 2 s.e.": last("error", ".0e", times=2),
+            "bound": last("bound", ".1e"),
+        },
     )
-    for record in records:
-        result = record["result"]
-        table.add_row(
-            EVERY[record["spec"]["dataset"]].title,
-            record["label"],
-            f"{result['lipschitz']:.3g}",
-            f"{result['smoothness']:.3g}",
-            f"{result['rows'][-1]:,}",
-            f"{result['shortfall'][-1]:.1e}",
-            f"{2 * result['error'][-1]:.0e}",
-            f"{result['bound'][-1]:.1e}",
-        )
-    return [table, constants_table()]
+    return [measured, constants_table()]
 
 
-def constants_table(frequency: float = 0.1) -> Table:
+def constants_table(frequency: float = 0.1) -> Grid:
     """L and M of metrics at one frequency, and when the bound made of them says anything."""
-    table = tabulated(
-        f"Constants where a label occurs in {frequency:.0%} of the rows",
-        ["metric"],
-        ["L", "M", "p-dependent bound is below 1 from n ="],
-    )
-    for name in SHOWN:
-        found = constants(name, frequency)
+
+    def useful(name: str) -> str:
         start = first_useful(name, frequency)
-        said = "never" if start is None else f"{start:.0e}"
-        table.add_row(name, _number(found.lipschitz), _number(found.smoothness), said)
-    return table
+        return "never" if start is None else f"{start:.0e}"
+
+    return texts(
+        f"Constants where a label occurs in {frequency:.0%} of the rows",
+        SHOWN,
+        {"metric": str},
+        {
+            "L": lambda name: _number(constants(name, frequency).lipschitz),
+            "M": lambda name: _number(constants(name, frequency).smoothness),
+            "p-dependent bound is below 1 from n =": useful,
+        },
+    )
 
 
 def first_useful(metric: str, frequency: float) -> int | None:
@@ -168,17 +147,15 @@ def figures(records: list[Record]) -> dict[str, Figure]:
         for name in EVERY
         if name != "accuracy" and any(r["spec"]["dataset"] == name for r in records)
     ]
-    figure, places = panels([EVERY[name].title for name in shown])
+    figure, places = panels([EVERY[name].title for name in shown], logs=True)
     for ax, name in zip(places, shown, strict=True):
-        ax.set_xscale("log")
-        ax.set_yscale("log")
         for record in records:
             if record["spec"]["dataset"] != name:
                 continue
             result, color = record["result"], COLORS[record["label"]]
             curve = (result["rows"], result["shortfall"], result["error"])
             band(ax, *curve, color=color, label=f"{record['label']}, measured")
-            dashes = (0, (4, 3)) if record["label"] == OMMA else (0, (1, 2))
+            dashes = DASHED if record["label"] == OMMA else (0, (1, 2))
             ax.plot(
                 result["rows"], result["bound"], color=color, linestyle=dashes, linewidth=1.6,
                 label=f"{record['label']}, bound",
@@ -192,4 +169,14 @@ def _number(value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:.3g}"
 
 
-SUITE = Suite(NAME, "Measured shortfall under the paper's bounds", jobs, tables, figures)
+SUITE = Suite(
+    "theory-bounds",
+    "Measured shortfall under the paper's bounds",
+    [{"dataset": name, "policy": entrant} for name in EVERY for entrant in (OMMA, ESTIMATES)],
+    simulate,
+    rows=(100_000, 3_000),
+    sequences=(16, 5),
+    seed=1,
+    tables=tables,
+    figures=figures,
+)

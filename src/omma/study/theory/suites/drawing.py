@@ -23,11 +23,14 @@ COLORS = {
     "Online-FW": "#8C6D1F",
 }
 BOUND = "#666666"
+DASHED: Any = (0, (4, 3))
 MORE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D1F", "#56B4E9")
 
 
-def panels(titles: Sequence[str], columns: int = 2, high: float = 3.2) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel for each title, some inches high."""
+def panels(
+    titles: Sequence[str], columns: int = 2, high: float = 3.2, *, logs: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel for each title, some inches high; axes may be logarithmic."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -40,6 +43,9 @@ def panels(titles: Sequence[str], columns: int = 2, high: float = 3.2) -> tuple[
         ax.set_axis_off()
     for ax, name in zip(places, titles, strict=False):
         plainly(ax)
+        if logs:
+            ax.set_xscale("log")
+            ax.set_yscale("log")
         ax.set_title(name, size=10.5, color=INK, loc="left")
     return figure, places[: len(titles)]
 
@@ -73,6 +79,11 @@ def band(ax: Axes, x: ArrayLike, mean: ArrayLike, error: ArrayLike, **look: Any)
     ax.fill_between(
         places, low, middle + 2.0 * wide, color=look.get("color"), alpha=0.15, linewidth=0
     )
+
+
+def bound(ax: Axes, x: ArrayLike, y: ArrayLike, label: str, width: float = 1.0) -> None:
+    """A dashed grey line: a bound, or a shape to compare with."""
+    ax.plot(x, y, color=BOUND, linestyle=DASHED, linewidth=width, label=label)
 
 
 def in_thousands(ax: Axes) -> None:

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from omma.study.jobs import Job
 from omma.study.records import Record
 from omma.study.theory import utilities
 from omma.study.theory.bounds import Task, omma_bound
 from omma.study.theory.cases import CASES, ESTIMATES, OMMA, Case, policy
+from omma.study.theory.curves import standard_error
 from omma.study.theory.shortfall import Distort, measure
-from omma.study.theory.suite import Suite, job
-from omma.study.theory.suites.drawing import BOUND, COLORS, MORE, band, legend, named, panels
-from omma.study.theory.suites.regret import standard_error
-from omma.study.theory.tabulated import tabulated
-from omma.tables import HAT_ETA
+from omma.study.theory.suite import Spec, Suite
+from omma.study.theory.suites.drawing import BOUND, COLORS, MORE, band, bound, legend, named, panels
+from omma.tables import HAT_ETA, Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
 Vector = NDArray[np.float64]
-NAME = "theory-estimation"
 PROBLEMS = ("binary", "macro-f1")
-ROWS, SEQUENCES = (1_000, 10_000, 100_000), 16
-QUICK_ROWS, FEW = (300, 3_000), 4
 STRENGTHS = {
     "noise": (0.0, 0.1, 0.25, 0.5, 1.0, 2.0),
     "bias": (0.0, 0.1, 0.25, 0.5, 1.0, 2.0),
@@ -74,14 +67,14 @@ def distance(case: Case, distort: Distort, seed: int, rows: int = 100_000) -> fl
     return float(np.linalg.norm(eta - distort(eta, rng), axis=1).mean())
 
 
-def simulate(case: Case, entrant: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def simulate(spec: Spec) -> dict[str, Any]:
     """One policy under one kind of distortion of every strength."""
-    problem = case.problem()
-    rows = np.array(spec["rows"])
+    case = CASES[spec["dataset"]]
+    problem, rows = case.problem(), np.array(spec["rows"])
     found: dict[str, list[Any]] = {"distance": [], "regret": [], "error": [], "bound": []}
     for strength in STRENGTHS[spec["distortion"]]:
         distort = distortion(spec["distortion"], strength)
-        chosen = policy(entrant, problem.metric, case.k)
+        chosen = policy(spec["policy"], problem.metric, case.k)
         measured = measure(
             problem, chosen, rows, spec["sequences"], seed=spec["seed"], distort=distort
         )
@@ -93,25 +86,6 @@ def simulate(case: Case, entrant: str, spec: Mapping[str, Any]) -> dict[str, Any
             known = utilities.geometric().constants
             found["bound"].append(omma_bound(rows, known, Task.multilabel(1), away).tolist())
     return {**found, "rows": rows.tolist(), "strength": STRENGTHS[spec["distortion"]]}
-
-
-def jobs(quick: bool) -> list[Job]:
-    """OMMA and OMMA(η̂), told the wrong thing in every way."""
-    every = []
-    for name in PROBLEMS:
-        for kind in STRENGTHS:
-            for entrant in (OMMA, ESTIMATES):
-                spec = {
-                    "dataset": name,
-                    "policy": entrant,
-                    "distortion": kind,
-                    "rows": QUICK_ROWS if quick else ROWS,
-                    "sequences": FEW if quick else SEQUENCES,
-                    "seed": 2,
-                }
-                case = CASES[name]
-                every.append(job(NAME, spec, entrant, partial(simulate, case, entrant, spec)))
-    return every
 
 
 def crossing(record: Record, other: Record, place: int) -> float | None:
@@ -142,20 +116,25 @@ def _pairs(records: list[Record]) -> dict[tuple[str, str], dict[str, Record]]:
     return {place: found[place] for place in ordered if len(found.get(place, {})) == 2}
 
 
-def tables(records: list[Record]) -> list[Table]:
+def tables(records: list[Record]) -> list[Grid]:
     """The strength of a distortion from which on labels are worth more than estimates."""
     pairs = _pairs(records)
     rows = next(iter(pairs.values()))[OMMA]["result"]["rows"] if pairs else []
-    table = tabulated(
-        f"{OMMA} is better than {ESTIMATES} from this strength on",
-        ["problem", "distortion"],
-        [f"n = {n:,}" for n in rows],
-    )
-    for (name, kind), pair in pairs.items():
-        found = [crossing(pair[ESTIMATES], pair[OMMA], place) for place in range(len(rows))]
-        cells = ["never" if each is None else f"{each:.2f}" for each in found]
-        table.add_row(CASES[name].title, f"{kind}, {MEANING[kind]}", *cells)
-    return [table]
+
+    def at(place: int) -> Callable[[tuple[str, str]], str]:
+        def cell(which: tuple[str, str]) -> str:
+            found = crossing(pairs[which][ESTIMATES], pairs[which][OMMA], place)
+            return "never" if found is None else f"{found:.2f}"
+
+        return cell
+
+    words: dict[str, Callable[[tuple[str, str]], str]] = {
+        "problem": lambda which: CASES[which[0]].title,
+        "distortion": lambda which: f"{which[1]}, {MEANING[which[1]]}",
+    }
+    numbers = {f"n = {n:,}": at(place) for place, n in enumerate(rows)}
+    title = f"{OMMA} is better than {ESTIMATES} from this strength on"
+    return [texts(title, pairs, words, numbers)]
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:
@@ -167,19 +146,16 @@ def figures(records: list[Record]) -> dict[str, Figure]:
 
 
 def _against_distance(pairs: dict[tuple[str, str], dict[str, Record]]) -> Figure:
-    figure, places = panels([f"{kind}: {CASES[name].title}" for name, kind in pairs], high=2.5)
+    titles = [f"{kind}: {CASES[name].title}" for name, kind in pairs]
+    figure, places = panels(titles, high=2.5, logs=True)
     for ax, pair in zip(places, pairs.values(), strict=True):
-        ax.set_xscale("log")
-        ax.set_yscale("log")
         for entrant, record in pair.items():
             result = record["result"]
             away = np.array(result["distance"])[1:]  # without distortion there is no distance
             regret, error = (np.array(result[part])[1:, -1] for part in ("regret", "error"))
             band(ax, away, regret, error, color=COLORS[entrant], label=entrant)
         if result["bound"]:
-            bound = np.array(result["bound"])[1:, -1]
-            dashed: dict[str, Any] = {"color": BOUND, "linestyle": (0, (4, 3)), "linewidth": 1.2}
-            ax.plot(away, bound, label="bound of OMMA", **dashed)
+            bound(ax, away, np.array(result["bound"])[1:, -1], "bound of OMMA", width=1.2)
         named(ax, f"distance of {HAT_ETA} from η", f"regret at n = {result['rows'][-1]:,}")
         ax.set_xticks(away, [f"{each:.2g}" for each in away])
         ax.set_xticks([], minor=True)
@@ -194,7 +170,7 @@ def _against_strength(pairs: dict[tuple[str, str], dict[str, Record]]) -> Figure
         ax.axhline(0.0, color=BOUND, linewidth=1)
         result = pair[OMMA]["result"]
         for place, n in enumerate(result["rows"]):
-            lead, error = (_lead(pair, place), _lead_error(pair, place))
+            lead, error = _lead(pair, place)
             band(ax, result["strength"], lead, error, color=MORE[place], label=f"n = {n:,}")
         if result["strength"][-1] < result["strength"][0]:
             ax.invert_xaxis()  # no distortion is on the left
@@ -203,14 +179,28 @@ def _against_strength(pairs: dict[tuple[str, str], dict[str, Record]]) -> Figure
     return figure
 
 
-def _lead(pair: dict[str, Record], place: int) -> Vector:
-    mine, theirs = (np.array(pair[who]["result"]["regret"]) for who in (ESTIMATES, OMMA))
-    return mine[:, place] - theirs[:, place]  # type: ignore[no-any-return]
+def _lead(pair: dict[str, Record], place: int) -> tuple[Vector, Vector]:
+    """How much more OMMA(η̂) regrets than OMMA, and the error of that."""
+    regrets, errors = (
+        [np.array(pair[who]["result"][part])[:, place] for who in (ESTIMATES, OMMA)]
+        for part in ("regret", "error")
+    )
+    return regrets[0] - regrets[1], np.hypot(*errors)
 
 
-def _lead_error(pair: dict[str, Record], place: int) -> Vector:
-    mine, theirs = (np.array(pair[who]["result"]["error"]) for who in (ESTIMATES, OMMA))
-    return np.hypot(mine[:, place], theirs[:, place])  # type: ignore[no-any-return]
-
-
-SUITE = Suite(NAME, "What wrong probabilities cost", jobs, tables, figures)
+SUITE = Suite(
+    "theory-estimation",
+    "What wrong probabilities cost",
+    [
+        {"dataset": name, "policy": entrant, "distortion": kind}
+        for name in PROBLEMS
+        for kind in STRENGTHS
+        for entrant in (OMMA, ESTIMATES)
+    ],
+    simulate,
+    rows=((1_000, 10_000, 100_000), (300, 3_000)),
+    sequences=(16, 4),
+    seed=2,
+    tables=tables,
+    figures=figures,
+)

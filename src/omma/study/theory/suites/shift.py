@@ -5,8 +5,8 @@ Probabilities stay exact throughout; only how common the label is changes, after
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,23 +16,26 @@ from omma.counts import Counts
 from omma.evaluation import replay
 from omma.metrics import metric as find_metric
 from omma.policies import OMMA, FixedRule, Policy
-from omma.study.jobs import Job
 from omma.study.records import Record
 from omma.study.theory.best import optimum
+from omma.study.theory.curves import averaged, standard_error
 from omma.study.theory.distributions import Independent, LogisticNormal, Stream, threshold
 from omma.study.theory.shortfall import counts_at
-from omma.study.theory.suite import Suite, job
-from omma.study.theory.suites.drawing import BOUND, MORE, in_thousands, legend, named, panels
-from omma.study.theory.suites.regret import standard_error
-from omma.study.theory.tabulated import tabulated
+from omma.study.theory.suite import Spec, Suite, label
+from omma.study.theory.suites.drawing import (
+    BOUND,
+    DASHED,
+    MORE,
+    in_thousands,
+    legend,
+    named,
+    panels,
+)
+from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
-NAME = "theory-shift"
-ROWS, SEQUENCES = 40_000, 32
-QUICK_ROWS, FEW = 4_000, 6
 WINDOWS = 40
 COMMON, RARE, SPREAD = -0.5, -3.5, 1.5
 SHIFTS = {"rarer": (COMMON, RARE), "more common": (RARE, COMMON)}
@@ -95,25 +98,24 @@ WAYS: dict[str, Decide] = {
 }
 
 
-def simulate(way: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def simulate(spec: Spec) -> dict[str, Any]:
     """F1 of windows, of halves and of all."""
-    found = [_one(way, spec, number) for number in range(spec["sequences"])]
+    found = [_one(spec, number) for number in range(spec["sequences"])]
     windows, spans = (np.array([one[part] for one in found]) for part in (0, 1))
     edges = np.linspace(0, spec["rows"], WINDOWS + 1)[1:]
     return {
         "rows": edges.astype(int).tolist(),
-        "window": windows.mean(axis=0).tolist(),
-        "window_error": standard_error(windows).tolist(),
+        **averaged("window", windows),
         "all": float(spans[:, 0].mean()),
         "halves": spans[:, 1:].mean(axis=0).tolist(),
         "error": standard_error(spans).tolist(),
     }
 
 
-def _one(way: str, spec: Mapping[str, Any], number: int) -> tuple[list[float], list[float]]:
+def _one(spec: Spec, number: int) -> tuple[list[float], list[float]]:
     n, metric = spec["rows"], find_metric(F1)
     rows = stream(spec["shift"], n, np.random.default_rng((spec["seed"], number)))
-    decided = WAYS[way](rows, spec["shift"])
+    decided = WAYS[spec["policy"]](rows, spec["shift"])
     edges = np.linspace(0, n, WINDOWS + 1).astype(np.int64)[1:]
     seen = [Counts.zeros(1), *counts_at(rows.y, decided, edges)]
     windows = [metric.value(seen[i + 1] - seen[i]) for i in range(WINDOWS)]
@@ -121,44 +123,28 @@ def _one(way: str, spec: Mapping[str, Any], number: int) -> tuple[list[float], l
     return windows, [metric.value(part) for part in (seen[-1], middle, seen[-1] - middle)]
 
 
-def jobs(quick: bool) -> list[Job]:
-    """Every way to decide, through both shifts."""
-    every = []
-    for shift in SHIFTS:
-        for way in WAYS:
-            spec = {
-                "dataset": f"shift-{shift}",
-                "shift": shift,
-                "policy": way,
-                "rows": QUICK_ROWS if quick else ROWS,
-                "sequences": FEW if quick else SEQUENCES,
-                "seed": 4,
-            }
-            every.append(job(NAME, spec, way, partial(simulate, way, spec)))
-    return every
-
-
-def tables(records: list[Record]) -> list[Table]:
+def tables(records: list[Record]) -> list[Grid]:
     """F1 of all rows and of each half."""
-    table = tabulated(
-        "F1 when the label's frequency shifts after half of the rows, in %",
-        ["the label becomes", "decided by"],
-        ["all rows", "before", "after", "± 2 s.e."],
-    )
-    for record in records:
-        result = record["result"]
-        values = (result["all"], *result["halves"], 2 * max(result["error"]))
-        table.add_row(
-            record["spec"]["shift"], record["label"], *(f"{100 * value:.2f}" for value in values)
+    return [
+        texts(
+            "F1 when the label's frequency shifts after half of the rows, in %",
+            records,
+            {"the label becomes": lambda record: record["spec"]["shift"], "decided by": label},
+            {
+                "all rows": lambda record: f"{100 * record['result']['all']:.2f}",
+                "before": lambda record: f"{100 * record['result']['halves'][0]:.2f}",
+                "after": lambda record: f"{100 * record['result']['halves'][1]:.2f}",
+                "± 2 s.e.": lambda record: f"{200 * max(record['result']['error']):.2f}",
+            },
         )
-    return [table]
+    ]
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:
     """F1 of each window."""
     shown = [shift for shift in SHIFTS if any(r["spec"]["shift"] == shift for r in records)]
     figure, places = panels([f"the label becomes {shift}" for shift in shown])
-    dashes = {"best for each half": (0, (4, 3)), "best for all rows": (0, (1, 2))}
+    dashes = {"best for each half": DASHED, "best for all rows": (0, (1, 2))}
     for ax, shift in zip(places, shown, strict=True):
         mine = {r["label"]: r["result"] for r in records if r["spec"]["shift"] == shift}
         for color, way in zip((*MORE[:2], BOUND, BOUND), WAYS, strict=True):
@@ -174,4 +160,18 @@ def figures(records: list[Record]) -> dict[str, Figure]:
     return {"shift": figure}
 
 
-SUITE = Suite(NAME, "A shift of label frequencies in mid-stream", jobs, tables, figures)
+SUITE = Suite(
+    "theory-shift",
+    "A shift of label frequencies in mid-stream",
+    [
+        {"dataset": f"shift-{shift}", "shift": shift, "policy": way}
+        for shift in SHIFTS
+        for way in WAYS
+    ],
+    simulate,
+    rows=(40_000, 4_000),
+    sequences=(32, 6),
+    seed=4,
+    tables=tables,
+    figures=figures,
+)

@@ -6,8 +6,8 @@ nothing. On a smoothed one OMMA is bounded by O(√(ln n / n)).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,27 +16,20 @@ from scipy import optimize
 from omma.metrics import Metric, smoothed
 from omma.policies import OMMA
 from omma.policies.mixture import Mixture
-from omma.study.jobs import Job
 from omma.study.records import Record
 from omma.study.theory import utilities
 from omma.study.theory.best import Optimum
 from omma.study.theory.bounds import Task, smoothed_bound
 from omma.study.theory.cases import beta
+from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Independent, threshold
-from omma.study.theory.rates import fitted_rate
 from omma.study.theory.shortfall import Measured, Problem, measure
-from omma.study.theory.suite import Suite, job
-from omma.study.theory.suites.drawing import BOUND, MORE, band, legend, named, panels
-from omma.study.theory.suites.regret import standard_error, until
-from omma.study.theory.tabulated import tabulated
+from omma.study.theory.suite import Spec, Suite, interval, label, last, power, with_power
+from omma.study.theory.suites.drawing import MORE, band, bound, legend, named, panels
+from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
-
-NAME = "theory-smoothing"
-ROWS, SEQUENCES = 100_000, 24
-QUICK_ROWS, FEW = 5_000, 6
 
 WAYS: dict[str, Callable[[Metric, int], Metric]] = {
     "smoothed for n rows": lambda metric, n: smoothed(metric, rows=n),
@@ -71,9 +64,9 @@ def problem() -> Problem:
     return Problem(distribution, metric, best_at_kink(metric, distribution))
 
 
-def simulate(way: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def simulate(spec: Spec) -> dict[str, Any]:
     """How far OMMA stays from ψ(C*), kink and all; where n must be known, a policy for each n."""
-    kinked, rows = problem(), until(spec["rows"])
+    kinked, rows, way = problem(), until(spec["rows"]), spec["way"]
     plans = [[n] for n in rows] if way == "smoothed for n rows" else [rows]
     parts = [
         measure(
@@ -89,78 +82,61 @@ def simulate(way: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     rate = fitted_rate(found.rows, found.policy)
     return {
         "rows": rows,
-        "regret": found.regret.mean(axis=0).tolist(),
-        "regret_error": standard_error(found.regret).tolist(),
-        "shortfall": found.policy.mean(axis=0).tolist(),
-        "shortfall_error": standard_error(found.policy).tolist(),
+        **averaged("regret", found.regret),
+        **averaged("shortfall", found.policy),
         "bound": smoothed_bound(rows, 1.0, Task.multilabel(1)).tolist(),
-        "rate": None if rate is None else [rate.exponent, rate.low, rate.high],
+        "rate": rate and list(rate),
     }
 
 
-def jobs(quick: bool) -> list[Job]:
-    """OMMA on the smoothed metric, and on the metric itself."""
-    every = []
-    for way in WAYS:
-        spec = {
-            "dataset": "min-tp-tn",
-            "policy": "OMMA",
-            "way": way,
-            "rows": QUICK_ROWS if quick else ROWS,
-            "sequences": FEW if quick else SEQUENCES,
-            "seed": 6,
-        }
-        every.append(job(NAME, spec, f"OMMA, {way}", partial(simulate, way, spec)))
-    return every
-
-
-def tables(records: list[Record]) -> list[Table]:
+def tables(records: list[Record]) -> list[Grid]:
     """Shortfall and regret at the end, the rate and the bound of the former."""
-    table = tabulated(
-        "min{tp, tn}: shortfall from ψ(C*) and regret at the end of a sequence",
-        ["metric followed"],
-        ["rows", "shortfall", "± 2 s.e.", "bound", "power", "95% interval", "regret"],
-    )
-    for record in records:
-        result, rate = record["result"], record["result"]["rate"]
-        table.add_row(
-            record["label"],
-            f"{result['rows'][-1]:,}",
-            f"{result['shortfall'][-1]:.1e}",
-            f"{2 * result['shortfall_error'][-1]:.0e}",
-            "none" if "kink" in record["label"] else f"{result['bound'][-1]:.1e}",
-            "–" if rate is None else f"{rate[0]:.2f}",
-            "–" if rate is None else f"{rate[1]:.2f} to {rate[2]:.2f}",
-            f"{result['regret'][-1]:.1e}",
+
+    def bounded(record: Record) -> str:
+        return "none" if "kink" in record["label"] else last("bound", ".1e")(record)
+
+    return [
+        texts(
+            "min{tp, tn}: shortfall from ψ(C*) and regret at the end of a sequence",
+            records,
+            {"metric followed": label},
+            {
+                "rows": last("rows", ","),
+                "shortfall": last("shortfall", ".1e"),
+                "± 2 s.e.": last("shortfall_error", ".0e", times=2),
+                "bound": bounded,
+                "power": power,
+                "95% interval": interval,
+                "regret": last("regret", ".1e"),
+            },
         )
-    return [table]
+    ]
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:
     """Shortfall under the bound."""
-    figure, (ax,) = panels(["Shortfall from the best min{tp, tn}"])
+    figure, (ax,) = panels(["Shortfall from the best min{tp, tn}"], logs=True)
     figure.set_size_inches(6.4, 3.8)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
     for color, record in zip(MORE, records, strict=False):
-        result, rate = record["result"], record["result"]["rate"]
-        said = record["label"] + ("" if rate is None else f": n^{rate[0]:.2f}")
-        band(
-            ax,
-            result["rows"],
-            result["shortfall"],
-            result["shortfall_error"],
-            color=color,
-            label=said,
-        )
+        result = record["result"]
+        curve = (result["rows"], result["shortfall"], result["shortfall_error"])
+        band(ax, *curve, color=color, label=with_power(record["label"], record))
     if records:
-        ax.plot(
-            result["rows"], result["bound"], color=BOUND, linestyle=(0, (4, 3)), linewidth=1.4,
-            label="bound, smoothed for n rows",
-        )  # fmt: skip
+        bound(ax, result["rows"], result["bound"], "bound, smoothed for n rows", width=1.4)
     named(ax, "rows n", "ψ(C*) − ψ")
     legend(ax, loc="lower left")
     return {"smoothing": figure}
 
 
-SUITE = Suite(NAME, "A metric with a kink, smoothed and not", jobs, tables, figures)
+SUITE = Suite(
+    "theory-smoothing",
+    "A metric with a kink, smoothed and not",
+    [{"dataset": "min-tp-tn", "policy": "OMMA", "way": way} for way in WAYS],
+    simulate,
+    rows=(100_000, 5_000),
+    sequences=(24, 6),
+    seed=6,
+    tables=tables,
+    figures=figures,
+    label="OMMA, {way}",
+)

@@ -1,8 +1,8 @@
-"""A power of n fitted to a measured curve, with its uncertainty."""
+"""Curves over sequences: where they are looked at, their mean and error, and the power of n."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,32 @@ Vector = NDArray[np.float64]
 DRAWS = 500
 
 
-@dataclass(frozen=True)
-class Rate:
+def until(last: int) -> list[int]:
+    """Numbers of rows from 100 on, three to each power of ten.
+
+    >>> until(10_000)
+    [100, 215, 464, 1000, 2154, 4642, 10000]
+    """
+    powers = np.arange(6, 3 * np.log10(last) + 0.5) / 3
+    return [round(10**power) for power in powers.tolist()]
+
+
+def standard_error(curves: Vector) -> Vector:
+    """Of the mean over sequences."""
+    return curves.std(axis=0, ddof=1) / np.sqrt(len(curves))  # type: ignore[no-any-return]
+
+
+def averaged(name: str, curves: Vector) -> dict[str, list[float]]:
+    """The mean of curves and its standard error, as records keep them.
+
+    >>> averaged("regret", np.array([[1.0, 2.0], [3.0, 2.0]]))
+    {'regret': [2.0, 2.0], 'regret_error': [1.0, 0.0]}
+    """
+    errors = standard_error(curves).tolist()
+    return {name: curves.mean(axis=0).tolist(), f"{name}_error": errors}
+
+
+class Rate(NamedTuple):
     """A curve that goes as n to the ``exponent``, and the 95% interval of that."""
 
     exponent: float
@@ -43,7 +67,7 @@ def fitted_rate(
     Examples
     --------
     >>> import numpy as np
-    >>> from omma.study.theory.rates import fitted_rate
+    >>> from omma.study.theory.curves import fitted_rate
     >>> rows = np.array([1000, 10_000, 100_000])
     >>> fitted_rate(rows, np.array([5.0 / rows, 7.0 / rows])).exponent
     -1.0
