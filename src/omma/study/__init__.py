@@ -5,8 +5,7 @@ from records alone.
 """
 
 from omma.study.bench import Performed, run
-from omma.study.run import Run, Source
-from omma.study.suite import Suite
+from omma.study.suite import Run, Source, Suite
 from omma.study.toml import suite, suites
 
 __all__ = ["Performed", "Run", "Source", "Suite", "run", "suite", "suites"]

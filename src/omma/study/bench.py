@@ -19,8 +19,7 @@ from omma.study.data import AbsentError
 from omma.study.estimates import Desk, Estimates
 from omma.study.jobs import Job, Outcome, Summary, perform
 from omma.study.policies import TRAINED, make
-from omma.study.run import Run
-from omma.study.suite import Suite
+from omma.study.suite import Run, Suite
 
 CACHE = "estimates"  # the folder beside the records
 WARM = 64  # rows: enough for each part of a policy to be compiled

@@ -13,7 +13,7 @@ from scipy import sparse
 from omma import datasets
 from omma._validate import check_choice
 from omma.datasets import Dataset
-from omma.study.run import Source
+from omma.study.suite import Source
 
 GENERATORS = ("like", "long_tail")
 

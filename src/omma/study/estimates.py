@@ -17,7 +17,7 @@ from omma.study import npz
 from omma.study.data import Known, checksum, load
 from omma.study.estimators import KNOWN, make_estimator
 from omma.study.records import versions
-from omma.study.run import Source
+from omma.study.suite import Source
 
 Found = TypeVar("Found")
 

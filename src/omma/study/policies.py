@@ -10,21 +10,10 @@ from omma._validate import nearest, shown
 from omma.comparison.entrants import NAMES, read_entrants
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
-from omma.tables import HAT_ETA
 
 ETA = "_eta"
 TRAINED = ("offline_fw", "tuned")  # they learn from the training part, and have no λ to choose
 FIXED = ("baseline", "top_k_or_half")
-LABELS = {
-    "baseline": f"Top-k / {HAT_ETA} ≥ 0.5",
-    "top_k_or_half": f"Top-k / {HAT_ETA} ≥ 0.5",
-    "ofo": "OFO",
-    "greedy": "Greedy",
-    "online_fw": "Online-FW",
-    "omma": "OMMA",
-    "offline_fw": "Offline-FW",
-    "tuned": "Tuned thresholds",
-}
 
 
 def check_name(owner: str, name: Any) -> str:
@@ -53,12 +42,6 @@ def name_of(policy: str, feedback: str | None) -> str:
     'omma_eta'
     """
     return policy + ETA if feedback == "estimates" else policy
-
-
-def label_of(name: str) -> str:
-    """As the paper's tables call it."""
-    policy, feedback = parts_of(name)
-    return LABELS.get(policy, policy) + (f"({HAT_ETA})" if feedback == "estimates" else "")
 
 
 def has_prior(name: str) -> bool:

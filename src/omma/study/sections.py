@@ -133,11 +133,9 @@ def policy_of(record: Record) -> str:
 def _targets(records: list[Record]) -> list[Target]:
     def place(target: Target) -> tuple[Any, ...]:
         metric, k = target
-        whole = metric in WHOLE and k is None
         budgeted = k is not None and k > 1
-        late = 0 if whole else 1 if metric.startswith("ma") and budgeted else 2
-        late = 0 if metric in WHOLE and not budgeted else late
-        return late, _rank(metric, METRICS), k or 0
+        ahead = metric.startswith("macro") if budgeted else metric in WHOLE
+        return not ahead, ahead and budgeted, _rank(metric, METRICS), k or 0
 
     return sorted(dict.fromkeys(map(_target, records)), key=place)
 

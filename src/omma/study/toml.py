@@ -12,8 +12,7 @@ from omma._validate import check_choice, check_number, check_positive_int, neare
 from omma.metrics import metric as find_metric
 from omma.study.estimators import check_estimator
 from omma.study.policies import TRAINED, check_name, check_options
-from omma.study.run import Source
-from omma.study.suite import PRIORS, SEEDS, Suite
+from omma.study.suite import PRIORS, SEEDS, Source, Suite
 
 if sys.version_info >= (3, 11):
     import tomllib
