@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from omma.study import Performed, Suite
-    from omma.study.jobs import Summary
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -61,48 +60,23 @@ def command(
     """  # noqa: D301
     import sys
 
-    from omma import study
+    from omma import study, theory
 
-    if name == "theory" or name.startswith("theory-"):
-        _theory(name, out, jobs, quick)
-        return
+    how: dict[str, Any] = {
+        "progress": sys.stderr.isatty(),
+        "report": lambda sentence: click.echo(sentence, err=True),
+    }
     try:
-        suite = _limited(study.suite(name), datasets, seeds, quick)
-        found = study.run(
-            suite,
-            out,
-            data=data,
-            n_jobs=jobs,
-            progress=sys.stderr.isatty(),
-            report=lambda sentence: click.echo(sentence, err=True),
-        )
+        if name == "theory" or name.startswith("theory-"):  # simulations have no data
+            found = study.Performed(theory.run(name, out, jobs, quick, **how), {})
+        else:
+            suite = _limited(study.suite(name), datasets, seeds, quick)
+            found = study.run(suite, out, data=data, n_jobs=jobs, **how)
     except (ValueError, ImportError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise _broken(error, out) from error
     _tell(found, out, strict)
-
-
-def _theory(name: str, out: Path, jobs: int, quick: bool) -> None:
-    """Simulations have no data, and lengths of their own."""
-    import sys
-
-    from omma import theory
-
-    try:
-        found = theory.run(
-            name,
-            out,
-            jobs,
-            quick,
-            progress=sys.stderr.isatty(),
-            report=lambda sentence: click.echo(sentence, err=True),
-        )
-    except (ValueError, ImportError) as error:
-        raise click.ClickException(str(error)) from error
-    except OSError as error:
-        raise _broken(error, out) from error
-    _finish(found, out)
 
 
 def _broken(error: OSError, out: Path) -> click.ClickException:
@@ -124,19 +98,15 @@ def _limited(suite: Suite, datasets: str | None, seeds: int | None, quick: bool)
     )
 
 
-def _finish(summary: Summary, out: Path) -> None:
-    click.echo(f"Runs: {summary}. Records are in {out}")
-    if summary.interrupted:
-        raise click.exceptions.Exit(130)
-    if summary.failed:
-        raise click.ClickException(f"{summary.failed} runs failed; their records say why")
-
-
 def _tell(found: Performed, out: Path, strict: bool) -> None:
     """What became of it, and an exit code that says whether anything failed."""
     for name, sentence in found.skipped.items():
         click.echo(f"Skipped {name}: {sentence}", err=True)
-    _finish(found.summary, out)
+    click.echo(f"Runs: {found.summary}. Records are in {out}")
+    if found.summary.interrupted:
+        raise click.exceptions.Exit(130)
+    if found.summary.failed:
+        raise click.ClickException(f"{found.summary.failed} runs failed; their records say why")
     if strict and found.skipped:
         raise click.ClickException(f"{len(found.skipped)} datasets are not there")
     if found.skipped and not found.summary.total:
