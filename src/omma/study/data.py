@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,37 @@ class AbsentError(LookupError):
 
 
 @dataclass(frozen=True)
-class Known:
-    """Made-up data: labels, and the probabilities that they were drawn with.
+class Estimates:
+    """A sequence to decide: probabilities, labels, and what is known of both.
 
-    ``train`` is another draw of both, for policies that learn beforehand.
+    Attributes
+    ----------
+    eta, y
+        Of the rows to decide.
+    train : (eta, y) or None
+        Of the training part, by the estimator that was fitted to it, or another draw of made-up
+        data; online there is none.
+    names : tuple of str or None
+        Of labels.
+    report : dict
+        What the estimator says of itself.
+    seconds : float
+        How long it took.
+    ordered : bool
+        Whether the rows stand in the order of the sequence: so it is where the estimator learned
+        along it.
     """
 
     eta: Any
     y: Any
-    train: tuple[Any, Any]
+    train: tuple[Any, Any] | None = None
+    names: tuple[str, ...] | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    ordered: bool = False
 
 
-def load(source: Source, folder: Path | None) -> Dataset | Known:
+def load(source: Source, folder: Path | None) -> Dataset | Estimates:
     """The data of a source; classes become indicators where the task is multi-label."""
     if source.made:
         return make(source.made)
@@ -48,14 +67,14 @@ def load(source: Source, folder: Path | None) -> Dataset | Known:
     return found
 
 
-def make(made: Any) -> Known:
+def make(made: Any) -> Estimates:
     """Made-up data, by the name of what makes them and its options."""
     options = dict(made)
     generator = options.pop("by", None)
     check_choice("made data", "by", generator, GENERATORS)
     draw, seed = getattr(datasets, generator), options.pop("seed", 0)
     eta, y = draw(**options, seed=seed)
-    return Known(eta, y, train=draw(**options, seed=seed + 1))
+    return Estimates(eta, y, train=draw(**options, seed=seed + 1))
 
 
 def _stored(name: str, folder: Path | None) -> Dataset:
@@ -72,11 +91,11 @@ def as_labels(given: Dataset) -> Dataset:
     return Dataset(given.name, "multilabel", given.X, y, given.split, given.labels)
 
 
-def checksum(given: Dataset | Known) -> str:
+def checksum(given: Dataset | Estimates) -> str:
     """Of all numbers, so that other data under the same name are not mistaken for these."""
-    arrays = (given.eta, given.y) if isinstance(given, Known) else (given.X, given.y)
+    arrays = (given.eta, given.y) if isinstance(given, Estimates) else (given.X, given.y)
     sums = [zlib.crc32(part) for array in arrays for part in _buffers(array)]
-    split = None if isinstance(given, Known) else given.split
+    split = None if isinstance(given, Estimates) else given.split
     return "-".join([f"{one:08x}" for one in sums] + [str(split)])
 
 
