@@ -23,7 +23,8 @@ from omma.study.theory.suites.drawing import BOUND, COLORS, DASHED, legend, name
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, 5 / 6, 11 / 12, 1.0)  # they know the construction
+SAFEST = 5 / 6  # the share for which the worse of both regrets is least
+HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, SAFEST, 11 / 12, 1.0)  # they know the construction
 # Who plays, by name: policies, and shares of the first half that a hedge predicts.
 WHO: dict[str, str | float] = {who: who for who in (OMMA, ESTIMATES, GREEDY)}
 WHO |= {f"hedge {share:.3f}": share for share in HEDGES}
