@@ -14,5 +14,6 @@ else:
     del _sklearn
 
 from omma.sklearn.classifier import History, MetricClassifier
+from omma.sklearn.ruled import RuledClassifier
 
-__all__ = ["History", "MetricClassifier"]
+__all__ = ["History", "MetricClassifier", "RuledClassifier"]
