@@ -232,6 +232,13 @@ class Metric(ABC):
             zero_division=zero_division,
         )
 
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The metric of an estimator's decisions, as scikit-learn calls what is given as scoring.
+
+        ``omma.sklearn.make_scorer`` has options: a budget, the positive class.
+        """
+        return self.score(y, estimator.predict(X), sample_weight)
+
     def __add__(self, other: Any) -> Any:
         return _sum_of(self, 1.0, other)
 

@@ -15,5 +15,6 @@ else:
 
 from omma.sklearn.classifier import History, MetricClassifier
 from omma.sklearn.ruled import RuledClassifier
+from omma.sklearn.scoring import make_scorer
 
-__all__ = ["History", "MetricClassifier", "RuledClassifier"]
+__all__ = ["History", "MetricClassifier", "RuledClassifier", "make_scorer"]
