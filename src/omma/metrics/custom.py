@@ -22,6 +22,7 @@ from omma.kernels.custom import (
     value_of,
 )
 from omma.metrics.averages import Macro, Micro
+from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
 
 Psi = Callable[[float, float, float, float], float]
@@ -148,7 +149,7 @@ def custom(
     1.5385
     """
     check_choice("custom", "average", average, (None, "macro", "micro"))
-    if not callable(psi):
+    if not callable(psi) or isinstance(psi, Metric):  # a metric is called by scikit-learn alone
         raise TypeError(f"psi of custom must be a function, got {shown(psi)}")
     if gradient is not None and not callable(gradient):
         raise TypeError(f"gradient of custom must be a function, got {shown(gradient)}")
