@@ -24,8 +24,8 @@ def run_all(
     """Run every task in a thread and hand what comes of it to ``keep``, in this thread.
 
     ``progress`` shows a bar, or is a function that is told how many of all are done, a few times a
-    second. The first error is raised. After Ctrl-C what runs may finish, no other task begins, and the
-    answer is False; a second Ctrl-C ends the waiting too.
+    second. The first error is raised. After Ctrl-C what runs may finish, no other task begins, and
+    the answer is False; a second Ctrl-C ends the waiting too.
 
     >>> found = {}
     >>> run_all([1, 2, 3], lambda task: task**2, found.__setitem__, n_jobs=2, progress=False)

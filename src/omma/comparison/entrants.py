@@ -153,7 +153,7 @@ def _entrant(given: Any, name: str | None, train: Train | None, priors: Any) -> 
     name = name or str(getattr(given, "__name__", shown(given)))
     if isinstance(given, type) and issubclass(given, MetricPolicy):
         return Entrant(name, name, _for_each_prior(partial(_online, given, "labels"), priors))
-    if callable(given) and not isinstance(given, type):
+    if callable(given) and not isinstance(given, type | Metric):
         return Entrant(name, name, _users_own(name, given, priors))
     raise TypeError(
         "policies of compare must be names, policies, functions of (metric, k, prior) or pairs "

@@ -62,6 +62,7 @@ def run(data: Data, checkpoints: int | ArrayLike, later: bool, task: Task) -> Ou
         data.y,
         metric=task.metric,
         seed=task.key.seed,
+        weights=data.weights,
         predictions=False,
         checkpoints=checkpoints,
     )
