@@ -28,7 +28,7 @@ TABLE = """
 | --- | --- | --- | --- | --- |
 {rows}
 """
-MANY = ("macro_", "micro_")
+MANY = ("macro_", "micro_", "weighted_")
 
 
 def page():
@@ -42,7 +42,8 @@ def page():
     texts = {
         "One label": "For yes or no: `eta` and `y` of shape (n,).",
         "One class a row": "They predict one class a row; `y` may be class ids.",
-        "Many labels": "Means over labels (`macro_`), or counts averaged over labels (`micro_`).",
+        "Many labels": "Means over labels (`macro_`), counts averaged over labels (`micro_`), or means weighed by "
+        "how often each label occurs (`weighted_`).",
     }
     tables = [_table(title, texts[title], names) for title, names in groups.items()]
     return "".join([HEAD, *tables])

@@ -38,7 +38,7 @@ from omma.gap import Gap, effective_rows, gap_from
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
 from omma.kernels.replay import Listed
-from omma.metrics import Metric, smoothed
+from omma.metrics import Metric, Sum, Weighted, smoothed
 from omma.metrics.settled import settled, unseen
 from omma.metrics.tangent import is_minimum, tangent
 from omma.policies.omma import OMMA
@@ -219,11 +219,21 @@ class Certificate:
         self._prepare()
 
 
+def parts_of(metric: Metric) -> tuple[Metric, ...]:
+    """The terms of a sum, or the metric itself."""
+    return tuple(part for _, part in metric.terms) if isinstance(metric, Sum) else (metric,)
+
+
 def check_metric(owner: str, metric: Metric) -> None:
     """Refuse metrics without a tangent."""
     if metric.needs_matrix:
         raise ValueError(
             f"gap of {owner} needs a metric of label counts, got {metric.name}, which has a matrix"
+        )
+    if any(isinstance(part, Weighted) for part in parts_of(metric)):
+        raise ValueError(
+            f"gap of {owner} needs a metric whose tangent is known, got {metric.name}: use its "
+            "macro or micro average"
         )
     if not metric.compiles:
         raise ValueError(f"gap of {owner} needs a metric that compiles; {metric.name} does not")

@@ -31,6 +31,7 @@ from omma.kernels.kinds import (
     Steep,
     Sum,
     WeighedClasses,
+    Weighted,
 )
 from omma.kernels.layout import (
     POSITIVE,
@@ -137,6 +138,23 @@ def prepare_micro(term, point, pick):
 @weigh.case(Micro)
 def weigh_micro(term, ready, point, j, tp, predicted, positive):
     return ready
+
+
+# The mean over labels, weighed by how often each occurs: decisions do not move that.
+
+
+@prepare.case(Weighted)
+def prepare_weighted(term, point, pick):
+    everywhere = point.totals[SUM_POSITIVE] + 2.0 * point.cells.shape[1] * point.prior
+    return term.weight / everywhere if everywhere > 0.0 else 0.0
+
+
+@weigh.case(Weighted)
+def weigh_weighted(term, ready, point, j, tp, predicted, positive):
+    tp_, predicted_, positive_ = as_fractions(point, tp, predicted, positive)
+    by_tp, by_predicted = partials(term.of, point, tp_, predicted_, positive_)
+    share = ready * (positive + 2.0 * point.prior)
+    return share * by_tp, share * by_predicted
 
 
 # Means of one rate over classes.

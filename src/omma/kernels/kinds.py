@@ -100,6 +100,13 @@ class Micro(NamedTuple):
     of: Any
 
 
+class Weighted(NamedTuple):
+    """The mean over labels of a metric of one label, weighed by how often each occurs."""
+
+    weight: float
+    of: Any
+
+
 class Classes(NamedTuple):
     """A mean of one rate over classes; its derivatives only in proportion, as a ranking needs."""
 

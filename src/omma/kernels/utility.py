@@ -20,6 +20,7 @@ from omma.kernels.kinds import (
     Smallest,
     Sum,
     WeighedClasses,
+    Weighted,
 )
 from omma.kernels.layout import (
     POSITIVE,
@@ -54,6 +55,18 @@ def of_macro(term, point):
         tp, predicted, positive = fractions(point, j)
         total += value(term.of, point.totals[N], tp, predicted, positive, point.whole)
     return term.weight * (total / m)
+
+
+@worth.case(Weighted)
+def of_weighted(term, point):
+    m = point.cells.shape[1]
+    total, everywhere = 0.0, 0.0
+    for j in range(m):
+        tp, predicted, positive = fractions(point, j)
+        found = value(term.of, point.totals[N], tp, predicted, positive, point.whole)
+        total += positive * found
+        everywhere += positive
+    return term.weight * (total / everywhere) if everywhere > 0.0 else 0.0
 
 
 @worth.case(Micro)

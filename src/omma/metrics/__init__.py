@@ -10,7 +10,7 @@ metrics are metrics.
 0.9167
 """
 
-from omma.metrics.averages import Macro, Micro, OverClasses, over_classes
+from omma.metrics.averages import Macro, Micro, OverClasses, Weighted, over_classes
 from omma.metrics.base import Metric
 from omma.metrics.binary import Binary, LabelMetric, Rate
 from omma.metrics.catalog import (
@@ -54,6 +54,7 @@ __all__ = [
     "Rate",
     "Smoothing",
     "Sum",
+    "Weighted",
     "accuracy",
     "balanced_accuracy",
     "costs",

@@ -131,6 +131,55 @@ class Micro(Metric):
 
 
 @dataclass(frozen=True, repr=False)
+class Weighted(Metric):
+    """The mean over labels of a metric of one label, weighed by how often each label occurs.
+
+    >>> import omma
+    >>> round(omma.metric("weighted_f1").score([[1, 0], [1, 1]], [[1, 0], [0, 1]]), 4)
+    0.7778
+    """
+
+    of: LabelMetric
+    concave: bool = False
+    smooth: bool = False
+    linear: bool = False
+    linear_fractional: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("concave", "smooth", "linear"):
+            object.__setattr__(self, name, getattr(self.of, name))
+        object.__setattr__(self, "linear_fractional", self.of.linear)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"weighted_{self.of.name}"
+
+    @property
+    def formula(self) -> str:  # type: ignore[override]
+        return f"mean over labels, weighed by tp + fn, of {self.of.formula}"
+
+    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
+        self.check_counts(counts)
+        cells = (counts.tp, counts.predicted, counts.positive, counts.n)
+        of_labels = self.of.of_cells(*cells, zero_division)
+        return float(divide(counts.positive @ of_labels, counts.positive.sum(), zero_division))
+
+    def term(self, weight: float = 1.0, exact: bool = False) -> Any:
+        return kinds.Weighted(float(weight), self.of.kind)
+
+    @property
+    def compiles(self) -> bool:
+        return self.of.compiles
+
+    @property
+    def sums(self) -> int | None:
+        return SUMS
+
+    def to_json(self) -> Any:
+        return {"weighted": self.of.to_json()}
+
+
+@dataclass(frozen=True, repr=False)
 class OverClasses(Metric):
     """A metric of classes, one a row: a mean of their recalls, or their agreement by chance.
 

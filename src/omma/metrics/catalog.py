@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from omma._validate import check_number, nearest, shown
-from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
+from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Weighted
 from omma.metrics.base import Metric
 from omma.metrics.binary import RECALL, SPECIFICITY, Binary, LabelMetric, Rate
 from omma.metrics.costs import costs
@@ -98,6 +98,7 @@ def fbeta(beta: float) -> Binary:
 
 f1 = fbeta(1.0)
 
+WEIGHTED = ("precision", "recall", "f1", "jaccard")  # what people weigh by how often labels occur
 _BINARY: dict[str, LabelMetric] = {
     one.name: one
     for one in (
@@ -119,9 +120,13 @@ _CATALOG: dict[str, Metric] = {
     **_BINARY,
     **{f"macro_{name}": Macro(one) for name, one in _BINARY.items()},
     **{f"micro_{name}": Micro(one) for name, one in _BINARY.items()},
+    **{f"weighted_{name}": Weighted(one) for name, one in _BINARY.items() if name in WEIGHTED},
     **{f"multiclass_{kind}": OverClasses(kind) for kind in KINDS},
 }
 NAMES: tuple[str, ...] = tuple(_CATALOG)
+
+
+AVERAGES = {"macro": Macro, "micro": Micro, "weighted": Weighted}
 
 
 def metric(name: str | Metric) -> Metric:
@@ -129,10 +134,11 @@ def metric(name: str | Metric) -> Metric:
 
     Names are ``accuracy``, ``balanced_accuracy``, ``precision``, ``recall``, ``specificity``,
     ``f1``, ``jaccard``, ``gmean``, ``hmean``, ``qmean``, ``min_recall_specificity`` and ``mcc`` for
-    one label; the same with ``macro_`` or ``micro_`` before them for many; and ``multiclass_`` with
-    ``accuracy``, ``balanced_accuracy``, ``gmean``, ``hmean``, ``qmean``, ``min_recall``, ``mcc`` or
-    ``kappa`` for one class a row. ``f2``, ``macro_f0.5`` and so on are F-measures, and names of
-    scikit-learn such as ``f1_macro`` are understood.
+    one label; the same with ``macro_`` or ``micro_`` before them for many; ``weighted_`` with
+    ``precision``, ``recall``, ``f1`` or ``jaccard`` for means weighed by how often labels occur;
+    and ``multiclass_`` with ``accuracy``, ``balanced_accuracy``, ``gmean``, ``hmean``, ``qmean``,
+    ``min_recall``, ``mcc`` or ``kappa`` for one class a row. ``f2``, ``macro_f0.5`` and so on are
+    F-measures, and names of scikit-learn such as ``f1_macro`` are understood.
 
     >>> metric("macro_f1").formula
     'mean over labels of 2·tp / (2·tp + fn + fp)'
@@ -168,13 +174,13 @@ def read_target(given: str | Metric) -> tuple[Metric, int | None]:
         return _CATALOG[name], k
     average, _, label = name.rpartition("_")
     beta = re.fullmatch(r"f(\d+(\.\d+)?)", label)
-    if beta is None or average not in ("", "macro", "micro") or float(beta[1]) == 0.0:
+    if beta is None or average not in ("", *AVERAGES) or float(beta[1]) == 0.0:
         hint = nearest(name, NAMES) or "; omma.metrics.NAMES lists them"
         raise ValueError(f"unknown metric {given!r}{hint}")
     of_label = fbeta(float(beta[1]))
     if not average:
         return of_label, k
-    return (Macro(of_label) if average == "macro" else Micro(of_label)), k
+    return AVERAGES[average](of_label), k
 
 
 def macro(metric: LabelMetric | str) -> Macro:
@@ -229,6 +235,8 @@ def metric_from_json(spec: Any) -> Metric:
             return macro(metric_from_json(spec["macro"]))  # type: ignore[arg-type]
         if "micro" in spec:
             return micro(metric_from_json(spec["micro"]))  # type: ignore[arg-type]
+        if "weighted" in spec:
+            return Weighted(_one_label("weighted", metric_from_json(spec["weighted"])))
         if "fbeta" in spec:
             return fbeta(spec["fbeta"])
         if "costs" in spec:

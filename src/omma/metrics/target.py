@@ -126,7 +126,8 @@ def _spelled(given: str, known: Collection[str]) -> str:
 def _averaged(given: str, base: str, average: str, known: Collection[str]) -> str:
     """f1_macro as macro_f1, where there is such a metric."""
     name = f"{average}_{base}"
-    if name in known or average != "weighted":
+    fbeta = "weighted_f1" in known and re.fullmatch(r"f\d+(\.\d+)?", base)
+    if name in known or average != "weighted" or fbeta:
         return name
     raise ValueError(
         f"there is no metric {given!r}: averages are macro_ and micro_"

@@ -17,7 +17,7 @@ PRIOR = 1e-6
 # Positives need no luck to occur: what they cost is known from probabilities, and labels correct
 # that only once there are some. A hit is rarer, and says more.
 HITS, POSITIVES, UNHIT = 1.0, 10.0, 0.1
-PROPORTIONAL = (kinds.Macro, kinds.Micro, kinds.Classes, kinds.Nothing)
+PROPORTIONAL = (kinds.Macro, kinds.Micro, kinds.Weighted, kinds.Classes, kinds.Nothing)
 
 
 @dataclass(frozen=True, repr=False)
