@@ -20,6 +20,8 @@ os.environ.setdefault(
     str(Path(tempfile.gettempdir()) / f"omma-kernels-{digest.hexdigest()[:16]}"),
 )
 
+os.environ.setdefault("OMMA_QUIET", "1")  # tests read standard error, and compile at times
+
 settings.register_profile(
     "omma",
     deadline=None,  # the first example may compile

@@ -203,7 +203,7 @@ def count_decided_list(budget, chosen, found, flags, weight, sums, counted):
     count_predicted(chosen, found, weight, sums, counted.cells, counted.totals)
 
 
-@entry
+@entry("a dense decision")
 def decide_dense(eta, decider, pick, cells, totals, scratch, chosen, out):
     """Decide one row of every label into ``out``; False where eta is no probability."""
     flags = scratch[FLAGS]
@@ -219,7 +219,7 @@ def decide_dense(eta, decider, pick, cells, totals, scratch, chosen, out):
     return True
 
 
-@entry
+@entry("a sparse decision")
 def decide_sparse(labels, eta, decider, pick, cells, totals, scratch, chosen):
     """Decide one row of stored labels into ``chosen``; returns how many, -1 if eta is wrong."""
     if not widen(eta, scratch[VALUES]):
@@ -242,7 +242,7 @@ def read_flags(given, flags):
     return count if wrong == 0 else -1
 
 
-@entry
+@entry("the count of a dense row")
 def count_dense(eta, true, predicted, weight, sums, cells, totals, scratch):
     """Count one row of indicators; False, and nothing counted, where they are not 0 and 1.
 
@@ -262,7 +262,7 @@ def count_dense(eta, true, predicted, weight, sums, cells, totals, scratch):
     return True
 
 
-@entry
+@entry("the count of a sparse row")
 def count_sparse(stored, true, chosen, weight, sums, cells, totals, scratch):
     """Count one row of label ids; ``stored`` labels and probabilities may stand for true ones."""
     flags = scratch[FLAGS]

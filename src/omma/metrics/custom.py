@@ -72,21 +72,22 @@ class Custom(LabelMetric):
 
     @cached_property
     def kind(self) -> Any:
-        return Own(self.partials, value_of(self._compiled) if self.compiles else None)
+        return Own(self.partials, self._value)
 
     @cached_property
-    def _compiled(self) -> Any:
-        """The function itself, compiled for numbers; None where that cannot be done."""
+    def _value(self) -> Any:
+        """The function as kernels call it; nothing is compiled before one does."""
         try:
-            compiled = compile_function(getattr(self.psi, "py_func", self.psi))
-            compiled(0.2, 0.1, 0.15, 0.55)
+            return value_of(compile_function(getattr(self.psi, "py_func", self.psi)))
         except CANNOT_COMPILE:
             return None
-        return compiled
 
-    @property
+    @cached_property
     def compiles(self) -> bool:
-        return self._compiled is not None
+        try:
+            return self._value is not None and bool(np.isfinite(self._value(*POINTS[0], 1.0)))
+        except CANNOT_COMPILE:
+            return False
 
     def to_json(self) -> Any:
         return {"custom": self.name}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import State, compiled_for, weights_now
+from omma._run import State, weights_now
 from omma.kernels import frequencies, utility
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
@@ -113,9 +113,8 @@ def with_prior(state: State, prior: float) -> NDArray[np.float64]:
 
 def value_at(metric: Metric, state: State, prior: float) -> float:
     """The metric with its smoothing, prior and ε."""
-    term = metric.term()
-    evaluate = compiled_for(utility.evaluate, term)
-    return float(evaluate(term, prior, state.cells, state.totals.copy()))
+    found = utility.evaluate(metric.term(), prior, state.cells, state.totals.copy())
+    return float(found)
 
 
 def by_positive(metric: Metric, state: State, prior: float) -> Vector:
@@ -123,9 +122,7 @@ def by_positive(metric: Metric, state: State, prior: float) -> Vector:
     if isinstance(metric, OverClasses) and KINDS[metric.kind].average == "classes":
         return _of_classes(metric, state, prior)
     out = np.zeros(state.m)
-    term = metric.term()
-    kernel = compiled_for(frequencies.by_positive, term)
-    kernel(term, prior, state.cells, state.totals, out)
+    frequencies.by_positive(metric.term(), prior, state.cells, state.totals, out)
     return out
 
 

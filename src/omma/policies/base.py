@@ -149,8 +149,6 @@ class Stepper:
         self.soft = plan.soft
         self.sums = plan.sums
         self.scratch, self.ids = scratch_space(m)
-        self.decide_dense = plan.kernel(step.decide_dense)
-        self.decide_sparse = plan.kernel(step.decide_sparse)
 
     def decide(
         self, state: State, eta: NDArray[np.float64] | SparseRow, pick: int = 0
@@ -158,7 +156,7 @@ class Stepper:
         """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels."""
         if isinstance(eta, tuple):
             labels, values = eta
-            count = self.decide_sparse(
+            count = step.decide_sparse(
                 labels,
                 values,
                 self.decider,
@@ -173,7 +171,7 @@ class Stepper:
             chosen: NDArray[np.int32] = self.ids[:count].copy()
             return chosen
         out = np.empty(len(eta), dtype=np.int8)
-        if not self.decide_dense(
+        if not step.decide_dense(
             eta, self.decider, pick, state.cells, state.totals, self.scratch, self.ids, out
         ):
             refuse_row(eta)

@@ -24,7 +24,6 @@ from omma._run import (
     Plan,
     Runner,
     State,
-    compiled_for,
     fixed_plan,
     labels_of,
     weights_now,
@@ -136,19 +135,19 @@ class Utility:
         self.totals = np.zeros(TOTALS)
         self.totals[N] = n
         self.mixed = np.empty((3, m))
-        self.evaluate = compiled_for(utility.evaluate, self.term)
-        self.search = compiled_for(utility.best_share, self.term)
 
     def __call__(self, cells: NDArray[np.float64]) -> float:
         if not self.metric.compiles:
             return self.metric.value(Counts(cells[0], cells[1], cells[2], self.n))
-        return float(self.evaluate(self.term, self.prior, cells, self.totals))
+        return float(utility.evaluate(self.term, self.prior, cells, self.totals))
 
     def best_share(
         self, start: NDArray[np.float64], end: NDArray[np.float64]
     ) -> tuple[float, float]:
         """How much of ``end`` to mix into ``start``, and what that is worth."""
-        share, value = self.search(self.term, self.prior, start, end, self.totals, self.mixed)
+        share, value = utility.best_share(
+            self.term, self.prior, start, end, self.totals, self.mixed
+        )
         return float(share), float(value)
 
 
