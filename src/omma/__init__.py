@@ -4,9 +4,10 @@ A classifier gives probabilities; ``omma`` turns them into decisions that maximi
 recall@3, MCC and others, one row at a time, in one pass, remembering nothing but counts.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from omma import datasets, metrics
+from omma import metrics
 from omma.counts import Counts
 from omma.evaluation import History, Trace, replay
 from omma.metrics import Metric, metric
@@ -29,11 +30,14 @@ from omma.rule import Rule
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from omma import datasets
     from omma.comparison import Comparison, compare
 
 
 def __getattr__(name: str) -> Any:
-    """Import the comparison of policies only when it is asked for: serving does without it."""
+    """Import what serving does without only when it is asked for: comparisons and datasets."""
+    if name == "datasets":
+        return import_module("omma.datasets")
     if name in ("Comparison", "compare"):
         from omma import comparison
 

@@ -11,7 +11,7 @@ from omma.cli.encoding import print_utf8
 from omma.cli.errors import OneLineErrors
 
 # In the order that the help shows them.
-COMMANDS = ("demo", "evaluate", "stream", "run", "report", "list")
+COMMANDS = ("demo", "evaluate", "stream", "run", "report", "list", "warmup")
 
 
 class Commands(OneLineErrors):

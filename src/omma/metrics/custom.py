@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba.core import errors
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, shown
-from omma.kernels.custom import (
-    Partials,
-    compile_function,
-    partials_from,
-    partials_of,
-    value_of,
-)
 from omma.kernels.kinds import Own
 from omma.metrics.averages import Macro, Micro
 from omma.metrics.binary import LabelMetric
+
+if TYPE_CHECKING:
+    from omma.kernels.custom import Partials
 
 Psi = Callable[[float, float, float, float], float]
 Gradient = Callable[[float, float, float, float], tuple[float, float, float, float]]
@@ -77,6 +73,8 @@ class Custom(LabelMetric):
     @cached_property
     def _value(self) -> Any:
         """The function as kernels call it; nothing is compiled before one does."""
+        from omma.kernels.custom import compile_function, value_of
+
         try:
             return value_of(compile_function(getattr(self.psi, "py_func", self.psi)))
         except CANNOT_COMPILE:
@@ -174,6 +172,9 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 def _compiled(psi: Psi, gradient: Gradient | None) -> Partials:
     """Compile the derivatives, or say why that cannot be done and what can."""
+    # Imported by those who have a metric of their own: dual numbers take a while.
+    from omma.kernels.custom import compile_function, partials_from, partials_of
+
     given = psi if gradient is None else gradient
     tp, predicted, positive = POINTS[0]
     try:
