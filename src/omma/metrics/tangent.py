@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._run import State, weights_now
-from omma.kernels import frequencies, utility
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
 from omma.metrics.base import Metric
@@ -93,7 +92,9 @@ def _with_absent(
 def height(metric: Metric, state: State, prior: float) -> float:
     """How high the tangent is where it is taken: at the metric, or at a minimum's mixture."""
     if is_minimum(metric):
-        return float(frequencies.mixture_of(metric.term(), prior, state.cells, state.totals))
+        from omma.kernels.frequencies import mixture_of
+
+        return float(mixture_of(metric.term(), prior, state.cells, state.totals))
     return value_at(metric, state, prior)
 
 
@@ -113,6 +114,8 @@ def with_prior(state: State, prior: float) -> NDArray[np.float64]:
 
 def value_at(metric: Metric, state: State, prior: float) -> float:
     """The metric with its smoothing, prior and ε."""
+    from omma.kernels import utility  # here: most processes do without it, and import is faster
+
     found = utility.evaluate(metric.term(), prior, state.cells, state.totals.copy())
     return float(found)
 
@@ -121,6 +124,8 @@ def by_positive(metric: Metric, state: State, prior: float) -> Vector:
     """The derivative by each label's frequency, of which only differences matter for classes."""
     if isinstance(metric, OverClasses) and KINDS[metric.kind].average == "classes":
         return _of_classes(metric, state, prior)
+    from omma.kernels import frequencies
+
     out = np.zeros(state.m)
     frequencies.by_positive(metric.term(), prior, state.cells, state.totals, out)
     return out

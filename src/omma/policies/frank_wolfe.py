@@ -30,7 +30,6 @@ from omma._run import (
 )
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.counts import Counts
-from omma.kernels import utility
 from omma.kernels.layout import TOTALS, N
 from omma.metrics import Metric
 from omma.metrics.base import state_of
@@ -129,6 +128,9 @@ class Utility:
     """The metric with its prior, at mixtures of counts over the same rows."""
 
     def __init__(self, metric: Metric, prior: float, n: float, m: int) -> None:
+        from omma.kernels import utility  # here: serving does without it, and import is faster
+
+        self.utility = utility
         self.metric = metric
         self.n = n
         self.term, self.prior = metric.term(), float(prior)
@@ -139,13 +141,13 @@ class Utility:
     def __call__(self, cells: NDArray[np.float64]) -> float:
         if not self.metric.compiles:
             return self.metric.value(Counts(cells[0], cells[1], cells[2], self.n))
-        return float(utility.evaluate(self.term, self.prior, cells, self.totals))
+        return float(self.utility.evaluate(self.term, self.prior, cells, self.totals))
 
     def best_share(
         self, start: NDArray[np.float64], end: NDArray[np.float64]
     ) -> tuple[float, float]:
         """How much of ``end`` to mix into ``start``, and what that is worth."""
-        share, value = utility.best_share(
+        share, value = self.utility.best_share(
             self.term, self.prior, start, end, self.totals, self.mixed
         )
         return float(share), float(value)
