@@ -1,24 +1,12 @@
-"""Set up before omma is imported: a cache of compiled code that cannot be stale.
+"""Set up before omma is imported: silence while compiling, and no deadlines for it."""
 
-Numba's disk cache looks at the file of an entry point only; after a change to a helper in another
-file, old machine code would run. So tests keep their cache in a folder named after all sources of
-the kernels.
-"""
-
-import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-SOURCES = Path(__file__).parent / "src" / "omma" / "kernels"
-digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.py"))))
-os.environ.setdefault(
-    "NUMBA_CACHE_DIR",
-    str(Path(tempfile.gettempdir()) / f"omma-kernels-{digest.hexdigest()[:16]}"),
-)
+os.environ.setdefault("OMMA_QUIET", "1")  # tests read standard error, and compile at times
 
 settings.register_profile(
     "omma",

@@ -8,28 +8,17 @@ the decisions that are the same is shown beside the ratio. Nothing is asserted.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-# Numba's disk cache looks at the file of an entry point only: name it after all kernels instead.
-KERNELS = sorted((Path(__file__).parents[1] / "src" / "omma" / "kernels").glob("*.py"))
-SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in KERNELS)).hexdigest()[:16]
-os.environ.setdefault(
-    "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"omma-kernels-{SOURCES}")
-)
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
-import numpy as np  # noqa: E402
-from rich.box import SIMPLE_HEAD  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
-
-import omma  # noqa: E402
+import omma
 
 ROWS, LABELS = 7_926, 46
 EPSILON, PRIOR = 1e-9, 1e-6

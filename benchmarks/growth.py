@@ -1,9 +1,8 @@
-"""How time and memory grow, and what one step from Python costs."""
+"""How time and memory grow."""
 
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,30 +13,6 @@ from benchmarks.table import Row, Table, at_most
 
 METRIC = "macro_f1"
 CASES = [(k, keep) for k in (None, 3) for keep in (False, True)]
-
-
-def steps(quick: bool) -> Table:
-    """One predict and update from Python."""
-    table = Table("one predict + update from Python, m = 46", "Best of several loops over rows.")
-    rows = 500 if quick else 2_000
-    eta, y = Shape("dense", rows, 46).data()
-    pairs = list(zip(eta, y, strict=True))
-    for metric in ("macro_f1", "macro_gmean", "micro_f1"):
-        for k in (None, 3):
-            learner = omma.OnlineClassifier(omma.OMMA(metric, k=k), n_labels=46)
-            (seconds,) = race(
-                lambda learner=learner: walk(learner, pairs), at_least=0.2 if quick else 1
-            )
-            cost = at_most(1e6 * seconds / rows, 10)
-            table.rows.append({"metric": metric, "k": str(k), "µs a row": cost})
-    return table
-
-
-def walk(learner: Any, pairs: Sequence[Any]) -> None:
-    """Decide and learn every row."""
-    for eta, true in pairs:
-        learner.predict(eta)
-        learner.update(true)
 
 
 def growth(quick: bool) -> Table:

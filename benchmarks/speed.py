@@ -14,19 +14,20 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import SOURCES
-from benchmarks.growth import growth, memory, steps
+from benchmarks.growth import growth, memory
 from benchmarks.replays import custom, replays
-from benchmarks.startup import first_replay, imports
+from benchmarks.startup import first_answers, imports
+from benchmarks.steps import matrix, steps
 from benchmarks.table import Table
 
 SECTIONS: dict[str, Callable[[bool], Table]] = {
     "replays": replays,
     "steps": steps,
+    "matrix": matrix,
     "growth": growth,
     "memory": memory,
     "imports": imports,
-    "first_replay": first_replay,
+    "first_answers": first_answers,
     "custom": custom,
 }
 
@@ -37,13 +38,15 @@ def environment() -> dict[str, Any]:
     import numpy
     import scipy
 
+    from omma.kernels.cache import hash_of_sources
+
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "numpy": numpy.__version__,
         "scipy": scipy.__version__,
         "numba": numba.__version__,
-        "kernels": SOURCES,
+        "kernels": hash_of_sources()[:16],
     }
 
 

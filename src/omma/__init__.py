@@ -4,9 +4,10 @@ A classifier gives probabilities; ``omma`` turns them into decisions that maximi
 recall@3, MCC and others, one row at a time, in one pass, remembering nothing but counts.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from omma import datasets, metrics
+from omma import metrics
 from omma.counts import Counts
 from omma.evaluation import History, Trace, replay
 from omma.metrics import Metric, metric
@@ -30,12 +31,15 @@ from omma.rule import Rule
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from omma import datasets
     from omma.comparison import Comparison, compare
     from omma.curves import Curve, curve
 
 
 def __getattr__(name: str) -> Any:
-    """Import comparisons and curves only when they are asked for: serving does without them."""
+    """Import what serving does without only when it is asked for: comparisons, data, curves."""
+    if name == "datasets":
+        return import_module("omma.datasets")
     if name in ("Comparison", "compare"):
         from omma import comparison
 

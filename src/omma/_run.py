@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,14 +27,12 @@ from omma._rows import (
 from omma.kernels import (
     feedback as feedback_kernel,
     gradient as gradient_kernel,
-    replay as replay_kernel,
 )
 from omma.kernels.calibrate import Calibrator
 from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels
-from omma.kernels.jit import uncached
-from omma.kernels.kinds import Costs, Fixed, Nothing, Own
+from omma.kernels.kinds import Costs, Fixed, Nothing
 from omma.kernels.layout import SCRATCH
-from omma.kernels.replay import Indicated, Listed, Marks
+from omma.kernels.replay import Indicated, Listed, Marks, replay_dense, replay_sparse
 from omma.kernels.select import AtMost, Exactly
 from omma.kernels.step import Decider
 from omma.state import State
@@ -48,23 +45,6 @@ NO_PICKS = np.empty(0, dtype=np.int32)
 NO_NUMBERS = np.empty(0)
 
 Progress = Callable[[int], None]
-
-
-@cache
-def _uncached(kernel: Any) -> Any:
-    return uncached(kernel)
-
-
-def holds_own(term: Any) -> bool:
-    """Whether a user's own function is part of what is maximized."""
-    if isinstance(term, Own):
-        return True
-    return isinstance(term, tuple) and any(holds_own(part) for part in term)
-
-
-def compiled_for(kernel: Any, term: Any) -> Any:
-    """A kernel, compiled apart where it is to hold a user's own function."""
-    return _uncached(kernel) if holds_own(term) else kernel
 
 
 class Shrinkage(NamedTuple):
@@ -123,10 +103,6 @@ class Plan:
         numbers = (strength.hits, strength.positives, strength.unhit, strength.lucky)
         return FromBoth(own, labels, known, *numbers, seen, strength.whole)
 
-    def kernel(self, kernel: Any) -> Any:
-        """The kernel, compiled apart where it holds a user's own function."""
-        return compiled_for(kernel, self.term)
-
 
 def fixed_plan(
     slope: NDArray[np.float64],
@@ -148,11 +124,10 @@ def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
 def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Slope and offset of every label, at the present counts."""
     slope, offset = np.empty(state.m), np.empty(state.m)
-    kernel = plan.kernel(gradient_kernel.gradient)
     cells, totals = state.side_by_side, state.totals
     if plan.shrinkage is not None and state.known is not None:
         cells, totals = looked_at(plan, state)
-    kernel(plan.term, float(plan.prior), cells, totals, slope, offset)
+    gradient_kernel.gradient(plan.term, float(plan.prior), cells, totals, slope, offset)
     return slope, offset
 
 
@@ -341,15 +316,14 @@ class _DenseSink:
     def __init__(self, eta: DenseProbabilities, plan: Plan, keep: bool) -> None:
         self.eta = eta
         self.keep = keep
-        self.kernel = plan.kernel(replay_kernel.replay_dense)
         self.out = np.zeros((eta.n if keep else 0, eta.m), dtype=np.int8)
 
     def replay(self, rows: Rows, arguments: tuple[Any, ...]) -> int:
         array, wanted = self.eta.block(rows)
         if not self.keep or wanted is rows:
-            return int(self.kernel(array, wanted, *arguments, self.out))
+            return int(replay_dense(array, wanted, *arguments, self.out))
         out = np.empty((len(rows), self.eta.m), dtype=np.int8)
-        good = int(self.kernel(array, wanted, *arguments, out))
+        good = int(replay_dense(array, wanted, *arguments, out))
         self.out[rows] = out
         return good
 
@@ -370,7 +344,6 @@ class _SparseSink:
         self.eta = eta
         self.k = None if plan.at_most is not None else plan.k
         self.keep = keep
-        self.kernel = plan.kernel(replay_kernel.replay_sparse)
         rows = eta.n if keep else 0
         if plan.k is not None:
             self.out = np.zeros((rows, plan.k), dtype=np.int32)  # the labels of each row
@@ -390,7 +363,7 @@ class _SparseSink:
         unbudgeted = self.keep and self.k is None
         room = int((ends - starts).sum()) if unbudgeted else 0
         listed = np.empty(room, dtype=np.int32) if self.k is None else None
-        good = self.kernel(indices, data, starts, ends, rows, *arguments, listed, self.out)
+        good = replay_sparse(indices, data, starts, ends, rows, *arguments, listed, self.out)
         if unbudgeted and listed is not None:
             found = int(self.out[rows, 0].sum())
             self.ids.resize(len(self.ids) + found, refcheck=False)  # grows in place

@@ -29,7 +29,7 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
 
     Draws labels whose probabilities are known; decides every row by a threshold of 0.5, by the k
     most probable labels, and by OMMA with and without seeing labels; prints what each is worth by
-    ten metrics, and draws how four of them develop. The first run compiles for some 20 seconds.
+    ten metrics, and draws how four of them develop.
 
     \b
     Example:

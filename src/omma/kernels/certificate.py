@@ -79,7 +79,7 @@ def certify_row(labels, count, t, true, row_weights, weights, intercept, budget,
         flags[chosen[i]] = 0.0
 
 
-@entry
+@entry("the certificate of dense rows")
 def certify_dense(eta, rows, true, row_weights, weights, intercept, budget, sums, scratch, chosen):
     """Add what rows of every label are worth to ``sums``."""
     for j in range(scratch.shape[1]):
@@ -92,7 +92,7 @@ def certify_dense(eta, rows, true, row_weights, weights, intercept, budget, sums
         )  # fmt: skip
 
 
-@entry
+@entry("the certificate of sparse rows")
 def certify_sparse(
     indices, data, starts, ends, true, row_weights, weights, intercept, budget, sums, scratch,
     chosen,

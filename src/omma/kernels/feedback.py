@@ -218,7 +218,7 @@ def truth_itself(feedback):
     return feedback.own
 
 
-@entry
+@entry("corrected counts")
 def seen(both, sums):
     """Work out what decisions look at, of all labels, into ``both.seen``."""
     shrink_all(both, sums)

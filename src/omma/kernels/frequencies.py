@@ -76,7 +76,7 @@ def add_micro(term, point, out):
         out[j] += term.weight / out.shape[0] * slope
 
 
-@entry
+@entry("the slopes")
 def by_positive(term, prior, cells, totals, out):
     """Add the derivatives of a term that is an average over labels."""
     add_slopes(term, point_at(cells, totals, prior), out)
@@ -114,7 +114,7 @@ def mixture_smallest(term, point):
     return minimum.value_of_classes(term.rate, smoothing, point, False)
 
 
-@entry
+@entry("the mixture")
 def mixture_of(term, prior, cells, totals):
     """The mixture of a minimum's rates, at some counts."""
     return mixture(term, point_at(cells, totals, prior))

@@ -393,7 +393,7 @@ def weigh_sum(term, ready, point, j, tp, predicted, positive):
     return slope + more, offset + further
 
 
-@entry
+@entry("the rule")
 def gradient(term, prior, cells, totals, slope, offset):
     """Write slope and offset of every label."""
     point = point_at(cells, totals, prior)

@@ -1,10 +1,11 @@
 """The compiler's flags, decided once.
 
 An ``entry`` is called from Python and keeps its machine code on disk, so that a second process does
-not compile again. A ``helper`` is called by other compiled functions only and becomes part of their
-loops. A function ``by_kind`` is another for each kind of its first argument: which one is decided
-while compiling, so that an entry holds the metric, the budget and the feedback it was asked for,
-and nothing else. (With every metric in every kernel the first answer took twenty seconds.)
+not compile again (``cache``); it compiles in a thread, so that Ctrl-C works (``compiling``). A
+``helper`` is called by other compiled functions only and becomes part of their loops. A function
+``by_kind`` is another for each kind of its first argument: which one is decided while compiling, so
+that an entry holds the metric, the budget and the feedback it was asked for, and nothing else.
+(With every metric in every kernel the first answer took twenty seconds.)
 
 ``error_model="numpy"`` divides as IEEE 754 says instead of branching to raise, which lets loops
 become vector instructions. Fast-math stays off: it would let two callers of one helper round
@@ -20,10 +21,16 @@ optimized alone and again within each caller, so helpers call helpers no deeper 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numba
+from numba.core import types
 from numba.extending import overload
+
+from omma.kernels.cache import KernelCache
+from omma.kernels.compiling import patient
+from omma.kernels.identity import identity
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -39,7 +46,7 @@ def _compiled(function: Function, **options: Any) -> Function:
 
 def function(plain: Function) -> Function:
     """Compile a function that both Python and compiled functions call, made from a user's own."""
-    return _compiled(plain, **FLAGS)
+    return _kept(_compiled(plain, **FLAGS), "your own metric", own=True)
 
 
 def helper(function: Function) -> Function:
@@ -52,22 +59,27 @@ def section(function: Function) -> Function:
     return _compiled(function, **FLAGS, no_cpython_wrapper=True)
 
 
-def entry(function: Function) -> Function:
+def entry(title: str) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function that Python calls, and keep the result on disk.
 
-    It lets other threads run meanwhile: a grid of replays shares its data between threads.
+    ``title`` says what is compiled where that takes long. The function lets other threads run
+    meanwhile: a grid of replays shares its data between threads.
     """
-    return _compiled(function, **FLAGS, cache=True, nogil=True)
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        return _kept(_compiled(function, **FLAGS, nogil=True), title)
+
+    return compiled
 
 
-def uncached(function: Function) -> Function:
-    """Compile an entry again without the disk.
-
-    A signature that holds a user's own compiled function is never found again by a new process:
-    saving it would only let the cache grow.
-    """
-    plain = getattr(function, "py_func", function)
-    return _compiled(plain, **FLAGS, nogil=True)
+def _kept(compiled: Any, title: str, own: bool = False) -> Any:
+    """A compiled function with its place on disk, which is patient with those who wait for it."""
+    if not hasattr(compiled, "py_func"):  # the compiler is switched off
+        return compiled
+    compiled.identity = identity(compiled) if own else None
+    with suppress(RuntimeError):  # no folder can be written to: compiled in every process
+        compiled._cache = KernelCache(compiled.py_func, types.Dispatcher(compiled) if own else None)
+    return patient(compiled, title)
 
 
 def by_kind(described: Callable[..., Any]) -> Any:

@@ -90,7 +90,7 @@ def write_chosen(budget, chosen, found, flags, row, out):
         flags[chosen[i]] = 0.0
 
 
-@entry
+@entry("the dense replay")
 def replay_dense(
     eta, rows, true, weights, decider, picks, feedback, sums, calibrator, marks, scratch, chosen,
     predictions,
@@ -142,7 +142,7 @@ def list_chosen(listed, chosen, found, written, row, out):
             listed[written + i] = chosen[i]
 
 
-@entry
+@entry("the sparse replay")
 def replay_sparse(
     indices, data, starts, ends, rows, true, weights, decider, picks, feedback, sums, calibrator,
     marks, scratch, chosen, listed, out,

@@ -293,7 +293,7 @@ def fit_stored_row(calibrator, labels, true, start, end, weight, scratch):
         present[true[i]] = 0.0
 
 
-@entry
+@entry("a dense decision")
 def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen, out):
     """Decide one row of every label into ``out``; False where eta is no probability."""
     values, flags = scratch[VALUES], scratch[FLAGS]
@@ -310,7 +310,7 @@ def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen
     return True
 
 
-@entry
+@entry("a sparse decision")
 def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, scratch, chosen):
     """Decide one row of stored labels into ``chosen``; returns how many, -1 if eta is wrong."""
     values = scratch[VALUES]
@@ -334,7 +334,7 @@ def read_flags(given, flags):
     return count if wrong == 0 else -1
 
 
-@entry
+@entry("counting a dense row")
 def count_dense(true, predicted, weight, sums, cells, totals, scratch):
     """Count one row of indicators; False, and nothing counted, where they are not 0 and 1."""
     flags = scratch[FLAGS]
@@ -348,7 +348,7 @@ def count_dense(true, predicted, weight, sums, cells, totals, scratch):
     return True
 
 
-@entry
+@entry("counting an expected dense row")
 def expect_dense(eta, predicted, weight, sums, cells, totals, scratch):
     """The same with probabilities in place of true labels."""
     flags = scratch[FLAGS]
@@ -360,7 +360,7 @@ def expect_dense(eta, predicted, weight, sums, cells, totals, scratch):
     return True
 
 
-@entry
+@entry("counting a sparse row")
 def count_sparse(true, chosen, weight, sums, cells, totals, scratch):
     """Count one row of label ids."""
     flags = scratch[FLAGS]
@@ -372,7 +372,7 @@ def count_sparse(true, chosen, weight, sums, cells, totals, scratch):
     count_true(true, 0, true.shape[0], flags, weight, sums, cells, totals)
 
 
-@entry
+@entry("counting an expected sparse row")
 def expect_sparse(labels, eta, chosen, weight, sums, cells, totals, scratch):
     """The same with stored probabilities in place of true labels."""
     flags = scratch[FLAGS]
@@ -384,7 +384,7 @@ def expect_sparse(labels, eta, chosen, weight, sums, cells, totals, scratch):
     count_expected_stored(labels, eta, flags, weight, sums, cells, totals)
 
 
-@entry
+@entry("learning a dense row")
 def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, scratch):
     """Count one row of indicators in all that a policy keeps, and calibrate by it."""
     values, flags = scratch[VALUES], scratch[FLAGS]
@@ -397,7 +397,7 @@ def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator,
         fit(calibrator, None, m, scratch, true, weight)
 
 
-@entry
+@entry("learning a sparse row")
 def learn_sparse(labels, eta, true, known, chosen, weight, feedback, sums, calibrator, scratch):
     """Count one row of label ids in all that a policy keeps, and calibrate by it."""
     values, flags = scratch[VALUES], scratch[FLAGS]

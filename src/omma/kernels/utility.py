@@ -163,7 +163,7 @@ def mix(start, end, share, mixed):
             mixed[cell, j] = start[cell, j] + share * (end[cell, j] - start[cell, j])
 
 
-@entry
+@entry("the value")
 def evaluate(term, prior, cells, totals):
     """The metric at some counts; ``totals`` holds the number of rows, its rest is overwritten."""
     return utility(term, prior, cells, totals)
@@ -176,7 +176,7 @@ def at_share(term, prior, start, end, share, totals, mixed):
     return utility(term, prior, mixed, totals)
 
 
-@entry
+@entry("the best share")
 def best_share(term, prior, start, end, totals, mixed):
     """The share of ``end`` that makes the best mixture with ``start``, and the metric there.
 

@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba.core import errors
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, shown
-from omma.kernels.custom import (
-    Partials,
-    compile_function,
-    partials_from,
-    partials_of,
-    value_of,
-)
 from omma.kernels.kinds import Own
 from omma.metrics.averages import Macro, Micro
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
+
+if TYPE_CHECKING:
+    from omma.kernels.custom import Partials
 
 Psi = Callable[[float, float, float, float], float]
 Gradient = Callable[[float, float, float, float], tuple[float, float, float, float]]
@@ -73,21 +69,24 @@ class Custom(LabelMetric):
 
     @cached_property
     def kind(self) -> Any:
-        return Own(self.partials, value_of(self._compiled) if self.compiles else None)
+        return Own(self.partials, self._value)
 
     @cached_property
-    def _compiled(self) -> Any:
-        """The function itself, compiled for numbers; None where that cannot be done."""
+    def _value(self) -> Any:
+        """The function as kernels call it; nothing is compiled before one does."""
+        from omma.kernels.custom import compile_function, value_of
+
         try:
-            compiled = compile_function(getattr(self.psi, "py_func", self.psi))
-            compiled(0.2, 0.1, 0.15, 0.55)
+            return value_of(compile_function(getattr(self.psi, "py_func", self.psi)))
         except CANNOT_COMPILE:
             return None
-        return compiled
 
-    @property
+    @cached_property
     def compiles(self) -> bool:
-        return self._compiled is not None
+        try:
+            return self._value is not None and bool(np.isfinite(self._value(*POINTS[0], 1.0)))
+        except CANNOT_COMPILE:
+            return False
 
     def to_json(self) -> Any:
         return {"custom": self.name}
@@ -174,6 +173,9 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 def _compiled(psi: Psi, gradient: Gradient | None) -> Partials:
     """Compile the derivatives, or say why that cannot be done and what can."""
+    # Imported by those who have a metric of their own: dual numbers take a while.
+    from omma.kernels.custom import compile_function, partials_from, partials_of
+
     given = psi if gradient is None else gradient
     tp, predicted, positive = POINTS[0]
     try:

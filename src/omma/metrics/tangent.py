@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import compiled_for, weights_now
+from omma._run import weights_now
 from omma.kernels import frequencies, utility
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
@@ -115,7 +115,7 @@ def with_prior(state: State, prior: float) -> NDArray[np.float64]:
 def value_at(metric: Metric, state: State, prior: float) -> float:
     """The metric with its smoothing, prior and ε."""
     term = metric.term()
-    evaluate = compiled_for(utility.evaluate, term)
+    evaluate = utility.evaluate
     return float(evaluate(term, prior, state.side_by_side, state.totals.copy()))
 
 
@@ -123,9 +123,11 @@ def by_positive(metric: Metric, state: State, prior: float) -> Vector:
     """The derivative by each label's frequency, of which only differences matter for classes."""
     if isinstance(metric, OverClasses) and KINDS[metric.kind].average == "classes":
         return _of_classes(metric, state, prior)
+    from omma.kernels import frequencies
+
     out = np.zeros(state.m)
     term = metric.term()
-    kernel = compiled_for(frequencies.by_positive, term)
+    kernel = frequencies.by_positive
     kernel(term, prior, state.side_by_side, state.totals, out)
     return out
 

@@ -23,7 +23,6 @@ from omma._rows import (
 from omma._run import (
     Plan,
     Runner,
-    compiled_for,
     fixed_plan,
     labels_of,
     weights_now,
@@ -129,25 +128,27 @@ class Utility:
     """The metric with its prior, at mixtures of counts over the same rows."""
 
     def __init__(self, metric: Metric, prior: float, n: float, m: int) -> None:
+
+        self.utility = utility
         self.metric = metric
         self.n = n
         self.term, self.prior = metric.term(), float(prior)
         self.totals = np.zeros(TOTALS)
         self.totals[N] = n
         self.mixed = np.empty((3, m))
-        self.evaluate = compiled_for(utility.evaluate, self.term)
-        self.search = compiled_for(utility.best_share, self.term)
 
     def __call__(self, cells: NDArray[np.float64]) -> float:
         if not self.metric.compiles:
             return self.metric.value(Counts(cells[0], cells[1], cells[2], self.n))
-        return float(self.evaluate(self.term, self.prior, cells, self.totals))
+        return float(self.utility.evaluate(self.term, self.prior, cells, self.totals))
 
     def best_share(
         self, start: NDArray[np.float64], end: NDArray[np.float64]
     ) -> tuple[float, float]:
         """How much of ``end`` to mix into ``start``, and what that is worth."""
-        share, value = self.search(self.term, self.prior, start, end, self.totals, self.mixed)
+        share, value = self.utility.best_share(
+            self.term, self.prior, start, end, self.totals, self.mixed
+        )
         return float(share), float(value)
 
 

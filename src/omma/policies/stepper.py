@@ -39,8 +39,8 @@ class Stepper:
         # Counts of labels, or of estimates beside them, are counted by kernels of arrays alone.
         self.simple = plan.shrinkage is None and not plan.calibrated
         self.space = Space(m)
-        self.decide_dense = plan.kernel(step.decide_dense)
-        self.decide_sparse = plan.kernel(step.decide_sparse)
+        self.decide_dense = step.decide_dense
+        self.decide_sparse = step.decide_sparse
 
     def decide(self, state: State, eta: Row, pick: int = 0) -> NDArray[Any]:
         """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels."""

@@ -1,0 +1,131 @@
+"""Machine code on disk: found again only where it was made from the same sources.
+
+Numba looks at the file of the entry alone; a change to a helper in another file would leave old
+machine code in use. Here everything is stamped with a hash of all kernel sources, taken when they
+are imported (under a millisecond), and with the versions of NumPy and llvmlite; Numba adds its own,
+Python's and the processor's. Times of files play no part, so that a copy, or a layer of a container
+image, keeps its cache.
+
+A signature may hold a user's own compiled function, whose type is new in each process. In the key
+its ``identity`` stands for it, and what is saved leaves it out. A function whose identity cannot be
+told, or has changed since it was compiled, is not looked for and not saved.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from importlib.resources import files
+from pickle import PicklingError
+from typing import Any
+
+import llvmlite
+import numpy as np
+from numba.core import types
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.typing.templates import signature
+
+from omma.kernels.identity import identity
+
+MOST_OWN = 64  # entries with a user's function, for each kernel; then they start anew
+
+
+def hash_of_sources() -> str:
+    """A hash of all files of the kernels."""
+    found = sorted(
+        (one.name, one.read_bytes())
+        for one in files("omma.kernels").iterdir()
+        if one.name.endswith(".py")
+    )
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+STAMP = (hash_of_sources(), np.__version__, llvmlite.__version__)
+
+
+class _UnknownError(Exception):
+    """A signature with a function whose identity cannot be told."""
+
+
+def _key_of(kind: Any) -> Any:
+    """A type as part of a key: the identity of a user's function in place of its own type."""
+    if isinstance(kind, types.Dispatcher):
+        first = getattr(kind.dispatcher, "identity", None)
+        # What was compiled first stays in use: a global that changed since makes it unknown.
+        if first is None or first != identity(kind.dispatcher):
+            raise _UnknownError
+        return "own", first
+    if hasattr(kind, "instance_class"):
+        return kind.instance_class.__qualname__, *map(_key_of, kind.types)
+    return kind
+
+
+def _holds_function(kind: Any) -> bool:
+    if hasattr(kind, "instance_class"):
+        return any(map(_holds_function, kind.types))
+    return isinstance(kind, types.Dispatcher)
+
+
+class OwnFile(IndexDataCacheFile):
+    """The files for entries with a user's function: they do not grow without end."""
+
+    def save(self, key: Any, data: Any) -> None:
+        if len(self._load_index()) >= MOST_OWN:
+            self.flush()
+        # With its key: another process may be about to read a file that this one writes anew.
+        super().save(key, (key, data))
+
+    def load(self, key: Any) -> Any:
+        found, data = super().load(key) or (None, None)
+        return data if found == key else None
+
+
+class KernelCache(FunctionCache):
+    """The cache of one kernel; ``made_of`` is its type where it was made of a user's function."""
+
+    def __init__(self, py_func: Any, made_of: Any = None) -> None:
+        super().__init__(py_func)
+        path, base = self._impl.locator.get_cache_path(), self._impl.filename_base
+        self._made_of = made_of
+        self._cache_file = IndexDataCacheFile(path, base, STAMP)
+        self._own_file = OwnFile(path, f"{base}-own", STAMP)
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        if not self._is_own(sig):
+            return super()._load_overload(sig, target_context)
+        try:
+            payload = self._own_file.load(self._own_key(sig, target_context.codegen()))
+        except (_UnknownError, ImportError):  # of the module that the function came from
+            return None
+        if payload is None:
+            return None
+        found = self._impl.rebuild(target_context, payload)
+        found.fndesc.argtypes = tuple(sig)
+        return found._replace(signature=signature(found.signature.return_type, *sig))
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        if not self._is_own(sig):
+            super()._save_overload(sig, data)
+            return
+        if data.library.has_dynamic_globals:  # such as a large array: an address in this process
+            return
+        try:
+            key = self._own_key(sig, data.codegen)
+            self._own_file.save(key, _without_arguments(self._impl.reduce(data)))
+        except (_UnknownError, PicklingError):
+            return
+
+    def _is_own(self, sig: Any) -> bool:
+        return self._made_of is not None or any(map(_holds_function, sig))
+
+    def _own_key(self, sig: Any, codegen: Any) -> Any:
+        made_of = None if self._made_of is None else _key_of(self._made_of)
+        return made_of, tuple(map(_key_of, sig)), codegen.magic_tuple()
+
+
+def _without_arguments(payload: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A compiled result as its parts, without the types of its arguments: those are in the key."""
+    library, described, environment, called, *rest = payload
+    described = copy.copy(described)
+    described.argtypes = ()
+    return library, described, environment, signature(called.return_type), *rest
