@@ -42,8 +42,8 @@ def page():
     texts = {
         "One label": "For yes or no: `eta` and `y` of shape (n,).",
         "One class a row": "They predict one class a row; `y` may be class ids.",
-        "Many labels": "Means over labels (`macro_`), counts averaged over labels (`micro_`), or means "
-        "weighed by how often each label occurs (`weighted_`).",
+        "Many labels": "Means over labels (`macro_`), counts averaged over labels (`micro_`), or "
+        "means weighed by how often each label occurs (`weighted_`).",
     }
     tables = [_table(title, texts[title], names) for title, names in groups.items()]
     return "".join([HEAD, *tables])
