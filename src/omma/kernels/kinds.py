@@ -169,3 +169,11 @@ class Sum(NamedTuple):
 
     of: Any
     rest: Any
+
+
+def with_epsilon(kind: Any, epsilon: float) -> Any:
+    """A kind whose every ε is another number; a user's own metric has none of ours."""
+    if not hasattr(kind, "_replace"):
+        return kind
+    parts = {name: with_epsilon(getattr(kind, name), epsilon) for name in kind._fields}
+    return kind._replace(**{**parts, **({"epsilon": epsilon} if "epsilon" in parts else {})})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from omma._row import labels_of_row, one_row, refuse_row
 from omma._rows import Labels, Probabilities, blocks
 from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
+from omma.kernels.layout import EPSILON
 from omma.metrics import Metric, metric as find_metric
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
@@ -169,6 +170,7 @@ class MetricPolicy(LinearPolicy):
     k: int | None = None
     feedback: str = "labels"
     prior: float = 1e-6
+    epsilon: float = field(default=EPSILON, kw_only=True)
 
     def __post_init__(self) -> None:
         found = find_metric(self.metric)
@@ -177,6 +179,8 @@ class MetricPolicy(LinearPolicy):
         object.__setattr__(self, "k", check_positive_int(owner, "k", self.k, optional=True))
         check_choice(owner, "feedback", self.feedback, ("labels", "estimates"))
         object.__setattr__(self, "prior", check_number(owner, "prior", self.prior, low=0.0))
+        epsilon = check_number(owner, "epsilon", self.epsilon, low=0.0, strict=True)
+        object.__setattr__(self, "epsilon", epsilon)
         if found.single_label and not found.needs_matrix and self.k not in (None, 1):
             raise ValueError(
                 f"k of {owner} must be 1 or None for {found.name}, which is defined for one "
@@ -199,3 +203,9 @@ class MetricPolicy(LinearPolicy):
     def soft(self) -> bool:
         """Whether probabilities are counted in place of labels."""
         return self.feedback == "estimates"
+
+    def metric_plan(self) -> Plan:
+        """The metric's own plan, with the options of the policy."""
+        return self.objective.plan(
+            k=self.budget, prior=self.prior, soft=self.soft, epsilon=self.epsilon
+        )

@@ -28,6 +28,12 @@ class OMMA(MetricPolicy):
     prior : float
         λ, added to each of the four cells of each label where the gradient is taken. 0 is the
         paper's plain rule, which predicts a label until it has been counted once.
+    epsilon : float
+        ε, added to the denominators of fractions where a gradient is taken; the paper's 1e-9. It
+        matters where a fraction is not far above it: with ``prior=0``, and for labels rarer than
+        one in 1/ε rows. 1e-6, which the code of the paper's tables used in macro and micro metrics,
+        pulls the thresholds of labels seen a few times in a million rows towards zero. A metric of
+        your own has what you wrote into it.
 
     Examples
     --------
@@ -40,4 +46,4 @@ class OMMA(MetricPolicy):
     """
 
     def plan(self, m: int) -> Plan:
-        return self.objective.plan(k=self.budget, prior=self.prior, soft=self.soft)
+        return self.metric_plan()
