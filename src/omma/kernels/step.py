@@ -20,7 +20,7 @@ from omma.kernels.count import (
     count_predicted,
     count_true,
 )
-from omma.kernels.gradient import prepare, weigh
+from omma.kernels.gradient import gain, prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
@@ -64,7 +64,7 @@ def widen(given, values):
 
 @by_kind
 def find_gains(term, prior, pick, counted, scratch):
-    """Slope * eta + offset of every label, and minus infinity where eta is zero: no candidate."""
+    """The gain of every label, and minus infinity where eta is zero: no candidate."""
 
 
 @find_gains.case()
@@ -73,10 +73,10 @@ def find_all_gains(term, prior, pick, counted, scratch):
     point = point_at(cells, counted.totals, prior)
     ready = prepare(term, point, pick)
     for j in range(cells.shape[1]):
-        slope, offset = weigh(
-            term, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+        found = gain(
+            term, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j], values[j]
         )
-        gains[j] = slope * values[j] + offset if values[j] > 0.0 else -np.inf
+        gains[j] = found if values[j] > 0.0 else -np.inf
 
 
 @find_gains.case(Costs)
@@ -113,7 +113,8 @@ def find_stored_gains(term, labels, prior, pick, counted, scratch):
         predicted[position] = cells[PREDICTED, j]
         positive[position] = cells[POSITIVE, j]
     for position in range(count):
-        slope, offset = weigh(
+        value = values[position]
+        found = gain(
             term,
             ready,
             point,
@@ -121,9 +122,9 @@ def find_stored_gains(term, labels, prior, pick, counted, scratch):
             tp[position],
             predicted[position],
             positive[position],
+            value,
         )
-        value = values[position]
-        gains[position] = slope * value + offset if value > 0.0 else -np.inf
+        gains[position] = found if value > 0.0 else -np.inf
 
 
 @by_kind
