@@ -36,7 +36,7 @@ def suites() -> list[Suite]:
     --------
     >>> from omma import benchmark
     >>> [one.name for one in benchmark.suites()][:2]
-    ['multiclass_fixed', 'multilabel_fixed']
+    ['multiclass_adam', 'multiclass_fixed']
     """
     return [suite(name) for name in shipped()]
 
