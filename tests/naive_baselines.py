@@ -6,6 +6,7 @@ differences, and the best mixture there is what a general solver finds. Layouts 
 those of `naive`.
 """
 
+import struct
 from itertools import product
 
 import naive
@@ -84,7 +85,14 @@ def expected(f, counts, eta, prediction, eps=EPS):
     return eta * worth[0] + (1 - eta) * worth[1]
 
 
-def greedy(f, eta, y, k=None, feedback="labels", prior=1e-6, weights=None):
+def at_expected(f, counts, eta, prediction, eps=EPS):
+    """A label's metric at the counts expected once the row is counted in: the plug-in."""
+    p = prediction
+    more = np.array([eta * p, (1 - eta) * p, eta * (1 - p), (1 - eta) * (1 - p)])
+    return f(*naive.normalize(counts + more), eps)
+
+
+def greedy(f, eta, y, k=None, feedback="labels", prior=1e-6, weights=None, expectation=expected):
     """Predict where the expected macro metric is no less with the label than without it.
 
     Other labels add the same to both sides, so the difference is that of one label, over m.
@@ -98,7 +106,7 @@ def greedy(f, eta, y, k=None, feedback="labels", prior=1e-6, weights=None):
     predictions, gains = np.zeros((n, m), dtype=int), np.zeros((n, m))
     for t in range(n):
         for j in range(m):
-            with_it, without = (expected(f, counts[j], eta[t, j], p) for p in (1, 0))
+            with_it, without = (expectation(f, counts[j], eta[t, j], p) for p in (1, 0))
             gains[t, j] = (with_it - without) / m
         predictions[t] = naive.choose(gains[t], eta[t], k)
         counts += naive.cells(labels[[t]], predictions[[t]], weights[t : t + 1])
@@ -125,11 +133,13 @@ def allowed(m, k):
 def ofo(eta, y, average="macro", feedback="labels", prior=1e-6, weights=None):
     """Predict where eta >= a / b; a counts hits and b labels and predictions, from the prior.
 
+    Counted over all labels together, the prior is there once for each of them.
     Returns predictions and how far each probability is above its threshold (where b = 0: by all).
     """
     labels = naive.seen(y, eta, feedback)
     n, m = eta.shape
     weights = np.ones(n) if weights is None else weights
+    prior *= m if average == "micro" else 1
     a, b = np.full(m, float(prior)), np.full(m, float(prior))
     predictions, above = np.zeros((n, m), dtype=int), np.zeros((n, m))
     for t in range(n):
@@ -210,6 +220,28 @@ def best_mixture(name, labels, k=None, prior=0.0, starts=3):
     return max(found)
 
 
+# The draws of mixtures
+
+MASK = 2**64 - 1
+
+
+def splitmix(z):
+    """The finalizer of SplitMix64, on Python's own integers."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
+
+
+def fingerprint(row):
+    """A number in [0, 1) from the probabilities above zero of a row and their places."""
+    total = 0
+    for j, value in enumerate(row):
+        if value > 0:
+            (bits,) = struct.unpack("<Q", struct.pack("<d", float(value)))
+            total += splitmix(bits ^ splitmix((j + 1) * 0x9E3779B97F4A7C15 & MASK))
+    return (splitmix((total + 0x9E3779B97F4A7C15) & MASK) >> 11) * 2.0**-53
+
+
 # Online Frank-Wolfe
 
 
@@ -230,6 +262,7 @@ def online_frank_wolfe(fit, eta, y, k=None, first=10.0, growth=1.1, history=None
     """
     n, m = eta.shape
     drawn = np.random.Generator(np.random.PCG64(seed)).random(n)
+    drawn = np.array([(u + fingerprint(row)) % 1.0 for u, row in zip(drawn, eta, strict=True)])
     rules, shares = [(np.ones(m), np.full(m, -0.5 if k is None else 0.0))], [1.0]
     due = run_rows(n, first, growth)
     predictions = np.zeros((n, m), dtype=int)

@@ -49,9 +49,11 @@ def test_thresholds_are_a_over_b(average, feedback):
     eta, y = stream(4)
     trace = omma.replay(omma.OFO(average, feedback=feedback, prior=0.1), eta, y)
     tp, predicted, positive = trace.state.cells
+    prior = 0.1
     if average == "micro":
         tp, predicted, positive = (np.full(4, cell.sum()) for cell in (tp, predicted, positive))
-    expected = (tp + 0.1) / (predicted + positive + 0.1)
+        prior = 4 * 0.1  # one for each label
+    expected = (tp + prior) / (predicted + positive + prior)
     np.testing.assert_allclose(trace.rule.thresholds, expected, rtol=1e-12)
     assert trace.value == pytest.approx(naive.value(f"{average}_f1", y, trace.predictions))
 

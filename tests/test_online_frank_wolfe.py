@@ -72,7 +72,7 @@ def offline(name, eta, y, k, feedback, prior=1e-6):
     """A function that fits the offline algorithm to some rows."""
 
     def fit(rows):
-        policy = omma.FrankWolfe(name, k, feedback, prior, max_iter=20, tolerance=1e-4)
+        policy = omma.FrankWolfe(name, k, feedback, prior, "top", max_iter=20, tolerance=1e-4)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = policy.fit(eta[rows], y[rows])

@@ -1,6 +1,7 @@
 """The linear model that learns by Adam: one pass, row by row, PyTorch and a slow twin agree."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -236,3 +237,44 @@ def test_bad_rows_leave_the_model_as_it_was():
         OnlineLinear().start(D, M)
     with pytest.raises(ValueError, match="below n_labels=2"):
         OnlineLinear(0.1).estimates(X, ids, n_labels=2)
+    with pytest.raises(ValueError, match="must not be 'choose' to start row by row"):
+        OnlineLinear(0.1, l2="choose").start(D, M)
+
+
+# Choosing
+
+
+def best_by_hand(X, Y, ways, penalties, rates):
+    """The least log-loss of predicting each row before it is learned, over all settings."""
+    found = {}
+    for way, l2, rate in product(ways, penalties, rates):
+        eta, _ = OnlineLinear(rate, l2, standardise=way).estimates(X, Y)
+        found[way, l2, rate] = log_loss(eta, Y)
+    return min(found.values())
+
+
+def test_rate_l2_and_standardisation_are_chosen_together():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5)) * np.array([1, 1, 50, 0.1, 1]) + 3
+    Y = (X[:, :2] + rng.normal(size=(400, 2)) > 3).astype(np.int8)
+    rates, penalties = (0.003, 0.03, 0.3), (1e-3,)
+    model = OnlineLinear(
+        l2="choose", standardise="choose", rates=rates, penalties=penalties, prefix=400
+    )
+    eta, report = model.estimates(X, Y)
+    assert log_loss(eta, Y) == best_by_hand(X, Y, (True, False), (0.0, 1e-3), rates)
+    assert len(report["tried"]) == 4
+    assert report["log_loss"] == min(one["log_loss"] for one in report["tried"])
+    again, _ = OnlineLinear(
+        report["learning_rate"], report["l2"], standardise=report["standardise"]
+    ).estimates(X, Y)
+    np.testing.assert_array_equal(eta, again)
+
+
+def test_sparse_rows_are_never_standardised_by_choice():
+    X, _, Y = made(0)
+    model = OnlineLinear(0.01, "choose", standardise="choose")
+    _, report = model.estimates(sparse.csr_array(X), Y)
+    assert not report["standardise"]
+    assert report["learning_rate"] == 0.01
+    assert [one["l2"] for one in report["tried"]] == [0.0, 1e-6, 1e-5, 1e-4]

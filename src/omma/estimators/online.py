@@ -27,6 +27,8 @@ from omma.kernels.adam import run_dense, run_sparse
 
 OWNER = "OnlineLinear"
 RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+PENALTIES = (1e-6, 1e-5, 1e-4)
+CHOOSE = "choose"
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,16 @@ class OnlineLinear:
     learning_rate : float, optional
         Default: the one of ``rates`` with the least log-loss when the first ``prefix`` rows are
         predicted and learned one by one; then the whole sequence starts anew with it.
-    l2 : float
+    l2 : float or "choose"
+        "choose" takes the one of ``penalties`` that goes with the least such log-loss.
     beta1, beta2, epsilon : float
         Adam's own.
-    rates : sequence of float
+    rates, penalties : sequence of float
     prefix : int
-    standardise : bool or "auto"
+        A longer one costs as many passes over it, and chooses better where rows are alike at first.
+    standardise : bool, "auto" or "choose"
         See each feature in deviations from its mean, both of the rows before, and at most 10 of
-        them; "auto" does so where X is dense.
+        them; "auto" does so where X is dense, "choose" where that has the less log-loss.
     seed : int
         Of the weights to start with, drawn evenly from ±1/√d.
 
@@ -81,21 +85,25 @@ class OnlineLinear:
     """
 
     learning_rate: float | None = None
-    l2: float = 0.0
+    l2: float | str = 0.0
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
     rates: tuple[float, ...] = RATES
+    penalties: tuple[float, ...] = PENALTIES
     prefix: int = 5000
     standardise: bool | str = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_adam(OWNER, self)
-        check_number(OWNER, "l2", self.l2, low=0.0)
-        object.__setattr__(self, "rates", check_grid(OWNER, "rates", self.rates))
+        if self.l2 != CHOOSE:
+            check_number(OWNER, "l2", self.l2, low=0.0)
+        for name in ("rates", "penalties"):
+            object.__setattr__(self, name, check_grid(OWNER, name, getattr(self, name)))
         check_positive_int(OWNER, "prefix", self.prefix)
-        check_standardise(OWNER, self.standardise)
+        if self.standardise != CHOOSE:
+            check_standardise(OWNER, self.standardise)
         check_seed(OWNER, self.seed)
 
     def start(
@@ -117,11 +125,16 @@ class OnlineLinear:
                 f"learning_rate of {OWNER} must be a number to start row by row, got None: there "
                 "are no rows yet to choose it by"
             )
+        if CHOOSE in (self.l2, self.standardise):
+            raise ValueError(
+                f"l2 and standardise of {OWNER} must not be 'choose' to start row by row: there "
+                "are no rows yet to choose them by"
+            )
         d = check_positive_int(OWNER, "n_features", n_features)
         m = check_positive_int(OWNER, "n_labels", n_labels)
         check_choice(OWNER, "link", link, ("logistic", "softmax"))
         standardise = self.standardise is True or (self.standardise == "auto" and not sparse)
-        hyper = hyperparameters(self, self.learning_rate, self.l2)
+        hyper = hyperparameters(self, self.learning_rate, float(self.l2))
         return OnlineModel(Moments.start(d, m, self.seed), hyper, link, standardise)
 
     def estimates(
@@ -150,12 +163,15 @@ class OnlineLinear:
         X = read_features(OWNER, X)  # noqa: N806
         y, m, link = read_either(OWNER, y, n_labels)
         check_rows_fit(OWNER, X, y.shape[0])
-        wants_scaling(OWNER, self.standardise, X)
-        rate, chosen = self.learning_rate, dict[str, Any]()
-        if rate is None:
-            rate, chosen = self._choose(X[: self.prefix], y[: self.prefix], m, link)
-        eta = self._run(X, y, m, link, rate)
-        report = {"learning_rate": rate, "l2": self.l2, "log_loss": log_loss(eta, y), **chosen}
+        if self.standardise != CHOOSE:
+            wants_scaling(OWNER, self.standardise, X)
+        best, chosen = self, dict[str, Any]()
+        if self.learning_rate is None or CHOOSE in (self.l2, self.standardise):
+            best, chosen = self._choose(X[: self.prefix], y[: self.prefix], m, link)
+        rate = best.learning_rate
+        assert rate is not None
+        eta = best._run(X, y, m, link, rate)
+        report = {"learning_rate": rate, "l2": best.l2, "log_loss": log_loss(eta, y), **chosen}
         return eta, report
 
     def _run(self, X: Any, y: Any, m: int, link: str, rate: float) -> Floats:  # noqa: N803
@@ -164,11 +180,42 @@ class OnlineLinear:
         )
         return model.run(X, true_labels(y), learns=True, predicts=True)
 
-    def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[float, dict[str, Any]]:  # noqa: N803
-        choice = choose(self.rates, lambda rate: log_loss(self._run(X, y, m, link, rate), y))
+    def _candidates(self, dense: bool) -> list[OnlineLinear]:
+        """What there is to choose from, but for the learning rate."""
+        penalties = (0.0, *self.penalties) if self.l2 == CHOOSE else (self.l2,)
+        ways = ((True, False) if dense else (False,)) if self.standardise == CHOOSE else (None,)
+        return [
+            replace(self, l2=l2, standardise=self.standardise if way is None else way)
+            for way in ways
+            for l2 in penalties
+        ]
+
+    def _choose(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        m: int,
+        link: str,
+    ) -> tuple[OnlineLinear, dict[str, Any]]:
+        """The candidate whose best learning rate has the least log-loss."""
+        rates = self.rates if self.learning_rate is None else (self.learning_rate,)
+        candidates = self._candidates(not sparse.issparse(X))
+        choices = [
+            choose(rates, lambda rate, one=one: log_loss(one._run(X, y, m, link, rate), y))  # type: ignore[misc]
+            for one in candidates
+        ]
+        losses = [choice.losses[choice.value] for choice in choices]
+        place = int(np.argmin(losses))
+        choice, best = choices[place].report, candidates[place]
         words = f"progressive log-loss of the first {X.shape[0]} rows"
-        report = choice.report
-        return choice.value, {"chosen": words, "grid": report["grid"], "at_edge": report["at_edge"]}
+        report = {"chosen": words, "grid": choice["grid"], "at_edge": choice["at_edge"]}
+        if len(candidates) > 1:
+            report["standardise"] = best.standardise
+            report["tried"] = [
+                {"l2": one.l2, "standardise": one.standardise, "log_loss": loss}
+                for one, loss in zip(candidates, losses, strict=True)
+            ]
+        return replace(best, learning_rate=choices[place].value), report
 
 
 @dataclass

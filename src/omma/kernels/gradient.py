@@ -25,6 +25,7 @@ from omma.kernels.kinds import (
     Micro,
     MicroThreshold,
     Nothing,
+    PlugIn,
     Quadratic,
     Rate,
     Smallest,
@@ -47,7 +48,8 @@ from omma.kernels.layout import (
 )
 from omma.kernels.partials import by_numerators, partials
 from omma.kernels.point import as_fractions, mean_fractions, point_at
-from omma.kernels.rates import rate_partials
+from omma.kernels.rates import linear, rate_partials
+from omma.kernels.values import value
 
 
 @by_kind
@@ -168,49 +170,69 @@ def class_rate(rate, point, tp, predicted, positive):
     return found + rate.epsilon, by_tp, by_predicted
 
 
-@by_kind
-def by_rate(mean, rate, weight):
-    """The weighted derivative of a mean by one of its rates, without the factor all share."""
-
-
-@by_rate.case(Geometric)
-def by_rate_geometric(mean, rate, weight):
-    return weight / rate
-
-
-@by_rate.case(Harmonic)
-def by_rate_harmonic(mean, rate, weight):
-    return weight / (rate * rate)
-
-
-@by_rate.case(Quadratic)
-def by_rate_quadratic(mean, rate, weight):
-    return weight * (1.0 - rate)
-
-
-@by_rate.case(Steep)
-def by_rate_steep(mean, rate, weight):
-    return weight / ((rate * rate) * (rate * rate))
+@helper
+def class_parts(rate, point, tp, predicted, positive):
+    """What a rate of one class divides by what, the first kept off zero as in the paper."""
+    cells = as_fractions(point, tp, predicted, positive)
+    over = linear(rate.over, *cells, point.whole) + rate.epsilon
+    return over, linear(rate.under, *cells, point.whole)
 
 
 @by_kind
-def summand(mean, rate):
+def by_class(mean, rate, point, tp, predicted, positive):
+    """Derivatives of a mean by the counts of one class, without the factor all share."""
+
+
+@by_class.case(Geometric)
+def by_class_geometric(mean, rate, point, tp, predicted, positive):
+    found, by_tp, by_predicted = class_rate(rate, point, tp, predicted, positive)
+    scale = 1.0 / found
+    return scale * by_tp, scale * by_predicted
+
+
+@by_class.case(Harmonic)
+def by_class_harmonic(mean, rate, point, tp, predicted, positive):
+    """Of m / Σ under / over, with ε on what is divided: the paper's is on the cell C_jj."""
+    over, under = class_parts(rate, point, tp, predicted, positive)
+    scale = 1.0 / (over * over)
+    by_tp = (under * rate.over[0] - over * rate.under[0]) * scale
+    return by_tp, (under * rate.over[1] - over * rate.under[1]) * scale
+
+
+@by_class.case(Steep)
+def by_class_steep(mean, rate, point, tp, predicted, positive):
+    found, by_tp, by_predicted = class_rate(rate, point, tp, predicted, positive)
+    scale = 1.0 / ((found * found) * (found * found))
+    return scale * by_tp, scale * by_predicted
+
+
+@by_class.case(Quadratic)
+def by_class_quadratic(mean, rate, point, tp, predicted, positive):
+    found, by_tp, by_predicted = class_rate(rate, point, tp, predicted, positive)
+    scale = 1.0 - found
+    return scale * by_tp, scale * by_predicted
+
+
+@by_kind
+def summand(mean, rate, point, tp, predicted, positive):
     """What is added up of each class."""
 
 
 @summand.case(Geometric)
-def log_of_rate(mean, rate):
-    return np.log(rate)
+def log_of_rate(mean, rate, point, tp, predicted, positive):
+    return np.log(class_rate(rate, point, tp, predicted, positive)[0])
 
 
 @summand.case(Harmonic)
-def inverse_of_rate(mean, rate):
-    return 1.0 / rate
+def inverse_of_rate(mean, rate, point, tp, predicted, positive):
+    over, under = class_parts(rate, point, tp, predicted, positive)
+    return under / over
 
 
 @summand.case(Quadratic)
-def square_of_miss(mean, rate):
-    return (1.0 - rate) * (1.0 - rate)
+def square_of_miss(mean, rate, point, tp, predicted, positive):
+    miss = 1.0 - class_rate(rate, point, tp, predicted, positive)[0]
+    return miss * miss
 
 
 @by_kind
@@ -239,10 +261,9 @@ def sum_of_classes(term, point):
     cells = point.cells
     total = 0.0
     for j in range(cells.shape[1]):
-        rate, _, _ = class_rate(
-            term.rate, point, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+        total += summand(
+            term.of, term.rate, point, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
         )
-        total += summand(term.of, rate)
     return total
 
 
@@ -260,9 +281,8 @@ def prepare_weighed(term, point, pick):
 @weigh.case(WeighedClasses)
 @weigh.case(Classes)
 def weigh_classes(term, ready, point, j, tp, predicted, positive):
-    rate, by_tp, by_predicted = class_rate(term.rate, point, tp, predicted, positive)
-    scale = by_rate(term.of, rate, ready)
-    return scale * by_tp, scale * by_predicted
+    by_tp, by_predicted = by_class(term.of, term.rate, point, tp, predicted, positive)
+    return ready * by_tp, ready * by_predicted
 
 
 @prepare.case(Smallest)
@@ -304,12 +324,22 @@ def squares(total, total_squared, added, m, inverse):
     return (total_squared + m * added * added + 2.0 * added * total) * (inverse * inverse)
 
 
+@helper
+def per_row(term, point, inverse):
+    """The term's weight for derivatives by fractions of the rows, as those of its fellows in a sum.
+
+    Shares are of Σ positive; what a fraction of the rows adds to them is its own multiple.
+    """
+    return term.weight * (inverse / point.inverse)
+
+
 @prepare.case(Kappa)
 def prepare_kappa(term, point, pick):
     added, inverse, right, cross = agreement(point)
+    weight = per_row(term, point, inverse)
     by_right = 1.0 / (1.0 - cross + term.epsilon)
-    by_positive = -(1.0 - right) * by_right * by_right
-    return added, inverse, term.weight * by_right, by_positive, 0.0
+    by_cross = -(1.0 - right + term.epsilon) * by_right * by_right
+    return added, inverse, weight * by_right, weight * by_cross, 0.0
 
 
 @prepare.case(ClassCorrelation)
@@ -318,9 +348,11 @@ def prepare_correlation(term, point, pick):
     added, inverse, right, cross = agreement(point)
     predicted = squares(totals[SUM_PREDICTED], totals[SUM_PREDICTED_SQUARED], added, m, inverse)
     spread = 1.0 - squares(totals[SUM_POSITIVE], totals[SUM_POSITIVE_SQUARED], added, m, inverse)
-    by_right = 1.0 / (np.sqrt(max((1.0 - predicted) * spread, 0.0)) + term.epsilon)
-    by_predicted = (right - cross) * spread * by_right * by_right * by_right
-    return added, inverse, term.weight * by_right, -by_right, by_predicted
+    root = np.sqrt(max((1.0 - predicted) * spread, 0.0))
+    by_right = per_row(term, point, inverse) / (root + term.epsilon)
+    # The root's own derivative is infinite at zero: ε stops it there.
+    by_predicted = (right - cross) * spread / ((root + term.epsilon) * max(root, term.epsilon))
+    return added, inverse, by_right, -by_right, by_right * by_predicted
 
 
 @weigh.case(ClassCorrelation)
@@ -329,8 +361,7 @@ def weigh_agreement(term, ready, point, j, tp, predicted, positive):
     added, inverse, slope, by_positive, by_predicted = ready
     predicted_share = (predicted + added) * inverse
     positive_share = (positive + added) * inverse
-    offset = by_positive * positive_share + by_predicted * predicted_share
-    return slope, term.weight * offset
+    return slope, by_positive * positive_share + by_predicted * predicted_share
 
 
 # OFO's own rule: predict where η·b − a ≥ 0, with a and b counted from the prior.
@@ -348,7 +379,8 @@ def weigh_macro_threshold(term, ready, point, j, tp, predicted, positive):
 
 @prepare.case(MicroThreshold)
 def prepare_micro_threshold(term, point, pick):
-    totals, prior = point.totals, point.prior
+    totals = point.totals
+    prior = point.cells.shape[1] * point.prior  # one for each label
     b = totals[SUM_PREDICTED] + totals[SUM_POSITIVE] + prior
     return term.weight * b, term.weight * -(totals[SUM_TP] + prior)
 
@@ -391,6 +423,60 @@ def weigh_sum(term, ready, point, j, tp, predicted, positive):
     slope, offset = weigh(term.of, ready[0], point, j, tp, predicted, positive)
     more, further = weigh(term.rest, ready[1], point, j, tp, predicted, positive)
     return slope + more, offset + further
+
+
+# Values at expected counts in place of derivatives: the gain is no line in η, so that a rule, which
+# is one, has the derivative.
+
+
+@prepare.case(PlugIn)
+def prepare_plug_in(term, point, pick):
+    return prepare(term.of, point, pick)
+
+
+@weigh.case(PlugIn)
+def weigh_plug_in(term, ready, point, j, tp, predicted, positive):
+    return weigh(term.of, ready, point, j, tp, predicted, positive)
+
+
+@by_kind
+def gain(term, ready, point, j, tp, predicted, positive, eta):
+    """What predicting label j of probability η gains."""
+
+
+@gain.case()
+def gain_on_line(term, ready, point, j, tp, predicted, positive, eta):
+    slope, offset = weigh(term, ready, point, j, tp, predicted, positive)
+    return slope * eta + offset
+
+
+@gain.case(PlugIn)
+def gain_of_plug_in(term, ready, point, j, tp, predicted, positive, eta):
+    """Per row: the value at the expected counts with the label, less that without it."""
+    prior, rows = point.prior, point.whole / point.inverse + 1.0
+    cells = tp + prior, predicted + 2.0 * prior, positive + 2.0 * prior + eta
+    return rows * difference(term.of, point, 1.0 / rows, cells, eta)
+
+
+@by_kind
+def difference(term, point, inverse, cells, eta):
+    """How much one more prediction, right with probability η, changes a term."""
+
+
+@difference.case(Macro)
+def difference_of_macro(term, point, inverse, cells, eta):
+    tp, predicted, positive = cells
+    positive *= inverse
+    n = point.totals[N]
+    with_it = value(term.of, n, (tp + eta) * inverse, (predicted + 1.0) * inverse, positive, 1.0)
+    without = value(term.of, n, tp * inverse, predicted * inverse, positive, 1.0)
+    return term.weight / point.cells.shape[1] * (with_it - without)
+
+
+@difference.case(Sum)
+def difference_of_sum(term, point, inverse, cells, eta):
+    first = difference(term.of, point, inverse, cells, eta)
+    return first + difference(term.rest, point, inverse, cells, eta)
 
 
 @entry("the rule")

@@ -3,8 +3,8 @@
 A metric of one label is a ``Rate``, a mean of recall and specificity, a ``Correlation``, the
 ``Smaller`` of two rates, or a user's ``Own``; ``Change`` stands for what one more row would change
 of it. A term is an average of one of these over labels (``Macro``), of one at the counts averaged
-over labels (``Micro``), or a metric of classes. A ``Sum`` adds two terms. ``Fixed`` are rules that
-follow no counts.
+over labels (``Micro``), or a metric of classes. A ``Sum`` adds two terms; ``PlugIn`` asks
+for differences of values in place of derivatives. ``Fixed`` are rules that follow no counts.
 
 Every case that kernels know of a kind is found by its class in the files beside this one:
 ``partials`` and ``values`` for one label, ``gradient`` and ``utility`` for terms.
@@ -182,3 +182,17 @@ class Sum(NamedTuple):
 
     of: Any
     rest: Any
+
+
+class PlugIn(NamedTuple):
+    """A term, a ``Macro`` or a sum of them, valued at the counts that one more row would leave."""
+
+    of: Any
+
+
+def with_epsilon(kind: Any, epsilon: float) -> Any:
+    """A kind whose every ε is another number; a user's own metric has none of ours."""
+    if not hasattr(kind, "_replace"):
+        return kind
+    parts = {name: with_epsilon(getattr(kind, name), epsilon) for name in kind._fields}
+    return kind._replace(**{**parts, **({"epsilon": epsilon} if "epsilon" in parts else {})})

@@ -94,9 +94,10 @@ def of_correlation(kind, point, tp, predicted, positive):
     covariance = tp * n - predicted * positive
     predicted_variance = predicted * (n - predicted)
     positive_variance = positive * (n - positive)
-    root = np.sqrt(max(predicted_variance * positive_variance, 0.0)) + kind.epsilon
-    inverse = 1.0 / root
-    root_by_predicted = 0.5 * positive_variance * (n - 2.0 * predicted) * inverse
+    root = np.sqrt(max(predicted_variance * positive_variance, 0.0))
+    inverse = 1.0 / (root + kind.epsilon)
+    # The root's own derivative is infinite at zero: ε stops it there.
+    root_by_predicted = 0.5 * positive_variance * (n - 2.0 * predicted) / max(root, kind.epsilon)
     return n * inverse, -(positive + covariance * inverse * root_by_predicted) * inverse
 
 

@@ -22,7 +22,7 @@ from omma.kernels.count import (
     count_true,
 )
 from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels, gather, look
-from omma.kernels.gradient import prepare, weigh
+from omma.kernels.gradient import gain, prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
 from omma.kernels.layout import (
@@ -61,7 +61,7 @@ def widen(given, values):
 
 @by_kind
 def find_gains(term, prior, pick, counted, scratch):
-    """Slope * eta + offset of every label, and minus infinity where eta is zero: no candidate."""
+    """The gain of every label, and minus infinity where eta is zero: no candidate."""
 
 
 @find_gains.case()
@@ -70,10 +70,10 @@ def find_all_gains(term, prior, pick, counted, scratch):
     point = point_at(cells, counted.totals, prior)
     ready = prepare(term, point, pick)
     for j in range(cells.shape[1]):
-        slope, offset = weigh(
-            term, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+        found = gain(
+            term, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j], values[j]
         )
-        gains[j] = slope * values[j] + offset if values[j] > 0.0 else -np.inf
+        gains[j] = found if values[j] > 0.0 else -np.inf
 
 
 @find_gains.case(Costs)
@@ -105,7 +105,8 @@ def find_stored_gains(term, labels, prior, pick, feedback, sums, scratch):
     point = point_at(shared.cells, shared.totals, prior)
     ready = prepare(term, point, pick)
     for position in range(labels.shape[0]):
-        slope, offset = weigh(
+        value = values[position]
+        found = gain(
             term,
             ready,
             point,
@@ -113,9 +114,9 @@ def find_stored_gains(term, labels, prior, pick, feedback, sums, scratch):
             tp[position],
             predicted[position],
             positive[position],
+            value,
         )
-        value = values[position]
-        gains[position] = slope * value + offset if value > 0.0 else -np.inf
+        gains[position] = found if value > 0.0 else -np.inf
 
 
 @by_kind

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from omma._run import NO_MATRIX, Plan, weights_now
 from omma._validate import check_number
 from omma.counts import Counts, state_of
-from omma.kernels.kinds import Nothing
+from omma.kernels.kinds import Nothing, with_epsilon
+from omma.kernels.layout import EPSILON
 
 Vector = NDArray[np.float64]
 
@@ -100,16 +101,21 @@ class Metric(ABC):
         if counts.n <= 0:
             raise ValueError(f"counts of {self.name} must hold at least one row, got none")
 
-    def plan(self, *, k: int | None, prior: float, soft: bool = False) -> Plan:
+    def plan(
+        self, *, k: int | None, prior: float, soft: bool = False, epsilon: float = EPSILON
+    ) -> Plan:
         """The metric as a rule that follows its counts."""
         matrix = self.matrix if len(self.matrix) else None
-        return Plan(k, self.term(), matrix, prior, soft, self.sums)
+        return Plan(k, with_epsilon(self.term(), epsilon), matrix, prior, soft, self.sums)
 
-    def gradient(self, counts: Counts, prior: float = 0.0) -> tuple[Vector, Vector]:
+    def gradient(
+        self, counts: Counts, prior: float = 0.0, *, epsilon: float = EPSILON
+    ) -> tuple[Vector, Vector]:
         """Slope and offset: derivatives by tp / n and by predicted / n of each label.
 
         The linearized gain of predicting label j with probability η is ``slope[j]·η + offset[j]``.
-        ``prior`` is added to each of the four cells of each label first.
+        ``prior`` is added to each of the four cells of each label first, ``epsilon`` to the
+        denominators of fractions.
 
         >>> import omma
         >>> slope, offset = omma.metric("macro_f1").gradient(omma.Counts([2], [5], [3], 10))
@@ -117,14 +123,16 @@ class Metric(ABC):
         0.25
         """
         check_number(f"{self.name}.gradient", "prior", prior, low=0.0)
+        check_number(f"{self.name}.gradient", "epsilon", epsilon, low=0.0, strict=True)
         self.check_labels(counts.m)
         if len(self.matrix):
             raise TypeError(f"{self.name} has a matrix of gains, not a slope and an offset")
-        return weights_now(self.scaled_plan(prior), state_of(counts))
+        return weights_now(self.scaled_plan(prior, epsilon), state_of(counts))
 
-    def scaled_plan(self, prior: float) -> Plan:
+    def scaled_plan(self, prior: float, epsilon: float = EPSILON) -> Plan:
         """A plan whose weights are derivatives, not only in proportion to them."""
-        return Plan(None, self.term(exact=True), None, prior, False, self.sums)
+        term = with_epsilon(self.term(exact=True), epsilon)
+        return Plan(None, term, None, prior, False, self.sums)
 
     def score(
         self,

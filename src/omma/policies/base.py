@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from omma._rows import Labels, Probabilities, blocks
 from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.kernels.calibrate import INTERCEPT
+from omma.kernels.layout import EPSILON
 from omma.metrics import Metric, metric as find_metric, read_target
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
@@ -244,12 +245,21 @@ class MetricPolicy(Maximizer):
     k: int | None = None
     feedback: str = "labels"
     prior: float = 1e-6
+    epsilon: float = field(default=EPSILON, kw_only=True)
 
     def __post_init__(self) -> None:
         self.check_target()
         owner = type(self).__name__
         check_choice(owner, "feedback", self.feedback, self.FEEDBACKS)
         object.__setattr__(self, "prior", check_number(owner, "prior", self.prior, low=0.0))
+        epsilon = check_number(owner, "epsilon", self.epsilon, low=0.0, strict=True)
+        object.__setattr__(self, "epsilon", epsilon)
+
+    def metric_plan(self) -> Plan:
+        """The metric's own plan, with the options of the policy."""
+        return self.objective.plan(
+            k=self.budget, prior=self.prior, soft=self.soft, epsilon=self.epsilon
+        )
 
 
 def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,8 @@ from omma._run import (
 )
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.counts import Counts, state_of
-from omma.kernels import utility
-from omma.kernels.layout import TOTALS, N
+from omma.kernels.kinds import with_epsilon
+from omma.kernels.layout import EPSILON, TOTALS, N
 from omma.metrics import Metric
 from omma.policies.base import (
     MetricPolicy,
@@ -38,6 +38,7 @@ from omma.policies.base import (
     check_task,
 )
 from omma.policies.mixture import Iteration, Mixture
+from omma.policies.starts import STARTS, Weights, start_at, top
 from omma.rule import Rule
 from omma.state import State
 
@@ -45,7 +46,7 @@ STEPS = ("line_search", "2/(i+2)")
 
 
 class ConvergenceWarning(UserWarning):
-    """Frank-Wolfe stopped before its tolerance was reached."""
+    """Frank-Wolfe stopped before its tolerance was reached, or where it had started."""
 
 
 @dataclass
@@ -58,14 +59,16 @@ class Solution:
     values: NDArray[np.float64]
     log: list[Iteration]
     converged: bool
+    value: float  # of the mixture
+    start: str = "top"
+
+    @property
+    def is_start(self) -> bool:
+        """Whether nothing was found that is better than the start."""
+        return len(self.shares) == 1
 
 
 Confusion = Callable[[NDArray[np.float64], NDArray[np.float64]], State]
-
-
-def first_rule(k: int | None, m: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What is done before anything is known: the 0.5 threshold, or the top k."""
-    return np.ones(m), np.full(m, -0.5 if k is None else 0.0)
 
 
 def with_sums(cells: NDArray[np.float64], n: float) -> State:
@@ -83,18 +86,22 @@ def maximize(
     max_iter: int,
     tolerance: float,
     step: str,
+    epsilon: float = EPSILON,
+    start: Weights | None = None,
 ) -> Solution:
     """Mix linear rules until the linearized metric promises no more than the tolerance.
 
-    ``confusion(slope, offset)`` counts what a rule does on the sample.
+    ``confusion(slope, offset)`` counts what a rule does on the sample; ``start`` is the first rule,
+    None the top k or the 0.5 threshold.
     """
-    slope, offset = first_rule(k, m)
+    slope, offset = top(k, m) if start is None else start
     found = confusion(slope, offset)
     cells, n = found.cells, float(found.totals[N])
-    plan = metric.scaled_plan(prior)
-    value_at = Utility(metric, prior, n, m)
+    plan = metric.scaled_plan(prior, epsilon)
+    value_at = Utility(metric, prior, n, m, epsilon)
     slopes, offsets, shares = [slope], [offset], [1.0]
-    values = [value_at(cells)]
+    reached = value_at(cells)
+    values = [reached]
     log: list[Iteration] = []
     converged = False
     for i in range(max_iter):
@@ -115,24 +122,24 @@ def maximize(
         if share == 0.0:
             values.pop()
             break
-        cells = cells + share * (corner - cells)
+        cells, reached = cells + share * (corner - cells), value
         shares = [(1.0 - share) * one for one in shares] + [share]
         slopes.append(slope)
         offsets.append(offset)
-    return Solution(
-        np.array(slopes), np.array(offsets), np.array(shares), np.array(values), log, converged
-    )
+    rules = (np.array(slopes), np.array(offsets))
+    return Solution(*rules, np.array(shares), np.array(values), log, converged, reached)
 
 
 class Utility:
     """The metric with its prior, at mixtures of counts over the same rows."""
 
-    def __init__(self, metric: Metric, prior: float, n: float, m: int) -> None:
+    def __init__(self, metric: Metric, prior: float, n: float, m: int, epsilon: float) -> None:
+        from omma.kernels import utility  # here: serving does without it, and import is faster
 
         self.utility = utility
         self.metric = metric
         self.n = n
-        self.term, self.prior = metric.term(), float(prior)
+        self.term, self.prior = with_epsilon(metric.term(), epsilon), float(prior)
         self.totals = np.zeros(TOTALS)
         self.totals[N] = n
         self.mixed = np.empty((3, m))
@@ -165,10 +172,19 @@ def check_metric(owner: str, metric: Metric) -> None:
 class FrankWolfe:
     """The offline algorithm: fit a mixture of rules to a labelled sample.
 
+    Most metrics are not concave, and probabilities of rows that the estimator was fitted to are too
+    good: then a start may look as if no step could gain. So it starts several times and keeps the
+    mixture that is worth most on the sample; where that is a start itself, ``mixture.is_start`` and
+    a warning say so. Fitting on out-of-fold probabilities is the better cure.
+
     Parameters
     ----------
-    metric, k, feedback, prior
+    metric, k, feedback, prior, epsilon
         As of ``omma.OMMA``.
+    start : {"best", "top", "random"}
+        "top" starts from the k most probable labels, or from the 0.5 threshold where there is no
+        budget; "random" from slopes in [0, 1) and offsets in [-1/2, 1/2) drawn by ``seed``, as the
+        code of the paper's tables. "best" tries both, and keeps the better mixture.
     step : {"line_search", "2/(i+2)"}
         How far to go in each iteration.
     max_iter : int
@@ -176,7 +192,7 @@ class FrankWolfe:
     tolerance : float
         Stop when the duality gap is at most this.
     seed : int
-        Of the mixture's draws.
+        Of the mixture's draws, and of the random start.
 
     Examples
     --------
@@ -191,15 +207,18 @@ class FrankWolfe:
     k: int | None = None
     feedback: str = "labels"
     prior: float = 1e-6
+    start: str = "best"
     step: str = "line_search"
     max_iter: int = 100
     tolerance: float = 1e-4
     seed: int = 0
+    epsilon: float = field(default=EPSILON, kw_only=True)
 
     def __post_init__(self) -> None:
-        shared = _Objective(self.metric, self.k, self.feedback, self.prior)
+        shared = self._shared()
         object.__setattr__(self, "metric", shared.objective)
         check_metric("FrankWolfe", shared.objective)
+        check_choice("FrankWolfe", "start", self.start, ("best", *STARTS))
         check_choice("FrankWolfe", "step", self.step, STEPS)
         check_positive_int("FrankWolfe", "max_iter", self.max_iter)
         check_number("FrankWolfe", "tolerance", self.tolerance, low=0.0)
@@ -213,7 +232,7 @@ class FrankWolfe:
         eta, y, weights
             As of ``omma.replay``; y may be left out with ``feedback="estimates"``.
         """
-        shared = _Objective(self.metric, self.k, self.feedback, self.prior)
+        shared = self._shared()
         owner = "FrankWolfe.fit"
         table, y = opened_pair(owner, eta, y, weights=weights)
         rows = read_probabilities(owner, table.values)
@@ -238,28 +257,57 @@ class FrankWolfe:
                 runner.feed(block, true, part)
             return runner.state
 
-        solution = maximize(
-            shared.objective,
-            confusion,
-            k=shared.budget,
-            m=rows.m,
-            prior=self.prior,
-            max_iter=self.max_iter,
-            tolerance=self.tolerance,
-            step=self.step,
-        )
+        solution = self._best(shared, confusion, rows.m)
+        self._remark(solution, shared.proves)
+        mixture = as_mixture(solution, shared.budget, shared.objective, self.seed)
+        return replace(mixture, rules=tuple(rule.named(table.names) for rule in mixture.rules))
+
+    def _shared(self) -> _Objective:
+        given = (self.metric, self.k, self.feedback, self.prior)
+        return _Objective(*given, epsilon=self.epsilon)
+
+    def _best(self, shared: _Objective, confusion: Confusion, m: int) -> Solution:
+        """The best mixture of those that the starts lead to; of equals, the first.
+
+        Where a small gap proves that no mixture is better, no other start is tried.
+        """
+        found = []
+        for name in STARTS if self.start == "best" else (self.start,):
+            solution = maximize(
+                shared.objective,
+                confusion,
+                k=shared.budget,
+                m=m,
+                prior=self.prior,
+                max_iter=self.max_iter,
+                tolerance=self.tolerance,
+                step=self.step,
+                epsilon=self.epsilon,
+                start=start_at(name, shared.budget, m, self.seed),
+            )
+            found.append(replace(solution, start=name))
+            if solution.converged and shared.proves:
+                break
+        return max(found, key=lambda one: one.value)
+
+    def _remark(self, solution: Solution, proven: bool) -> None:
+        """Warn of a run that did not end, or that ended where it began without proof."""
         if not solution.converged:
             gap = solution.log[-1].gap if solution.log else float("nan")
             stuck = bool(solution.log) and solution.log[-1].step == 0.0
             advice = "no step gains any more" if stuck else "raise max_iter or tolerance"
-            warnings.warn(
+            said = (
                 f"FrankWolfe stopped after {len(solution.log)} iterations with a gap of {gap:.2g} "
-                f"above its tolerance {self.tolerance:g}: {advice}",
-                ConvergenceWarning,
-                stacklevel=2,
+                f"above its tolerance {self.tolerance:g}: {advice}"
             )
-        mixture = as_mixture(solution, shared.budget, shared.objective, self.seed)
-        return replace(mixture, rules=tuple(rule.named(table.names) for rule in mixture.rules))
+        elif solution.is_start and not proven:
+            said = (
+                f"FrankWolfe found nothing better than its start ({solution.start}): if eta is of "
+                "rows that the estimator was fitted to, fit on out-of-fold probabilities"
+            )
+        else:
+            return
+        warnings.warn(said, ConvergenceWarning, stacklevel=3)
 
 
 def read_sample(
@@ -293,11 +341,18 @@ def as_mixture(solution: Solution, k: int | None, metric: Metric, seed: int) -> 
         seed,
         solution.values[used],
         tuple(solution.log),
+        solution.start,
+        solution.is_start,
     )
 
 
 class _Objective(MetricPolicy):
     """The checks and names that metric, k, feedback and prior share with the online policies."""
 
+    @property
+    def proves(self) -> bool:
+        """Whether a gap bounds what is missing: labels promise only as much as eta is good."""
+        return self.soft and self.objective.concave
+
     def plan(self, m: int) -> Plan:
-        return self.objective.plan(k=self.budget, prior=self.prior, soft=self.soft)
+        return self.metric_plan()

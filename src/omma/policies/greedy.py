@@ -1,13 +1,20 @@
-"""Greedy: the exact expected value of the metric, the present row included."""
+"""Greedy: the expected value of the metric, the present row included."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omma._run import Plan
-from omma.kernels.kinds import Change, Macro, Sum
+import numpy as np
+
+from omma._rows import blocks, read_probabilities
+from omma._run import NO_ROWS, Plan, Runner, Sequence
+from omma._validate import check_choice
+from omma.kernels.kinds import Change, Macro, PlugIn, Sum
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
+from omma.state import State
+
+EXPECTATIONS = ("exact", "plug_in")
 
 
 @dataclass(frozen=True)
@@ -18,7 +25,17 @@ class Greedy(MetricPolicy):
     decisions agree up to O(1/t²). It is for metrics that decompose over labels: ``macro_`` metrics,
     those of one label, ``multiclass_balanced_accuracy``, and sums of these.
 
-    Parameters are those of ``omma.OMMA``.
+    Parameters
+    ----------
+    metric, k, feedback, prior, epsilon
+        As of ``omma.OMMA``.
+    expectation : {"exact", "plug_in"}
+        "exact" is the expected metric E[ψ], as the paper's appendix defines Greedy: each label of
+        the row is present with probability η, and the gain is linear in η. "plug_in" is ψ at the
+        expected counts, ψ(E[counts]), as the paper's experiments compute it: η itself is added to
+        the true positives and to the occurrences. That gain is no line in η, so that no rule has
+        it: ``trace.rule`` is then OMMA's, the derivative that both tend to. Early in a stream, and
+        for rare labels, the two decide very differently.
 
     Examples
     --------
@@ -28,10 +45,16 @@ class Greedy(MetricPolicy):
     >>> close = omma.replay(omma.OMMA("macro_f1"), eta, y)
     >>> abs(greedy.value - close.value) < 0.02
     True
+    >>> paper = omma.replay(omma.Greedy("macro_f1", expectation="plug_in"), eta, y)
+    >>> abs(paper.value - close.value) < 0.02
+    True
     """
+
+    expectation: str = "exact"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_choice("Greedy", "expectation", self.expectation, EXPECTATIONS)
         metric = self.objective
         if metric.needs_matrix or not decomposes(metric.term()):
             raise UnsupportedMetricError(
@@ -44,8 +67,23 @@ class Greedy(MetricPolicy):
             )
 
     def plan(self, m: int) -> Plan:
-        plan = self.objective.plan(k=self.budget, prior=self.prior, soft=self.soft)
-        return replace(plan, term=changes(plan.term))
+        plan = self.metric_plan()
+        exact = self.expectation == "exact"
+        return replace(plan, term=changes(plan.term) if exact else PlugIn(plan.term))
+
+    def decide_rows(self, state: State, eta: Any) -> Any:
+        if self.expectation == "exact":
+            return super().decide_rows(state, eta)
+        # No rule decides as the plug-in does: rows of no weight are decided, and count for nothing.
+        owner = f"predict of {self!r}"
+        rows = read_probabilities(owner, eta)
+        if rows.m != state.m:
+            raise ValueError(f"eta of {owner} must have {state.m} labels, got {rows.m}")
+        given = Sequence(rows)
+        runner = Runner(owner, self.plan(state.m), rows, state=state.copy())
+        for _, block in blocks(rows.n, rows.rows_per_block, None):
+            runner.feed(block, given.true(NO_ROWS), np.zeros(len(block)))
+        return runner.result(0.0).predictions
 
 
 def decomposes(term: Any) -> bool:

@@ -15,6 +15,7 @@ from omma._run import Plan, Run, Sequence, run
 from omma._validate import check_seed, shown
 from omma.kernels.kinds import Fixed as Rules
 from omma.metrics import Metric, metric as find_metric
+from omma.policies.draws import draws, of_row, of_rows, picked
 from omma.policies.fixed import Fixed
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
@@ -64,7 +65,7 @@ class MixtureStepper(Stepper):
     """Single steps of a policy that draws a rule for each row."""
 
     def decide(self, state: Any, eta: Row, pick: int | None = None) -> NDArray[Any]:
-        return super().decide(state, eta, self.policy.pick(state) if pick is None else pick)
+        return super().decide(state, eta, self.policy.pick(state, eta) if pick is None else pick)
 
     def count(
         self,
@@ -78,22 +79,13 @@ class MixtureStepper(Stepper):
         state.drawn += 1
 
 
-def draws(seed: int, start: int, count: int) -> NDArray[np.float64]:
-    """The draws for rows ``start`` onwards: the same whether taken one by one or together."""
-    generator = np.random.PCG64(seed)
-    generator.advance(start)
-    return np.random.Generator(generator).random(count)
-
-
-def picked(shares: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Which rule each draw falls on."""
-    edges = np.cumsum(shares)
-    return np.minimum(np.searchsorted(edges, drawn, side="right"), len(shares) - 1).astype(np.int32)
-
-
 @dataclass(frozen=True, eq=False)
 class Mixture(Fixed):
     """Rules of which one is drawn for each row; what ``FrankWolfe.fit`` returns.
+
+    The draw for a row hangs on the seed, on how many rows were counted before, and on the row's own
+    probabilities: who asks twice gets the same answer, and who only asks, and never counts, still
+    gets each rule as often as its share. Equal rows between two counts are decided alike.
 
     Parameters
     ----------
@@ -103,11 +95,16 @@ class Mixture(Fixed):
     metric : str or Metric, optional
         What it was made to maximize.
     seed : int
-        The draws are those of ``numpy.random.PCG64(seed)``, one a row.
+        The draws are those of ``numpy.random.PCG64(seed)``, one a row, each turned round the circle
+        [0, 1) by a hash of the row.
     values : array-like, optional
         What each rule alone was worth on the sample.
     log : tuple of Iteration
         How the mixture was found.
+    start : str, optional
+        Where Frank-Wolfe started.
+    is_start : bool
+        Whether it found nothing better than that: the mixture is then its start alone.
 
     Examples
     --------
@@ -126,6 +123,8 @@ class Mixture(Fixed):
     seed: int = 0
     values: NDArray[np.float64] | None = field(default=None, repr=False)
     log: tuple[Iteration, ...] = field(default=(), repr=False)
+    start: str | None = field(default=None, repr=False)
+    is_start: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         rules = tuple(Rule.from_json(one) if isinstance(one, str) else one for one in self.rules)
@@ -179,25 +178,26 @@ class Mixture(Fixed):
         state = State.zeros(m)
         return MixtureState(state.cells, state.totals)
 
-    def pick(self, state: Any) -> int:
-        """The rule drawn for the row that comes now."""
-        return int(picked(self.shares, draws(self.seed, state.drawn, 1))[0])
+    def pick(self, state: Any, eta: Row) -> int:
+        """The rule drawn for a row that comes now."""
+        return int(picked(self.shares, draws(self.seed, state.drawn, of_row(eta)))[0])
 
     def stepper(self, m: int) -> MixtureStepper:
         return MixtureStepper(self, m)
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows = read_probabilities("Mixture", eta)
-        picks = picked(self.shares, draws(self.seed, state.drawn, rows.n))
+        picks = picked(self.shares, draws(self.seed, state.drawn, of_rows(rows)))
         return run("Mixture", self.plan(rows.m), Sequence(rows), picks).predictions
 
     def rule(self, state: Any) -> Rule:
-        return self.rules[self.pick(state)]
+        """One of the rules, drawn for the place alone: a row's own draw is turned by its hash."""
+        return self.rules[int(picked(self.shares, draws(self.seed, state.drawn, np.zeros(1)))[0])]
 
     def replay(self, given: Sequence) -> Run:
         self.check_labels(given.eta.m)
         n = given.eta.n
-        picks = picked(self.shares, draws(self.seed, 0, n))
+        picks = picked(self.shares, draws(self.seed, 0, of_rows(given.eta, given.order)))
         done = run("replay of Mixture", self.plan(given.eta.m), given, picks)
         done.state = MixtureState(done.state.cells, done.state.totals, drawn=n)
         return done
@@ -210,4 +210,6 @@ class Mixture(Fixed):
             "metric": None if self.objective is None else self.objective.to_json(),
             "seed": self.seed,
             "values": None if self.values is None else np.asarray(self.values).tolist(),
+            "start": self.start,
+            "is_start": self.is_start,
         }

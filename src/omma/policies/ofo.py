@@ -27,7 +27,8 @@ class OFO(LinearPolicy):
     feedback : {"labels", "estimates"}
         Count true labels, or probabilities in their place.
     prior : float
-        Where a and b start. 0 predicts a label until it has been counted once.
+        Where a and b of each label start; "micro" adds them up, m times the prior in all. 0
+        predicts a label until it has been counted once.
 
     Examples
     --------

@@ -39,6 +39,12 @@ class OMMA(MetricPolicy):
         Calibrate probabilities by the labels that came, before anything is decided or counted.
     at_most : int, optional
         Predict the labels that gain, but no more than so many a row.
+    epsilon : float
+        ε, added to the denominators of fractions where a gradient is taken; the paper's 1e-9. It
+        matters where a fraction is not far above it: with ``prior=0``, and for labels rarer than
+        one in 1/ε rows. 1e-6, which the code of the paper's tables used in macro and micro metrics,
+        pulls the thresholds of labels seen a few times in a million rows towards zero. A metric of
+        your own has what you wrote into it.
 
     Examples
     --------
@@ -66,7 +72,7 @@ class OMMA(MetricPolicy):
         return super().needs_eta or self.calibration is not None
 
     def plan(self, m: int) -> Plan:
-        plan = self.objective.plan(k=self.budget, prior=self.prior, soft=self.soft)
+        plan = self.metric_plan()
         return replace(
             plan,
             at_most=self.at_most,

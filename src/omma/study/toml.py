@@ -35,7 +35,7 @@ def suites() -> list[Suite]:
     --------
     >>> from omma import study
     >>> [one.name for one in study.suites()][:2]
-    ['multiclass_fixed', 'multilabel_fixed']
+    ['multiclass_adam', 'multiclass_fixed']
     """
     return [suite(name) for name in shipped()]
 
