@@ -27,6 +27,8 @@ from omma.policies import (
     TunedThresholds,
 )
 from omma.rule import Rule
+from omma.state import State
+from omma.stepping import step
 
 __version__ = "0.1.0"
 
@@ -66,6 +68,7 @@ __all__ = [
     "OnlineFrankWolfe",
     "Policy",
     "Rule",
+    "State",
     "Threshold",
     "TopK",
     "Trace",
@@ -76,4 +79,5 @@ __all__ = [
     "metric",
     "metrics",
     "replay",
+    "step",
 ]

@@ -208,7 +208,7 @@ class Sequence:
 # Labels that are not known have the same type as others: no kernel is compiled again for them.
 ALL_KNOWN = np.empty(0, dtype=np.uint8)
 UNKNOWN = Listed(NO_ROWS, NO_ROWS, NO_LABELS, ALL_KNOWN)
-NOT_INDICATED = Indicated(np.empty((0, 0), dtype=np.uint8), NO_ROWS, ALL_KNOWN)
+NOT_INDICATED = Indicated(np.empty((1, 0), dtype=np.uint8), NO_ROWS, ALL_KNOWN)
 
 
 def labels_of(labels: Labels | None, rows: Rows, listed: bool) -> Listed | Indicated:

@@ -339,7 +339,7 @@ class State:
         cells = first.cells + sign * second.cells
         for sums in (slice(SUM_TP, SUM_CROSS), slice(SUM_CROSS, TOTALS)):
             if first.totals[sums].any() or second.totals[sums].any():
-                totals[sums] = sums_of(cells)[sums]
+                totals[sums] = sums_of(cells)[sums.start - 1 : sums.stop - 1]
         made = State(cells, totals, pace=pace)
         for name, part in first.parts.items():
             with_it: Any = second.parts[name]
@@ -414,7 +414,7 @@ def sums_of(cells: Array) -> Array:
     found[SUM_CROSS] = predicted @ positive
     found[SUM_PREDICTED_SQUARED] = predicted @ predicted
     found[SUM_POSITIVE_SQUARED] = positive @ positive
-    return found
+    return found[1:]
 
 
 def common_pace(first: Array | None, second: Array | None) -> tuple[float, Array | None]:
