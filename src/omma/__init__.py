@@ -17,6 +17,7 @@ from omma.policies import (
     OMMA,
     Auto,
     FixedRule,
+    Forgetting,
     FrankWolfe,
     Greedy,
     Mixture,
@@ -27,6 +28,8 @@ from omma.policies import (
     TunedThresholds,
 )
 from omma.rule import Rule
+from omma.state import State
+from omma.stepping import step
 
 __version__ = "0.1.0"
 
@@ -59,6 +62,7 @@ __all__ = [
     "Counts",
     "Curve",
     "FixedRule",
+    "Forgetting",
     "FrankWolfe",
     "Greedy",
     "History",
@@ -68,6 +72,7 @@ __all__ = [
     "OnlineFrankWolfe",
     "Policy",
     "Rule",
+    "State",
     "Threshold",
     "TopK",
     "Trace",
@@ -78,4 +83,5 @@ __all__ = [
     "metric",
     "metrics",
     "replay",
+    "step",
 ]

@@ -25,10 +25,11 @@ from omma._rows import (
     entries_of,
 )
 from omma.kernels import (
-    feedback as feedback_kernel,
+    fade as fade_kernel,
     gradient as gradient_kernel,
 )
 from omma.kernels.calibrate import Calibrator
+from omma.kernels.fade import Fading
 from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels
 from omma.kernels.kinds import Costs, Fixed, Nothing
 from omma.kernels.layout import SCRATCH
@@ -43,6 +44,7 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 NO_LABELS = np.empty(0, dtype=np.int32)
 NO_PICKS = np.empty(0, dtype=np.int32)
 NO_NUMBERS = np.empty(0)
+STEADY = np.array([1.0, 1.0, 0.0])  # the pace of a state that forgets nothing
 
 Progress = Callable[[int], None]
 
@@ -70,6 +72,7 @@ class Plan:
     at_most: int | None = None
     shrinkage: Shrinkage | None = None  # feedback from labels and estimates both
     calibrated: bool = False
+    growth: float | None = None  # of the weight of rows, where the past fades
 
     @property
     def budget(self) -> Any:
@@ -87,10 +90,18 @@ class Plan:
     def start(self, m: int) -> State:
         """The state before the first row."""
         both = self.shrinkage is not None
-        return State.zeros(m, soft=self.soft, both=both, calibrated=self.calibrated)
+        return State.zeros(
+            m, soft=self.soft, both=both, calibrated=self.calibrated, growth=self.growth
+        )
 
     def feedback(self, state: State) -> Any:
         """The counts of a state, as the kernels know them."""
+        found = self._counted(state)
+        if state.judged is None:
+            return found
+        return Fading(found, Counted(state.judged.cells, state.judged.totals), state.pace)
+
+    def _counted(self, state: State) -> Any:
         own = Counted(state.cells, state.totals)
         if state.labels is None:
             return FromLabels(own)
@@ -127,21 +138,26 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
     cells, totals = state.side_by_side, state.totals
     if plan.shrinkage is not None and state.known is not None:
         cells, totals = looked_at(plan, state)
-    gradient_kernel.gradient(plan.term, float(plan.prior), cells, totals, slope, offset)
+    prior = float(plan.prior) * state.unit
+    gradient_kernel.gradient(plan.term, prior, cells, totals, slope, offset)
     return slope, offset
 
 
 def looked_at(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The counts that decisions look at, where labels correct those of probabilities."""
     feedback = plan.feedback(state)
-    feedback_kernel.seen(feedback, plan.sums)
-    return np.ascontiguousarray(feedback.seen.cells), feedback.seen.totals
+    fade_kernel.seen(feedback, plan.sums)
+    seen = (feedback if state.judged is None else feedback.of).seen
+    return np.ascontiguousarray(seen.cells), seen.totals
 
 
 def calibrator_of(state: State) -> Calibrator | None:
     """The calibration of a state, as the kernels know it."""
     found = state.calibration
-    return None if found is None else Calibrator(found.shared, found.bias, found.precision)
+    if found is None:
+        return None
+    pace = STEADY if state.pace is None else state.pace
+    return Calibrator(found.shared, found.bias, found.precision, pace)
 
 
 @dataclass(frozen=True)
@@ -168,7 +184,7 @@ class Sequence:
 # Labels that are not known have the same type as others: no kernel is compiled again for them.
 ALL_KNOWN = np.empty(0, dtype=np.uint8)
 UNKNOWN = Listed(NO_ROWS, NO_ROWS, NO_LABELS, ALL_KNOWN)
-NOT_INDICATED = Indicated(np.empty((0, 0), dtype=np.uint8), NO_ROWS, ALL_KNOWN)
+NOT_INDICATED = Indicated(np.empty((1, 0), dtype=np.uint8), NO_ROWS, ALL_KNOWN)
 
 
 def labels_of(labels: Labels | None, rows: Rows, listed: bool) -> Listed | Indicated:

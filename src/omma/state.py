@@ -3,6 +3,10 @@
 Counts add where streams are merged, subtract where a window moves on and shrink where the past is
 forgotten. The prior is not among them: it is added where a gradient is taken, so that it enters
 once, however many states were added up.
+
+Where the past fades, counts are in units (see ``omma.kernels.fade``): row i of a stream counts for
+growth ** i. States whose rows came at the same time therefore add up as they are, and so does what
+a batch adds to the state that it was decided on.
 """
 
 from __future__ import annotations
@@ -27,6 +31,9 @@ from omma.kernels.calibrate import (
     STEEPEST,
 )
 from omma.kernels.layout import (
+    ERAS,
+    GROWTH,
+    LARGEST_UNIT,
     POSITIVE,
     PREDICTED,
     SUM_CROSS,
@@ -37,6 +44,7 @@ from omma.kernels.layout import (
     SUM_TP,
     TOTALS,
     TP,
+    UNIT,
     N,
 )
 
@@ -54,7 +62,8 @@ class Calibration:
     shared : ndarray
         a, b, the curvature by both (three numbers), and the weight of rows whose labels came.
     bias, precision : ndarray of shape (m,)
-        b_j of each label, and how much is known of it.
+        b_j of each label, and how much was learned of it: what is known before the first row is not
+        stored, so that both of them and the curvature add up.
     """
 
     shared: NDArray[np.float64]
@@ -66,13 +75,12 @@ class Calibration:
         """Nothing learned yet: probabilities pass as they are."""
         shared = np.zeros(SHARED)
         shared[SLOPE] = 1.0
-        shared[CURVE_SLOPE] = shared[CURVE_INTERCEPT] = START_CURVE
-        return cls(shared, np.zeros(m), np.full(m, START_PRECISION))
+        return cls(shared, np.zeros(m), np.zeros(m))
 
     @property
     def slope(self) -> float:
-        """A."""
-        return float(self.shared[SLOPE])
+        """A, where it is neither flat nor a wall; a sum of calibrations may go past either."""
+        return float(np.clip(self.shared[SLOPE], NARROWEST, STEEPEST))
 
     @property
     def offsets(self) -> NDArray[np.float64]:
@@ -95,36 +103,40 @@ class Calibration:
         p, q, r = self.shared[CURVE_SLOPE : CURVE_INTERCEPT + 1]
         return np.array([[p, q], [q, r]])
 
-    def _combined(self, other: Calibration, sign: float) -> Calibration:
-        """Both added: precisions add, and what was learned is weighed by them."""
-        begin = START_CURVE * np.eye(2)
-        curve = self._curve() + sign * (other._curve() - begin)
-        pulled = self._curve() @ self.shared[:2]
-        pulled = pulled + sign * (other._curve() @ other.shared[:2] - begin @ np.array([1.0, 0.0]))
+    def combined(self, other: Calibration, sign: float, unit: float = 1.0) -> Calibration:
+        """Both added: what was learned is weighed by how much is known; the start counts once."""
+        start, first = START_CURVE * unit * np.eye(2), np.array([1.0, 0.0])
+        curve = self._curve() + sign * other._curve()
+        pulled = (start + self._curve()) @ self.shared[:2]
+        pulled = pulled + sign * ((start + other._curve()) @ other.shared[:2] - start @ first)
         shared = np.empty(SHARED)
-        shared[:2] = np.linalg.solve(curve, pulled)
-        shared[SLOPE] = np.clip(shared[SLOPE], NARROWEST, STEEPEST)
+        shared[:2] = np.linalg.solve(start + curve, pulled)
         shared[CURVE_SLOPE], shared[CURVE_BOTH] = curve[0]
         shared[CURVE_INTERCEPT] = curve[1, 1]
         shared[LABELLED] = self.shared[LABELLED] + sign * other.shared[LABELLED]
-        precision = self.precision + sign * (other.precision - START_PRECISION)
-        bias = (self.precision * self.bias + sign * other.precision * other.bias) / precision
+        begin = START_PRECISION * unit
+        precision = self.precision + sign * other.precision
+        bias = (begin + self.precision) * self.bias
+        bias = (bias + sign * (begin + other.precision) * other.bias) / (begin + precision)
         return Calibration(shared, bias, precision)
 
     def __add__(self, other: Calibration) -> Calibration:
-        return self._combined(other, 1.0)
+        return self.combined(other, 1.0)
 
     def __sub__(self, other: Calibration) -> Calibration:
-        return self._combined(other, -1.0)
+        return self.combined(other, -1.0)
+
+    def scaled(self, factor: float) -> Calibration:
+        """The same in another unit of weight."""
+        shared = self.shared.copy()
+        shared[CURVE_SLOPE : CURVE_INTERCEPT + 1] *= factor
+        return Calibration(shared, self.bias.copy(), self.precision * factor)
 
     def __mul__(self, factor: float) -> Calibration:
         """Forget: what is known counts for less, what was learned stays."""
-        shared, begin = self.shared.copy(), Calibration.start(1).shared
-        curves = slice(CURVE_SLOPE, CURVE_INTERCEPT + 1)
-        shared[curves] = begin[curves] + factor * (shared[curves] - begin[curves])
-        shared[LABELLED] *= factor
-        precision = START_PRECISION + factor * (self.precision - START_PRECISION)
-        return Calibration(shared, self.bias.copy(), precision)
+        found = self.scaled(factor)
+        found.shared[LABELLED] *= factor
+        return found
 
     def arrays(self) -> dict[str, Array]:
         """All of it as plain arrays, for a file."""
@@ -134,8 +146,6 @@ class Calibration:
         """Refuse arrays that are not those of such a calibration."""
         for name, place in self.arrays().items():
             check_part(name, arrays.get(name), place.shape, signed=name != "precision")
-        if (arrays["precision"] < START_PRECISION / 2).any():
-            raise ValueError("precision of a calibration must be positive")
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what ``arrays`` gave."""
@@ -162,6 +172,11 @@ class State:
         whose labels came.
     calibration : Calibration or None
         What is known of how probabilities and labels differ.
+    judged : State or None
+        Where the past fades, the counts of true labels that do not: what decisions were worth.
+    pace : ndarray or None
+        Where the past fades: the weight of a row now, by what it grows after each, and how often
+        all was divided by 2 ** 100.
 
     Examples
     --------
@@ -179,20 +194,32 @@ class State:
     labels: State | None = None
     known: State | None = None
     calibration: Calibration | None = None
+    judged: State | None = None
+    pace: NDArray[np.float64] | None = None
 
     @classmethod
     def zeros(
-        cls, m: int, *, soft: bool = False, both: bool = False, calibrated: bool = False
+        cls,
+        m: int,
+        *,
+        soft: bool = False,
+        both: bool = False,
+        calibrated: bool = False,
+        growth: float | None = None,
     ) -> State:
         """Nothing counted yet.
 
         ``soft`` counts probabilities, and true labels beside them; ``both`` also probabilities of
-        the rows whose labels came; ``calibrated`` learns what probabilities are worth.
+        the rows whose labels came; ``calibrated`` learns what probabilities are worth; ``growth``
+        is by what the weight of rows grows from one to the next, where the past fades.
         """
         labels = State.zeros(m) if soft or both else None
         known = State.zeros(m) if both else None
         calibration = Calibration.start(m) if calibrated else None
-        return cls(np.zeros((3, m)), np.zeros(TOTALS), labels, known, calibration)
+        made = cls(np.zeros((3, m)), np.zeros(TOTALS), labels, known, calibration)
+        if growth is not None:
+            made.judged, made.pace = State.zeros(m), np.array([1.0, growth, 0.0])
+        return made
 
     def laid_out(self, order: Literal["C", "F"]) -> None:
         """Keep the counts of a cell ("C") or of a label ("F") side by side in memory.
@@ -201,7 +228,7 @@ class State:
         kernel is compiled for one of the two.
         """
         self.cells = np.asarray(self.cells, order=order)
-        for part in (self.labels, self.known):
+        for part in (self.labels, self.known, self.judged):
             if part is not None:
                 part.laid_out(order)
 
@@ -212,8 +239,13 @@ class State:
 
     @property
     def rows(self) -> float:
-        """The number of rows that decisions look at, or their weight."""
-        return float(self.totals[N])
+        """The number of rows that decisions look at, or their weight, now."""
+        return float(self.totals[N]) / self.unit
+
+    @property
+    def unit(self) -> float:
+        """What a row counts for now: one, unless the past fades."""
+        return 1.0 if self.pace is None else float(self.pace[UNIT])
 
     @property
     def side_by_side(self) -> NDArray[np.float64]:
@@ -223,6 +255,8 @@ class State:
     @property
     def truth(self) -> State:
         """The counts of true labels."""
+        if self.judged is not None:
+            return self.judged
         return self if self.labels is None else self.labels
 
     def copy(self) -> State:
@@ -232,12 +266,18 @@ class State:
     @property
     def parts(self) -> dict[str, State | Calibration]:
         """What is kept beside the counts that decisions look at, by its name."""
-        found = {"labels": self.labels, "known": self.known, "calibration": self.calibration}
+        found = {
+            "labels": self.labels,
+            "known": self.known,
+            "calibration": self.calibration,
+            "judged": self.judged,
+        }
         return {name: part for name, part in found.items() if part is not None}
 
     def arrays(self) -> dict[str, Array]:
         """All of it as plain arrays, for a file."""
         found: dict[str, Array] = {"cells": self.cells, "totals": self.totals}
+        found |= {} if self.pace is None else {"pace": self.pace}
         for start, part in self.parts.items():
             found |= {f"{start}_{name}": one for name, one in part.arrays().items()}
         return found
@@ -245,8 +285,8 @@ class State:
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> State:
         """What ``arrays`` gave."""
-        made = cls(arrays["cells"], arrays["totals"])
-        for name in ("labels", "known"):
+        made = cls(arrays["cells"], arrays["totals"], pace=arrays.get("pace"))
+        for name in ("labels", "known", "judged"):
             part = under(f"{name}_", arrays)
             setattr(made, name, State.from_arrays(part) if part else None)
         part = under("calibration_", arrays)
@@ -257,6 +297,8 @@ class State:
         """Take over what ``arrays`` of such a state gave, or nothing of it."""
         self.check(arrays)
         self.cells[...], self.totals[...] = arrays["cells"], arrays["totals"]
+        if self.pace is not None:
+            self.pace[...] = arrays["pace"]
         for name, part in self.parts.items():
             part.restore(under(f"{name}_", arrays))
 
@@ -264,6 +306,8 @@ class State:
         """Refuse arrays that are not those of such a state."""
         for name, place in (("cells", self.cells), ("totals", self.totals)):
             check_part(name, arrays.get(name), place.shape, signed=False)
+        if self.pace is not None:
+            check_pace(arrays.get("pace"), self.pace)
         for name, part in self.parts.items():
             part.check(under(f"{name}_", arrays))
 
@@ -278,32 +322,81 @@ class State:
                 "states can be added for the same number of labels and kind of policy only, got "
                 f"{self.m} and {other.m} labels, {sorted(self.parts)} and {sorted(other.parts)}"
             )
+        if self.pace is not None and other.pace is not None:
+            mine, others = self.pace[GROWTH], other.pace[GROWTH]
+            if mine != others:
+                raise ValueError(
+                    "states can be added where both forget alike only, got half-lives of "
+                    f"{1 / np.log2(mine):g} and {1 / np.log2(others):g} rows"
+                )
         return other
 
-    def _with(self, cells: Array, totals: Array, sums: bool, parts: dict[str, Any]) -> State:
-        if sums:
-            totals[1:] = sums_of(cells)
-        return State(cells, totals, **parts)
+    def _combined(self, other: State, sign: float) -> State:
+        """Both added, in one unit: that of the state whose rows went on for longer."""
+        eras, pace = common_pace(self.pace, other.pace)
+        first, second = self._in_era(eras), other._in_era(eras)
+        totals = first.totals + sign * second.totals
+        cells = first.cells + sign * second.cells
+        for sums in (slice(SUM_TP, SUM_CROSS), slice(SUM_CROSS, TOTALS)):
+            if first.totals[sums].any() or second.totals[sums].any():
+                totals[sums] = sums_of(cells)[sums.start - 1 : sums.stop - 1]
+        made = State(cells, totals, pace=pace)
+        for name, part in first.parts.items():
+            with_it: Any = second.parts[name]
+            if isinstance(part, Calibration):
+                setattr(made, name, part.combined(with_it, sign, made.unit))
+            else:
+                setattr(made, name, part._combined(with_it, sign))
+        return made
+
+    def _in_era(self, eras: float) -> State:
+        """The same counts, divided as often as those of another state."""
+        if self.pace is None or self.pace[ERAS] == eras:
+            return self
+        return self._scaled(float(np.exp2((self.pace[ERAS] - eras) * np.log2(LARGEST_UNIT))))
+
+    def _scaled(self, factor: float) -> State:
+        """What decisions look at in another unit; what they were worth stays."""
+        parts: dict[str, Any] = {"judged": self.judged}
+        for name, part in self.parts.items():
+            if name != "judged":
+                parts[name] = (
+                    part.scaled(factor) if isinstance(part, Calibration) else part * factor
+                )
+        totals = self.totals * factor**POWERS
+        return State(self.cells * factor, totals, **parts, pace=self.pace)
+
+    def now(self) -> State:
+        """The same with a clock that starts again: what is counted is weighed as it is now.
+
+        Where the past fades, row i of a stream counts for growth ** i, and sums of states weigh
+        each row by its place in its own stream. Take both states ``now()`` first where the last
+        row of each is to count alike, whatever came before it.
+        """
+        if self.pace is None:
+            return self.copy()
+        made = self.copy()._scaled(1.0 / self.unit)
+        made.pace = np.array([1.0, self.pace[GROWTH], 0.0])
+        return made
 
     def __add__(self, other: Any) -> State:
-        if not isinstance(other, State):
-            return NotImplemented
-        other = self._checked(other)
-        parts = {name: part + other.parts[name] for name, part in self.parts.items()}
-        sums = bool(self.totals[1:].any() or other.totals[1:].any())
-        return self._with(self.cells + other.cells, self.totals + other.totals, sums, parts)
+        return (
+            self._combined(self._checked(other), 1.0)
+            if isinstance(other, State)
+            else NotImplemented
+        )
 
     def __sub__(self, other: Any) -> State:
-        if not isinstance(other, State):
-            return NotImplemented
-        other = self._checked(other)
-        parts = {name: part - other.parts[name] for name, part in self.parts.items()}
-        sums = bool(self.totals[1:].any() or other.totals[1:].any())
-        return self._with(self.cells - other.cells, self.totals - other.totals, sums, parts)
+        return (
+            self._combined(self._checked(other), -1.0)
+            if isinstance(other, State)
+            else NotImplemented
+        )
 
     def __mul__(self, factor: float) -> State:
-        parts = {name: part * factor for name, part in self.parts.items()}
-        return State(self.cells * factor, self.totals * factor**POWERS, **parts)  # type: ignore[arg-type]
+        parts: dict[str, Any] = {name: part * factor for name, part in self.parts.items()}
+        pace = None if self.pace is None else self.pace.copy()
+        return State(self.cells * factor, self.totals * factor**POWERS, **parts, pace=pace)
 
     __rmul__ = __mul__
 
@@ -332,6 +425,25 @@ def sums_of(cells: Array) -> Array:
     found[SUM_PREDICTED_SQUARED] = predicted @ predicted
     found[SUM_POSITIVE_SQUARED] = positive @ positive
     return found[1:]
+
+
+def common_pace(first: Array | None, second: Array | None) -> tuple[float, Array | None]:
+    """How often counts of both are divided, and the pace of the one that went on for longer."""
+    if first is None or second is None:
+        return 0.0, None
+    later = max(first, second, key=lambda pace: (pace[ERAS], pace[UNIT]))
+    return float(later[ERAS]), later.copy()
+
+
+def check_pace(found: Any, wanted: Array) -> None:
+    """Refuse a pace that no stream with this half-life can have."""
+    check_part("pace", found, wanted.shape, signed=False)
+    right = 1.0 <= found[UNIT] < LARGEST_UNIT and found[ERAS] == np.floor(found[ERAS])
+    if not right or found[GROWTH] != wanted[GROWTH]:
+        raise ValueError(
+            f"pace of a state must have a weight of at least 1 that grows by {wanted[GROWTH]!r} a "
+            f"row, got {found.tolist()}"
+        )
 
 
 def under(start: str, arrays: dict[str, Array]) -> dict[str, Array]:

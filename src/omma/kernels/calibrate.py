@@ -6,6 +6,10 @@ its squared error: an entry that is confident and wrong has hardly any curvature
 steps would overshoot. Until a label has come, probabilities pass as they are, to the bit.
 
 Entries of probability zero are no candidates, and are left alone; so dense and sparse rows agree.
+
+What was known before the first row, START, is not stored: it is added where it is used, in the
+present unit of weight (see ``omma.kernels.fade``). So curvatures and precisions of several streams
+add up.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from omma.kernels.jit import by_kind, helper
-from omma.kernels.layout import CHOSEN_GAINS, GAINS, LOGITS, VALUES
+from omma.kernels.layout import CHOSEN_GAINS, GAINS, LOGITS, UNIT, VALUES
 from omma.kernels.logistic import find_logits, squash
 
 # Numbers for all labels: a, b, and the curvature by both.
@@ -33,11 +37,18 @@ SINGULAR: Final = 1e-9
 
 
 class Calibrator(NamedTuple):
-    """What calibration knows: the numbers for all labels, and two for each."""
+    """What calibration knows: the numbers for all labels, and two for each; and the unit."""
 
     shared: Any
     bias: Any
     precision: Any
+    pace: Any
+
+
+@helper
+def held(slope):
+    """A slope that is neither flat nor a wall; sums of calibrators may go past either."""
+    return min(max(slope, NARROWEST), STEEPEST)
 
 
 @by_kind
@@ -56,7 +67,7 @@ def calibrate_row(calibrator, labels, count, scratch):
     values, logits, lifted = scratch[VALUES], scratch[LOGITS], scratch[GAINS]
     find_logits(count, scratch)
     if shared[LABELLED] > 0.0:
-        a, b = shared[SLOPE], shared[INTERCEPT]
+        a, b = held(shared[SLOPE]), shared[INTERCEPT]
         for position in range(count):
             j = position if labels is None else labels[position]
             lifted[position] = a * logits[position] + b + bias[j]
@@ -80,18 +91,21 @@ def fit_row(calibrator, labels, count, scratch, present, weight):
     shared, bias, precision = calibrator.shared, calibrator.bias, calibrator.precision
     values, logits = scratch[VALUES], scratch[LOGITS]
     errors, curves = scratch[GAINS], scratch[CHOSEN_GAINS]
+    unit = calibrator.pace[UNIT]
+    counted = weight * unit
+    start = START_PRECISION * unit
     # Two loops: one would write to so many arrays that it is no vector instructions any more.
     for position in range(count):
         value = values[position]
         j = position if labels is None else labels[position]
-        stored = weight if value > 0.0 else 0.0
+        stored = counted if value > 0.0 else 0.0
         error = value - present[j]
         errors[position] = error * stored
         curves[position] = stored * max(value * (1.0 - value), error * error)
     for position in range(count):
         j = position if labels is None else labels[position]
         precision[j] += curves[position]
-        bias[j] -= errors[position] / precision[j]
+        bias[j] -= errors[position] / (start + precision[j])
     by_slope, by_intercept = 0.0, 0.0
     curve_slope, curve_both, curve_intercept = 0.0, 0.0, 0.0
     for position in range(count):  # apart: sums in order are no vector instructions
@@ -105,15 +119,14 @@ def fit_row(calibrator, labels, count, scratch, present, weight):
     shared[CURVE_BOTH] += curve_both
     shared[CURVE_INTERCEPT] += curve_intercept
     shared[LABELLED] += weight
-    follow(shared, by_slope, by_intercept)
+    follow(shared, START_CURVE * unit, by_slope, by_intercept)
 
 
 @helper
-def follow(shared, by_slope, by_intercept):
+def follow(shared, start, by_slope, by_intercept):
     """A step of Newton's method for a and b."""
-    p, q, r = shared[CURVE_SLOPE], shared[CURVE_BOTH], shared[CURVE_INTERCEPT]
+    p, q, r = start + shared[CURVE_SLOPE], shared[CURVE_BOTH], start + shared[CURVE_INTERCEPT]
     det = p * r - q * q
     if det > SINGULAR * p * r:
-        shared[SLOPE] -= (r * by_slope - q * by_intercept) / det
+        shared[SLOPE] = held(shared[SLOPE] - (r * by_slope - q * by_intercept) / det)
         shared[INTERCEPT] -= (p * by_intercept - q * by_slope) / det
-        shared[SLOPE] = min(max(shared[SLOPE], NARROWEST), STEEPEST)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import (
     POSITIVE,
     PREDICTED,
@@ -216,9 +216,3 @@ def truth_beside(feedback):
 @truth.case(FromLabels)
 def truth_itself(feedback):
     return feedback.own
-
-
-@entry("corrected counts")
-def seen(both, sums):
-    """Work out what decisions look at, of all labels, into ``both.seen``."""
-    shrink_all(both, sums)

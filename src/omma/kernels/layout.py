@@ -33,6 +33,14 @@ LOGITS: Final = 7  # of the probabilities as given
 PRESENT: Final = 8  # over all labels: one where a sparse row has the label
 SCRATCH: Final = 9
 
+# How the past fades: the weight of a row now, what it grows by after each row, and how often all
+# was divided by LARGEST_UNIT so that it stays a number.
+UNIT: Final = 0
+GROWTH: Final = 1
+ERAS: Final = 2
+PACE: Final = 3
+LARGEST_UNIT: Final = 2.0**100
+
 # Added to denominators of fractions where a gradient is taken, as in the paper.
 EPSILON: Final = 1e-9
 # Keeps the infinite slope of a square root at zero a number.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omma.kernels.calibrate import calibrate, fit
+from omma.kernels.fade import fade, prior_now
 from omma.kernels.feedback import look, truth
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.layout import FLAGS, PRESENT, VALUES, N
@@ -106,7 +107,8 @@ def replay_dense(
             return t
         calibrate(calibrator, None, m, scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
-        find_gains(decider.term, decider.prior, pick, look(feedback, sums), scratch)
+        prior = prior_now(feedback, decider.prior)
+        find_gains(decider.term, prior, pick, look(feedback, sums), scratch)
         found = take(budget, scratch, chosen)
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
@@ -114,6 +116,7 @@ def replay_dense(
         learn(feedback, budget, chosen, found, y, known, weight, sums, scratch)
         if known:
             fit(calibrator, None, m, scratch, y, weight)
+        fade(feedback, calibrator, known, weight)
         write_decision(budget, chosen, found, flags, rows[t], predictions)
         mark(counted, marks, t)
     return rows.shape[0]
@@ -166,10 +169,10 @@ def replay_sparse(
             return t
         calibrate(calibrator, labels, labels.shape[0], scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
+        prior = prior_now(feedback, decider.prior)
         found = decide_stored(
-            decider.term, labels, decider.budget, decider.prior, pick, feedback, sums, scratch,
-            chosen,
-        )  # fmt: skip
+            decider.term, labels, decider.budget, prior, pick, feedback, sums, scratch, chosen
+        )
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
         begin, end = (true.starts[t], true.ends[t]) if known else (np.int64(0), np.int64(0))
@@ -178,6 +181,7 @@ def replay_sparse(
         )
         if known:
             fit_stored(calibrator, labels, true.ids, begin, end, weight, scratch)
+        fade(feedback, calibrator, known, weight)
         for i in range(found):
             flags[chosen[i]] = 0.0
         if out.shape[0] > 0:

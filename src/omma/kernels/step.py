@@ -21,6 +21,7 @@ from omma.kernels.count import (
     count_predicted,
     count_true,
 )
+from omma.kernels.fade import Fading, fade, prior_now
 from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels, gather, look
 from omma.kernels.gradient import gain, prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
@@ -34,6 +35,7 @@ from omma.kernels.layout import (
     PREDICTED,
     PRESENT,
     TP,
+    UNIT,
     VALUES,
 )
 from omma.kernels.point import point_at
@@ -231,6 +233,16 @@ def learn_both(feedback, budget, chosen, found, true, known, weight, sums, scrat
         count_expected(values, flags, weight, sums, both.cells, both.totals)
 
 
+@learn.case(Fading)
+def learn_fading(feedback, budget, chosen, found, true, known, weight, sums, scratch):
+    """The row counts for more than all before it; how good decisions are forgets nothing."""
+    counted, judged, flags = weight * feedback.pace[UNIT], feedback.judged, scratch[FLAGS]
+    learn(feedback.of, budget, chosen, found, true, known, counted, sums, scratch)
+    if known:
+        count_decision(budget, chosen, found, flags, weight, None, judged)
+        count_indicated(true, flags, weight, None, judged.cells, judged.totals)
+
+
 @by_kind
 def learn_stored(feedback, labels, chosen, found, true, start, end, known, weight, sums, scratch):
     """Count a decided row of stored labels; its true ones are ``true[start:end]``."""
@@ -273,6 +285,19 @@ def learn_stored_both(
         count_expected_stored(labels, values, flags, weight, sums, both.cells, both.totals)
 
 
+@learn_stored.case(Fading)
+def learn_stored_fading(
+    feedback, labels, chosen, found, true, start, end, known, weight, sums, scratch
+):
+    counted, judged, flags = weight * feedback.pace[UNIT], feedback.judged, scratch[FLAGS]
+    learn_stored(
+        feedback.of, labels, chosen, found, true, start, end, known, counted, sums, scratch
+    )
+    if known:
+        count_predicted(chosen, found, weight, None, judged.cells, judged.totals)
+        count_true(true, start, end, flags, weight, None, judged.cells, judged.totals)
+
+
 @by_kind
 def fit_stored(calibrator, labels, true, start, end, weight, scratch):
     """Learn calibration from a row of stored labels."""
@@ -304,7 +329,8 @@ def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen
     if not widen(eta, values):
         return False
     calibrate(calibrator, None, m, scratch)
-    find_gains(decider.term, decider.prior, pick, look(feedback, sums), scratch)
+    prior = prior_now(feedback, decider.prior)
+    find_gains(decider.term, prior, pick, look(feedback, sums), scratch)
     take(decider.budget, scratch, chosen)
     for j in range(m):
         out[j] = np.int8(flags[j])
@@ -318,8 +344,9 @@ def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, scratc
     if not widen(eta, values):
         return -1
     calibrate(calibrator, labels, labels.shape[0], scratch)
+    prior = prior_now(feedback, decider.prior)
     return decide_stored(
-        decider.term, labels, decider.budget, decider.prior, pick, feedback, sums, scratch, chosen
+        decider.term, labels, decider.budget, prior, pick, feedback, sums, scratch, chosen
     )
 
 
@@ -396,6 +423,7 @@ def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator,
     learn(feedback, None, None, found, true, known, weight, sums, scratch)
     if known:
         fit(calibrator, None, m, scratch, true, weight)
+    fade(feedback, calibrator, known, weight)
 
 
 @entry("learning a sparse row")
@@ -413,3 +441,4 @@ def learn_sparse(labels, eta, true, known, chosen, weight, feedback, sums, calib
     learn_stored(feedback, labels, chosen, found, true, 0, end, known, weight, sums, scratch)
     if known:
         fit_stored(calibrator, labels, true, 0, end, weight, scratch)
+    fade(feedback, calibrator, known, weight)

@@ -13,6 +13,7 @@ from omma.metrics import Metric, metric_from_json
 from omma.policies.auto import Auto
 from omma.policies.base import LinearPolicy, MetricPolicy, Policy, UnsupportedMetricError
 from omma.policies.fixed import FixedRule, Threshold, TopK
+from omma.policies.forgetting import Forgetting
 from omma.policies.frank_wolfe import ConvergenceWarning, FrankWolfe
 from omma.policies.greedy import Greedy
 from omma.policies.mixture import Mixture
@@ -33,6 +34,8 @@ def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
         raise ValueError(f"cannot make a policy of {shown(content)}")
     options = dict(content)
     name = options.pop("policy")
+    if name == Forgetting.__name__:
+        return Forgetting(policy_from_json(options.pop("of", None), metric), **options)  # type: ignore[arg-type]
     if name not in POLICIES:
         raise ValueError(f"unknown policy {name!r}{nearest(str(name), POLICIES)}")
     if options.get("metric") is not None:
@@ -55,6 +58,7 @@ __all__ = [
     "Auto",
     "ConvergenceWarning",
     "FixedRule",
+    "Forgetting",
     "FrankWolfe",
     "Greedy",
     "LinearPolicy",

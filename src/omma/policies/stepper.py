@@ -37,7 +37,7 @@ class Stepper:
         self.plan = plan
         self.sums = plan.sums
         # Counts of labels, or of estimates beside them, are counted by kernels of arrays alone.
-        self.simple = plan.shrinkage is None and not plan.calibrated
+        self.simple = plan.shrinkage is None and not plan.calibrated and plan.growth is None
         self.space = Space(m)
         self.decide_dense = step.decide_dense
         self.decide_sparse = step.decide_sparse
@@ -104,15 +104,18 @@ class Stepper:
         prediction: NDArray[Any],
         weight: float,
     ) -> None:
-        """Count a row where labels correct estimates, or calibrate them."""
+        """Count a row where labels correct estimates, or calibrate them, or the past fades."""
         kept = (weight, self.plan.feedback(state), self.sums, calibrator_of(state))
         known = y is not None
-        if isinstance(eta, tuple):
+        if prediction.dtype == np.int32:
             true = NO_LABELS if y is None else y
-            step.learn_sparse(*eta, true, known, prediction, *kept, self.space.scratch)
+            row = eta if isinstance(eta, tuple) else (NO_LABELS, NO_NUMBERS)
+            step.learn_sparse(*row, true, known, prediction, *kept, self.space.scratch)
             return
         refuse_indicators("update", "prediction", prediction)
         if y is not None:
             refuse_indicators("update", "y", y)
         true = NO_NUMBERS if y is None else y
-        step.learn_dense(eta, true, known, prediction, *kept, self.space.scratch)
+        step.learn_dense(
+            NO_NUMBERS if eta is None else eta, true, known, prediction, *kept, self.space.scratch
+        )

@@ -1,0 +1,69 @@
+"""Rows whose decisions are given, counted one after another in all that a policy keeps."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from omma.kernels.calibrate import calibrate, fit
+from omma.kernels.fade import fade
+from omma.kernels.jit import entry
+from omma.kernels.layout import FLAGS, PRESENT, VALUES
+from omma.kernels.step import fit_stored, learn, learn_stored, read_flags, widen
+
+
+class Chosen(NamedTuple):
+    """Labels chosen for rows, as ids: those of row t are ``ids[starts[t]:ends[t]]``."""
+
+    starts: Any
+    ends: Any
+    ids: Any
+
+
+@entry("count rows dense")
+def count_rows_dense(
+    eta, rows, true, predictions, weights, feedback, sums, calibrator, scratch
+):  # fmt: skip
+    """Count rows of every label; ``predictions[t]`` are the indicators of row ``rows[t]``."""
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    m = flags.shape[0]
+    for t in range(rows.shape[0]):
+        widen(eta[rows[t]], values)
+        calibrate(calibrator, None, m, scratch)
+        found = read_flags(predictions[t], flags)
+        weight = weights[t] if weights.shape[0] > 0 else 1.0
+        known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
+        y = true.array[true.rows[t] if known else 0]
+        learn(feedback, None, None, found, y, known, weight, sums, scratch)
+        if known:
+            fit(calibrator, None, m, scratch, y, weight)
+        fade(feedback, calibrator, known, weight)
+
+
+@entry("count rows sparse")
+def count_rows_sparse(
+    indices, data, starts, ends, true, predictions, weights, feedback, sums, calibrator, scratch
+):  # fmt: skip
+    """Count rows of stored labels, those of row t being ``starts[t]:ends[t]``."""
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    for j in range(flags.shape[0]):
+        flags[j] = 0.0
+        scratch[PRESENT, j] = 0.0
+    for t in range(starts.shape[0]):
+        labels = indices[starts[t] : ends[t]]
+        widen(data[starts[t] : ends[t]], values)
+        calibrate(calibrator, labels, labels.shape[0], scratch)
+        chosen = predictions.ids[predictions.starts[t] : predictions.ends[t]]
+        found = chosen.shape[0]
+        for i in range(found):
+            flags[chosen[i]] = 1.0
+        weight = weights[t] if weights.shape[0] > 0 else 1.0
+        known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
+        begin, end = (true.starts[t], true.ends[t]) if known else (0, 0)
+        learn_stored(
+            feedback, labels, chosen, found, true.ids, begin, end, known, weight, sums, scratch
+        )
+        if known:
+            fit_stored(calibrator, labels, true.ids, begin, end, weight, scratch)
+        for i in range(found):
+            flags[chosen[i]] = 0.0
+        fade(feedback, calibrator, known, weight)

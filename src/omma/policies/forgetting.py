@@ -1,0 +1,106 @@
+"""Forgetting: counts that fade, for a world that does not stay as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omma._frames import Names
+from omma._run import Plan
+from omma._validate import check_number, shown
+from omma.metrics import Metric
+from omma.policies.auto import Auto
+from omma.policies.base import LinearPolicy
+from omma.policies.ofo import OFO
+from omma.policies.omma import OMMA
+
+HALF_LIFE = 10_000
+
+
+@dataclass(frozen=True)
+class Forgetting(LinearPolicy):
+    """A policy whose counts fade: after ``half_life`` rows a row counts for half of a new one.
+
+    Counts that hold for ever follow a world that changes more and more slowly, and where labels
+    become rare they may never recover. Here decisions look at the recent past: after many rows
+    at half_life / ln 2 of them, 1.44 half-lives. What was decided is still judged by all rows:
+    ``trace.counts`` and ``learner.counts`` do not fade. Counts, calibration and corrections fade
+    alike, in the time of a row that forgets nothing.
+
+    A row of any weight is one row of the half-life. Rows that are not counted, as without labels
+    where only labels are feedback, make nothing older.
+
+    Parameters
+    ----------
+    policy : OMMA, Auto or OFO
+        What decides.
+    half_life : float
+        After how many rows a row counts for half; at least 1. The page on drift says what the
+        default costs where nothing changes, and what it saves where something does.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+    >>> later = eta ** 3  # the same labels become rare
+    >>> eta, y = np.concatenate((eta, later)), np.concatenate((y, later > 0.5))
+    >>> plain = omma.replay(omma.OMMA("macro_f1"), eta, y, checkpoints=2)
+    >>> fading = omma.replay(omma.Forgetting(omma.OMMA("macro_f1"), half_life=200), eta, y)
+    >>> fading.value > plain.value
+    True
+    """
+
+    policy: LinearPolicy
+    half_life: float = HALF_LIFE
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, OMMA | Auto | OFO):
+            raise TypeError(
+                "policy of Forgetting must be an OMMA, Auto or OFO, whose counts can fade, got "
+                f"{shown(self.policy)}"
+            )
+        check_number("Forgetting", "half_life", self.half_life, low=1.0)
+
+    @property
+    def growth(self) -> float:
+        """By what the weight of a row grows from one to the next."""
+        return float(2.0 ** (1.0 / self.half_life))
+
+    @property
+    def feedback(self) -> str:  # type: ignore[override]
+        """What is counted: that of the policy inside."""
+        return self.policy.feedback
+
+    @property
+    def names(self) -> Names | None:
+        return self.policy.names
+
+    @property
+    def objective(self) -> Metric | None:
+        return self.policy.objective
+
+    @property
+    def needs_labels(self) -> bool:
+        return self.policy.needs_labels
+
+    @property
+    def needs_eta(self) -> bool:
+        return self.policy.needs_eta
+
+    @property
+    def budget(self) -> int | None:
+        return self.policy.budget
+
+    def check_labels(self, m: int) -> None:
+        self.policy.check_labels(m)
+
+    def plan(self, m: int) -> Plan:
+        return replace(self.policy.plan(m), growth=self.growth)
+
+    def to_json(self) -> dict[str, Any]:
+        """The policy as JSON describes it."""
+        return {
+            "policy": type(self).__name__,
+            "of": self.policy.to_json(),
+            "half_life": self.half_life,
+        }
