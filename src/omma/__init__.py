@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from omma import datasets, metrics
 from omma.counts import Counts
 from omma.evaluation import History, Trace, replay
+from omma.limits import Limit, at_least, at_most
 from omma.metrics import Metric, metric
 from omma.online import OnlineClassifier
 from omma.policies import (
@@ -52,6 +53,7 @@ __all__ = [
     "FrankWolfe",
     "Greedy",
     "History",
+    "Limit",
     "Metric",
     "Mixture",
     "OnlineClassifier",
@@ -62,6 +64,8 @@ __all__ = [
     "TopK",
     "Trace",
     "TunedThresholds",
+    "at_least",
+    "at_most",
     "compare",
     "datasets",
     "metric",

@@ -195,6 +195,11 @@ def square_of_miss(mean, rate):
     return (1.0 - rate) * (1.0 - rate)
 
 
+@summand.case(Steep)
+def inverse_cube_of_rate(mean, rate):
+    return 1.0 / (rate * rate * rate)
+
+
 @by_kind
 def factor_of(mean, total, m):
     """The factor that the derivatives share, from the sum over classes."""
@@ -213,6 +218,11 @@ def factor_harmonic(mean, total, m):
 @factor_of.case(Quadratic)
 def factor_quadratic(mean, total, m):
     return 1.0 / (np.sqrt(total / m) + mean.epsilon)
+
+
+@factor_of.case(Steep)
+def factor_steep(mean, total, m):
+    return (m / total) ** (4.0 / 3.0)
 
 
 @helper

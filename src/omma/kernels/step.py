@@ -26,6 +26,7 @@ from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
+from omma.kernels.limits import move, move_stored, prepare_prices, priced
 from omma.kernels.point import point_at
 from omma.kernels.select import choose
 
@@ -37,7 +38,8 @@ CHOSEN_GAINS: Final = 3
 GATHERED: Final = 4  # three rows: counts gathered for a sparse row
 LOGITS: Final = 7  # of the probabilities as given
 PRESENT: Final = 8  # over all labels: one where a sparse row has the label
-SCRATCH: Final = 9
+PRICED: Final = 9  # two rows: what prices of limits add to slope and offset of single labels
+SCRATCH: Final = 11
 
 
 class Decider(NamedTuple):
@@ -60,33 +62,39 @@ def widen(given, values):
 
 
 @by_kind
-def find_gains(term, prior, pick, counted, scratch):
+def find_gains(term, prior, pick, counted, prices, scratch):
     """Slope * eta + offset of every label, and minus infinity where eta is zero: no candidate."""
 
 
 @find_gains.case()
-def find_all_gains(term, prior, pick, counted, scratch):
+def find_all_gains(term, prior, pick, counted, prices, scratch):
     values, gains, cells = scratch[VALUES], scratch[GAINS], counted.cells
+    slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
     point = point_at(cells, counted.totals, prior)
     ready = prepare(term, point, pick)
+    added = prepare_prices(prices, slopes, offsets)
     for j in range(cells.shape[1]):
         slope, offset = weigh(
             term, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
         )
+        slope, offset = priced(prices, added, slopes, offsets, j, slope, offset)
         gains[j] = slope * values[j] + offset if values[j] > 0.0 else -np.inf
 
 
 @find_gains.case(Costs)
-def find_cost_gains(term, prior, pick, counted, scratch):
+def find_cost_gains(term, prior, pick, counted, prices, scratch):
     """With costs, a label of no probability may be the best: all are candidates."""
     values, gains, cells = scratch[VALUES], scratch[GAINS], counted.cells
+    slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
     point = point_at(cells, counted.totals, prior)
     ready = prepare(term.of, point, pick)
+    added = prepare_prices(prices, slopes, offsets)
     m = cells.shape[1]
     for j in range(m):
-        slope, gains[j] = weigh(
+        slope, offset = weigh(
             term.of, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
         )
+        slope, gains[j] = priced(prices, added, slopes, offsets, j, slope, offset)
         if values[j] > 0.0:
             gains[j] += slope * values[j]
     for i in range(m):
@@ -96,14 +104,16 @@ def find_cost_gains(term, prior, pick, counted, scratch):
 
 
 @helper
-def find_stored_gains(term, labels, prior, pick, feedback, sums, scratch):
+def find_stored_gains(term, labels, prior, pick, feedback, sums, prices, scratch):
     """The same at the stored labels of a row."""
     values, gains = scratch[VALUES], scratch[GAINS]
+    slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
     tp, predicted, positive = scratch[GATHERED], scratch[GATHERED + 1], scratch[GATHERED + 2]
     # Gathered first, so that the loop with the divisions becomes vector instructions.
     shared = gather(feedback, labels, sums, tp, predicted, positive)
     point = point_at(shared.cells, shared.totals, prior)
     ready = prepare(term, point, pick)
+    added = prepare_prices(prices, slopes, offsets)
     for position in range(labels.shape[0]):
         slope, offset = weigh(
             term,
@@ -114,6 +124,8 @@ def find_stored_gains(term, labels, prior, pick, feedback, sums, scratch):
             predicted[position],
             positive[position],
         )
+        j = labels[position]
+        slope, offset = priced(prices, added, slopes, offsets, j, slope, offset)
         value = values[position]
         gains[position] = slope * value + offset if value > 0.0 else -np.inf
 
@@ -153,18 +165,18 @@ def take_stored(labels, count, budget, scratch, chosen):
 
 
 @by_kind
-def decide_stored(term, labels, budget, prior, pick, feedback, sums, scratch, chosen):
+def decide_stored(term, labels, budget, prior, pick, feedback, sums, prices, scratch, chosen):
     """Decide a row of stored labels; returns how many labels it gets."""
 
 
 @decide_stored.case()
-def decide_gathered(term, labels, budget, prior, pick, feedback, sums, scratch, chosen):
-    find_stored_gains(term, labels, prior, pick, feedback, sums, scratch)
+def decide_gathered(term, labels, budget, prior, pick, feedback, sums, prices, scratch, chosen):
+    find_stored_gains(term, labels, prior, pick, feedback, sums, prices, scratch)
     return take_stored(labels, labels.shape[0], budget, scratch, chosen)
 
 
 @decide_stored.case(Costs)
-def decide_spread(term, labels, budget, prior, pick, feedback, sums, scratch, chosen):
+def decide_spread(term, labels, budget, prior, pick, feedback, sums, prices, scratch, chosen):
     """With costs every label is a candidate: spread the row over all, and back."""
     values, gathered = scratch[VALUES], scratch[GATHERED]
     m = values.shape[0]
@@ -174,7 +186,7 @@ def decide_spread(term, labels, budget, prior, pick, feedback, sums, scratch, ch
         values[j] = 0.0
     for position in range(labels.shape[0]):
         values[labels[position]] = gathered[position]
-    find_gains(term, prior, pick, look(feedback, sums), scratch)
+    find_gains(term, prior, pick, look(feedback, sums), prices, scratch)
     for position in range(labels.shape[0]):
         values[position] = gathered[position]
     return take_stored(None, m, budget, scratch, chosen)
@@ -296,7 +308,7 @@ def fit_stored_row(calibrator, labels, true, start, end, weight, scratch):
 
 
 @entry
-def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen, out):
+def decide_dense(eta, decider, pick, feedback, sums, calibrator, prices, scratch, chosen, out):
     """Decide one row of every label into ``out``; False where eta is no probability."""
     values, flags = scratch[VALUES], scratch[FLAGS]
     m = flags.shape[0]
@@ -305,7 +317,7 @@ def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen
     if not widen(eta, values):
         return False
     calibrate(calibrator, None, m, values, scratch[LOGITS])
-    find_gains(decider.term, decider.prior, pick, look(feedback, sums), scratch)
+    find_gains(decider.term, decider.prior, pick, look(feedback, sums), prices, scratch)
     take(decider.budget, scratch, chosen)
     for j in range(m):
         out[j] = np.int8(flags[j])
@@ -313,15 +325,16 @@ def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen
 
 
 @entry
-def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, scratch, chosen):
+def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, prices, scratch, chosen):
     """Decide one row of stored labels into ``chosen``; returns how many, -1 if eta is wrong."""
     values = scratch[VALUES]
     if not widen(eta, values):
         return -1
     calibrate(calibrator, labels, labels.shape[0], values, scratch[LOGITS])
     return decide_stored(
-        decider.term, labels, decider.budget, decider.prior, pick, feedback, sums, scratch, chosen
-    )
+        decider.term, labels, decider.budget, decider.prior, pick, feedback, sums, prices, scratch,
+        chosen,
+    )  # fmt: skip
 
 
 @helper
@@ -387,7 +400,7 @@ def expect_sparse(labels, eta, chosen, weight, sums, cells, totals, scratch):
 
 
 @entry
-def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, scratch):
+def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch):
     """Count one row of indicators in all that a policy keeps, and calibrate by it."""
     values, flags, logits = scratch[VALUES], scratch[FLAGS], scratch[LOGITS]
     m = flags.shape[0]
@@ -395,12 +408,15 @@ def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator,
     widen(eta, values)
     calibrate(calibrator, None, m, values, logits)
     learn(feedback, None, None, found, true, known, weight, sums, scratch)
+    move(prices, true, known, found, weight, flags, values)
     if known:
         fit(calibrator, None, m, values, logits, true, weight)
 
 
 @entry
-def learn_sparse(labels, eta, true, known, chosen, weight, feedback, sums, calibrator, scratch):
+def learn_sparse(
+    labels, eta, true, known, chosen, weight, feedback, sums, calibrator, prices, scratch
+):
     """Count one row of label ids in all that a policy keeps, and calibrate by it."""
     values, flags = scratch[VALUES], scratch[FLAGS]
     for j in range(flags.shape[0]):
@@ -412,5 +428,7 @@ def learn_sparse(labels, eta, true, known, chosen, weight, feedback, sums, calib
     calibrate(calibrator, labels, labels.shape[0], values, scratch[LOGITS])
     found, end = chosen.shape[0], true.shape[0]
     learn_stored(feedback, labels, chosen, found, true, 0, end, known, weight, sums, scratch)
+    present = scratch[PRESENT]
+    move_stored(prices, labels, values, true, 0, end, known, found, weight, flags, present)
     if known:
         fit_stored(calibrator, labels, true, 0, end, weight, scratch)

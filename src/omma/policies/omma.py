@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from omma._run import Plan
 from omma._validate import check_choice
@@ -39,6 +39,9 @@ class OMMA(MetricPolicy):
         Calibrate probabilities by the labels that came, before anything is decided or counted.
     at_most : int, optional
         Predict the labels that gain, but no more than so many a row.
+    subject_to : str, Limit, or list of these, optional
+        What must hold meanwhile, as for ``omma.Auto``. With ``feedback="estimates"`` limits are
+        held on estimates: they hold on labels as far as the probabilities are right.
 
     Examples
     --------
@@ -54,9 +57,11 @@ class OMMA(MetricPolicy):
 
     calibration: str | None = None
     at_most: int | None = None
+    subject_to: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.check_subject_to()
         check_choice("OMMA", "calibration", self.calibration, (None, "online"))
         if is_minimum(self.objective) and not self.objective.smooth:
             warn_of_kink(self.objective.name)
@@ -67,12 +72,15 @@ class OMMA(MetricPolicy):
 
     def plan(self, m: int) -> Plan:
         plan = self.objective.plan(k=self.budget, prior=self.prior, soft=self.soft)
-        return replace(
+        term = self.objective.term(exact=True) if self.limits else plan.term
+        plan = replace(
             plan,
+            term=term,
             at_most=self.at_most,
-            shrinkage=shrinkage_of(plan.term) if self.feedback == "both" else None,
+            shrinkage=shrinkage_of(term) if self.feedback == "both" else None,
             calibrated=self.calibration is not None,
         )
+        return self.limited_plan(plan, m)
 
 
 @cache

@@ -37,7 +37,7 @@ class Stepper:
         self.plan = plan
         self.sums = plan.sums
         # Counts of labels, or of estimates beside them, are counted by kernels of arrays alone.
-        self.simple = plan.shrinkage is None and not plan.calibrated
+        self.simple = plan.shrinkage is None and not plan.calibrated and plan.limits is None
         self.space = Space(m)
         self.decide_dense = plan.kernel(step.decide_dense)
         self.decide_sparse = plan.kernel(step.decide_sparse)
@@ -49,6 +49,7 @@ class Stepper:
             self.plan.feedback(state),
             self.sums,
             calibrator_of(state),
+            self.plan.prices(state),
             space.scratch,
             space.ids,
         )
@@ -104,9 +105,12 @@ class Stepper:
         prediction: NDArray[Any],
         weight: float,
     ) -> None:
-        """Count a row where labels correct estimates, or calibrate them."""
-        kept = (weight, self.plan.feedback(state), self.sums, calibrator_of(state))
+        """Count a row where labels correct estimates, or calibrate them, or move prices."""
+        plan = self.plan
+        kept = (weight, plan.feedback(state), self.sums, calibrator_of(state), plan.prices(state))
         known = y is not None
+        if eta is None:  # then labels alone are counted
+            eta = (NO_LABELS, NO_NUMBERS) if prediction.dtype == np.int32 else NO_NUMBERS
         if isinstance(eta, tuple):
             true = NO_LABELS if y is None else y
             step.learn_sparse(*eta, true, known, prediction, *kept, self.space.scratch)
