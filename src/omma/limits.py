@@ -32,6 +32,7 @@ ALIASES = {
 }
 TEXT = re.compile(r"\s*([\w.]+)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*(\S+)\s*")
 SENSES = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}
+HAIR = 1e-9  # sums of bounds differ by less
 FBETA = re.compile(r"f(\d+(?:\.\d+)?)")
 
 
@@ -340,11 +341,29 @@ def _variance(of: str, bound: float) -> float:
     return bound if of == "labels_per_row" else bound * (1.0 - bound)
 
 
+def check_per_row(
+    owner: str, limits: tuple[Limit, ...], low: float, high: float
+) -> tuple[float, float]:
+    """Refuse limits on labels a row that a budget contradicts; returns what they leave of it."""
+    for one in (one for one in limits if one.of == "labels_per_row"):
+        wanted = "at most" if one.sense == "<=" else "at least"
+        if (one.sense == "<=" and one.bound < low) or (one.sense == ">=" and one.bound > high):
+            given = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            raise ValueError(
+                f"{one} in subject_to of {owner} contradicts its budget: rows get {given} labels, "
+                f"and {wanted} {one.bound:g} are asked for"
+            )
+    most = [one.bound for one in limits if one.of == "labels_per_row" and one.sense == "<="]
+    least = [one.bound for one in limits if one.of == "labels_per_row" and one.sense == ">="]
+    return max([low, *least]), min([high, *most])
+
+
 def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high: float) -> None:
     """Refuse limits that no decisions can meet, where a row gets from ``low`` to ``high`` labels.
 
     Limits on what is predicted are linear in decisions: all of them together can be checked.
     """
+    low, high = check_per_row(owner, limits, low, high)
     least, most = np.zeros(m), np.ones(m)
     for one in (one for one in limits if one.of == "predicted_rate"):
         j = 0 if one.index is None else one.index
@@ -352,27 +371,21 @@ def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high
             least[j] = max(least[j], one.bound)
         else:
             most[j] = min(most[j], one.bound)
-    if (least > most).any():
-        j = int(np.flatnonzero(least > most)[0])
+    excluded = f"subject_to of {owner} must not exclude itself:"
+    for j in np.flatnonzero(least > most):
         raise ValueError(
-            f"subject_to of {owner} must not exclude itself: label {j} cannot be predicted in at "
-            f"least {least[j]:g} and at most {most[j]:g} of rows"
+            f"{excluded} label {j} cannot be predicted in at least {least[j]:g} and at most "
+            f"{most[j]:g} of rows"
         )
-    for one in (one for one in limits if one.of == "labels_per_row"):
-        wanted = "at most" if one.sense == "<=" else "at least"
-        if (one.sense == "<=" and one.bound < low) or (one.sense == ">=" and one.bound > high):
-            given = f"{low:g} labels" if low == high else f"{low:g} to {high:g} labels"
-            raise ValueError(
-                f"{one} in subject_to of {owner} contradicts its budget: rows get {given}, and "
-                f"{wanted} {one.bound:g} are asked for"
-            )
-        low, high = (low, min(high, one.bound)) if one.sense == "<=" else (one.bound, high)
-    total_least, total_most = float(least.sum()), float(most.sum())
-    if total_least > high + 1e-9 or total_most < low - 1e-9:
-        asked = f"at least {total_least:g}" if total_least > high + 1e-9 else f"at most {total_most:g}"
+    if least.sum() > high + HAIR:
         raise ValueError(
-            f"subject_to of {owner} must not exclude itself: predicted_rate asks for {asked} "
-            f"labels a row in all, and rows get {low:g} to {high:g}"
+            f"{excluded} predicted_rate asks for at least {least.sum():g} labels a row in all, and "
+            f"rows get at most {high:g}"
+        )
+    if most.sum() < low - HAIR:
+        raise ValueError(
+            f"{excluded} predicted_rate leaves at most {most.sum():g} labels a row in all, and rows "
+            f"get at least {low:g}"
         )
 
 

@@ -3,6 +3,7 @@
 from omma.plots.bands import FIXED, LEARNING, Band, plot_bands
 from omma.plots.frames import require_matplotlib, save
 from omma.plots.labels import spread
+from omma.plots.limits import plot_limits
 from omma.plots.priors import plot_priors
 from omma.plots.reliability import plot_reliability
 from omma.plots.running import plot_panels, plot_running
@@ -12,6 +13,7 @@ __all__ = [
     "LEARNING",
     "Band",
     "plot_bands",
+    "plot_limits",
     "plot_panels",
     "plot_priors",
     "plot_reliability",

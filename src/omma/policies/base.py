@@ -15,7 +15,7 @@ from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.kernels.calibrate import INTERCEPT
 from omma.kernels.layout import SUMS
-from omma.limits import Limit, check_limits, limited, read_limits
+from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric, metric as find_metric
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
@@ -215,9 +215,7 @@ class Maximizer(LinearPolicy):
         owner = type(self).__name__
         found = read_limits(owner, self.subject_to)
         object.__setattr__(self, "subject_to", found)
-        rows = tuple(one for one in self.limits if one.of == "labels_per_row")
-        low, high = self._labels_per_row(None)
-        check_limits(owner, rows, 1, low, high)
+        check_per_row(owner, self.limits, *self._labels_per_row(None))
 
     @property
     def limits(self) -> tuple[Limit, ...]:
