@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from omma import datasets, metrics
 from omma.counts import Counts
 from omma.evaluation import History, Trace, replay
+from omma.frontiers import Frontier, frontier
 from omma.limits import Limit, at_least, at_most
 from omma.metrics import Metric, metric
 from omma.online import OnlineClassifier
@@ -51,6 +52,7 @@ __all__ = [
     "Counts",
     "FixedRule",
     "FrankWolfe",
+    "Frontier",
     "Greedy",
     "History",
     "Limit",
@@ -68,6 +70,7 @@ __all__ = [
     "at_most",
     "compare",
     "datasets",
+    "frontier",
     "metric",
     "metrics",
     "replay",

@@ -2,6 +2,7 @@
 
 from omma.plots.bands import FIXED, LEARNING, Band, plot_bands
 from omma.plots.frames import require_matplotlib, save
+from omma.plots.frontier import plot_frontier
 from omma.plots.labels import spread
 from omma.plots.limits import plot_limits
 from omma.plots.priors import plot_priors
@@ -13,6 +14,7 @@ __all__ = [
     "LEARNING",
     "Band",
     "plot_bands",
+    "plot_frontier",
     "plot_limits",
     "plot_panels",
     "plot_priors",
