@@ -27,7 +27,9 @@ class Price:
             offset -= C * slope
         elif self.kind == "micro_recall":
             slope += mu * n / max(pos.sum(), 1)
-        elif self.kind == "micro_specificity":  # tn - C negatives: predicting where absent costs one
+        elif (
+            self.kind == "micro_specificity"
+        ):  # tn - C negatives: predicting where absent costs one
             scale = mu * n / max(n * m - pos.sum(), 1)
             slope += scale
             offset -= scale

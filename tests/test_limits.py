@@ -109,9 +109,7 @@ def test_rows_without_labels_move_only_what_is_predicted():
     np.testing.assert_allclose(learner.state.prices.mu, [one.mu for one in slow.prices])
     per_row, of_label, _ = learner.limits
     assert per_row.value == pytest.approx(theirs.sum() / 150)  # known of all rows
-    assert of_label.value == pytest.approx(
-        (theirs * y)[known, 0].sum() / y[known, 0].sum()
-    )
+    assert of_label.value == pytest.approx((theirs * y)[known, 0].sum() / y[known, 0].sum())
 
 
 @given(
@@ -168,9 +166,12 @@ def test_one_label():
 def test_classes(metric):
     eta, ids = class_stream(4, 4000, 5, sharpness=0.3)
     free = omma.replay(omma.Auto(metric, k=1), eta, ids)
-    bound = omma.metrics.recall.of_cells(
-        free.counts.tp, free.counts.predicted, free.counts.positive, 4000
-    )[2] + 0.1
+    bound = (
+        omma.metrics.recall.of_cells(
+            free.counts.tp, free.counts.predicted, free.counts.positive, 4000
+        )[2]
+        + 0.1
+    )
     limited = omma.replay(omma.Auto(metric, k=1, subject_to=f"recall[2] >= {bound}"), eta, ids)
     assert limited.predictions.sum() == 4000
     assert limited.limits[0].excess < 0.01 < free.value
@@ -219,7 +220,9 @@ def test_saved_and_pickled(tmp_path):
 @pytest.mark.parametrize("feedback", ["labels", "estimates", "both"])
 def test_merged(feedback):
     eta, y = stream(12, 300, M, zeros=0.1)
-    policy = omma.OMMA("macro_f1", feedback=feedback, subject_to=["macro_recall >= 0.9", "micro_precision >= 0.7"])
+    policy = omma.OMMA(
+        "macro_f1", feedback=feedback, subject_to=["macro_recall >= 0.9", "micro_precision >= 0.7"]
+    )
     first, second = (
         omma.replay(policy, eta[part], y[part]).state for part in (slice(0, 100), slice(100, 300))
     )

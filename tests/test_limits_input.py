@@ -101,9 +101,7 @@ def test_labels_by_name():
     y = (rng.random((200, 3)) < eta.to_numpy()).astype(int)
     policy = omma.Auto("macro_f1", subject_to="recall[late] >= 0.9")
     trace = omma.replay(policy, eta, pd.DataFrame(y, columns=eta.columns))
-    same = omma.replay(
-        omma.Auto("macro_f1", subject_to="recall[1] >= 0.9"), eta.to_numpy(), y
-    )
+    same = omma.replay(omma.Auto("macro_f1", subject_to="recall[1] >= 0.9"), eta.to_numpy(), y)
     assert trace.state == same.state
     assert trace.limits[0].name == "recall[late]"
     learner = omma.OnlineClassifier(policy, 3, names=["fraud", "late", "fine"])

@@ -72,7 +72,9 @@ def test_a_margin_keeps_away_from_the_bound():
 
 def test_out_of_reach_is_said():
     eta, y = drawn(10, 4000)
-    trace = omma.replay(omma.Auto("macro_recall", k=3, subject_to="micro_precision >= 0.95"), eta, y)
+    trace = omma.replay(
+        omma.Auto("macro_recall", k=3, subject_to="micro_precision >= 0.95"), eta, y
+    )
     (held,) = trace.limits
     assert not held.holds
     assert not held.reachable

@@ -30,12 +30,12 @@ from omma.kernels import (
     gradient as gradient_kernel,
     limits as limits_kernel,
     replay as replay_kernel,
-    step as step_kernel,
 )
 from omma.kernels.calibrate import Calibrator
 from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels
 from omma.kernels.jit import uncached
 from omma.kernels.kinds import Costs, Fixed, Nothing, Own
+from omma.kernels.layout import SCRATCH
 from omma.kernels.limits import MEAN, OnEstimates, OnLabels
 from omma.kernels.replay import Indicated, Listed, Marks
 from omma.kernels.select import AtMost, Exactly
@@ -169,7 +169,7 @@ def fixed_plan(
 
 def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Space for the kernels to work in: its size does not depend on the number of rows."""
-    return np.zeros((step_kernel.SCRATCH, m)), np.empty(m, dtype=np.int32)
+    return np.zeros((SCRATCH, m)), np.empty(m, dtype=np.int32)
 
 
 def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

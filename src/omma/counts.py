@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from omma._classes import plain_array
 from omma._frames import opened, values_of
 from omma._index import check_same_rows
 from omma._rows import read_weights
@@ -74,6 +75,15 @@ class Counts:
                 f"{len(self.tp)}, {len(self.predicted)} and {len(self.positive)}"
             )
         self.matrix = None if matrix is None else _square("matrix of Counts", matrix, self.m, hair)
+
+    # What stores objects by their state (skops, and MLflow with it) has no words for slots.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name in self.__slots__:
+            setattr(self, name, state[name])
 
     @classmethod
     def _unchecked(
@@ -373,7 +383,7 @@ def _outside(matrix: Any) -> float:
 def _as_matrix(name: str, y: Any) -> Any:
     if sparse.issparse(y):
         return y
-    array = np.asarray(y)
+    array = plain_array(name, y)
     if array.dtype.kind in "USO" and any(isinstance(one, str) for one in array.flat):
         raise ValueError(
             f"{name} must hold numbers, got the classes {shown(array.ravel()[:3].tolist())}: pass "

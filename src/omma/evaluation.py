@@ -57,9 +57,7 @@ class History:
         """The values of the policy's limits over the first ``rows[i]`` rows, by their texts."""
         every = self._counts() if self._limits else []
         return {
-            str(one): np.array(
-                [one.value(counts) if counts.n > 0 else np.nan for counts in every]
-            )
+            str(one): np.array([one.value(counts) if counts.n > 0 else np.nan for counts in every])
             for one in self._limits
         }
 

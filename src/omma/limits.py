@@ -300,7 +300,9 @@ def _checked_label(of: str, label: Any) -> Any:
 
 def _rate_of(name: str) -> Rate:
     """The rate that a limit is on, or why it cannot be one."""
-    plain = name.removeprefix("macro_") if name.startswith("macro_") else name.removeprefix("micro_")
+    plain = (
+        name.removeprefix("macro_") if name.startswith("macro_") else name.removeprefix("micro_")
+    )
     if FBETA.fullmatch(plain) and float(plain[1:]) > 0:
         found: Any = fbeta(float(plain[1:]))
     elif plain in METRICS:

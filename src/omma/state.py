@@ -228,7 +228,8 @@ class State:
     labels : State or None
         Counts of true labels, where decisions look at others; of rows whose labels came.
     known : State or None
-        With ``feedback="both"``, counts of probabilities over the rows whose labels came.
+        With ``feedback="both"``, true positives and positives by probabilities over the rows
+        whose labels came.
     calibration : Calibration or None
         What is known of how probabilities and labels differ.
     prices : Prices or None

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma._frames import Names, opened_pair
-from omma._rows import SparseProbabilities, read_labels, read_probabilities, read_sparse_labels
+from omma._rows import (
+    SparseProbabilities,
+    read_labels,
+    read_probabilities,
+    read_sparse_labels,
+    read_weights,
+)
 from omma._validate import check_budget, check_number, check_positive_int, shown
-from omma.metrics import Metric, metric as find_metric
+from omma.metrics import Metric, read_target
+from omma.metrics.target import Target as Named
 from omma.policies import Policy
 
 Train = tuple[Any, Any]
@@ -27,20 +35,24 @@ class Data:
     m: int
     one_class: bool
     names: Names | None = None
+    weights: NDArray[Any] | None = None
 
 
-def read_data(owner: str, eta: Any, y: Any, names: Names | None = None) -> Data:
+def read_data(
+    owner: str, eta: Any, y: Any, names: Names | None = None, weights: ArrayLike | None = None
+) -> Data:
     """Data as kernels read it fastest, so that no replay converts it again."""
     if y is None:
         raise ValueError(f"y of {owner} must be given, got None")
-    table, y = opened_pair(owner, eta, y, names)
+    table, y = opened_pair(owner, eta, y, names, weights)
     rows = read_probabilities(owner, table.values).ready()
     labels = read_labels(owner, y, rows.n, rows.m)
     given = labels.given
     if not labels.class_ids:
         given = read_sparse_labels(owner, sparse.csr_array(given), "y")
     array = rows.matrix if isinstance(rows, SparseProbabilities) else rows.array
-    return Data(array, given, rows.m, labels.class_ids, table.names)
+    weight = None if weights is None else read_weights(owner, weights, rows.n)
+    return Data(array, given, rows.m, labels.class_ids, table.names, weight)
 
 
 def read_train(train: Any, m: int, names: Names | None = None) -> Train | None:
@@ -79,21 +91,14 @@ def _target(given: Any, one_class: bool) -> Target:
     k = None
     if isinstance(given, tuple) and len(given) == 2:
         given, k = given
-    elif isinstance(given, str) and "@" in given:
-        given, _, after = given.partition("@")
-        if not after.isdecimal():
-            raise ValueError(
-                "metrics of compare must have a whole number after the @, as in 'macro_f1@3', "
-                f"got {given + '@' + after!r}"
-            )
-        k = int(after)
     if not isinstance(given, str | Metric):
         raise TypeError(
             f"metrics of compare must be names, metrics or pairs (metric, k), got {shown(given)}"
         )
-    metric = find_metric(given)
+    metric, own = read_target(given)
+    k = own if k is None else k
     check_positive_int("compare", f"budget of {metric.name}", k, optional=True)
-    name = metric.name if k is None else f"{metric.name}@{k}"
+    name = str(Named(metric.name, k))
     return Target(name, metric, 1 if k is None and (one_class or metric.multiclass) else k)
 
 

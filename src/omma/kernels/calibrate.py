@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 from omma.kernels.jit import by_kind, helper
+from omma.kernels.layout import CHOSEN_GAINS, GAINS, LOGITS, VALUES
+from omma.kernels.logistic import find_logits, squash
 
 # Numbers for all labels: a, b, and the curvature by both.
 SLOPE: Final = 0
@@ -30,7 +30,6 @@ START_PRECISION: Final = 4.0  # of each bias
 NARROWEST: Final = 0.05
 STEEPEST: Final = 20.0
 SINGULAR: Final = 1e-9
-NEAR: Final = 1e-7  # probabilities closer to 0 or 1 are taken to be there
 
 
 class Calibrator(NamedTuple):
@@ -42,61 +41,66 @@ class Calibrator(NamedTuple):
 
 
 @by_kind
-def calibrate(calibrator, labels, count, values, logits):
-    """Put calibrated probabilities in place of ``values``, and keep the logits of those given."""
+def calibrate(calibrator, labels, count, scratch):
+    """Put calibrated probabilities in place of a row's, and keep the logits of those given."""
 
 
 @calibrate.case(None)
-def calibrate_not(calibrator, labels, count, values, logits):
+def calibrate_not(calibrator, labels, count, scratch):
     pass
 
 
 @calibrate.case(Calibrator)
-def calibrate_row(calibrator, labels, count, values, logits):
+def calibrate_row(calibrator, labels, count, scratch):
     shared, bias = calibrator.shared, calibrator.bias
-    begun = shared[LABELLED] > 0.0
-    a, b = shared[SLOPE], shared[INTERCEPT]
-    for position in range(count):
-        value = values[position]
-        near = min(max(value, NEAR), 1.0 - NEAR)
-        logits[position] = np.log(near / (1.0 - near))
-    if begun:
+    values, logits, lifted = scratch[VALUES], scratch[LOGITS], scratch[GAINS]
+    find_logits(count, scratch)
+    if shared[LABELLED] > 0.0:
+        a, b = shared[SLOPE], shared[INTERCEPT]
         for position in range(count):
             j = position if labels is None else labels[position]
-            found = 1.0 / (1.0 + np.exp(-(a * logits[position] + b + bias[j])))
-            values[position] = found if values[position] > 0.0 else 0.0
+            lifted[position] = a * logits[position] + b + bias[j]
+        squash(count, scratch)
+        for position in range(count):
+            values[position] = lifted[position] if values[position] > 0.0 else 0.0
 
 
 @by_kind
-def fit(calibrator, labels, count, values, logits, present, weight):
+def fit(calibrator, labels, count, scratch, present, weight):
     """Learn from a row: ``present[j]`` is one where label j is true."""
 
 
 @fit.case(None)
-def fit_not(calibrator, labels, count, values, logits, present, weight):
+def fit_not(calibrator, labels, count, scratch, present, weight):
     pass
 
 
 @fit.case(Calibrator)
-def fit_row(calibrator, labels, count, values, logits, present, weight):
+def fit_row(calibrator, labels, count, scratch, present, weight):
     shared, bias, precision = calibrator.shared, calibrator.bias, calibrator.precision
-    by_slope, by_intercept = 0.0, 0.0
-    curve_slope, curve_both, curve_intercept = 0.0, 0.0, 0.0
+    values, logits = scratch[VALUES], scratch[LOGITS]
+    errors, curves = scratch[GAINS], scratch[CHOSEN_GAINS]
+    # Two loops: one would write to so many arrays that it is no vector instructions any more.
     for position in range(count):
         value = values[position]
         j = position if labels is None else labels[position]
         stored = weight if value > 0.0 else 0.0
         error = value - present[j]
-        curve = stored * max(value * (1.0 - value), error * error)
-        error *= stored
-        z = logits[position]
+        errors[position] = error * stored
+        curves[position] = stored * max(value * (1.0 - value), error * error)
+    for position in range(count):
+        j = position if labels is None else labels[position]
+        precision[j] += curves[position]
+        bias[j] -= errors[position] / precision[j]
+    by_slope, by_intercept = 0.0, 0.0
+    curve_slope, curve_both, curve_intercept = 0.0, 0.0, 0.0
+    for position in range(count):  # apart: sums in order are no vector instructions
+        z, error, curve = logits[position], errors[position], curves[position]
         by_slope += error * z
         by_intercept += error
-        curve_slope += curve * z * z
         curve_both += curve * z
+        curve_slope += curve * z * z
         curve_intercept += curve
-        precision[j] += curve
-        bias[j] -= error / precision[j]
     shared[CURVE_SLOPE] += curve_slope
     shared[CURVE_BOTH] += curve_both
     shared[CURVE_INTERCEPT] += curve_intercept

@@ -66,26 +66,26 @@ class FromBoth(NamedTuple):
 
 
 @helper
-def shrunk(labels, known, every, first, rest):
-    """Counts of probabilities, corrected on rows with labels and carried on to the others."""
-    if known > 0.0:
-        corrected = known * (labels + first) / (known + first)
-        return corrected + (every - known) * (labels + rest) / (known + rest)
-    return labels + every - known
-
-
-@helper
 def shrunk_counts(both, tp, positive, known_tp, known_positive, every_tp, every_positive, most):
-    """True positives and positives that decisions look at."""
+    """True positives and positives that decisions look at.
+
+    With s the strength, e what was expected of rows with labels and y what was found, e becomes
+    e (y + s) / (e + s); what was expected of other rows is corrected by the same ratio, more
+    slowly. Positives have one strength for both. Branches would keep loops from being vector
+    instructions: both sides are worked out, and one is taken.
+    """
     first = both.unhit if (tp <= 0.0) & (positive > 0.0) else both.hits
-    p = shrunk(positive, known_positive, every_positive, both.positives, both.positives)
-    if known_tp > 0.0:
-        corrected = max(known_tp * (tp + first) / (known_tp + first), both.lucky * tp)
-        rest = (every_tp - known_tp) * (tp + both.positives) / (known_tp + both.positives)
-        t = corrected + rest
-    else:
-        t = tp + every_tp - known_tp
-    return max(min(min(t, p), most), 0.0), p
+    slow = both.positives
+    p = every_positive * ((positive + slow) / (known_positive + slow))
+    p = p if known_positive > 0.0 else positive + every_positive
+    corrected = known_tp * ((tp + first) / (known_tp + first))
+    lucky = both.lucky * tp
+    corrected = corrected if corrected > lucky else lucky
+    t = corrected + (every_tp - known_tp) * ((tp + slow) / (known_tp + slow))
+    t = t if known_tp > 0.0 else tp + every_tp
+    t = t if t < p else p
+    t = t if t < most else most
+    return (t if t > 0.0 else 0.0), p
 
 
 @helper

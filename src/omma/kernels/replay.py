@@ -2,7 +2,8 @@
 
 ``rows`` says which rows of the given arrays come, in their order. ``feedback`` has the counts that
 decisions look at and that rows add to; a ``calibrator`` may stand before them, and ``prices`` of
-limits beside them. Of several fixed rules, ``picks[t]`` is the one for row t. Arrays of length zero stand for "not wanted".
+limits beside them. Of several fixed rules, ``picks[t]`` is the one for row t. Arrays of length
+zero stand for "not wanted".
 """
 
 from __future__ import annotations
@@ -14,13 +15,9 @@ import numpy as np
 from omma.kernels.calibrate import calibrate, fit
 from omma.kernels.feedback import look, truth
 from omma.kernels.jit import by_kind, entry, helper
-from omma.kernels.layout import N
+from omma.kernels.layout import FLAGS, PRESENT, VALUES, N
 from omma.kernels.limits import move, move_stored
 from omma.kernels.step import (
-    FLAGS,
-    LOGITS,
-    PRESENT,
-    VALUES,
     decide_stored,
     find_gains,
     fit_stored,
@@ -101,7 +98,7 @@ def replay_dense(
     chosen, predictions,
 ):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
-    values, flags, logits = scratch[VALUES], scratch[FLAGS], scratch[LOGITS]
+    values, flags = scratch[VALUES], scratch[FLAGS]
     m = flags.shape[0]
     for j in range(m):
         flags[j] = 0.0
@@ -109,7 +106,7 @@ def replay_dense(
     for t in range(rows.shape[0]):
         if not widen(eta[rows[t]], values):
             return t
-        calibrate(calibrator, None, m, values, logits)
+        calibrate(calibrator, None, m, scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         find_gains(decider.term, decider.prior, pick, look(feedback, sums), prices, scratch)
         found = take(budget, scratch, chosen)
@@ -119,7 +116,7 @@ def replay_dense(
         learn(feedback, budget, chosen, found, y, known, weight, sums, scratch)
         move(prices, y, known, found, weight, flags, values)
         if known:
-            fit(calibrator, None, m, values, logits, y, weight)
+            fit(calibrator, None, m, scratch, y, weight)
         write_decision(budget, chosen, found, flags, rows[t], predictions)
         mark(counted, marks, t)
     return rows.shape[0]
@@ -170,7 +167,7 @@ def replay_sparse(
         labels = indices[starts[t] : ends[t]]
         if not rising(labels, m) or not widen(data[starts[t] : ends[t]], values):
             return t
-        calibrate(calibrator, labels, labels.shape[0], values, scratch[LOGITS])
+        calibrate(calibrator, labels, labels.shape[0], scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         found = decide_stored(
             decider.term, labels, decider.budget, decider.prior, pick, feedback, sums, prices,

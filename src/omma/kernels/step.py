@@ -8,7 +8,7 @@ flags at these, which must be cleared before the next row.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,21 +25,21 @@ from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels, gather, l
 from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
-from omma.kernels.layout import POSITIVE, PREDICTED, TP
+from omma.kernels.layout import (
+    CHOSEN_GAINS,
+    FLAGS,
+    GAINS,
+    GATHERED,
+    POSITIVE,
+    PREDICTED,
+    PRESENT,
+    PRICED,
+    TP,
+    VALUES,
+)
 from omma.kernels.limits import move, move_stored, prepare_prices, priced
 from omma.kernels.point import point_at
 from omma.kernels.select import choose
-
-# Rows of float64 scratch space, each as long as there are labels.
-VALUES: Final = 0  # the row's probabilities, widened to float64, and calibrated
-GAINS: Final = 1
-FLAGS: Final = 2  # over all labels: one where the row's label is chosen
-CHOSEN_GAINS: Final = 3
-GATHERED: Final = 4  # three rows: counts gathered for a sparse row
-LOGITS: Final = 7  # of the probabilities as given
-PRESENT: Final = 8  # over all labels: one where a sparse row has the label
-PRICED: Final = 9  # two rows: what prices of limits add to slope and offset of single labels
-SCRATCH: Final = 11
 
 
 class Decider(NamedTuple):
@@ -239,7 +239,6 @@ def learn_both(feedback, budget, chosen, found, true, known, weight, sums, scrat
     if known:
         count_decision(budget, chosen, found, flags, weight, sums, labels)
         count_indicated(true, flags, weight, sums, labels.cells, labels.totals)
-        count_decision(budget, chosen, found, flags, weight, sums, both)
         count_expected(values, flags, weight, sums, both.cells, both.totals)
 
 
@@ -282,7 +281,6 @@ def learn_stored_both(
     if known:
         count_predicted(chosen, found, weight, sums, beside.cells, beside.totals)
         count_true(true, start, end, flags, weight, sums, beside.cells, beside.totals)
-        count_predicted(chosen, found, weight, sums, both.cells, both.totals)
         count_expected_stored(labels, values, flags, weight, sums, both.cells, both.totals)
 
 
@@ -302,7 +300,7 @@ def fit_stored_row(calibrator, labels, true, start, end, weight, scratch):
     for i in range(start, end):
         present[true[i]] = 1.0
     count = labels.shape[0]
-    fit(calibrator, labels, count, scratch[VALUES], scratch[LOGITS], present, weight)
+    fit(calibrator, labels, count, scratch, present, weight)
     for i in range(start, end):
         present[true[i]] = 0.0
 
@@ -316,7 +314,7 @@ def decide_dense(eta, decider, pick, feedback, sums, calibrator, prices, scratch
         flags[j] = 0.0
     if not widen(eta, values):
         return False
-    calibrate(calibrator, None, m, values, scratch[LOGITS])
+    calibrate(calibrator, None, m, scratch)
     find_gains(decider.term, decider.prior, pick, look(feedback, sums), prices, scratch)
     take(decider.budget, scratch, chosen)
     for j in range(m):
@@ -330,7 +328,7 @@ def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, prices
     values = scratch[VALUES]
     if not widen(eta, values):
         return -1
-    calibrate(calibrator, labels, labels.shape[0], values, scratch[LOGITS])
+    calibrate(calibrator, labels, labels.shape[0], scratch)
     return decide_stored(
         decider.term, labels, decider.budget, decider.prior, pick, feedback, sums, prices, scratch,
         chosen,
@@ -402,15 +400,15 @@ def expect_sparse(labels, eta, chosen, weight, sums, cells, totals, scratch):
 @entry
 def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch):
     """Count one row of indicators in all that a policy keeps, and calibrate by it."""
-    values, flags, logits = scratch[VALUES], scratch[FLAGS], scratch[LOGITS]
+    values, flags = scratch[VALUES], scratch[FLAGS]
     m = flags.shape[0]
     found = read_flags(predicted, flags)
     widen(eta, values)
-    calibrate(calibrator, None, m, values, logits)
+    calibrate(calibrator, None, m, scratch)
     learn(feedback, None, None, found, true, known, weight, sums, scratch)
     move(prices, true, known, found, weight, flags, values)
     if known:
-        fit(calibrator, None, m, values, logits, true, weight)
+        fit(calibrator, None, m, scratch, true, weight)
 
 
 @entry
@@ -425,7 +423,7 @@ def learn_sparse(
     for i in range(chosen.shape[0]):
         flags[chosen[i]] = 1.0
     widen(eta, values)
-    calibrate(calibrator, labels, labels.shape[0], values, scratch[LOGITS])
+    calibrate(calibrator, labels, labels.shape[0], scratch)
     found, end = chosen.shape[0], true.shape[0]
     learn_stored(feedback, labels, chosen, found, true, 0, end, known, weight, sums, scratch)
     present = scratch[PRESENT]

@@ -1,6 +1,7 @@
 """Pictures of how a metric develops along a sequence; the only room that knows matplotlib."""
 
 from omma.plots.bands import FIXED, LEARNING, Band, plot_bands
+from omma.plots.curve import plot_curve
 from omma.plots.frames import require_matplotlib, save
 from omma.plots.frontier import plot_frontier
 from omma.plots.labels import spread
@@ -14,6 +15,7 @@ __all__ = [
     "LEARNING",
     "Band",
     "plot_bands",
+    "plot_curve",
     "plot_frontier",
     "plot_limits",
     "plot_panels",

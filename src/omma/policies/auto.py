@@ -20,7 +20,7 @@ HITS, POSITIVES, UNHIT = 1.0, 10.0, 0.1
 PROPORTIONAL = (kinds.Macro, kinds.Micro, kinds.Classes, kinds.Nothing)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Auto(Maximizer):
     """OMMA that calibrates probabilities as labels come, and needs no choice.
 

@@ -16,7 +16,7 @@ from omma._validate import check_budget, check_choice, check_number, check_posit
 from omma.kernels.calibrate import INTERCEPT
 from omma.kernels.layout import SUMS
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
-from omma.metrics import Metric, metric as find_metric
+from omma.metrics import Metric, metric as find_metric, read_target
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
 from omma.state import State
@@ -194,10 +194,27 @@ class Maximizer(LinearPolicy):
     at_most: int | None = None
     subject_to: Any = None
 
+    def __repr__(self) -> str:
+        """As a dataclass has it, without options that are not used."""
+        shown_parts = [
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in fields(self)  # type: ignore[arg-type]
+            if one.name in ("metric", "k", "feedback", "prior")
+            or getattr(self, one.name) != one.default
+        ]
+        return f"{type(self).__name__}({', '.join(shown_parts)})"
+
     def check_target(self) -> None:
         """Find the metric, and refuse budgets that it cannot have."""
-        found, owner = find_metric(self.metric), type(self).__name__
+        (found, k), owner = read_target(self.metric), type(self).__name__
         object.__setattr__(self, "metric", found)
+        if k is not None:
+            if self.k not in (None, k) or self.at_most is not None:
+                raise ValueError(
+                    f"{owner} has one budget, got {found.name}@{k} with k={self.k} and "
+                    f"at_most={self.at_most}"
+                )
+            object.__setattr__(self, "k", k)
         object.__setattr__(self, "k", check_positive_int(owner, "k", self.k, optional=True))
         if found.single_label and not found.needs_matrix and self.k not in (None, 1):
             raise ValueError(

@@ -14,7 +14,7 @@ from omma.policies.auto import shrinkage_of
 from omma.policies.base import MetricPolicy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OMMA(MetricPolicy):
     """Predict what gains most on the metric linearized at the counts so far.
 

@@ -95,7 +95,9 @@ class TunedThresholds:
             every.append(_cuts(values, true[:, [j]].toarray().ravel(), weight, which))
         sample = Sample(every, of, float(weight.sum()))
         chosen = tuned(sample, limits)
-        thresholds = np.array([cuts.thresholds[one] for cuts, one in zip(every, chosen, strict=True)])
+        thresholds = np.array(
+            [cuts.thresholds[one] for cuts, one in zip(every, chosen, strict=True)]
+        )
         return FixedRule(_as_rule(thresholds).named(table.names), found)
 
 

@@ -1,0 +1,105 @@
+"""The data of a study: from the folder of data, or made up."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from omma import datasets
+from omma._validate import check_choice
+from omma.datasets import Dataset
+from omma.study.suite import Source
+
+GENERATORS = ("like", "long_tail")
+
+
+class AbsentError(LookupError):
+    """A dataset that is known and not there."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """A sequence to decide: probabilities, labels, and what is known of both.
+
+    Attributes
+    ----------
+    eta, y
+        Of the rows to decide.
+    train : (eta, y) or None
+        Of the training part, by the estimator that was fitted to it, or another draw of made-up
+        data; online there is none.
+    names : tuple of str or None
+        Of labels.
+    report : dict
+        What the estimator says of itself.
+    seconds : float
+        How long it took.
+    ordered : bool
+        Whether the rows stand in the order of the sequence: so it is where the estimator learned
+        along it.
+    """
+
+    eta: Any
+    y: Any
+    train: tuple[Any, Any] | None = None
+    names: tuple[str, ...] | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    ordered: bool = False
+
+
+def load(source: Source, folder: Path | None) -> Dataset | Estimates:
+    """The data of a source; classes become indicators where the task is multi-label."""
+    if source.made:
+        return make(source.made)
+    found = _stored(source.dataset, folder)
+    if source.task == "multilabel" and found.task == "multiclass":
+        return as_labels(found)
+    if source.task != found.task:
+        raise ValueError(
+            f"the dataset {source.dataset!r} is {found.task} and cannot be run as {source.task}"
+        )
+    return found
+
+
+def make(made: Any) -> Estimates:
+    """Made-up data, by the name of what makes them and its options."""
+    options = dict(made)
+    generator = options.pop("by", None)
+    check_choice("made data", "by", generator, GENERATORS)
+    draw, seed = getattr(datasets, generator), options.pop("seed", 0)
+    eta, y = draw(**options, seed=seed)
+    return Estimates(eta, y, train=draw(**options, seed=seed + 1))
+
+
+def _stored(name: str, folder: Path | None) -> Dataset:
+    try:
+        return datasets.load(name, folder)
+    except FileNotFoundError as error:
+        raise AbsentError(str(error)) from error
+
+
+def as_labels(given: Dataset) -> Dataset:
+    """The same data with an indicator for each class."""
+    ones = np.ones(given.n, dtype=np.int8)
+    y = sparse.csr_array((ones, given.y, np.arange(given.n + 1)), shape=(given.n, given.m))
+    return Dataset(given.name, "multilabel", given.X, y, given.split, given.labels)
+
+
+def checksum(given: Dataset | Estimates) -> str:
+    """Of all numbers, so that other data under the same name are not mistaken for these."""
+    arrays = (given.eta, given.y) if isinstance(given, Estimates) else (given.X, given.y)
+    sums = [zlib.crc32(part) for array in arrays for part in _buffers(array)]
+    split = None if isinstance(given, Estimates) else given.split
+    return "-".join([f"{one:08x}" for one in sums] + [str(split)])
+
+
+def _buffers(array: Any) -> list[Any]:
+    if sparse.issparse(array):
+        return [array.data, array.indices, array.indptr]
+    return [np.ascontiguousarray(array)]
