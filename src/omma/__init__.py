@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from omma import metrics
 from omma.counts import Counts
 from omma.evaluation import History, Trace, replay
+from omma.frontiers import Frontier, frontier
+from omma.limits import Limit, at_least, at_most
 from omma.metrics import Metric, metric
 from omma.online import OnlineClassifier
 from omma.policies import (
@@ -64,8 +66,10 @@ __all__ = [
     "FixedRule",
     "Forgetting",
     "FrankWolfe",
+    "Frontier",
     "Greedy",
     "History",
+    "Limit",
     "Metric",
     "Mixture",
     "OnlineClassifier",
@@ -77,9 +81,12 @@ __all__ = [
     "TopK",
     "Trace",
     "TunedThresholds",
+    "at_least",
+    "at_most",
     "compare",
     "curve",
     "datasets",
+    "frontier",
     "metric",
     "metrics",
     "replay",

@@ -27,16 +27,18 @@ from omma._rows import (
 from omma.kernels import (
     fade as fade_kernel,
     gradient as gradient_kernel,
+    limits as limits_kernel,
 )
 from omma.kernels.calibrate import Calibrator
 from omma.kernels.fade import Fading
 from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels
 from omma.kernels.kinds import Costs, Fixed, Nothing
 from omma.kernels.layout import SCRATCH
+from omma.kernels.limits import MEAN, OnEstimates, OnLabels
 from omma.kernels.replay import Indicated, Listed, Marks, replay_dense, replay_sparse
 from omma.kernels.select import AtMost, Exactly
 from omma.kernels.step import Decider
-from omma.state import State
+from omma.state import Prices, State
 
 NOTHING = Nothing(0.0)
 NO_MATRIX = np.empty((0, 0))
@@ -59,6 +61,18 @@ class Shrinkage(NamedTuple):
     whole: int | None = None
 
 
+class Limited(NamedTuple):
+    """Limits as the kernels know them; see ``omma.kernels.limits``."""
+
+    numbers: NDArray[np.float64]
+    kinds: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+    def start(self) -> Prices:
+        """The prices before the first row."""
+        return Prices.start(len(self.labels), rates=bool((self.kinds == MEAN).any()))
+
+
 @dataclass(frozen=True)
 class Plan:
     """A linear rule that follows its counts: what every kernel needs to know of it."""
@@ -73,6 +87,7 @@ class Plan:
     shrinkage: Shrinkage | None = None  # feedback from labels and estimates both
     calibrated: bool = False
     growth: float | None = None  # of the weight of rows, where the past fades
+    limits: Limited | None = None
 
     @property
     def budget(self) -> Any:
@@ -90,9 +105,11 @@ class Plan:
     def start(self, m: int) -> State:
         """The state before the first row."""
         both = self.shrinkage is not None
-        return State.zeros(
+        made = State.zeros(
             m, soft=self.soft, both=both, calibrated=self.calibrated, growth=self.growth
         )
+        made.prices = None if self.limits is None else self.limits.start()
+        return made
 
     def feedback(self, state: State) -> Any:
         """The counts of a state, as the kernels know them."""
@@ -113,6 +130,16 @@ class Plan:
         strength = self.shrinkage
         numbers = (strength.hits, strength.positives, strength.unhit, strength.lucky)
         return FromBoth(own, labels, known, *numbers, seen, strength.whole)
+
+    def prices(self, state: State) -> OnLabels | OnEstimates | None:
+        """The prices of a state, as the kernels know them."""
+        found = state.prices
+        if self.limits is None or found is None:
+            return None
+        looked = state.limited
+        kind = OnEstimates if looked is state and state.labels is not None else OnLabels
+        counted = Counted(looked.cells, looked.totals)
+        return kind(*self.limits, found.mu, found.spread, found.rates, counted)
 
 
 def fixed_plan(
@@ -140,6 +167,8 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
         cells, totals = looked_at(plan, state)
     prior = float(plan.prior) * state.unit
     gradient_kernel.gradient(plan.term, prior, cells, totals, slope, offset)
+    if plan.limits is not None:
+        limits_kernel.add_prices(plan.prices(state), *np.zeros((2, state.m)), slope, offset)
     return slope, offset
 
 
@@ -282,6 +311,7 @@ class Runner:
                 plan.feedback(state),
                 plan.sums,
                 calibrator_of(state),
+                plan.prices(state),
                 marks,
                 *self._work,
             ),

@@ -27,7 +27,9 @@ from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate
 from omma.counts import Counts, counts_of
 from omma.gap import Gap
+from omma.held import Held, held
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
+from omma.limits import Limit
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy
 from omma.policies.base import check_task
@@ -48,6 +50,16 @@ class History:
     _gaps: Callable[[NDArray[np.float64]], tuple[Gap | None, ...]] | None = field(
         default=None, repr=False
     )
+    _limits: tuple[Limit, ...] = field(default=(), repr=False)
+
+    @cached_property
+    def limits(self) -> dict[str, NDArray[np.float64]]:
+        """The values of the policy's limits over the first ``rows[i]`` rows, by their texts."""
+        every = self._counts() if self._limits else []
+        return {
+            str(one): np.array([one.value(counts) if counts.n > 0 else np.nan for counts in every])
+            for one in self._limits
+        }
 
     @cached_property
     def gaps(self) -> tuple[Gap | None, ...]:
@@ -106,6 +118,18 @@ class Trace:
     def rule(self) -> Rule:
         """The policy's rule after the last row, with the names of the labels where known."""
         return self.policy.rule(self.state).named(self.names)
+
+    @cached_property
+    def limits(self) -> tuple[Held, ...]:
+        """How the limits of the policy stand at the end.
+
+        >>> import omma
+        >>> eta, y = omma.datasets.long_tail(n=4000, m=20, seed=0)
+        >>> policy = omma.Auto("macro_recall", k=3, subject_to="micro_precision >= 0.9")
+        >>> print(*omma.replay(policy, eta, y).limits)  # doctest: +ELLIPSIS
+        micro_precision: reached 0..., asked 0.90: no rule does better here
+        """
+        return held(self.policy, self.state)
 
     @cached_property
     def value(self) -> float | None:
@@ -205,6 +229,7 @@ def replay(
         check_seed("replay", seed)
     judged_by = _judge(policy, metric)
     table, y = opened_pair("replay", eta, y, policy.names, weights)
+    policy = policy.for_names(table.names)
     rows = read_probabilities("replay", table.values)
     if rows.n == 0 or rows.m == 0:
         raise ValueError(f"eta of replay must have at least one row and label, got {_size(rows)}")
@@ -230,6 +255,9 @@ def replay(
             )
         )
     counts, history = _measured(judged_by, rows, labels, order, row_weights, places, done)
+    if history is not None and policy.limits:
+        found = tuple(one.named(None, rows.m, "replay") for one in policy.limits)
+        history = replace(history, _limits=found)
     if certificate is not None:
         taken = _certified(certificate, rows, labels, order, row_weights, places)
         history = None if history is None else replace(history, _gaps=taken)

@@ -154,6 +154,76 @@ class Calibration:
             place[...] = arrays[name]
 
 
+START_PRICE = 1.0
+START_SPREAD = 1e-12
+
+
+@dataclass(eq=False)
+class Prices:
+    """What each limit costs now.
+
+    Attributes
+    ----------
+    mu, spread : ndarray with a number for each limit
+        The price, and the sum of squares of what rows missed the limit by.
+    rates : ndarray
+        Where a limit asks for the mean of recalls: the sum of those of labels that occurred, and
+        how many these are. Else it is empty.
+    """
+
+    mu: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    rates: NDArray[np.float64]
+
+    @classmethod
+    def start(cls, limits: int, *, rates: bool = False) -> Prices:
+        """The prices before the first row."""
+        return cls(
+            np.full(limits, START_PRICE),
+            np.full(limits, START_SPREAD),
+            np.zeros(2 if rates else 0),
+        )
+
+    def settle(self, cells: Array) -> None:
+        """Work out the sum of recalls from counts."""
+        if len(self.rates):
+            some = cells[POSITIVE] > 0
+            self.rates[:] = (cells[TP][some] / cells[POSITIVE][some]).sum(), some.sum()
+
+    def __add__(self, other: Prices) -> Prices:
+        """Both: a price weighs by how much it moved."""
+        spread = self.spread + other.spread
+        mu = (self.mu * self.spread + other.mu * other.spread) / spread
+        return Prices(mu, spread, self.rates.copy())
+
+    def __sub__(self, other: Prices) -> Prices:
+        """Without those rows: the price stays, and moves as freely as before them."""
+        spread = np.maximum(self.spread - other.spread, START_SPREAD)
+        return Prices(self.mu.copy(), spread, self.rates.copy())
+
+    def __mul__(self, factor: float) -> Prices:
+        """Forget: the price stays, and moves more freely."""
+        spread = np.maximum(factor * self.spread, START_SPREAD)
+        return Prices(self.mu.copy(), spread, self.rates.copy())
+
+    def arrays(self) -> dict[str, Array]:
+        """All of it as plain arrays, for a file."""
+        return {"mu": self.mu, "spread": self.spread, "rates": self.rates}
+
+    def check(self, arrays: dict[str, Array]) -> None:
+        """Refuse arrays that are not those of such prices."""
+        for name, place in self.arrays().items():
+            check_part(name, arrays.get(name), place.shape, signed=False)
+        if (arrays["spread"] <= 0.0).any():
+            raise ValueError("spread of prices must be positive")
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take over what ``arrays`` gave."""
+        self.check(arrays)
+        for name, place in self.arrays().items():
+            place[...] = arrays[name]
+
+
 @dataclass(eq=False)
 class State:
     """What a policy has counted.
@@ -177,6 +247,8 @@ class State:
     pace : ndarray or None
         Where the past fades: the weight of a row now, by what it grows after each, and how often
         all was divided by 2 ** 100.
+    prices : Prices or None
+        What the limits of the policy cost.
 
     Examples
     --------
@@ -196,6 +268,7 @@ class State:
     calibration: Calibration | None = None
     judged: State | None = None
     pace: NDArray[np.float64] | None = None
+    prices: Prices | None = None
 
     @classmethod
     def zeros(
@@ -259,18 +332,24 @@ class State:
             return self.judged
         return self if self.labels is None else self.labels
 
+    @property
+    def limited(self) -> State:
+        """The counts that limits are held on: estimates where these are all that is looked at."""
+        return self if self.labels is None or self.known is None else self.labels
+
     def copy(self) -> State:
         """A state that goes its own way."""
         return type(self).from_arrays({name: one.copy() for name, one in self.arrays().items()})
 
     @property
-    def parts(self) -> dict[str, State | Calibration]:
+    def parts(self) -> dict[str, State | Calibration | Prices]:
         """What is kept beside the counts that decisions look at, by its name."""
         found = {
             "labels": self.labels,
             "known": self.known,
             "calibration": self.calibration,
             "judged": self.judged,
+            "prices": self.prices,
         }
         return {name: part for name, part in found.items() if part is not None}
 
@@ -291,6 +370,8 @@ class State:
             setattr(made, name, State.from_arrays(part) if part else None)
         part = under("calibration_", arrays)
         made.calibration = Calibration(**part) if part else None
+        part = under("prices_", arrays)
+        made.prices = Prices(**part) if part else None
         return made
 
     def restore(self, arrays: dict[str, Array]) -> None:
@@ -345,8 +426,12 @@ class State:
             with_it: Any = second.parts[name]
             if isinstance(part, Calibration):
                 setattr(made, name, part.combined(with_it, sign, made.unit))
+            elif isinstance(part, Prices):
+                made.prices = part + with_it if sign > 0.0 else part - with_it
             else:
                 setattr(made, name, part._combined(with_it, sign))
+        if made.prices is not None:
+            made.prices.settle(made.limited.cells)
         return made
 
     def _in_era(self, eras: float) -> State:
@@ -359,10 +444,12 @@ class State:
         """What decisions look at in another unit; what they were worth stays."""
         parts: dict[str, Any] = {"judged": self.judged}
         for name, part in self.parts.items():
-            if name != "judged":
-                parts[name] = (
-                    part.scaled(factor) if isinstance(part, Calibration) else part * factor
-                )
+            if isinstance(part, Calibration):
+                parts[name] = part.scaled(factor)
+            elif isinstance(part, Prices):
+                parts[name] = part  # they look at ratios of counts only
+            elif name != "judged":
+                parts[name] = part * factor
         totals = self.totals * factor**POWERS
         return State(self.cells * factor, totals, **parts, pace=self.pace)
 

@@ -235,6 +235,11 @@ def square_of_miss(mean, rate, point, tp, predicted, positive):
     return miss * miss
 
 
+@summand.case(Steep)
+def inverse_cube_of_rate(mean, rate):
+    return 1.0 / (rate * rate * rate)
+
+
 @by_kind
 def factor_of(mean, total, m):
     """The factor that the derivatives share, from the sum over classes."""
@@ -253,6 +258,11 @@ def factor_harmonic(mean, total, m):
 @factor_of.case(Quadratic)
 def factor_quadratic(mean, total, m):
     return 1.0 / (np.sqrt(total / m) + mean.epsilon)
+
+
+@factor_of.case(Steep)
+def factor_steep(mean, total, m):
+    return (m / total) ** (4.0 / 3.0)
 
 
 @helper
@@ -440,22 +450,23 @@ def weigh_plug_in(term, ready, point, j, tp, predicted, positive):
 
 
 @by_kind
-def gain(term, ready, point, j, tp, predicted, positive, eta):
-    """What predicting label j of probability η gains."""
+def gain(term, ready, point, j, tp, predicted, positive, eta, more, further):
+    """What predicting label j of probability η gains; prices add to its slope and offset."""
 
 
 @gain.case()
-def gain_on_line(term, ready, point, j, tp, predicted, positive, eta):
+def gain_on_line(term, ready, point, j, tp, predicted, positive, eta, more, further):
     slope, offset = weigh(term, ready, point, j, tp, predicted, positive)
-    return slope * eta + offset
+    return (slope + more) * eta + (offset + further)
 
 
 @gain.case(PlugIn)
-def gain_of_plug_in(term, ready, point, j, tp, predicted, positive, eta):
+def gain_of_plug_in(term, ready, point, j, tp, predicted, positive, eta, more, further):
     """Per row: the value at the expected counts with the label, less that without it."""
     prior, rows = point.prior, point.whole / point.inverse + 1.0
     cells = tp + prior, predicted + 2.0 * prior, positive + 2.0 * prior + eta
-    return rows * difference(term.of, point, 1.0 / rows, cells, eta)
+    found = rows * difference(term.of, point, 1.0 / rows, cells, eta)
+    return found + more * eta + further
 
 
 @by_kind

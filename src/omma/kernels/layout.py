@@ -31,7 +31,8 @@ CHOSEN_GAINS: Final = 3
 GATHERED: Final = 4  # three rows: counts gathered for a sparse row
 LOGITS: Final = 7  # of the probabilities as given
 PRESENT: Final = 8  # over all labels: one where a sparse row has the label
-SCRATCH: Final = 9
+PRICED: Final = 9  # two rows: what prices of limits add to slope and offset of single labels
+SCRATCH: Final = 11
 
 # How the past fades: the weight of a row now, what it grows by after each row, and how often all
 # was divided by LARGEST_UNIT so that it stays a number.

@@ -1,8 +1,9 @@
 """A whole block of rows, one after another: two thin loops over one shared step.
 
 ``rows`` says which rows of the given arrays come, in their order. ``feedback`` has the counts that
-decisions look at and that rows add to; a ``calibrator`` may stand before them. Of several fixed
-rules, ``picks[t]`` is the one for row t. Arrays of length zero stand for "not wanted".
+decisions look at and that rows add to; a ``calibrator`` may stand before them, and ``prices`` of
+limits beside them. Of several fixed rules, ``picks[t]`` is the one for row t. Arrays of length
+zero stand for "not wanted".
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from omma.kernels.fade import fade, prior_now
 from omma.kernels.feedback import look, truth
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.layout import FLAGS, PRESENT, VALUES, N
+from omma.kernels.limits import move, move_stored
 from omma.kernels.step import (
     decide_stored,
     find_gains,
@@ -93,8 +95,8 @@ def write_chosen(budget, chosen, found, flags, row, out):
 
 @entry("the dense replay")
 def replay_dense(
-    eta, rows, true, weights, decider, picks, feedback, sums, calibrator, marks, scratch, chosen,
-    predictions,
+    eta, rows, true, weights, decider, picks, feedback, sums, calibrator, prices, marks, scratch,
+    chosen, predictions,
 ):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
     values, flags = scratch[VALUES], scratch[FLAGS]
@@ -108,12 +110,13 @@ def replay_dense(
         calibrate(calibrator, None, m, scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         prior = prior_now(feedback, decider.prior)
-        find_gains(decider.term, prior, pick, look(feedback, sums), scratch)
+        find_gains(decider.term, prior, pick, look(feedback, sums), prices, scratch)
         found = take(budget, scratch, chosen)
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
         y = true.array[true.rows[t] if known else 0]
         learn(feedback, budget, chosen, found, y, known, weight, sums, scratch)
+        move(prices, y, known, found, weight, flags, values)
         if known:
             fit(calibrator, None, m, scratch, y, weight)
         fade(feedback, calibrator, known, weight)
@@ -148,7 +151,7 @@ def list_chosen(listed, chosen, found, written, row, out):
 @entry("the sparse replay")
 def replay_sparse(
     indices, data, starts, ends, rows, true, weights, decider, picks, feedback, sums, calibrator,
-    marks, scratch, chosen, listed, out,
+    prices, marks, scratch, chosen, listed, out,
 ):  # fmt: skip
     """Replay rows of stored labels; returns the number of good rows before the first wrong one.
 
@@ -171,14 +174,19 @@ def replay_sparse(
         pick = picks[t] if picks.shape[0] > 0 else 0
         prior = prior_now(feedback, decider.prior)
         found = decide_stored(
-            decider.term, labels, decider.budget, prior, pick, feedback, sums, scratch, chosen
-        )
+            decider.term, labels, decider.budget, prior, pick, feedback, sums, prices, scratch,
+            chosen,
+        )  # fmt: skip
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
         begin, end = (true.starts[t], true.ends[t]) if known else (np.int64(0), np.int64(0))
         learn_stored(
             feedback, labels, chosen, found, true.ids, begin, end, known, weight, sums, scratch
         )
+        move_stored(
+            prices, labels, values, true.ids, begin, end, known, found, weight, flags,
+            scratch[PRESENT],
+        )  # fmt: skip
         if known:
             fit_stored(calibrator, labels, true.ids, begin, end, weight, scratch)
         fade(feedback, calibrator, known, weight)

@@ -34,10 +34,12 @@ from omma.kernels.layout import (
     POSITIVE,
     PREDICTED,
     PRESENT,
+    PRICED,
     TP,
     UNIT,
     VALUES,
 )
+from omma.kernels.limits import move, move_stored, prepare_prices, priced
 from omma.kernels.point import point_at
 from omma.kernels.select import choose
 
@@ -62,33 +64,38 @@ def widen(given, values):
 
 
 @by_kind
-def find_gains(term, prior, pick, counted, scratch):
+def find_gains(term, prior, pick, counted, prices, scratch):
     """The gain of every label, and minus infinity where eta is zero: no candidate."""
 
 
 @find_gains.case()
-def find_all_gains(term, prior, pick, counted, scratch):
+def find_all_gains(term, prior, pick, counted, prices, scratch):
     values, gains, cells = scratch[VALUES], scratch[GAINS], counted.cells
+    slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
     point = point_at(cells, counted.totals, prior)
     ready = prepare(term, point, pick)
+    added = prepare_prices(prices, slopes, offsets)
     for j in range(cells.shape[1]):
-        found = gain(
-            term, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j], values[j]
-        )
+        more, further = priced(prices, added, slopes, offsets, j, 0.0, 0.0)
+        counts = cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+        found = gain(term, ready, point, j, *counts, values[j], more, further)
         gains[j] = found if values[j] > 0.0 else -np.inf
 
 
 @find_gains.case(Costs)
-def find_cost_gains(term, prior, pick, counted, scratch):
+def find_cost_gains(term, prior, pick, counted, prices, scratch):
     """With costs, a label of no probability may be the best: all are candidates."""
     values, gains, cells = scratch[VALUES], scratch[GAINS], counted.cells
+    slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
     point = point_at(cells, counted.totals, prior)
     ready = prepare(term.of, point, pick)
+    added = prepare_prices(prices, slopes, offsets)
     m = cells.shape[1]
     for j in range(m):
-        slope, gains[j] = weigh(
+        slope, offset = weigh(
             term.of, ready, point, j, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
         )
+        slope, gains[j] = priced(prices, added, slopes, offsets, j, slope, offset)
         if values[j] > 0.0:
             gains[j] += slope * values[j]
     for i in range(m):
@@ -98,26 +105,22 @@ def find_cost_gains(term, prior, pick, counted, scratch):
 
 
 @helper
-def find_stored_gains(term, labels, prior, pick, feedback, sums, scratch):
+def find_stored_gains(term, labels, prior, pick, feedback, sums, prices, scratch):
     """The same at the stored labels of a row."""
     values, gains = scratch[VALUES], scratch[GAINS]
+    slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
     tp, predicted, positive = scratch[GATHERED], scratch[GATHERED + 1], scratch[GATHERED + 2]
     # Gathered first, so that the loop with the divisions becomes vector instructions.
     shared = gather(feedback, labels, sums, tp, predicted, positive)
     point = point_at(shared.cells, shared.totals, prior)
     ready = prepare(term, point, pick)
+    added = prepare_prices(prices, slopes, offsets)
     for position in range(labels.shape[0]):
         value = values[position]
-        found = gain(
-            term,
-            ready,
-            point,
-            labels[position],
-            tp[position],
-            predicted[position],
-            positive[position],
-            value,
-        )
+        j = labels[position]
+        more, further = priced(prices, added, slopes, offsets, j, 0.0, 0.0)
+        counts = tp[position], predicted[position], positive[position]
+        found = gain(term, ready, point, j, *counts, value, more, further)
         gains[position] = found if value > 0.0 else -np.inf
 
 
@@ -156,18 +159,18 @@ def take_stored(labels, count, budget, scratch, chosen):
 
 
 @by_kind
-def decide_stored(term, labels, budget, prior, pick, feedback, sums, scratch, chosen):
+def decide_stored(term, labels, budget, prior, pick, feedback, sums, prices, scratch, chosen):
     """Decide a row of stored labels; returns how many labels it gets."""
 
 
 @decide_stored.case()
-def decide_gathered(term, labels, budget, prior, pick, feedback, sums, scratch, chosen):
-    find_stored_gains(term, labels, prior, pick, feedback, sums, scratch)
+def decide_gathered(term, labels, budget, prior, pick, feedback, sums, prices, scratch, chosen):
+    find_stored_gains(term, labels, prior, pick, feedback, sums, prices, scratch)
     return take_stored(labels, labels.shape[0], budget, scratch, chosen)
 
 
 @decide_stored.case(Costs)
-def decide_spread(term, labels, budget, prior, pick, feedback, sums, scratch, chosen):
+def decide_spread(term, labels, budget, prior, pick, feedback, sums, prices, scratch, chosen):
     """With costs every label is a candidate: spread the row over all, and back."""
     values, gathered = scratch[VALUES], scratch[GATHERED]
     m = values.shape[0]
@@ -177,7 +180,7 @@ def decide_spread(term, labels, budget, prior, pick, feedback, sums, scratch, ch
         values[j] = 0.0
     for position in range(labels.shape[0]):
         values[labels[position]] = gathered[position]
-    find_gains(term, prior, pick, look(feedback, sums), scratch)
+    find_gains(term, prior, pick, look(feedback, sums), prices, scratch)
     for position in range(labels.shape[0]):
         values[position] = gathered[position]
     return take_stored(None, m, budget, scratch, chosen)
@@ -320,7 +323,7 @@ def fit_stored_row(calibrator, labels, true, start, end, weight, scratch):
 
 
 @entry("a dense decision")
-def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen, out):
+def decide_dense(eta, decider, pick, feedback, sums, calibrator, prices, scratch, chosen, out):
     """Decide one row of every label into ``out``; False where eta is no probability."""
     values, flags = scratch[VALUES], scratch[FLAGS]
     m = flags.shape[0]
@@ -330,7 +333,7 @@ def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen
         return False
     calibrate(calibrator, None, m, scratch)
     prior = prior_now(feedback, decider.prior)
-    find_gains(decider.term, prior, pick, look(feedback, sums), scratch)
+    find_gains(decider.term, prior, pick, look(feedback, sums), prices, scratch)
     take(decider.budget, scratch, chosen)
     for j in range(m):
         out[j] = np.int8(flags[j])
@@ -338,7 +341,7 @@ def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen
 
 
 @entry("a sparse decision")
-def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, scratch, chosen):
+def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, prices, scratch, chosen):
     """Decide one row of stored labels into ``chosen``; returns how many, -1 if eta is wrong."""
     values = scratch[VALUES]
     if not widen(eta, values):
@@ -346,7 +349,7 @@ def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, scratc
     calibrate(calibrator, labels, labels.shape[0], scratch)
     prior = prior_now(feedback, decider.prior)
     return decide_stored(
-        decider.term, labels, decider.budget, prior, pick, feedback, sums, scratch, chosen
+        decider.term, labels, decider.budget, prior, pick, feedback, sums, prices, scratch, chosen
     )
 
 
@@ -413,7 +416,7 @@ def expect_sparse(labels, eta, chosen, weight, sums, cells, totals, scratch):
 
 
 @entry("learning a dense row")
-def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, scratch):
+def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch):
     """Count one row of indicators in all that a policy keeps, and calibrate by it."""
     values, flags = scratch[VALUES], scratch[FLAGS]
     m = flags.shape[0]
@@ -421,13 +424,16 @@ def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator,
     widen(eta, values)
     calibrate(calibrator, None, m, scratch)
     learn(feedback, None, None, found, true, known, weight, sums, scratch)
+    move(prices, true, known, found, weight, flags, values)
     if known:
         fit(calibrator, None, m, scratch, true, weight)
     fade(feedback, calibrator, known, weight)
 
 
 @entry("learning a sparse row")
-def learn_sparse(labels, eta, true, known, chosen, weight, feedback, sums, calibrator, scratch):
+def learn_sparse(
+    labels, eta, true, known, chosen, weight, feedback, sums, calibrator, prices, scratch
+):
     """Count one row of label ids in all that a policy keeps, and calibrate by it."""
     values, flags = scratch[VALUES], scratch[FLAGS]
     for j in range(flags.shape[0]):
@@ -439,6 +445,8 @@ def learn_sparse(labels, eta, true, known, chosen, weight, feedback, sums, calib
     calibrate(calibrator, labels, labels.shape[0], scratch)
     found, end = chosen.shape[0], true.shape[0]
     learn_stored(feedback, labels, chosen, found, true, 0, end, known, weight, sums, scratch)
+    present = scratch[PRESENT]
+    move_stored(prices, labels, values, true, 0, end, known, found, weight, flags, present)
     if known:
         fit_stored(calibrator, labels, true, 0, end, weight, scratch)
     fade(feedback, calibrator, known, weight)

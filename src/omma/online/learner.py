@@ -38,6 +38,7 @@ from omma._validate import check_number, check_positive_int, shown
 from omma.certificate import Certificate
 from omma.counts import Counts, counts_of, estimates_of, state_of
 from omma.gap import Gap
+from omma.held import Held, held
 from omma.metrics import Metric, metric as find_metric
 from omma.online import saved
 from omma.policies import LinearPolicy, Policy
@@ -105,9 +106,9 @@ class OnlineClassifier:
                 f"{shown(policy)}{saved.fit_first(policy)}"
             )
         check_positive_int("OnlineClassifier", "n_labels", n_labels)
-        self.policy = policy
         self.n_labels = int(n_labels)
         self.names = read_names("OnlineClassifier", names, self.n_labels) or policy.names
+        self.policy = policy = policy.for_names(self.names)
         self.metric = policy.objective if metric is None else find_metric(metric)
         if self.metric is not None:
             self.metric.check_labels(self.n_labels)
@@ -173,6 +174,19 @@ class OnlineClassifier:
         False
         """
         return None if self._certificate is None else self._certificate.gap(self.value)
+
+    @property
+    def limits(self) -> tuple[Held, ...]:
+        """How the limits of the policy stand: value so far, price, and whether it holds.
+
+        >>> import omma
+        >>> policy = omma.Auto("f1", subject_to="predicted_rate <= 0.02")
+        >>> learner = omma.OnlineClassifier(policy, n_labels=1)
+        >>> print(*learner.limits)
+        predicted_rate <= 0.02: nothing to judge it by yet
+        """
+        with self._lock:
+            return held(self.policy, self.state)
 
     @property
     def rule(self) -> Rule:
@@ -436,6 +450,9 @@ class OnlineClassifier:
         own = true if soft is None or estimates is None else soft + estimates
         made = state_of(own)
         made.labels = None if soft is None else state_of(true)
+        if self.state.prices is not None:  # they stay; what they look at is counted anew
+            made.prices = self.state.prices * 1.0
+            made.prices.settle(made.limited.cells)
         with self._lock:
             self.state.restore(made.arrays())
             if self._pairs is not None and true.matrix is not None:

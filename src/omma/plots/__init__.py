@@ -3,7 +3,9 @@
 from omma.plots.bands import FIXED, LEARNING, Band, plot_bands
 from omma.plots.curve import plot_curve
 from omma.plots.frames import require_matplotlib, save
+from omma.plots.frontier import plot_frontier
 from omma.plots.labels import spread
+from omma.plots.limits import plot_limits
 from omma.plots.priors import plot_priors
 from omma.plots.reliability import plot_reliability
 from omma.plots.running import plot_panels, plot_running
@@ -14,6 +16,8 @@ __all__ = [
     "Band",
     "plot_bands",
     "plot_curve",
+    "plot_frontier",
+    "plot_limits",
     "plot_panels",
     "plot_priors",
     "plot_reliability",

@@ -38,11 +38,17 @@ class Auto(Maximizer):
         Predict exactly k labels a row.
     at_most : int, optional
         Predict the labels that gain, but no more than so many a row.
+    subject_to : str, Limit, or list of these, optional
+        What must hold meanwhile: ``"micro_precision >= 0.9"``, ``"recall[fraud] >= 0.8"``,
+        ``"labels_per_row <= 2"``, or what ``omma.at_least`` and ``omma.at_most`` make.
 
     Examples
     --------
     >>> import omma
     >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+    >>> limited = omma.Auto("macro_recall", subject_to="micro_precision >= 0.8")
+    >>> omma.metric("micro_precision").value(omma.replay(limited, eta, y).counts) > 0.79
+    True
     >>> wrong = eta ** 3  # probabilities that are far too low
     >>> auto = omma.replay(omma.Auto("macro_f1"), wrong, y).value
     >>> auto > omma.replay(omma.OMMA("macro_f1", feedback="estimates"), wrong, y).value
@@ -55,29 +61,36 @@ class Auto(Maximizer):
     metric: Metric | str
     k: int | None = None
     at_most: int | None = None
+    subject_to: Any = None
 
     def __post_init__(self) -> None:
         self.check_target()
+        self.check_subject_to()
 
     def plan(self, m: int) -> Plan:
         plan = self.objective.plan(k=self.budget, prior=PRIOR, soft=True)
-        term = climbed(self.objective)
-        return replace(
+        term = climbed(self.objective, exact=bool(self.limits))
+        plan = replace(
             plan,
             term=term,
             at_most=self.at_most,
             shrinkage=shrinkage_of(term),
             calibrated=True,
         )
+        return self.limited_plan(plan, m)
 
 
-def climbed(metric: Metric) -> Any:
-    """What is maximized for a metric: the metric, or for a minimum what is near it and smooth."""
+def climbed(metric: Metric, exact: bool = False) -> Any:
+    """What is maximized for a metric: the metric, or for a minimum what is near it and smooth.
+
+    ``exact`` asks for derivatives, not only for numbers in proportion: prices are weighed by them.
+    """
     if not is_minimum(metric):
-        return metric.term()
+        return metric.term(exact=exact)
     if metric.multiclass:
-        return kinds.Classes(1.0, kinds.Steep(EPSILON), RECALL.kind)
-    return metric.term() if metric.smooth else smoothed(metric).term()
+        kind = kinds.WeighedClasses if exact else kinds.Classes
+        return kind(1.0, kinds.Steep(EPSILON), RECALL.kind)
+    return (metric if metric.smooth else smoothed(metric)).term(exact=exact)
 
 
 def shrinkage_of(term: Any) -> Shrinkage:
@@ -103,5 +116,6 @@ def _lucky(term: Any) -> float:
 
 def _unhit(term: Any) -> float:
     """One class that was never hit makes a geometric mean zero: estimates must not hide it."""
-    geometric = isinstance(term, kinds.Classes) and isinstance(term.of, kinds.Geometric)
+    classes = isinstance(term, kinds.Classes | kinds.WeighedClasses)
+    geometric = classes and isinstance(term.of, kinds.Geometric)
     return UNHIT if geometric else HITS

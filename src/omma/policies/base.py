@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,8 @@ from omma._rows import Labels, Probabilities, blocks
 from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.kernels.calibrate import INTERCEPT
-from omma.kernels.layout import EPSILON
+from omma.kernels.layout import EPSILON, SUMS
+from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric, metric as find_metric, read_target
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
@@ -80,8 +81,20 @@ class Policy(ABC):
         content: dict[str, Any] = {"policy": type(self).__name__}
         for one in fields(self):  # type: ignore[arg-type]
             value = getattr(self, one.name)
-            content[one.name] = value.to_json() if hasattr(value, "to_json") else value
+            if isinstance(value, tuple):
+                content[one.name] = [part.to_json() for part in value]
+            else:
+                content[one.name] = value.to_json() if hasattr(value, "to_json") else value
         return content
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What must hold while the metric is maximized."""
+        return ()
+
+    def for_names(self, names: Names | None) -> Policy:
+        """The same policy, where its limits are about labels by these names."""
+        return self
 
     def check_labels(self, m: int) -> None:
         """Refuse a number of labels that the policy cannot decide."""
@@ -179,6 +192,7 @@ class Maximizer(LinearPolicy):
     metric: Metric | str
     k: int | None
     at_most: int | None = None
+    subject_to: Any = None
 
     def __repr__(self) -> str:
         """As a dataclass has it, without options that are not used."""
@@ -213,6 +227,39 @@ class Maximizer(LinearPolicy):
             )
         check_at_most(owner, found, self.k, self.at_most)
 
+    def check_subject_to(self) -> None:
+        """Read the limits, and refuse those that the budget contradicts, whatever the labels."""
+        owner = type(self).__name__
+        found = read_limits(owner, self.subject_to)
+        object.__setattr__(self, "subject_to", found)
+        check_per_row(owner, self.limits, *self._labels_per_row(None))
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return self.subject_to or ()
+
+    def _labels_per_row(self, m: int | None) -> tuple[float, float]:
+        """The fewest and the most labels that a row can get."""
+        if self.budget is not None:
+            return float(self.budget), float(self.budget)
+        return 0.0, float(self.at_most or m or np.inf)
+
+    def _found_limits(self, m: int, names: Names | None = None) -> tuple[Limit, ...]:
+        owner = type(self).__name__
+        return tuple(one.named(names, m, owner) for one in self.limits)
+
+    def for_names(self, names: Names | None) -> Any:
+        if names is None or not self.limits:
+            return self
+        return replace(self, subject_to=self._found_limits(len(names), names))  # type: ignore[type-var]
+
+    def limited_plan(self, plan: Plan, m: int) -> Plan:
+        """The plan with the policy's limits."""
+        found = self._found_limits(m)
+        if not found:
+            return plan
+        return replace(plan, limits=limited(found, m), sums=max(plan.sums or 0, SUMS))
+
     @property
     def objective(self) -> Metric:
         return find_metric(self.metric)
@@ -228,6 +275,7 @@ class Maximizer(LinearPolicy):
 
     def check_labels(self, m: int) -> None:
         super().check_labels(m)
+        check_limits(type(self).__name__, self._found_limits(m), m, *self._labels_per_row(m))
         if self.at_most is not None and self.at_most > m:
             raise ValueError(
                 f"at_most of {self!r} must be at most the number of labels, which is {m}, got "

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from omma._run import Plan
 from omma._validate import check_choice
+from omma.kernels.kinds import with_epsilon
 from omma.metrics.tangent import is_minimum
 from omma.policies.auto import shrinkage_of
 from omma.policies.base import MetricPolicy
@@ -45,6 +46,9 @@ class OMMA(MetricPolicy):
         one in 1/ε rows. 1e-6, which the code of the paper's tables used in macro and micro metrics,
         pulls the thresholds of labels seen a few times in a million rows towards zero. A metric of
         your own has what you wrote into it.
+    subject_to : str, Limit, or list of these, optional
+        What must hold meanwhile, as for ``omma.Auto``. With ``feedback="estimates"`` limits are
+        held on estimates: they hold on labels as far as the probabilities are right.
 
     Examples
     --------
@@ -60,9 +64,11 @@ class OMMA(MetricPolicy):
 
     calibration: str | None = None
     at_most: int | None = None
+    subject_to: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.check_subject_to()
         check_choice("OMMA", "calibration", self.calibration, (None, "online"))
         if is_minimum(self.objective) and not self.objective.smooth:
             warn_of_kink(self.objective.name)
@@ -73,12 +79,17 @@ class OMMA(MetricPolicy):
 
     def plan(self, m: int) -> Plan:
         plan = self.metric_plan()
-        return replace(
+        term = plan.term
+        if self.limits:  # prices are paid in the metric's own derivatives
+            term = with_epsilon(self.objective.term(exact=True), self.epsilon)
+        plan = replace(
             plan,
+            term=term,
             at_most=self.at_most,
-            shrinkage=shrinkage_of(plan.term) if self.feedback == "both" else None,
+            shrinkage=shrinkage_of(term) if self.feedback == "both" else None,
             calibrated=self.calibration is not None,
         )
+        return self.limited_plan(plan, m)
 
 
 @cache

@@ -37,7 +37,12 @@ class Stepper:
         self.plan = plan
         self.sums = plan.sums
         # Counts of labels, or of estimates beside them, are counted by kernels of arrays alone.
-        self.simple = plan.shrinkage is None and not plan.calibrated and plan.growth is None
+        self.simple = (
+            plan.shrinkage is None
+            and not plan.calibrated
+            and plan.growth is None
+            and plan.limits is None
+        )
         self.space = Space(m)
         self.decide_dense = step.decide_dense
         self.decide_sparse = step.decide_sparse
@@ -49,6 +54,7 @@ class Stepper:
             self.plan.feedback(state),
             self.sums,
             calibrator_of(state),
+            self.plan.prices(state),
             space.scratch,
             space.ids,
         )
@@ -104,8 +110,9 @@ class Stepper:
         prediction: NDArray[Any],
         weight: float,
     ) -> None:
-        """Count a row where labels correct estimates, or calibrate them, or the past fades."""
-        kept = (weight, self.plan.feedback(state), self.sums, calibrator_of(state))
+        """Count a row where labels correct or calibrate estimates, prices move, or counts fade."""
+        plan = self.plan
+        kept = (weight, plan.feedback(state), self.sums, calibrator_of(state), plan.prices(state))
         known = y is not None
         if prediction.dtype == np.int32:
             true = NO_LABELS if y is None else y

@@ -11,10 +11,12 @@ from scipy import sparse
 
 from omma._frames import opened_pair
 from omma._rows import check_rows, entries_of, read_probabilities
+from omma.limits import check_limits, read_limits
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.policies.base import UnsupportedMetricError
 from omma.policies.fixed import FixedRule
 from omma.policies.frank_wolfe import read_sample
+from omma.policies.tuned_limits import Cuts, Sample, tuned
 from omma.rule import Rule
 
 
@@ -26,6 +28,11 @@ class TunedThresholds:
     ----------
     metric : str or Metric
         A ``macro_`` metric, or one of one label.
+    subject_to : str, Limit, or list of these, optional
+        What must hold on the sample, as for ``omma.Auto``. For one label the best cut that meets
+        all limits is exact; for many, the price of each limit is found by bisection, and what is
+        lost to the best is what one label's next cut is worth. Where no cuts meet the limits, those
+        that come nearest are taken.
 
     Examples
     --------
@@ -37,9 +44,13 @@ class TunedThresholds:
     True
     >>> tuned.decision.thresholds.shape
     (10,)
+    >>> few = omma.TunedThresholds("macro_f1", subject_to="labels_per_row <= 1").fit(eta, y)
+    >>> few.decision.predict(eta).sum(axis=1).mean() <= 1
+    True
     """
 
     metric: Metric | str
+    subject_to: Any = None
 
     def __post_init__(self) -> None:
         found = find_metric(self.metric)
@@ -49,6 +60,8 @@ class TunedThresholds:
                 "metric of TunedThresholds must be a macro_ metric or one of one label, got "
                 f"{found.name}"
             )
+        limits = read_limits("TunedThresholds", self.subject_to)
+        object.__setattr__(self, "subject_to", limits)
 
     def fit(self, eta: Any, y: Any, *, weights: ArrayLike | None = None) -> FixedRule:
         """Find the thresholds that maximize the metric on a sample; of equals, the highest.
@@ -70,11 +83,21 @@ class TunedThresholds:
         shape = (rows.n, rows.m)
         true = sparse.csc_array((np.ones(len(present)), (row_of, present)), shape=shape)
         columns = sparse.csc_array(eta) if sparse.issparse(eta) else None
-        thresholds = np.empty(rows.m)
+        of = found.of if isinstance(found, Macro) else found
+        assert isinstance(of, LabelMetric)
+        limits = tuple(
+            one.named(table.names, rows.m, "TunedThresholds") for one in self.subject_to or ()
+        )
+        check_limits("TunedThresholds", limits, rows.m, 0.0, float(rows.m))
+        every = []
         for j in range(rows.m):
             which, values = _column(rows, columns, j)
-            y_j = true[:, [j]].toarray().ravel()
-            thresholds[j] = _best_cut(found, values, y_j, weight, which)
+            every.append(_cuts(values, true[:, [j]].toarray().ravel(), weight, which))
+        sample = Sample(every, of, float(weight.sum()))
+        chosen = tuned(sample, limits)
+        thresholds = np.array(
+            [cuts.thresholds[one] for cuts, one in zip(every, chosen, strict=True)]
+        )
         return FixedRule(_as_rule(thresholds).named(table.names), found)
 
 
@@ -89,30 +112,24 @@ def _column(rows: Any, columns: Any, j: int) -> tuple[NDArray[np.int64], NDArray
     return columns.indices[start:end][values > 0].astype(np.int64), values[values > 0]
 
 
-def _best_cut(
-    metric: Metric,
+def _cuts(
     values: NDArray[np.float64],
     y: NDArray[np.float64],
     weight: NDArray[np.float64],
     which: NDArray[np.int64],
-) -> float:
-    """The threshold of one label: infinite where predicting nothing is best."""
+) -> Cuts:
+    """The cuts of one label, from none predicted on; the first threshold is infinite."""
     order = np.argsort(-values, kind="stable")
     falling = values[order]
     chosen = which[order]
     tp = np.concatenate(([0.0], np.cumsum(weight[chosen] * y[chosen])))
     predicted = np.concatenate(([0.0], np.cumsum(weight[chosen])))
-    total = weight.sum()
-    predicted = np.minimum(predicted, total)  # weights may add up to more by a rounding
+    predicted = np.minimum(predicted, weight.sum())  # they may add up to more by a rounding
     # A cut may stand only where the probability changes: equal ones are decided alike.
     cuts = np.concatenate(([0], np.flatnonzero(np.diff(falling) != 0) + 1, [len(falling)]))
     cuts = np.unique(cuts)
-    of = metric.of if isinstance(metric, Macro) else metric
-    assert isinstance(of, LabelMetric)
-    positive = np.full(len(cuts), (weight * y).sum())
-    worth = of.of_cells(tp[cuts], predicted[cuts], positive, total)
-    best = int(cuts[int(np.argmax(worth))])
-    return float(falling[best - 1]) if best else np.inf
+    thresholds = np.concatenate(([np.inf], falling))[cuts]
+    return Cuts(thresholds, tp[cuts], predicted[cuts], float((weight * y).sum()))
 
 
 def _as_rule(thresholds: NDArray[np.float64]) -> Rule:

@@ -1,0 +1,114 @@
+"""How limits stand: the value so far of each, its price, and whether it holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from omma.counts import Counts, counts_of, estimates_of
+from omma.gap import TWO_SIDED
+from omma.limits import Limit
+from omma.policies import Policy
+from omma.state import State
+
+DEAR = 10.0  # a price at which a point of the limit costs ten of the metric
+HAIR = 1e-9
+
+
+@dataclass(frozen=True)
+class Held:
+    """A limit, and how it stands.
+
+    Attributes
+    ----------
+    limit : Limit
+    value : float
+        What is bounded, so far; NaN where it is 0/0, as precision is where nothing was predicted.
+    price : float
+        How much of the metric a little more of the limit costs: the decisions trade both at it.
+    error : float
+        The standard error of the value, as of independent draws.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=4000, m=20, seed=0)
+    >>> trace = omma.replay(omma.Auto("macro_f1", subject_to="labels_per_row <= 1"), eta, y)
+    >>> (held,) = trace.limits
+    >>> held.name, held.bound, abs(held.value - 1) < 0.01
+    ('labels_per_row', 1.0, True)
+    """
+
+    limit: Limit
+    value: float
+    price: float
+    error: float
+
+    @property
+    def name(self) -> str:
+        """What is bounded."""
+        return self.limit.name
+
+    @property
+    def bound(self) -> float:
+        """The bound that was asked for."""
+        return self.limit.bound
+
+    @property
+    def excess(self) -> float:
+        """By how much the limit is missed; below zero where there is room."""
+        return self.limit.sign * (self.bound - self.value)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds, to the last digit; what is not known yet breaks nothing."""
+        return math.isnan(self.value) or self.excess <= HAIR
+
+    @property
+    def reachable(self) -> bool:
+        """False where it is missed by more than chance, and the price is beyond all measure."""
+        by_chance = not self.excess > 2.0 * self.error
+        return self.holds or by_chance or self.price < DEAR
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the value lies on rows like these, with 95 % confidence."""
+        spread = TWO_SIDED * self.error
+        high = math.inf if self.limit.of == "labels_per_row" else 1.0
+        return max(self.value - spread, 0.0), min(self.value + spread, high)
+
+    def __str__(self) -> str:
+        digits = max(2, len(f"{self.bound:g}".partition(".")[2]))
+        if not self.reachable:
+            return (
+                f"{self.name}: reached {self.value:.{digits}f}, asked {self.bound:.{digits}f}: no "
+                "rule does better here"
+            )
+        if math.isnan(self.value):
+            return f"{self.limit}: nothing to judge it by yet"
+        said = f"{self.limit}: {self.value:.4f}"
+        if self.holds:
+            return f"{said}, holds"
+        chance = ", less than its standard error" if self.excess < self.error else ""
+        return f"{said}, misses it by {self.excess:.4f}{chance}"
+
+
+def held(policy: Policy, state: Any) -> tuple[Held, ...]:
+    """How the limits of a policy stand."""
+    if not isinstance(state, State) or state.prices is None:
+        return ()
+    m = state.m
+    limits = (one.named(None, m, repr(policy)) for one in policy.limits)
+    pairs = zip(limits, state.prices.mu, strict=True)
+    return tuple(_stand(one, float(price), state) for one, price in pairs)
+
+
+def _stand(limit: Limit, price: float, state: State) -> Held:
+    """What is predicted is known of all rows; rates of those whose labels came, or of estimates."""
+    own, estimates = counts_of(state), estimates_of(state)
+    everything = estimates is not None and (state.known is None or not limit.needs_labels)
+    counts: Counts = estimates if everything and estimates is not None else own
+    if not counts.n > 0:
+        return Held(limit, math.nan, price, math.nan)
+    return Held(limit, limit.value(counts), price, limit.error(counts))

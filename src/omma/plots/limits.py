@@ -1,0 +1,115 @@
+"""The metric so far, and under it each limit: its bound as a line, what breaks it shaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.evaluation import Trace
+from omma.limits import Limit
+from omma.plots.bands import LEARNING
+from omma.plots.frames import clean, entitle, require_matplotlib
+from omma.plots.labels import label_ends
+from omma.plots.running import plot_running
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BROKEN = "#B00020"
+
+
+def plot_limits(traces: Mapping[str, Trace]) -> Figure:
+    """Draw the metric so far, and under it the value of each limit, a curve for each trace.
+
+    Parameters
+    ----------
+    traces : dict of str to Trace
+        What ``omma.replay`` returned, by the name to show. Policies without limits are drawn, too:
+        how they fare by the limits of the others, which are no limits of theirs.
+
+    Returns
+    -------
+    matplotlib Figure, with a ``savefig`` of its own
+
+    Examples
+    --------
+    >>> import omma
+    >>> from omma.plots import plot_limits
+    >>> eta, y = omma.datasets.long_tail(n=1000, m=10, seed=0)
+    >>> policy = omma.Auto("macro_recall", subject_to="micro_precision >= 0.8")
+    >>> figure = plot_limits({"limited": omma.replay(policy, eta, y)})
+    >>> [ax.get_ylabel() for ax in figure.axes]
+    ['macro_recall so far, %', 'micro_precision so far, %']
+    """
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    limits = _limits(traces)
+    figure = Figure(figsize=(7.0, 3.2 + 2.2 * len(limits)), dpi=150)
+    heights = [3.0, *(2.0 for _ in limits)]
+    grid = figure.add_gridspec(
+        len(heights), 1, height_ratios=heights, left=0.09, right=0.74, hspace=0.42,
+        top=1 - 0.5 / figure.get_figheight(), bottom=0.5 / figure.get_figheight(),
+    )  # fmt: skip
+    plot_running(traces, figure.add_subplot(grid[0]))
+    for place, limit in enumerate(limits, start=1):
+        _draw(figure.add_subplot(grid[place]), limit, traces)
+    return figure
+
+
+def _limits(traces: Mapping[str, Trace]) -> list[Limit]:
+    """Every limit that a trace has, once."""
+    found = {
+        str(one): one
+        for trace in traces.values()
+        if trace.history is not None
+        for one in trace.history._limits
+    }
+    if not found:
+        raise ValueError(
+            "traces of plot_limits must have at least one limit: replay a policy with subject_to="
+        )
+    return list(found.values())
+
+
+def _draw(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
+    """One limit: its value along each trace, its bound, and where it is broken."""
+    share = limit.of != "labels_per_row"
+    scale, unit = (100.0, ", %") if share else (1.0, "")
+    colors, texts, ends, looks = count(), [], [], []
+    for name, trace in traces.items():
+        assert trace.history is not None
+        rows, values = trace.history.rows, scale * _values(limit, trace)
+        color = LEARNING[next(colors) % len(LEARNING)]
+        ax.plot(rows, values, color=color, linewidth=1.6)
+        if limit in trace.history._limits:
+            _shade(ax, rows, values, scale * limit.bound, limit.sign)
+        texts.append(f"{values[-1]:.1f}  {name}" if share else f"{values[-1]:.2f}  {name}")
+        ends.append(float(values[-1]))
+        looks.append({"color": color})
+    ax.axhline(scale * limit.bound, color="#222222", linewidth=1.0, linestyle=(0, (4, 2)))
+    clean(ax)
+    entitle(ax, f"{limit.name} so far{unit}", "rows")
+    ax.set_xlim(0, ax.get_lines()[0].get_xdata()[-1])  # type: ignore[index]
+    texts.append(f"{'≥' if limit.sign > 0 else '≤'} {scale * limit.bound:g}")
+    label_ends(ax, texts, [*ends, scale * limit.bound], [*looks, {"color": "#222222"}])
+
+
+def _values(limit: Limit, trace: Trace) -> NDArray[np.float64]:
+    assert trace.history is not None
+    every = trace.history._counts()
+    return np.array([limit.value(counts) if counts.n > 0 else np.nan for counts in every])
+
+
+def _shade(ax: Axes, rows: Any, values: NDArray[np.float64], bound: float, sign: float) -> None:
+    with np.errstate(invalid="ignore"):
+        broken = sign * (bound - values) > 0
+    ax.fill_between(
+        rows, values, bound, where=broken.tolist(), color=BROKEN, alpha=0.22, linewidth=0,
+        interpolate=True,
+    )  # fmt: skip

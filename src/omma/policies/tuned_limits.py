@@ -1,0 +1,167 @@
+"""Thresholds of a labelled sample under limits: the best cuts at a price, and the right price.
+
+For one label every cut is looked at, and the best that meets all limits is exact. For many labels
+the price of each limit is found by bisection: at given prices, each label's best cut of metric plus
+priced limits is exact again. Rates enter by their linear form at the bound, num - C den, so that at
+the right price the limit holds and no cut that meets it is worth more at that price.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.counts import Counts
+from omma.limits import Limit
+from omma.metrics import LabelMetric
+
+ROUNDS = 24  # of bisection: the price is then known to five digits
+SWEEPS = 6  # over limits, where there are several
+LOWEST, HIGHEST = 1e-6, 1e6
+HAIR = 1e-12
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """What each cut of one label would give: thresholds, true positives and predictions."""
+
+    thresholds: NDArray[np.float64]
+    tp: NDArray[np.float64]
+    predicted: NDArray[np.float64]
+    positive: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The cuts of all labels, and the weight of all rows."""
+
+    labels: list[Cuts]
+    of: LabelMetric
+    n: float
+
+    def counts(self, chosen: list[int]) -> Counts:
+        """What some cuts would count."""
+        pairs = list(zip(self.labels, chosen, strict=True))
+        tp = [cuts.tp[one] for cuts, one in pairs]
+        predicted = [cuts.predicted[one] for cuts, one in pairs]
+        return Counts(tp, predicted, [cuts.positive for cuts in self.labels], self.n)
+
+    def worth(self, j: int) -> NDArray[np.float64]:
+        """The metric of each cut of label j, as its part of the mean over labels."""
+        cuts = self.labels[j]
+        positive = np.full(len(cuts.tp), cuts.positive)
+        return self.of.of_cells(cuts.tp, cuts.predicted, positive, self.n) / len(self.labels)
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What each cut of each label is worth, and the room it leaves to each limit."""
+
+    sample: Sample
+    limits: tuple[Limit, ...]
+    worth: list[NDArray[np.float64]]
+    rooms: list[NDArray[np.float64]]  # of each label: (limits, cuts)
+
+    @classmethod
+    def of(cls, sample: Sample, limits: tuple[Limit, ...]) -> Priced:
+        """Work it out once: prices only add it up."""
+        labels = range(len(sample.labels))
+        worth = [sample.worth(j) for j in labels]
+        rooms = [
+            np.array([_room(limit, sample, j) for limit in limits]).reshape(-1, len(worth[j]))
+            for j in labels
+        ]
+        return cls(sample, limits, worth, rooms)
+
+    def best(self, prices: NDArray[np.float64]) -> list[int]:
+        """The best cut of each label at given prices; of equals, the fewest predictions."""
+        if not prices.any():
+            return [int(np.argmax(worth)) for worth in self.worth]
+        pairs = zip(self.worth, self.rooms, strict=True)
+        return [int(np.argmax(worth + prices @ room)) for worth, room in pairs]
+
+    def judged(self, chosen: list[int]) -> tuple[NDArray[np.float64], float]:
+        """By how much some cuts miss each limit (0/0 misses nothing), and what they are worth."""
+        counts = self.sample.counts(chosen)
+        values = np.array([limit.value(counts) for limit in self.limits])
+        signs = np.array([limit.sign for limit in self.limits])
+        bounds = np.array([limit.bound for limit in self.limits])
+        worth = sum(one[cut] for one, cut in zip(self.worth, chosen, strict=True))
+        return np.nan_to_num(signs * (bounds - values)), float(worth)
+
+
+class Search:
+    """Prices tried so far, and the best cuts that they led to: first to meet limits, then worth."""
+
+    def __init__(self, priced: Priced) -> None:
+        self.priced = priced
+        self.prices = np.zeros(len(priced.limits))
+        self.chosen: list[int] = []
+        self.rank = (np.inf, np.inf)
+        self.excess = self.look()
+
+    def look(self) -> NDArray[np.float64]:
+        """Take the best cuts at the present prices; returns by how much they miss each limit."""
+        chosen = self.priced.best(self.prices)
+        excess, worth = self.priced.judged(chosen)
+        rank = (float(np.maximum(excess - HAIR, 0.0).sum()), -worth)
+        if rank < self.rank:
+            self.rank, self.chosen = rank, chosen
+        self.excess = excess
+        return excess
+
+    def settle(self, place: int) -> None:
+        """Set one price as low as its limit allows, the others as they are."""
+        self.prices[place] = 0.0
+        if self.look()[place] <= HAIR:
+            return
+        low, high = LOWEST, HIGHEST
+        for _ in range(ROUNDS):
+            self.prices[place] = np.sqrt(low * high)
+            if self.look()[place] > HAIR:
+                low = self.prices[place]
+            else:
+                high = self.prices[place]
+        self.prices[place] = high
+        self.look()
+
+
+def tuned(sample: Sample, limits: tuple[Limit, ...]) -> list[int]:
+    """The cut of each label; where no cuts meet all limits, those that come nearest."""
+    priced = Priced.of(sample, limits)
+    if len(sample.labels) == 1:
+        return [_exact(priced)]
+    search = Search(priced)
+    for _ in range(1 if len(limits) == 1 else SWEEPS):
+        for place in range(len(limits)):
+            search.settle(place)
+    return search.chosen
+
+
+def _room(limit: Limit, sample: Sample, j: int) -> NDArray[np.float64]:
+    """What each cut of label j adds to the linear form of a limit, as a share of the rows."""
+    cuts, m = sample.labels[j], len(sample.labels)
+    if not limit.over_all and limit.index != j:
+        return np.zeros(len(cuts.tp))
+    if limit.of == "macro_recall":
+        share = cuts.tp / cuts.positive if cuts.positive > 0 else np.full(len(cuts.tp), limit.bound)
+        return limit.sign * (share - limit.bound) / m
+    n = sample.n / m if limit.of == "labels_per_row" else sample.n
+    cells = (cuts.tp, cuts.predicted, np.full(len(cuts.tp), cuts.positive), n)
+    over, under = (
+        sum(weight * cell for weight, cell in zip(form, cells, strict=True))
+        for form in (limit.rate.over, limit.rate.under)
+    )
+    found: NDArray[np.float64] = limit.sign * np.asarray(over - limit.bound * under) / sample.n
+    return found
+
+
+def _exact(priced: Priced) -> int:
+    """Of all cuts of the only label, the best that meets every limit."""
+    missed = np.maximum(-priced.rooms[0], 0.0).sum(axis=0)
+    fine = missed <= HAIR
+    if not fine.any():
+        return int(np.argmin(missed))
+    return int(np.argmax(np.where(fine, priced.worth[0], -np.inf)))

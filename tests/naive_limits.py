@@ -1,0 +1,160 @@
+"""The slow twin of limits: prices row by row, in plain NumPy, with no code shared.
+
+`Price` has one limit, by the equations as they stand in the notes; `LimitedAuto` puts prices on the
+slow twin of `omma.Auto`, and `Plain` on OMMA with labels or estimates as feedback.
+"""
+
+import naive_auto
+import numpy as np
+
+LAM = 1e-6
+
+
+class Price:
+    """One limit: `at` gives what it adds to slope and offset, `after` moves its price."""
+
+    def __init__(self, kind, bound, m, j=None):
+        self.kind, self.C, self.m, self.j = kind, bound, m, j
+        self.mu, self.V, self.before = 1.0, 1e-12, 0.0
+
+    def at(self, n, tp, q, pos):
+        """(slope, offset) over all labels; counts are those before the row."""
+        mu, C, m, j = self.mu, self.C, self.m, self.j
+        slope, offset = np.zeros(m), np.zeros(m)
+        one = np.zeros(m) if j is None else np.eye(m)[j] / np.sqrt(m)
+        if self.kind == "micro_precision":
+            slope += mu * n / max(q.sum(), 1)
+            offset -= C * slope
+        elif self.kind == "micro_recall":
+            slope += mu * n / max(pos.sum(), 1)
+        elif (
+            self.kind == "micro_specificity"
+        ):  # tn - C negatives: predicting where absent costs one
+            scale = mu * n / max(n * m - pos.sum(), 1)
+            slope += scale
+            offset -= scale
+        elif self.kind == "micro_accuracy":
+            slope += 2 * mu * n / max(n * m, 1)
+            offset -= mu * n / max(n * m, 1)
+        elif self.kind == "micro_f1":  # 2 tp - C (predicted + positive)
+            scale = mu * n / max(q.sum() + pos.sum(), 1)
+            slope += 2 * scale
+            offset -= C * scale
+        elif self.kind == "labels_per_row":
+            offset -= mu / C
+        elif self.kind == "predicted_rate":
+            offset -= mu / C * one
+        elif self.kind == "precision":
+            slope += mu * n / max(q[j], 1) * one
+            offset -= C * slope
+        elif self.kind == "recall":
+            slope += mu * n / max(pos[j], 1) * one
+        else:  # macro_recall
+            slope += mu * n / np.maximum(pos, 1) / m
+        return slope, offset
+
+    def after(self, n, tp, q, pos, yhat, y, weight=1.0):
+        """Counts include the row; y is None where its labels are unknown."""
+        C, m, j = self.C, self.m, self.j
+        if y is None and self.kind not in ("labels_per_row", "predicted_rate"):
+            return
+        hit = 0.0 if y is None else (y * yhat).sum()
+        if self.kind == "micro_precision":
+            r = (C * yhat.sum() - hit) * n / max(q.sum(), 1)
+        elif self.kind == "micro_recall":
+            r = (C * y.sum() - hit) * n / max(pos.sum(), 1)
+        elif self.kind == "micro_specificity":
+            tn = m - yhat.sum() - y.sum() + hit
+            r = (C * (m - y.sum()) - tn) * n / max(n * m - pos.sum(), 1)
+        elif self.kind == "micro_accuracy":
+            right = m - yhat.sum() - y.sum() + 2 * hit
+            r = (C * m - right) * n / max(n * m, 1)
+        elif self.kind == "micro_f1":
+            r = (C * (yhat.sum() + y.sum()) - 2 * hit) * n / max(q.sum() + pos.sum(), 1)
+        elif self.kind == "labels_per_row":
+            r = yhat.sum() / C - 1
+        elif self.kind == "predicted_rate":
+            r = yhat[j] / C - 1
+        elif self.kind == "precision":
+            r = (C - y[j]) * yhat[j] * n / max(q[j], 1)
+        elif self.kind == "recall":
+            r = (C - yhat[j]) * y[j] * n / max(pos[j], 1)
+        else:
+            some = pos > 0
+            now = n * (C - tp[some] / pos[some]).sum() / m
+            r, self.before = (now - self.before) / weight, now
+        self.V += (weight * r) ** 2
+        self.mu = max(0.0, self.mu + weight * r / np.sqrt(self.V))
+
+
+class LimitedAuto(naive_auto.Auto):
+    """The slow twin of `omma.Auto` with prices, on counts of true labels."""
+
+    def __init__(self, metric, m, prices, **budget):
+        super().__init__(metric, m, **budget)
+        self.prices, self.known, self.q_y = prices, 0.0, np.zeros(m)
+
+    def rule(self, idx):
+        slope, offset = super().rule(idx)
+        slope, offset = (x if self.micro else x / self.m for x in (slope, offset))
+        for price in self.prices:
+            more = price.at(self.known, self.tp_y, self.q_y, self.pos_y)
+            slope, offset = slope + more[0][idx], offset + more[1][idx]
+        return slope, offset
+
+    def update(self, y=None, chosen=()):
+        super().update(y)
+        yhat = np.zeros(self.m)
+        yhat[list(chosen)] = 1.0
+        true = None
+        if y is not None:
+            true = np.zeros(self.m)
+            true[np.asarray(y, int)] = 1.0
+            self.known += 1
+            self.q_y += yhat
+        for price in self.prices:
+            price.after(self.known, self.tp_y, self.q_y, self.pos_y, yhat, true)
+
+
+class Plain:
+    """OMMA with prices: counts of labels, or of probabilities in their place."""
+
+    def __init__(self, metric, m, prices, feedback="labels", k=None, at_most=None):
+        self.kind, self.micro = naive_auto.METRICS[metric], metric.startswith("micro")
+        self.m, self.prices, self.feedback, self.k, self.at_most = m, prices, feedback, k, at_most
+        self.tp, self.q, self.pos = np.zeros((3, m))
+        self.n = 0.0
+
+    def predict(self, eta):
+        cells, w = (self.tp, self.q, self.pos), 1.0
+        if self.micro:
+            cells, w = tuple(one.sum() for one in cells), self.m
+        inv = 1.0 / (self.n + 4 * LAM)
+        t, q, p = (
+            (one + times * LAM * w) * inv for one, times in zip(cells, (1, 2, 2), strict=True)
+        )
+        slope, offset = naive_auto.gradient(self.kind, t, q, p, w)
+        slope, offset = (np.full(self.m, x if self.micro else 0.0) + (0.0 if self.micro else x / self.m)
+                         for x in (slope, offset))  # fmt: skip
+        for price in self.prices:
+            more = price.at(self.n, self.tp, self.q, self.pos)
+            slope, offset = slope + more[0], offset + more[1]
+        gain = np.where(eta > 0, slope * eta + offset, -np.inf)
+        yhat = np.zeros(self.m)
+        order = np.argsort(-gain, kind="stable")
+        if self.k is not None:
+            yhat[order[: self.k]] = 1
+        elif self.at_most is not None:
+            yhat[[j for j in order[: self.at_most] if gain[j] >= 0]] = 1
+        else:
+            yhat[gain >= 0] = 1
+        return yhat
+
+    def update(self, eta, y, yhat, weight=1.0):
+        y = eta if self.feedback == "estimates" else y
+        self.n += weight
+        self.tp += weight * y * yhat
+        self.q += weight * yhat
+        self.pos += weight * y
+        for price in self.prices:
+            price.after(self.n, self.tp, self.q, self.pos, yhat, y, weight)

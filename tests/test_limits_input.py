@@ -1,0 +1,123 @@
+"""Limits that cannot be: one sentence each, before the first row."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import omma
+from omma.limits import read_limit
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "sense", "bound", "label"),
+    [
+        ("micro_precision >= 0.9", "micro_precision", ">=", 0.9, None),
+        ("recall[fraud]>=.8", "recall", ">=", 0.8, "fraud"),
+        ("recall[3] ≥ .8", "recall", ">=", 0.8, 3),
+        (" labels_per_row<=2 ", "labels_per_row", "<=", 2.0, None),
+        ("precision[two words] >= 1e-1", "precision", ">=", 0.1, "two words"),
+        ("micro_f0.5 >= 0.5", "micro_f0.5", ">=", 0.5, None),
+        ("multiclass_accuracy >= 0.5", "micro_recall", ">=", 0.5, None),
+        ("multiclass_balanced_accuracy >= 0.5", "macro_recall", ">=", 0.5, None),
+    ],
+)
+def test_texts(text, name, sense, bound, label):
+    found = read_limit(text)
+    assert (found.of, found.sense, found.bound, found.label) == (name, sense, bound, label)
+    assert read_limit(str(found)) == found
+    assert read_limit(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("micro_precison >= 0.9", "unknown limit 'micro_precison'; did you mean 'micro_precision'"),
+        ("precision >= 1.2", "bound of precision of a limit must be a number from 0 to 1, got 1.2"),
+        ("micro_recall >= -1", "from 0 to 1, got -1"),
+        ("labels_per_row <= 0", "must be above 0"),
+        ("macro_precision >= 0.5", "macro_precision cannot be a limit: it holds at a price"),
+        ("macro_f1 >= 0.5", "use micro_f1, or f1\\[j\\] of single labels"),
+        ("micro_gmean >= 0.5", "no ratio of two sums"),
+        ("mcc[1] >= 0.5", "no ratio of two sums"),
+        ("micro_precision[2] >= 0.5", "is about all labels"),
+        ("micro_precision > 0.5", "must be a text such as"),
+        ("micro_precision >= high", "must be a number, got"),
+        (3, "must be a text such as"),
+        (["micro_recall >= 0.9", "micro_recall <= 0.5"], "cannot both hold"),
+    ],
+)
+@pytest.mark.parametrize("policy", [omma.Auto, omma.OMMA, omma.TunedThresholds])
+def test_refused_where_the_policy_is_made(policy, given, said):
+    with pytest.raises(ValueError, match=said) as caught:
+        policy("macro_f1", subject_to=given)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("budget", "given", "said"),
+    [
+        ({"k": 3}, "labels_per_row <= 2", "contradicts its budget: rows get 3 labels"),
+        ({"k": 1}, "labels_per_row >= 2", "contradicts its budget"),
+        ({"at_most": 2}, "labels_per_row >= 3", "contradicts its budget: rows get 0 to 2"),
+    ],
+)
+def test_a_limit_against_the_budget(budget, given, said):
+    with pytest.raises(ValueError, match=said):
+        omma.Auto("macro_f1", subject_to=given, **budget)
+
+
+@pytest.mark.parametrize(
+    ("budget", "given", "said"),
+    [
+        ({}, "precision >= 0.5", "is a rate of one label, and there are 4: write precision"),
+        ({}, "predicted_rate <= 0.5", "or labels_per_row"),
+        ({}, "recall[4] >= 0.5", "must be about a label from 0 to 3"),
+        ({}, "recall[fraud] >= 0.5", "the labels have no names"),
+        ({}, "labels_per_row >= 5", "rows get 0 to 4 labels"),
+        (
+            {},
+            ["labels_per_row <= 1", "predicted_rate[0] >= 0.7", "predicted_rate[1] >= 0.6"],
+            "at least 1.3 labels a row in all, and rows get at most 1",
+        ),
+        (
+            {"k": 2},
+            [f"predicted_rate[{j}] <= 0.4" for j in range(4)],
+            "leaves at most 1.6 labels a row in all, and rows get at least 2",
+        ),
+    ],
+)
+def test_refused_where_labels_are_known(budget, given, said):
+    eta = np.full((3, 4), 0.5)
+    policy = omma.Auto("macro_f1", subject_to=given, **budget)
+    with pytest.raises(ValueError, match=said):
+        omma.replay(policy, eta, eta > 1)
+    with pytest.raises(ValueError, match=said):
+        omma.OnlineClassifier(policy, 4)
+
+
+def test_labels_by_name():
+    rng = np.random.default_rng(0)
+    eta = pd.DataFrame(rng.random((200, 3)), columns=["fraud", "late", "fine"])
+    y = (rng.random((200, 3)) < eta.to_numpy()).astype(int)
+    policy = omma.Auto("macro_f1", subject_to="recall[late] >= 0.9")
+    trace = omma.replay(policy, eta, pd.DataFrame(y, columns=eta.columns))
+    same = omma.replay(omma.Auto("macro_f1", subject_to="recall[1] >= 0.9"), eta.to_numpy(), y)
+    assert trace.state == same.state
+    assert trace.limits[0].name == "recall[late]"
+    learner = omma.OnlineClassifier(policy, 3, names=["fraud", "late", "fine"])
+    assert learner.limits[0].limit.index == 1
+    with pytest.raises(ValueError, match="did you mean 'late'"):
+        omma.replay(omma.Auto("macro_f1", subject_to="recall[lat] >= 0.9"), eta, y)
+
+
+def test_what_one_reads():
+    from omma.held import Held
+
+    limit = read_limit("micro_precision >= 0.9")
+    assert str(Held(limit, 0.7, 31.0, 0.01)) == (
+        "micro_precision: reached 0.70, asked 0.90: no rule does better here"
+    )
+    assert "misses it by 0.2000" in str(Held(limit, 0.7, 2.0, 0.01))
+    assert "less than its standard error" in str(Held(limit, 0.899, 2.0, 0.01))
+    assert str(Held(limit, 0.91, 2.0, 0.01)).endswith("holds")
+    assert Held(limit, float("nan"), 1.0, float("nan")).holds

@@ -1,0 +1,84 @@
+"""Limits on distributions that are known: near the constrained best, and hardly missed."""
+
+import numpy as np
+import pytest
+
+import omma
+
+M, ROWS = 20, 10_000
+CASES = [
+    ("macro_recall", ["micro_precision >= 0.8"]),
+    ("macro_f1", ["micro_precision >= 0.7"]),
+    ("macro_f1", ["micro_recall >= 0.85"]),
+    ("macro_f1", ["labels_per_row <= 1.5"]),
+    ("macro_f1", ["recall[15] >= 0.9"]),
+    ("macro_f1", ["precision[15] >= 0.8"]),
+    ("macro_f1", ["predicted_rate[15] <= 0.1"]),
+    ("macro_f1", ["macro_recall >= 0.7"]),
+    ("macro_f1", ["micro_precision >= 0.7", "recall[15] >= 0.7"]),
+]
+
+
+def drawn(seed, n):
+    """Twenty labels, from rare ones to one in two, and labels drawn from their probabilities."""
+    rng = np.random.default_rng(seed)
+    eta = 1 / (1 + np.exp(-(1.5 * rng.normal(size=(n, M)) + np.linspace(-4.5, 0.2, M))))
+    return eta, (rng.random((n, M)) < eta).astype(np.int8)
+
+
+@pytest.fixture(scope="module")
+def streams():
+    return drawn(100, 40_000), [drawn(seed, ROWS) for seed in range(3)]
+
+
+@pytest.mark.parametrize(("metric", "limits"), CASES, ids=str)
+@pytest.mark.parametrize("distorted", [False, True])
+def test_near_the_best_and_hardly_missed(streams, metric, limits, distorted):
+    (eta, y), draws = streams
+    best = omma.replay(omma.TunedThresholds(metric, limits).fit(eta, y), eta, y)
+    values, excess = [], []
+    for rows, true in draws:
+        given = 1 / (1 + np.exp(-(0.6 * np.log(rows / (1 - rows)) + 1))) if distorted else rows
+        trace = omma.replay(omma.Auto(metric, subject_to=limits), given, true)
+        values.append(trace.value)
+        excess.append(max(held.excess for held in trace.limits))
+    assert np.mean(values) > best.value - 0.012
+    assert max(excess) <= 0.008
+    assert np.mean(excess) <= 0.005
+
+
+def test_the_excess_falls_with_rows(streams):
+    eta, y = drawn(7, 40_000)
+    policy = omma.Auto("macro_recall", subject_to="micro_precision >= 0.8")
+    trace = omma.replay(policy, eta, y, checkpoints=[1000, 10_000, 40_000])
+    (values,) = trace.history.limits.values()
+    assert trace.history.limits.keys() == {"micro_precision >= 0.8"}
+    assert abs(values[2] - 0.8) < 0.003
+    assert values[2] == pytest.approx(trace.limits[0].value)
+
+
+def test_a_margin_keeps_away_from_the_bound():
+    eta, y = drawn(8, 20_000)
+    kept = {}
+    for margin in (0, 2):
+        limit = omma.at_least("micro_precision", 0.8, margin=margin)
+        rule = omma.replay(omma.Auto("macro_recall", subject_to=limit), eta, y).rule
+        fresh, true = drawn(9, 40_000)
+        predicted = rule.predict(fresh)
+        kept[margin] = (predicted * true).sum() / predicted.sum()
+    assert kept[2] > 0.8
+    assert kept[2] > kept[0] + 0.003
+
+
+def test_out_of_reach_is_said():
+    eta, y = drawn(10, 4000)
+    trace = omma.replay(
+        omma.Auto("macro_recall", k=3, subject_to="micro_precision >= 0.95"), eta, y
+    )
+    (held,) = trace.limits
+    assert not held.holds
+    assert not held.reachable
+    assert "no rule does better here" in str(held)
+    free = omma.replay(omma.Auto("macro_recall", k=3), eta, y)
+    precision = omma.metric("micro_precision")
+    assert held.value > precision.value(free.counts)
