@@ -24,6 +24,7 @@ from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
+from omma.kernels.plain import unpacked
 from omma.kernels.point import point_at
 from omma.kernels.select import choose
 
@@ -205,15 +206,19 @@ def count_decided_list(budget, chosen, found, flags, weight, sums, counted):
 
 @entry
 def decide_dense(eta, decider, pick, cells, totals, scratch, chosen, out):
-    """Decide one row of every label into ``out``; False where eta is no probability."""
+    """Decide one row of every label into ``out``; False where eta is no probability.
+
+    ``decider`` is the three parts of a ``Decider``, made ``plain``.
+    """
+    term, prior, budget = unpacked(decider)
     flags = scratch[FLAGS]
     for j in range(flags.shape[0]):
         flags[j] = 0.0
     if not widen(eta, scratch[VALUES]):
         return False
     counted = Counted(cells, totals)
-    find_gains(decider.term, decider.prior, pick, counted, scratch)
-    take(decider.budget, scratch, chosen)
+    find_gains(term, prior, pick, counted, scratch)
+    take(budget, scratch, chosen)
     for j in range(flags.shape[0]):
         out[j] = np.int8(flags[j])
     return True
@@ -221,13 +226,23 @@ def decide_dense(eta, decider, pick, cells, totals, scratch, chosen, out):
 
 @entry
 def decide_sparse(labels, eta, decider, pick, cells, totals, scratch, chosen):
-    """Decide one row of stored labels into ``chosen``; returns how many, -1 if eta is wrong."""
+    """Decide one row of stored labels into ``chosen``; returns how many.
+
+    -1 says that eta holds no probabilities, -2 that labels are not known ones that rise; nothing
+    is followed before.
+    """
+    before = -1
+    for position in range(labels.shape[0]):
+        if labels[position] <= before:
+            return -2
+        before = labels[position]
+    if before >= cells.shape[1]:
+        return -2
     if not widen(eta, scratch[VALUES]):
         return -1
+    term, prior, budget = unpacked(decider)
     counted = Counted(cells, totals)
-    return decide_stored(
-        decider.term, labels, decider.budget, decider.prior, pick, counted, scratch, chosen
-    )
+    return decide_stored(term, labels, budget, prior, pick, counted, scratch, chosen)
 
 
 @helper

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,43 +22,22 @@ from omma._frames import (
     read_names,
 )
 from omma._index import check_same_indexes, index_of
-from omma._row import (
-    Row,
-    are_ids,
-    as_sparse,
-    as_table,
-    indicator_rows,
-    one_hot,
-    probability_rows,
-    single_row,
-)
-from omma._rows import read_numbers, read_weights
-from omma._validate import check_number, check_positive_int, shown
+from omma._row import Row, are_ids, as_table, probability_rows, single_row, sparse_row
+from omma._validate import check_positive_int, shown
 from omma.certificate import Certificate
 from omma.counts import Counts, counts_of, estimates_of, state_of
 from omma.gap import Gap
 from omma.metrics import Metric, metric as find_metric
 from omma.online import saved
+from omma.online.decided import Decided, indicated_row, stored_of, true_ids
+from omma.online.late import Refusals, check_as_many, read_ids, rows_of
+from omma.online.packed import Decision
+from omma.online.pending import Id, Pending
+from omma.online.steps import HEAVIEST, Step, Task, read_steps, true_rows, weights_of
 from omma.policies import LinearPolicy, Policy
+from omma.policies.stepper import UnsortedError
 from omma.rule import Rule
 from omma.state import State
-
-HEAVIEST = 1e100  # a row may weigh; sums of squares of such weights are still numbers
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What was decided and waits for its labels.
-
-    ``eta`` is kept where the policy learns from it; ``names``, ``moved`` and ``index`` say how the
-    frame that it came in was laid out.
-    """
-
-    prediction: Any
-    eta: Any = None
-    names: Names | None = None
-    moved: bool = False
-    index: Any = None
 
 
 class OnlineClassifier:
@@ -78,6 +56,10 @@ class OnlineClassifier:
     names : sequence of str, optional
         The names of the labels; default the policy's own, or else the columns of the first frame
         that is learned from. Columns of frames are found by name, whatever their order.
+    max_waiting : int
+        How many decisions wait for labels by id at most; one more, and the oldest is forgotten.
+    max_age : int, optional
+        Decisions are forgotten, too, when more rows than that were decided by id since.
 
     Examples
     --------
@@ -98,6 +80,8 @@ class OnlineClassifier:
         metric: str | Metric | None = None,
         gap: bool = False,
         names: Sequence[str] | None = None,
+        max_waiting: int = 10_000,
+        max_age: int | None = None,
     ) -> None:
         if not isinstance(policy, LinearPolicy):
             raise TypeError(
@@ -115,7 +99,9 @@ class OnlineClassifier:
         keeps_pairs = self.metric is not None and self.metric.needs_matrix
         self._pairs = np.zeros((n_labels, n_labels)) if keeps_pairs else None
         self._certificate = self._certify() if gap else None
-        self._last: Decision | None = None
+        self._last: Decided | None = None
+        self._pending = Pending(self.n_labels, limit=max_waiting, max_age=max_age)
+        self._refusals = Refusals()
         self._prepare()
 
     def _prepare(self) -> None:
@@ -123,7 +109,12 @@ class OnlineClassifier:
         self._stepper = self.policy.stepper(self.n_labels)
         self._lock = threading.RLock()  # counting is one thing at a time; deciding needs none
         one_each = self.metric is not None and self.metric.single_label
-        self._keeps = self.policy.needs_eta or self._certificate is not None
+        soft, judged = self.state.labels is not None, self._certificate is not None
+        self._task = Task(self.policy, self.metric, self.n_labels, soft)
+        self._keeps = self.policy.needs_eta or judged
+        # What is counted when a row is decided need not wait with it.
+        self._keeps_late = judged or (self.policy.needs_eta and not soft)
+        self._pending.evicted = self._forgotten
         # Whether a row is counted by one call of a kernel.
         self._plain = not (one_each or self._pairs is not None or self._certificate is not None)
 
@@ -181,48 +172,84 @@ class OnlineClassifier:
 
     # Deciding
 
-    def predict(self, eta: Any) -> Any:
-        """Decide one row, or each row of a matrix on the present counts. Asking changes nothing.
+    def predict(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
+        """Decide one row, or each row of a matrix on the present counts.
 
-        What is decided waits for its labels until the next is asked for. A learner may be asked
-        from several threads at once.
+        Without an id nothing is changed: what is decided waits for its labels until the next is
+        asked for, and a learner may be asked from several threads at once. With an id the decision
+        waits for ``update`` with the same id, whenever that comes; with ``feedback="estimates"``
+        its probabilities are counted at once, and only the judgement waits for labels.
 
         Parameters
         ----------
         eta : array-like of shape (m,) or (n, m), sparse matrix of shape (n, m), frame or tensor
             A pandas series is one row, indexed by the names of labels.
+        id : str or int, optional
+            The id of the row.
+        ids : sequence of str or int, optional
+            The ids of several rows. If one is refused, nothing is decided.
 
         Returns
         -------
         int8 indicators of the same shape: a sparse matrix, frame or tensor where eta is one.
-        """
-        if type(eta) is not np.ndarray and is_foreign(eta):
-            return self._predict_opened(eta)
-        self._last = decision = self._decide(eta)
-        prediction = decision.prediction
-        if np.ndim(eta) == 0 and not sparse.issparse(eta):
-            return np.int8(prediction[0])
-        return prediction.copy()
 
-    def _decide(self, eta: Any) -> Decision:
+        Examples
+        --------
+        >>> import omma
+        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2)
+        >>> learner.predict([[0.9, 0.2], [0.4, 0.8]], ids=["a", "b"])
+        array([[1, 0],
+               [0, 1]], dtype=int8)
+        >>> learner.update([0, 1], id="b")
+        >>> learner.update([1, 0], id="a")
+        >>> learner.counts.n
+        2.0
+        """
+        if id is not None or ids is not None:
+            return self._predict_late(eta, id, ids)
+        if type(eta) is not np.ndarray and is_foreign(eta):
+            decided, answer = self._decide_opened(eta)
+        else:
+            decided, answer = self._decide(eta)
+        self._last = decided
+        return answer
+
+    def _decide(self, eta: Any) -> tuple[Decided, Any]:
         """Decide what NumPy or SciPy holds; what is kept is a copy: buffers may be used again."""
-        row = single_row("predict", eta, self.n_labels)
+        m, keeps = self.n_labels, self._keeps
+        stored = None if type(eta) is np.ndarray else stored_of(eta, m)
+        if stored is not None:
+            try:
+                chosen = self._stepper.decide(self.state, stored)
+            except UnsortedError:
+                stored = sparse_row("predict", eta, m)
+                chosen = self._stepper.decide(self.state, stored)
+            pair = (stored[0].copy(), stored[1].copy()) if keeps else None
+            answer = indicated_row(chosen, m, type(eta))
+            return Decided(chosen, pair, thin=True), answer
+        row = single_row("predict", eta, m)
         if row is None:
             prediction = self.policy.decide_rows(self.state, eta)
-            return Decision(prediction, _copied(eta) if self._keeps else None)
+            return Decided(prediction, _copied(eta) if keeps else None), prediction.copy()
         chosen = self._stepper.decide(self.state, row)
         if isinstance(row, tuple):
-            prediction = as_sparse([chosen], self.n_labels, type(eta.tocsr()))
-            return Decision(prediction, eta.copy() if self._keeps else None)
-        return Decision(chosen, row.copy() if self._keeps else None)
+            kind = type(eta.tocsr())
+            return Decided(chosen, row if keeps else None, thin=True), indicated_row(
+                chosen, m, kind
+            )
+        decided = Decided(chosen, row.copy() if keeps else None)
+        if np.ndim(eta) == 0:
+            return decided, np.int8(chosen[0])
+        return decided, chosen.copy()
 
-    def _predict_opened(self, eta: Any) -> Any:
+    def _decide_opened(self, eta: Any) -> tuple[Decided, Any]:
         """Decide what another library made, and answer in its own kind."""
         table = self._opened("predict", "eta", eta)
-        found = self._decide(table.values)
-        index = self._rows_index(eta, len(as_table(found.prediction)))
-        self._last = Decision(found.prediction, found.eta, table.names, table.moved, index)
-        return table.close(found.prediction.copy())
+        found, answer = self._decide(table.values)
+        rows = 1 if found.thin else len(as_table(found.prediction))
+        index = self._rows_index(eta, rows)
+        decided = found._replace(names=table.names, moved=table.moved, index=index)
+        return decided, table.close(answer)
 
     def _opened(self, owner: str, parameter: str, given: Any, row: bool = True) -> Opened:
         """What was given, in the order of the names; a series is one row of several labels."""
@@ -237,6 +264,50 @@ class OnlineClassifier:
             return None
         return index_of(given)
 
+    def _predict_late(self, eta: Any, one: Any, several: Any) -> Any:
+        """Decide rows whose labels will come by their ids."""
+        with self._lock, self._refusals:
+            keys = read_ids("predict", one, several)
+            for key in keys:
+                self._pending.check_free(key)
+            foreign = type(eta) is not np.ndarray and is_foreign(eta)
+            decided, answer = self._decide_opened(eta) if foreign else self._decide(eta)
+            rows = rows_of(decided, self.n_labels)
+            check_as_many("predict", "eta", len(rows), keys)
+            if foreign:
+                self.names = decided.names
+            for key, (chosen, row) in zip(keys, rows, strict=True):
+                self._wait(key, chosen, row, decided.moved)
+        return answer
+
+    def _wait(self, key: Id, chosen: NDArray[Any], row: Row | None, moved: bool) -> None:
+        """Remember one decision; where decisions look at probabilities, these count now."""
+        if self.state.labels is not None:
+            self._stepper.count(self.state, row, None, chosen, 1.0)
+        else:
+            self._stepper.drew(self.state)
+        kept = row if self._keeps_late else None
+        self._pending.put(key, kept, chosen, sparse=chosen.dtype == np.int32, moved=moved)
+
+    def _forgotten(self, key: Id, decision: Decision) -> None:
+        """A decision whose labels never came: what could be gained is still seen from estimates."""
+        if self._certificate is not None and self.state.labels is not None:
+            assert decision.eta is not None
+            self._certificate.step(decision.eta, None, decision.weight)
+
+    @property
+    def waiting(self) -> Pending:
+        """The decisions that wait for their labels by id: to be looked at, not to be changed.
+
+        >>> import omma
+        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2, max_waiting=2)
+        >>> for name in ("a", "b", "c"):
+        ...     prediction = learner.predict([0.9, 0.2], id=name)
+        >>> list(learner.waiting), learner.waiting.forgotten
+        (['b', 'c'], 1)
+        """
+        return self._pending
+
     # Learning
 
     def update(
@@ -246,6 +317,8 @@ class OnlineClassifier:
         prediction: Any = None,
         eta: Any = None,
         weight: float | ArrayLike = 1.0,
+        id: Id | None = None,  # noqa: A002
+        ids: Any = None,
     ) -> None:
         """Learn the true labels of the row that was predicted last, or of one predicted earlier.
 
@@ -261,10 +334,18 @@ class OnlineClassifier:
         eta : optional
             Its probabilities, needed with ``feedback="estimates"`` where ``prediction`` is given.
         weight : float, or array-like for several rows
-            A row of weight w counts as w rows.
+            A row of weight w counts as w rows. With ``feedback="estimates"`` and an id it must be
+            1, the weight with which the probabilities were counted.
+        id : str or int, optional
+            The id with which the row was predicted; see ``predict``.
+        ids : sequence of str or int, optional
+            The ids of several rows, in the order of ``y``. If one is refused, none is counted.
         """
         with self._lock:
-            if not self._update_fast(y, prediction, eta, weight):
+            if id is not None or ids is not None:
+                with self._refusals:
+                    self._update_late(y, read_ids("update", id, ids), prediction, eta, weight)
+            elif not self._update_fast(y, prediction, eta, weight):
                 self._update_any(y, prediction, eta, weight)
 
     def _update_fast(self, y: Any, prediction: Any, eta: Any, weight: Any) -> bool:
@@ -276,6 +357,8 @@ class OnlineClassifier:
         if not late:
             if last is None or last.names is not None or eta is not None:
                 return False
+            if last.thin:
+                return self._update_thin(last, y, weight)
             prediction, eta = last.prediction, last.eta
         if type(prediction) is not np.ndarray or prediction.shape != (m,):
             return False
@@ -289,6 +372,15 @@ class OnlineClassifier:
         self._stepper.count(self.state, eta, true, prediction, weight)
         if not late:
             self._last = None
+        return True
+
+    def _update_thin(self, last: Decided, y: Any, weight: float) -> bool:
+        """The same for one sparse row."""
+        true = true_ids(y, self.n_labels)
+        if true is None:
+            return False
+        self._stepper.count(self.state, last.eta, true, last.prediction, weight)
+        self._last = None
         return True
 
     def _indicators_fast(self, y: Any) -> NDArray[np.float64] | None:
@@ -316,25 +408,31 @@ class OnlineClassifier:
         first = self._opened("update", "prediction", prediction)
         second = self._opened("update", "eta", eta)
         if late or last is None:
-            given = Decision(first.values, second.values)
-        elif eta is None:
-            given = last
+            given = Decided(first.values, second.values)
         else:
-            given = Decision(last.prediction, second.values, last.names, last.moved, last.index)
+            given = last.as_matrix(self.n_labels)
+            if eta is not None:
+                given = given._replace(eta=second.values)
         count = len(as_table(given.prediction))
         self._check_index(frames, count, given.index)
-        labels = self._opened("update", "y", y, row=count == 1)
         moved = first.moved or second.moved or given.moved
+        true, names = self._true(y, count, moved)
+        task = self._task
+        steps = read_steps(task, true, given.eta, given.prediction, weight, keeps=self._keeps)
+        for step in steps:
+            self._count(step)
+        self.names = names
+        if not late:
+            self._last = None
+
+    def _true(self, y: Any, count: int, moved: bool) -> tuple[Any, Names | None]:
+        """True labels in the order of the learner's own, and the names of all."""
+        labels = self._opened("update", "y", y, row=count == 1)
         true = labels.values
         if are_ids(true, count, self.n_labels) and by_name(true, labels.names):
             true, moved = numbered("update", "y", true, labels.names), False
         check_order("update", moved, labels)
-        steps = self._steps(true, given.eta, given.prediction, weight)
-        for row, of_row, chosen, row_weight in steps:
-            self._count(row, of_row, chosen, row_weight)
-        self.names = labels.names
-        if not late:
-            self._last = None
+        return true, labels.names
 
     def _check_index(self, frames: dict[str, Any], rows: int, decided: Any) -> None:
         """Refuse frames that pandas would pair otherwise; what is decided last has its index."""
@@ -344,65 +442,46 @@ class OnlineClassifier:
         known = {name: index for name, index in found.items() if index is not None}
         check_same_indexes("update", known)
 
-    def _steps(
-        self, y: Any, eta: Any, prediction: Any, weight: Any
-    ) -> list[tuple[Row | None, Any, NDArray[Any], float]]:
-        """Everything that an update will count, checked, in the form that the kernels take."""
-        thin, m = sparse.issparse(prediction), self.n_labels
-        chosen = indicator_rows("update", "prediction", prediction, np.int8, thin, m)
-        rows: Sequence[Row | None] = [None] * len(chosen)
-        if eta is not None:
-            rows = probability_rows("update", eta, thin, m)
-        elif self._keeps:
-            why = "which learns from it" if self.policy.needs_eta else "whose gap needs it"
+    def _update_late(
+        self, y: Any, keys: list[Id], prediction: Any, eta: Any, weight: Any
+    ) -> None:
+        """Count decisions that waited under their ids; all is checked before one is taken."""
+        if prediction is not None or eta is not None or y is None:
             raise ValueError(
-                f"eta of update must be given with prediction= for {self.policy!r}, {why}"
+                "update with an id must be given y, and neither prediction nor eta, which it knows"
             )
-        true = self._true_rows(y, len(chosen), thin)
-        if not len(rows) == len(true) == len(chosen):
+        decisions = [self._pending.get(key) for key in keys]
+        soft, count = self.state.labels is not None, len(keys)
+        true, names = self._true(y, count, any(one.moved for one in decisions))
+        weights = weights_of(weight, count)
+        if soft and weights != [1.0] * count:
             raise ValueError(
-                f"y, eta and prediction of update must have as many rows, got {len(true)}, "
-                f"{len(rows)} and {len(chosen)}"
+                "weight of update must be 1 with an id and feedback='estimates': the probabilities "
+                f"were counted when the row was decided, got {shown(weight)}"
             )
-        weights = read_numbers("update", "weight", weight).ravel()
-        if len(weights) == 1:
-            check_number("update", "weight", weights[0].item(), low=0.0, high=HEAVIEST)
-            weights = np.repeat(weights, len(chosen))
-        else:
-            weights = read_weights("update", weights, len(chosen), "weight")
-            check_number("update", "weight", float(weights.max(initial=0.0)), high=HEAVIEST)
-        return list(zip(rows, true, chosen, weights.tolist(), strict=True))
+        dense, thin = (
+            true_rows(self._task, true, count, kind)
+            if any(one.sparse == kind for one in decisions)
+            else []
+            for kind in (False, True)
+        )
+        check_as_many("update", "y", len(dense or thin), keys)
+        for place, key in enumerate(keys):
+            one = self._pending.take(key)
+            of_row = thin[place] if one.sparse else dense[place]
+            self._count(Step(one.eta, of_row, one.prediction, weights[place]), late=True)
+        self.names = names
 
-    def _true_rows(self, y: Any, count: int, thin: bool) -> list[Any]:
-        """True labels of each row, None where they are unknown."""
-        if y is None:
-            if self.policy.needs_labels or self.state.labels is None:
-                raise ValueError(
-                    "y of update must be given: only feedback='estimates' learns without labels"
-                )
-            return [None] * count
-        if are_ids(y, count, self.n_labels):
-            y = one_hot("update", np.atleast_1d(y), self.n_labels, self.policy.budget)
-        rows = indicator_rows("update", "y", y, np.float64, thin, self.n_labels)
-        if self.metric is not None and self.metric.single_label:
-            for row in rows:
-                found = len(row) if thin else int(row.sum())
-                if found != 1:
-                    raise ValueError(
-                        f"y of update must have exactly one label a row for {self.metric.name}, "
-                        f"got {found}"
-                    )
-        return rows
-
-    def _count(self, row: Row | None, true: Any, chosen: NDArray[Any], weight: float) -> None:
-        self._stepper.count(self.state, row, true, chosen, weight)
-        thin = isinstance(row, tuple)
+    def _count(self, step: Step, late: bool = False) -> None:
+        row, true, chosen, weight = step
+        self._stepper.count(self.state, row, true, chosen, weight, late=late)
+        thin = chosen.dtype == np.int32
         if self._pairs is not None and true is not None:
-            ids = chosen if chosen.dtype == np.int32 else np.flatnonzero(chosen)
-            which = true if chosen.dtype == np.int32 else np.flatnonzero(true)
+            ids = chosen if thin else np.flatnonzero(chosen)
+            which = true if thin else np.flatnonzero(true)
             self._pairs[np.ix_(which, ids)] += weight
         if self._certificate is not None and row is not None:
-            dense = true is not None and not thin
+            dense = true is not None and not isinstance(row, tuple)
             ids = np.flatnonzero(true).astype(np.int32) if dense else true
             self._certificate.step(row, ids, weight)
 
@@ -432,19 +511,22 @@ class OnlineClassifier:
         if self._pairs is not None and counts.matrix is None:
             raise ValueError(f"counts of merge must have a matrix for {self.metric!r}, got none")
         # All that can go wrong is done before anything is changed.
-        true = self.counts + counts
-        own = true if soft is None or estimates is None else soft + estimates
-        made = state_of(own)
-        made.labels = None if soft is None else state_of(true)
         with self._lock:
-            self.state.restore(made.arrays())
+            soft = estimates_of(self.state)  # with the lock, or what others count is lost
+            true = self.counts + counts
+            own = true if soft is None or estimates is None else soft + estimates
+            made = state_of(own)
+            made.labels = None if soft is None else state_of(true)
+            if soft is not None and own == soft:  # added up anew, sums may differ in a last digit
+                made.cells, made.totals = self.state.cells, self.state.totals
+            self.state.restore({name: one.copy() for name, one in made.arrays().items()})
             if self._pairs is not None and true.matrix is not None:
                 self._pairs[...] = true.matrix
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.
 
-        What was decided last and waits for its labels is part of it. A metric of your own cannot be
+        What was decided and waits for its labels is part of it. A metric of your own cannot be
         saved: pass it to ``load`` again.
         """
         with self._lock:
@@ -464,16 +546,24 @@ class OnlineClassifier:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        for made_again in ("_stepper", "_lock"):
+        for made_again in ("_stepper", "_lock", "_task"):
             del state[made_again]
+        pending = self._pending
+        state["_pending"] = (pending.arrays(), pending.limit, pending.max_age)
         if self._last is not None:  # an index would need pandas where it is read
-            last = self._last
-            state["_last"] = Decision(last.prediction, last.eta, last.names, last.moved)
+            state["_last"] = self._last._replace(index=None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        arrays, limit, max_age = state["_pending"]
+        waiting = Pending.from_arrays(arrays, state["n_labels"], limit=limit, max_age=max_age)
+        self.__dict__.update({**state, "_pending": waiting})
         self._prepare()
+
+    def wait_for(self, pending: Pending) -> None:
+        """Let these decisions wait, as they were read from a file."""
+        self._pending = pending
+        pending.evicted = self._forgotten
 
     def __repr__(self) -> str:
         counted = f"{self.state.truth.rows:g} rows counted"

@@ -13,6 +13,8 @@ from scipy import sparse
 from omma import npz
 from omma._validate import check_positive_int
 from omma.metrics import Metric, metric_from_json
+from omma.online.decided import Decided
+from omma.online.pending import Pending
 from omma.policies import Policy, policy_from_json
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ def fit_first(policy: Any) -> str:
 
 def write(path: str | Path, learner: OnlineClassifier) -> None:
     """Write a learner beside the path first, then move it into place."""
-    own, last = learner.policy.objective, learner._last
+    own, pending = learner.policy.objective, learner.waiting
+    last = None if learner._last is None else learner._last.as_matrix(learner.n_labels)
     content = {
         "format": FORMAT,
         "policy": learner.policy.to_json(),
@@ -39,12 +42,16 @@ def write(path: str | Path, learner: OnlineClassifier) -> None:
         "names": learner.names,
         "metric": None if learner.metric in (None, own) else learner.metric.to_json(),
         "last": None if last is None else {"names": last.names, "moved": last.moved},
+        "max_waiting": pending.limit,
+        "max_age": pending.max_age,
+        "refused": learner._refusals.counts,
     }
     parts: dict[str, Any] = {f"state_{name}": one for name, one in learner.state.arrays().items()}
     if learner._pairs is not None:
         parts["pairs"] = learner._pairs
     if learner._certificate is not None:
         parts |= {f"gap_{name}": one for name, one in learner._certificate.arrays().items()}
+    parts |= {f"waiting_{name}": one for name, one in pending.arrays().items()}
     if last is not None:
         parts["prediction"] = last.prediction
         parts |= {} if last.eta is None else {"eta": last.eta}
@@ -85,10 +92,14 @@ def _learner(
         metric=judged_by,
         gap=bool(content.get("gap", False)),
         names=content.get("names"),
+        max_waiting=content.get("max_waiting", 10_000),
+        max_age=content.get("max_age"),
     )
     _restore(learner, archive)
+    if "waiting_ids" in archive:
+        _restore_waiting(learner, archive, content.get("refused"))
     if "prediction" in archive or "prediction_data" in archive:
-        learner._last = _waiting(archive, m, content.get("last") or {})
+        learner._last = _last(archive, m, content.get("last") or {})
     return learner
 
 
@@ -104,6 +115,20 @@ def _restore(learner: OnlineClassifier, archive: npz.Archive) -> None:
     if learner._pairs is not None:
         pairs = archive.array("pairs", shape=(m, m), finite=True, low=-1e-6)
         learner._pairs[...] = pairs
+
+
+def _restore_waiting(learner: OnlineClassifier, archive: npz.Archive, refused: Any) -> None:
+    """The decisions that wait by their ids, and what was refused so far."""
+    own = learner.waiting
+    try:
+        learner.wait_for(
+            Pending.from_arrays(
+                _arrays(archive, "waiting_"), own.n_labels, limit=own.limit, max_age=own.max_age
+            )
+        )
+        learner._refusals.restore(refused)
+    except ValueError as error:
+        raise ValueError(f"{archive.path} is not a whole {WHAT}: {error}") from error
 
 
 def _arrays(archive: npz.Archive, start: str, labels: str = "") -> dict[str, NDArray[Any]]:
@@ -122,10 +147,8 @@ def _arrays(archive: npz.Archive, start: str, labels: str = "") -> dict[str, NDA
     return found
 
 
-def _waiting(archive: npz.Archive, m: int, said: dict[str, Any]) -> Any:
+def _last(archive: npz.Archive, m: int, said: dict[str, Any]) -> Any:
     """The decision that waits for its labels."""
-    from omma.online.learner import Decision  # the learner reads itself: only here is that a circle
-
     if "prediction_data" in archive:
         prediction: Any = archive.csr("prediction", shape=(None, m), low=0, high=1)
         prediction = sparse.csr_array(prediction, dtype=np.int8)
@@ -141,6 +164,6 @@ def _waiting(archive: npz.Archive, m: int, said: dict[str, Any]) -> Any:
             shape = prediction.shape
             eta = archive.array("eta", kinds="f", shape=shape, finite=True, low=0, high=1)
     names = said.get("names")
-    return Decision(
+    return Decided(
         prediction, eta, None if names is None else tuple(names), bool(said.get("moved", False))
     )

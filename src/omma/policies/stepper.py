@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from omma._row import Row, refuse_indicators, refuse_row
 from omma._run import Plan, scratch_space
 from omma.kernels import step
+from omma.kernels.plain import plain
 from omma.state import State
 
 
@@ -19,6 +20,10 @@ class Space(threading.local):
 
     def __init__(self, m: int) -> None:
         self.scratch, self.ids = scratch_space(m)
+
+
+class UnsortedError(ValueError):
+    """Label ids of a sparse row that do not rise, or that no label has."""
 
 
 class Stepper:
@@ -33,26 +38,37 @@ class Stepper:
         plan: Plan = policy.plan(m)
         self.policy = policy
         self.m = m
-        self.decider = plan.decider
+        self.decider = plain(tuple(plan.decider))
         self.sums = plan.sums
         self.space = Space(m)
         self.decide_dense = plan.kernel(step.decide_dense)
         self.decide_sparse = plan.kernel(step.decide_sparse)
 
     def decide(self, state: State, eta: Row, pick: int = 0) -> NDArray[Any]:
-        """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels."""
+        """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels.
+
+        The ids of a sparse row are looked at before they are followed.
+        """
+        return self.decide_by(self.decider, state, eta, pick)
+
+    def decide_by(self, decider: Any, state: State, eta: Row, pick: int) -> NDArray[Any]:
+        """The same by another rule of the same kind, made ``plain``."""
         space = self.space
         counted = (state.cells, state.totals, space.scratch, space.ids)
         if isinstance(eta, tuple):
-            count = self.decide_sparse(*eta, self.decider, pick, *counted)
+            count = self.decide_sparse(*eta, decider, pick, *counted)
             if count < 0:
                 refuse_row("predict", eta[1])
+                raise UnsortedError("label ids of a sparse row must rise, and be those of labels")
             chosen: NDArray[np.int32] = space.ids[:count].copy()
             return chosen
         out = np.empty(self.m, dtype=np.int8)
-        if not self.decide_dense(eta, self.decider, pick, *counted, out):
+        if not self.decide_dense(eta, decider, pick, *counted, out):
             refuse_row("predict", eta)
         return out
+
+    def drew(self, state: Any) -> None:
+        """Note that a row was decided whose labels will come later."""
 
     def count(
         self,
@@ -61,10 +77,13 @@ class Stepper:
         y: NDArray[Any] | None,
         prediction: NDArray[Any],
         weight: float,
+        *,
+        late: bool = False,
     ) -> None:
         """Count one row in all parts of a state; ``y`` is None where labels are unknown.
 
-        Only where decisions look at probabilities ``eta`` is looked at.
+        Only where decisions look at probabilities ``eta`` is looked at. A ``late`` row was noted
+        when it was decided: by ``drew``, or its probabilities by ``count`` without labels.
         """
         thin, scratch = prediction.dtype == np.int32, self.space.scratch
         counted = (prediction, weight, self.sums)
@@ -74,7 +93,7 @@ class Stepper:
             kernel = step.count_sparse if thin else step.count_dense
             sums = self.sums if truth is state else None
             fine = kernel(y, prediction, weight, sums, truth.cells, truth.totals, scratch)
-        if fine is not False and state.labels is not None:
+        if fine is not False and state.labels is not None and not late:
             if isinstance(eta, tuple):
                 step.expect_sparse(*eta, *counted, state.cells, state.totals, scratch)
             else:
