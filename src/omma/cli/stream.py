@@ -104,8 +104,8 @@ def command(
     0]}, or by names: {"eta": {"sport": 0.9, "art": 0.2}, "y": ["sport"]}; where labels have names,
     --json tells those decided as "labels". Where the truth comes later, the row comes without y
     first, and its id with y later (in CSV with empty cells for the probabilities). Rows that wait
-    are not part of --state; a line may bring its "decision" along instead, as --json wrote it:
-    {"y": [1, 0], "decision": [1, 1]}. One stream at a time may use a --state.
+    are part of --state; a line may also bring its "decision" along, as --json wrote it: {"y": [1,
+    0], "decision": [1, 1]}. One stream at a time may use a --state.
 
     \b
     Examples:
@@ -131,13 +131,17 @@ def command(
         assert wanted is not None
         decider, judged_by = wanted
         _check_width(judged_by, m)
-        return OnlineClassifier(decider, m, metric=judged_by, names=names)
+        return OnlineClassifier(
+            decider, m, metric=judged_by, names=names, max_waiting=pending
+        )
 
-    stream = Stream(sys.stdout, make, pending, as_json, _say)
+    stream = Stream(sys.stdout, make, as_json, _say)
     with work(), _alone(state):
         names = None
         if state is not None and (resumes or state.is_file()):
             stream.learner = restored(state, *(wanted or (None, None)))
+            if _was_given(ctx, "pending"):
+                stream.learner.waiting.limit = pending
             if column is None:
                 n_labels = n_labels or stream.learner.n_labels
             names = None if stream.learner.names is None else tuple(stream.learner.names)

@@ -93,9 +93,8 @@ def check_as_many(owner: str, what: str, rows: int, keys: list[Id]) -> None:
 
 def rows_of(decided: Decided, m: int) -> list[tuple[NDArray[Any], Row | None]]:
     """The prediction and the probabilities of each row, as kernels take them."""
-    if decided.thin or (type(decided.prediction) is np.ndarray and decided.prediction.ndim == 1):
-        if decided.thin or decided.prediction.shape == (m,):
-            return [(decided.prediction, decided.eta)]
+    if decided.thin or decided.prediction.shape == (m,):
+        return [(decided.prediction, decided.eta)]
     thin = sparse.issparse(decided.prediction)
     chosen = indicator_rows("predict", "prediction", decided.prediction, np.int8, thin, m)
     if decided.eta is None:

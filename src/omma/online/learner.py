@@ -33,11 +33,15 @@ from omma.online.decided import Decided, indicated_row, stored_of, true_ids
 from omma.online.late import Refusals, check_as_many, read_ids, rows_of
 from omma.online.packed import Decision
 from omma.online.pending import Id, Pending
+from omma.online.stats import Seen, calibration_error, moved_most, recent_value
 from omma.online.steps import HEAVIEST, Step, Task, read_steps, true_rows, weights_of
 from omma.policies import LinearPolicy, Policy
 from omma.policies.stepper import UnsortedError
 from omma.rule import Rule
 from omma.state import State
+
+
+FLOAT64 = np.dtype(np.float64)
 
 
 class OnlineClassifier:
@@ -102,6 +106,7 @@ class OnlineClassifier:
         self._last: Decided | None = None
         self._pending = Pending(self.n_labels, limit=max_waiting, max_age=max_age)
         self._refusals = Refusals()
+        self._seen: Seen | None = None  # at the last call of stats
         self._prepare()
 
     def _prepare(self) -> None:
@@ -115,6 +120,7 @@ class OnlineClassifier:
         # What is counted when a row is decided need not wait with it.
         self._keeps_late = judged or (self.policy.needs_eta and not soft)
         self._pending.evicted = self._forgotten
+        self._row_shape = (self.n_labels,)
         # Whether a row is counted by one call of a kernel.
         self._plain = not (one_each or self._pairs is not None or self._certificate is not None)
 
@@ -170,6 +176,42 @@ class OnlineClassifier:
         """The rule by which the next row is decided."""
         return self.policy.rule(self.state).named(self.names)
 
+    def stats(self) -> dict[str, Any]:
+        """How it goes, as plain data: what was decided, learned, lost and refused, and the value.
+
+        ``recent_value`` and ``moved`` look at what came since the last call. ``rows`` is what
+        decisions look at, ``labels`` what the value is of, both by weight; ``decided``, ``waiting``
+        and ``dropped`` are rows with ids. ``calibration_error`` is known with
+        ``feedback="estimates"`` where no labels are missing.
+
+        >>> import omma
+        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2, names=["a", "b"])
+        >>> prediction = learner.predict([0.9, 0.2], id="first")
+        >>> learner.update([1, 0], id="first")
+        >>> stats = learner.stats()
+        >>> stats["labels"], stats["waiting"], stats["recent_value"]
+        (1.0, 0, 0.5)
+        """
+        with self._lock:
+            counts, rule, pending = self.counts, self.rule, self._pending
+            before = self._seen
+            if before is None:
+                fresh = self.policy.init(self.n_labels)
+                before = Seen(Counts.zeros(self.n_labels), self.policy.rule(fresh))
+            self._seen = Seen(counts, rule)
+            return {
+                "rows": self.state.rows,
+                "labels": counts.n,
+                "decided": pending.decided,
+                "waiting": len(pending),
+                "dropped": pending.forgotten,
+                "refused": dict(self._refusals.counts),
+                "value": None if self.metric is None else self.value,
+                "recent_value": recent_value(self.metric, counts, before.counts),
+                "moved": moved_most(rule, before.rule),
+                "calibration_error": calibration_error(self.state),
+            }
+
     # Deciding
 
     def predict(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
@@ -207,11 +249,16 @@ class OnlineClassifier:
         """
         if id is not None or ids is not None:
             return self._predict_late(eta, id, ids)
-        if type(eta) is not np.ndarray and is_foreign(eta):
-            decided, answer = self._decide_opened(eta)
-        else:
-            decided, answer = self._decide(eta)
-        self._last = decided
+        if type(eta) is np.ndarray and eta.dtype is FLOAT64 and eta.shape == self._row_shape:
+            if eta.flags.carray:  # the usual case: nothing is to be converted
+                chosen = self._stepper.decide(self.state, eta)
+                kept = eta.copy() if self._keeps else None
+                self._last = tuple.__new__(Decided, (chosen, kept, None, False, None, False))
+                return chosen.copy()
+        elif type(eta) is not np.ndarray and is_foreign(eta):
+            self._last, answer = self._decide_opened(eta)
+            return answer
+        self._last, answer = self._decide(eta)
         return answer
 
     def _decide(self, eta: Any) -> tuple[Decided, Any]:
@@ -238,7 +285,7 @@ class OnlineClassifier:
                 chosen, m, kind
             )
         decided = Decided(chosen, row.copy() if keeps else None)
-        if np.ndim(eta) == 0:
+        if m == 1 and np.ndim(eta) == 0:
             return decided, np.int8(chosen[0])
         return decided, chosen.copy()
 
@@ -344,7 +391,9 @@ class OnlineClassifier:
         with self._lock:
             if id is not None or ids is not None:
                 with self._refusals:
-                    self._update_late(y, read_ids("update", id, ids), prediction, eta, weight)
+                    if ids is not None or not self._update_waiting(y, id, prediction, eta, weight):
+                        keys = read_ids("update", id, ids)
+                        self._update_late(y, keys, prediction, eta, weight)
             elif not self._update_fast(y, prediction, eta, weight):
                 self._update_any(y, prediction, eta, weight)
 
@@ -365,9 +414,9 @@ class OnlineClassifier:
         if self._keeps and (type(eta) is not np.ndarray or eta.shape != (m,)):
             return False
         true = self._indicators_fast(y)
-        if true is None or prediction.dtype != np.int8:
+        if true is None or prediction.dtype.char != "b":
             return False
-        if self._keeps and (late or eta.dtype != np.float64):
+        if self._keeps and (late or eta.dtype.char != "d"):
             eta = probability_rows("update", eta, False, m)[0]
         self._stepper.count(self.state, eta, true, prediction, weight)
         if not late:
@@ -383,6 +432,21 @@ class OnlineClassifier:
         self._last = None
         return True
 
+    def _update_waiting(self, y: Any, key: Any, prediction: Any, eta: Any, weight: Any) -> bool:
+        """The same for one row that waited under its id."""
+        known = prediction is None and eta is None and type(weight) is float
+        soft = self.state.labels is not None
+        if not self._plain or not known or not 0.0 <= weight <= (1.0 if soft else HEAVIEST):
+            return False
+        waited = self._pending.get(key)
+        true = true_ids(y, self.n_labels) if waited.sparse else self._indicators_fast(y)
+        if true is None or waited.moved or (soft and weight != 1.0):
+            return False
+        chosen = waited.prediction
+        self._stepper.count(self.state, waited.eta, true, chosen, weight, late=True)
+        self._pending.drop(key)
+        return True
+
     def _indicators_fast(self, y: Any) -> NDArray[np.float64] | None:
         """One row of indicators, or the id of its class, as float64; None leaves it to others."""
         m = self.n_labels
@@ -394,9 +458,9 @@ class OnlineClassifier:
             return true
         if type(y) is list and len(y) == m > 1:
             y = np.array(y)
-        if type(y) is not np.ndarray or y.shape != (m,) or y.dtype.kind not in "fiub":
+        if type(y) is not np.ndarray or y.shape != self._row_shape or y.dtype.kind not in "fiub":
             return None
-        return y.astype(np.float64)  # its own memory: kernels take no read-only array
+        return y.astype(FLOAT64)  # its own memory: kernels take no read-only array
 
     def _update_any(self, y: Any, prediction: Any, eta: Any, weight: Any) -> None:
         late, last = prediction is not None, self._last

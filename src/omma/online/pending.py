@@ -156,11 +156,15 @@ class Pending:
 
     def take(self, key: Id) -> Decision:
         """The decision that waited under an id, whose labels have come."""
-        self._forget_old()
-        known = self._known(key)
-        decision = unpack(self._waiting.pop(known), self.n_labels)
-        self._remember(known, labelled=True)
+        decision = self.get(key)
+        self.drop(key)
         return decision
+
+    def drop(self, key: Id) -> None:
+        """Let the decision under an id go, whose labels have come."""
+        known = self._known(key)
+        del self._waiting[known]
+        self._remember(known, labelled=True)
 
     def check_free(self, key: Id) -> Id:
         """Refuse an id under which a decision still waits; returns the id as it is kept."""

@@ -85,8 +85,7 @@ class Stepper:
         Only where decisions look at probabilities ``eta`` is looked at. A ``late`` row was noted
         when it was decided: by ``drew``, or its probabilities by ``count`` without labels.
         """
-        thin, scratch = prediction.dtype == np.int32, self.space.scratch
-        counted = (prediction, weight, self.sums)
+        thin, scratch = prediction.itemsize == 4, self.space.scratch
         fine = True
         if y is not None:
             truth = state.truth
@@ -94,6 +93,7 @@ class Stepper:
             sums = self.sums if truth is state else None
             fine = kernel(y, prediction, weight, sums, truth.cells, truth.totals, scratch)
         if fine is not False and state.labels is not None and not late:
+            counted = (prediction, weight, self.sums)
             if isinstance(eta, tuple):
                 step.expect_sparse(*eta, *counted, state.cells, state.totals, scratch)
             else:
