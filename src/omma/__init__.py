@@ -10,7 +10,7 @@ from omma import datasets, metrics
 from omma.counts import Counts
 from omma.evaluation import History, Trace, replay
 from omma.metrics import Metric, metric
-from omma.online import OnlineClassifier
+from omma.online import Journal, OnlineClassifier
 from omma.policies import (
     OFO,
     OMMA,
@@ -50,6 +50,7 @@ __all__ = [
     "FrankWolfe",
     "Greedy",
     "History",
+    "Journal",
     "Metric",
     "Mixture",
     "OnlineClassifier",

@@ -28,7 +28,7 @@ from omma.certificate import Certificate
 from omma.counts import Counts, counts_of, estimates_of, state_of
 from omma.gap import Gap
 from omma.metrics import Metric, metric as find_metric
-from omma.online import saved
+from omma.online import events, saved
 from omma.online.decided import Decided, indicated_row, stored_of, true_ids
 from omma.online.late import Refusals, check_as_many, read_ids, rows_of
 from omma.online.packed import Decision
@@ -122,7 +122,19 @@ class OnlineClassifier:
         self._pending.evicted = self._forgotten
         self._row_shape = (self.n_labels,)
         # Whether a row is counted by one call of a kernel.
-        self._plain = not (one_each or self._pairs is not None or self._certificate is not None)
+        self._simple = not (one_each or self._pairs is not None or judged)
+        self._plain = self._simple
+        self._journal: Any = None
+
+    def _attach(self, journal: Any) -> None:
+        """Write all that happens down from now on, and so check all of it before."""
+        if self._journal is not None:
+            raise ValueError(f"a learner can have one journal, and this one has {self._journal!r}")
+        self._journal, self._plain = journal, False
+
+    def _detach(self, journal: Any) -> None:
+        if self._journal is journal:
+            self._journal, self._plain = None, self._simple
 
     @property
     def counts(self) -> Counts:
@@ -322,7 +334,9 @@ class OnlineClassifier:
             rows = rows_of(decided, self.n_labels)
             check_as_many("predict", "eta", len(rows), keys)
             if foreign:
-                self.names = decided.names
+                self._take_names(decided.names)
+            if self._journal is not None:
+                self._journal.write(events.decided(keys, rows, decided.moved, self.n_labels))
             for key, (chosen, row) in zip(keys, rows, strict=True):
                 self._wait(key, chosen, row, decided.moved)
         return answer
@@ -483,11 +497,18 @@ class OnlineClassifier:
         true, names = self._true(y, count, moved)
         task = self._task
         steps = read_steps(task, true, given.eta, given.prediction, weight, keeps=self._keeps)
+        self._take_names(names)
+        if self._journal is not None:
+            self._journal.write(events.counted(steps, self.n_labels))
         for step in steps:
             self._count(step)
-        self.names = names
         if not late:
             self._last = None
+
+    def _take_names(self, names: Names | None) -> None:
+        if names != self.names and self._journal is not None:
+            self._journal.write(events.named(names))
+        self.names = names
 
     def _true(self, y: Any, count: int, moved: bool) -> tuple[Any, Names | None]:
         """True labels in the order of the learner's own, and the names of all."""
@@ -530,11 +551,20 @@ class OnlineClassifier:
             for kind in (False, True)
         )
         check_as_many("update", "y", len(dense or thin), keys)
-        for place, key in enumerate(keys):
-            one = self._pending.take(key)
-            of_row = thin[place] if one.sparse else dense[place]
-            self._count(Step(one.eta, of_row, one.prediction, weights[place]), late=True)
-        self.names = names
+        steps = [
+            Step(None, (thin if one.sparse else dense)[place], one.prediction, weights[place])
+            for place, one in enumerate(decisions)
+        ]
+        self._take_names(names)
+        if self._journal is not None:
+            self._journal.write(events.labelled(keys, steps, self.n_labels))
+        for key, step in zip(keys, steps, strict=True):
+            self._settle(key, step.true, step.weight)
+
+    def _settle(self, key: Id, true: NDArray[Any], weight: float) -> None:
+        """Count the labels of one decision that waited."""
+        one = self._pending.take(key)
+        self._count(Step(one.eta, true, one.prediction, weight), late=True)
 
     def _count(self, step: Step, late: bool = False) -> None:
         row, true, chosen, weight = step
@@ -586,6 +616,8 @@ class OnlineClassifier:
             self.state.restore({name: one.copy() for name, one in made.arrays().items()})
             if self._pairs is not None and true.matrix is not None:
                 self._pairs[...] = true.matrix
+            if self._journal is not None:
+                self._journal.cut()
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.
@@ -610,7 +642,7 @@ class OnlineClassifier:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        for made_again in ("_stepper", "_lock", "_task"):
+        for made_again in ("_stepper", "_lock", "_task", "_journal"):
             del state[made_again]
         pending = self._pending
         state["_pending"] = (pending.arrays(), pending.limit, pending.max_age)
