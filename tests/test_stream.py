@@ -213,7 +213,7 @@ def test_a_state_that_is_none(stream):
     Path("s.npz").write_text("nonsense")
     done = stream("", "--metric", "macro_f1", "--state", "s.npz")
     assert done.exit_code == 1
-    assert "is not an omma learner" in done.stderr
+    assert "is not a sound omma learner" in done.stderr
     assert Path("s.npz").read_text() == "nonsense"
 
 
@@ -779,3 +779,43 @@ def memory(pid, what="VmRSS:"):
 
 def peak(pid):
     return memory(pid, "VmHWM:")
+
+
+def test_a_journal_survives_kill_9(process, stream, tmp_path):
+    lines = [json.dumps(line) + "\n" for line in delayed(ETA[:60], Y[:60], 7)]
+    options = ("--metric", "macro_f1", "--json")
+    whole = stream("".join(lines), *options, "--state", str(tmp_path / "whole.npz"))
+    found, start = [], 0
+    for stop in (1, 24, 80):
+        assert "eta" in lines[stop - 1]  # once it is answered, all before it is written down
+        one = process(*options, "--journal", "j")
+        for line in lines[start:stop]:
+            send(one, line)
+            if "eta" in line:
+                found.append(json.loads(one.stdout.readline())["decision"])
+        start = stop
+        one.kill()
+        one.wait()
+    assert (tmp_path / "j").is_dir()
+    last = process(*options, "--journal", "j")
+    text, told = last.communicate("".join(lines[start:]))
+    assert last.returncode == 0, told
+    assert "Going on from j:" in told
+    found += [json.loads(line)["decision"] for line in text.splitlines()]
+    assert found == decisions(whole).tolist()
+    with omma.Journal.resume(tmp_path / "j") as journal:
+        learner = omma.OnlineClassifier.load(tmp_path / "whole.npz")
+        assert journal.learner.state == learner.state
+
+
+def test_a_journal_and_a_state_are_one_too_many(stream):
+    done = stream("", "--metric", "macro_f1", "--journal", "j", "--state", "s.npz")
+    assert done.exit_code == 2
+    assert "not both" in done.stderr
+    stream('{"eta": [0.5, 0.2]}\n', "--metric", "macro_f1", "--journal", "j")
+    other = stream("", "--metric", "micro_f1", "--journal", "j")
+    assert other.exit_code == 1
+    assert "was asked for" in other.stderr
+    bad = stream('{"eta": [2, 3]}\n', "--metric", "macro_f1", "--journal", "none")
+    assert bad.exit_code == 3
+    assert not Path("none").exists()

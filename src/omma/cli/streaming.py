@@ -34,13 +34,23 @@ class Stream:
         Gives the learner, when the first row says how many labels there are.
     say : function
         Told what is worth to be known, once.
+    kept : function, optional
+        Given a new learner once its first line turned out to be good, before that is answered.
     """
 
-    def __init__(self, out: TextIO, make: Make, as_json: bool, say: Say) -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        make: Make,
+        as_json: bool,
+        say: Say,
+        kept: Callable[[OnlineClassifier], None] | None = None,
+    ) -> None:
         self.out = out
         self.make = make
         self.as_json = as_json
         self.say = say
+        self.kept = kept
         self.learner: OnlineClassifier | None = None
         self.decided = self.learned = 0
         self._with_id: bool | None = None  # whether decisions have ids is seen at the first
@@ -65,10 +75,10 @@ class Stream:
             if line.y is None:
                 raise ValueError("expected labels y with a decision, got none")
             self._learn_earlier(learner, line, line.decision)
-            self.learner = learner
+            self._keep(learner)
             return
         decision = self._decide(learner, line)
-        self.learner = learner
+        self._keep(learner)
         self.learned += line.y is not None
         self.decided += 1
         self._emit(line.id, decision, learner.names)
@@ -101,6 +111,13 @@ class Stream:
         except ValueError as error:  # such as a budget that is larger: no line will do
             raise StopStreamError(str(error)) from error
 
+    def _keep(self, learner: OnlineClassifier) -> None:
+        """The first good line has begun the learner; a journal has it before anybody is told."""
+        if self.learner is None:
+            if self.kept is not None:
+                self.kept(learner)
+            self.learner = learner
+
     def _learn_late(self, line: Line) -> None:
         """Labels of a row decided earlier."""
         if line.y is None:
@@ -110,7 +127,7 @@ class Stream:
         if line.decision is not None and not known:
             learner = self._begun(len(line.decision))
             self._learn_earlier(learner, line, line.decision)
-            self.learner = learner
+            self._keep(learner)
         elif self.learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
@@ -262,9 +279,16 @@ def _cell(text: str) -> str:
 def restored(path: Path, policy: Policy | None, metric: Metric | None) -> OnlineClassifier:
     """A learner as it was saved, if it is the one that was asked for."""
     learner = OnlineClassifier.load(path)
+    check_asked_for(path, learner, policy, metric)
+    return learner
+
+
+def check_asked_for(
+    path: Path, learner: OnlineClassifier, policy: Policy | None, metric: Metric | None
+) -> None:
+    """Refuse a learner that goes by another policy or metric than was asked for."""
     if policy is not None and learner.policy != policy:
         raise ValueError(f"{path} holds {learner.policy!r}, and {policy!r} was asked for")
     if metric is not None and learner.metric != metric:
         own = "none" if learner.metric is None else learner.metric.name
         raise ValueError(f"{path} is judged by {own}, and {metric.name} was asked for")
-    return learner

@@ -72,7 +72,10 @@ def unpacked(given: Any) -> Any:
     return KINDS[len(given[0])](*(unpacked(member) for member in given[1:]))
 
 
-@overload(unpacked, jit_options=INSIDE)
+register: Any = overload  # its stubs do not know of all options
+
+
+@register(unpacked, jit_options=INSIDE)
 def _unpacked(given):
     return lambda given: rebuilt(given)
 
@@ -97,7 +100,7 @@ def _type(given):
 def _value(target, builder, given, value):
     if not isinstance(given, types.BaseTuple):
         return value
-    kind, members = _taken_apart(given)
+    members = _taken_apart(given)[1]
     parts = cgutils.unpack_tuple(builder, value, len(given))[-len(members) :]
     made = [
         _value(target, builder, member, part) for member, part in zip(members, parts, strict=True)

@@ -1,4 +1,4 @@
-"""What was decided last, and sparse predictions of one row without the cost of building matrices."""
+"""What was decided last, and sparse predictions of one row that cost no building of matrices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Decided(NamedTuple):
         """The same with sparse matrices in place of ids."""
         if not self.thin:
             return self
-        eta = None if self.eta is None else stored_row(*self.eta, m)
+        eta = None if self.eta is None else stored_row(self.eta[0], self.eta[1], m)
         return self._replace(prediction=indicated_row(self.prediction, m), eta=eta, thin=False)
 
 

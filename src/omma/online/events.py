@@ -72,9 +72,9 @@ def do_again(learner: OnlineClassifier, event: bytes) -> None:
             learner._wait(_key(key), one.prediction, one.eta, one.moved)
     elif kind == LABELLED:
         for key, made in zip(parts[::2], parts[1::2], strict=True):
-            true = _unpacked(made, m)
-            _check_layout(learner.waiting.get(_key(key)), true)
-            learner._settle(_key(key), _true(true), true.weight)
+            came = _unpacked(made, m)
+            _check_layout(learner.waiting.get(_key(key)), came)
+            learner._settle(_key(key), _true(came), came.weight)
     elif kind == COUNTED:
         for first, second in zip(parts[::2], parts[1::2], strict=True):
             one, labels = _unpacked(first, m), None

@@ -61,6 +61,7 @@ class Journal:
         sync: int = 100,
         snapshot_every: int = 10_000,
     ) -> None:
+        self._generation: int | None
         self._open(folder, sync, snapshot_every)
         try:
             if self._generation is not None:
@@ -118,7 +119,6 @@ class Journal:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log: log.Log | None = None
         self._calls = 0  # since the snapshot
-        self._generation: int | None = None
         self._held = ExitStack()
         self._held.enter_context(locked(self.folder / "journal", "another journal"))
         found = [SNAPSHOT.fullmatch(one.name) for one in self.folder.iterdir()]

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import ArrayLike
 
-from omma._frames import (
-    Names,
-    Opened,
-    by_name,
-    check_order,
-    is_foreign,
-    numbered,
-    opened,
-    read_names,
-)
-from omma._index import check_same_indexes, index_of
-from omma._row import Row, are_ids, as_table, probability_rows, single_row, sparse_row
+from omma._frames import is_foreign, read_names
 from omma._validate import check_positive_int, shown
-from omma.certificate import Certificate
 from omma.counts import Counts, counts_of, estimates_of, state_of
 from omma.gap import Gap
 from omma.metrics import Metric, metric as find_metric
-from omma.online import events, saved
-from omma.online.decided import Decided, indicated_row, stored_of, true_ids
-from omma.online.late import Refusals, check_as_many, read_ids, rows_of
-from omma.online.packed import Decision
+from omma.online import saved
+from omma.online.decided import Decided
+from omma.online.late import Refusals, read_ids
+from omma.online.learning import FLOAT64, Learning
 from omma.online.pending import Id, Pending
 from omma.online.stats import Seen, calibration_error, moved_most, recent_value
-from omma.online.steps import HEAVIEST, Step, Task, read_steps, true_rows, weights_of
 from omma.policies import LinearPolicy, Policy
-from omma.policies.stepper import UnsortedError
 from omma.rule import Rule
 from omma.state import State
 
 
-FLOAT64 = np.dtype(np.float64)
-
-
-class OnlineClassifier:
+class OnlineClassifier(Learning):
     """Decides rows as they come, and learns from their labels when these are known.
 
     Parameters
@@ -103,38 +84,11 @@ class OnlineClassifier:
         keeps_pairs = self.metric is not None and self.metric.needs_matrix
         self._pairs = np.zeros((n_labels, n_labels)) if keeps_pairs else None
         self._certificate = self._certify() if gap else None
-        self._last: Decided | None = None
+        self._last = None
         self._pending = Pending(self.n_labels, limit=max_waiting, max_age=max_age)
         self._refusals = Refusals()
-        self._seen: Seen | None = None  # at the last call of stats
+        self._seen = None  # at the last call of stats
         self._prepare()
-
-    def _prepare(self) -> None:
-        """What is made again wherever the learner is unpacked."""
-        self._stepper = self.policy.stepper(self.n_labels)
-        self._lock = threading.RLock()  # counting is one thing at a time; deciding needs none
-        one_each = self.metric is not None and self.metric.single_label
-        soft, judged = self.state.labels is not None, self._certificate is not None
-        self._task = Task(self.policy, self.metric, self.n_labels, soft)
-        self._keeps = self.policy.needs_eta or judged
-        # What is counted when a row is decided need not wait with it.
-        self._keeps_late = judged or (self.policy.needs_eta and not soft)
-        self._pending.evicted = self._forgotten
-        self._row_shape = (self.n_labels,)
-        # Whether a row is counted by one call of a kernel.
-        self._simple = not (one_each or self._pairs is not None or judged)
-        self._plain = self._simple
-        self._journal: Any = None
-
-    def _attach(self, journal: Any) -> None:
-        """Write all that happens down from now on, and so check all of it before."""
-        if self._journal is not None:
-            raise ValueError(f"a learner can have one journal, and this one has {self._journal!r}")
-        self._journal, self._plain = journal, False
-
-    def _detach(self, journal: Any) -> None:
-        if self._journal is journal:
-            self._journal, self._plain = None, self._simple
 
     @property
     def counts(self) -> Counts:
@@ -153,14 +107,6 @@ class OnlineClassifier:
             )
         counts = self.counts
         return self.metric.value(counts) if counts.n > 0 else None
-
-    def _certify(self) -> Certificate:
-        if self.metric is None:
-            raise ValueError(
-                f"gap of OnlineClassifier needs a metric, and {self.policy!r} has none of its own: "
-                "pass metric="
-            )
-        return Certificate("OnlineClassifier", self.metric, self.policy.budget, self.n_labels)
 
     @property
     def gap(self) -> Gap | None:
@@ -273,89 +219,6 @@ class OnlineClassifier:
         self._last, answer = self._decide(eta)
         return answer
 
-    def _decide(self, eta: Any) -> tuple[Decided, Any]:
-        """Decide what NumPy or SciPy holds; what is kept is a copy: buffers may be used again."""
-        m, keeps = self.n_labels, self._keeps
-        stored = None if type(eta) is np.ndarray else stored_of(eta, m)
-        if stored is not None:
-            try:
-                chosen = self._stepper.decide(self.state, stored)
-            except UnsortedError:
-                stored = sparse_row("predict", eta, m)
-                chosen = self._stepper.decide(self.state, stored)
-            pair = (stored[0].copy(), stored[1].copy()) if keeps else None
-            answer = indicated_row(chosen, m, type(eta))
-            return Decided(chosen, pair, thin=True), answer
-        row = single_row("predict", eta, m)
-        if row is None:
-            prediction = self.policy.decide_rows(self.state, eta)
-            return Decided(prediction, _copied(eta) if keeps else None), prediction.copy()
-        chosen = self._stepper.decide(self.state, row)
-        if isinstance(row, tuple):
-            kind = type(eta.tocsr())
-            return Decided(chosen, row if keeps else None, thin=True), indicated_row(
-                chosen, m, kind
-            )
-        decided = Decided(chosen, row.copy() if keeps else None)
-        if m == 1 and np.ndim(eta) == 0:
-            return decided, np.int8(chosen[0])
-        return decided, chosen.copy()
-
-    def _decide_opened(self, eta: Any) -> tuple[Decided, Any]:
-        """Decide what another library made, and answer in its own kind."""
-        table = self._opened("predict", "eta", eta)
-        found, answer = self._decide(table.values)
-        rows = 1 if found.thin else len(as_table(found.prediction))
-        index = self._rows_index(eta, rows)
-        decided = found._replace(names=table.names, moved=table.moved, index=index)
-        return decided, table.close(answer)
-
-    def _opened(self, owner: str, parameter: str, given: Any, row: bool = True) -> Opened:
-        """What was given, in the order of the names; a series is one row of several labels."""
-        names = self.names
-        if names is None and self._last is not None:
-            names = self._last.names  # they count once the row is learned
-        return opened(owner, parameter, given, names, row=row and self.n_labels > 1)
-
-    def _rows_index(self, given: Any, rows: int) -> Any:
-        """The index of rows; that of one row as a series holds names of labels."""
-        if self.n_labels > 1 and rows == 1 and not hasattr(given, "columns"):
-            return None
-        return index_of(given)
-
-    def _predict_late(self, eta: Any, one: Any, several: Any) -> Any:
-        """Decide rows whose labels will come by their ids."""
-        with self._lock, self._refusals:
-            keys = read_ids("predict", one, several)
-            for key in keys:
-                self._pending.check_free(key)
-            foreign = type(eta) is not np.ndarray and is_foreign(eta)
-            decided, answer = self._decide_opened(eta) if foreign else self._decide(eta)
-            rows = rows_of(decided, self.n_labels)
-            check_as_many("predict", "eta", len(rows), keys)
-            if foreign:
-                self._take_names(decided.names)
-            if self._journal is not None:
-                self._journal.write(events.decided(keys, rows, decided.moved, self.n_labels))
-            for key, (chosen, row) in zip(keys, rows, strict=True):
-                self._wait(key, chosen, row, decided.moved)
-        return answer
-
-    def _wait(self, key: Id, chosen: NDArray[Any], row: Row | None, moved: bool) -> None:
-        """Remember one decision; where decisions look at probabilities, these count now."""
-        if self.state.labels is not None:
-            self._stepper.count(self.state, row, None, chosen, 1.0)
-        else:
-            self._stepper.drew(self.state)
-        kept = row if self._keeps_late else None
-        self._pending.put(key, kept, chosen, sparse=chosen.dtype == np.int32, moved=moved)
-
-    def _forgotten(self, key: Id, decision: Decision) -> None:
-        """A decision whose labels never came: what could be gained is still seen from estimates."""
-        if self._certificate is not None and self.state.labels is not None:
-            assert decision.eta is not None
-            self._certificate.step(decision.eta, None, decision.weight)
-
     @property
     def waiting(self) -> Pending:
         """The decisions that wait for their labels by id: to be looked at, not to be changed.
@@ -410,174 +273,6 @@ class OnlineClassifier:
                         self._update_late(y, keys, prediction, eta, weight)
             elif not self._update_fast(y, prediction, eta, weight):
                 self._update_any(y, prediction, eta, weight)
-
-    def _update_fast(self, y: Any, prediction: Any, eta: Any, weight: Any) -> bool:
-        """Count one row of arrays, the usual case; False, and nothing done, leaves it to others."""
-        last, m = self._last, self.n_labels
-        if not self._plain or type(weight) is not float or not 0.0 <= weight <= HEAVIEST:
-            return False
-        late = prediction is not None
-        if not late:
-            if last is None or last.names is not None or eta is not None:
-                return False
-            if last.thin:
-                return self._update_thin(last, y, weight)
-            prediction, eta = last.prediction, last.eta
-        if type(prediction) is not np.ndarray or prediction.shape != (m,):
-            return False
-        if self._keeps and (type(eta) is not np.ndarray or eta.shape != (m,)):
-            return False
-        true = self._indicators_fast(y)
-        if true is None or prediction.dtype.char != "b":
-            return False
-        if self._keeps and (late or eta.dtype.char != "d"):
-            eta = probability_rows("update", eta, False, m)[0]
-        self._stepper.count(self.state, eta, true, prediction, weight)
-        if not late:
-            self._last = None
-        return True
-
-    def _update_thin(self, last: Decided, y: Any, weight: float) -> bool:
-        """The same for one sparse row."""
-        true = true_ids(y, self.n_labels)
-        if true is None:
-            return False
-        self._stepper.count(self.state, last.eta, true, last.prediction, weight)
-        self._last = None
-        return True
-
-    def _update_waiting(self, y: Any, key: Any, prediction: Any, eta: Any, weight: Any) -> bool:
-        """The same for one row that waited under its id."""
-        known = prediction is None and eta is None and type(weight) is float
-        soft = self.state.labels is not None
-        if not self._plain or not known or not 0.0 <= weight <= (1.0 if soft else HEAVIEST):
-            return False
-        waited = self._pending.get(key)
-        true = true_ids(y, self.n_labels) if waited.sparse else self._indicators_fast(y)
-        if true is None or waited.moved or (soft and weight != 1.0):
-            return False
-        chosen = waited.prediction
-        self._stepper.count(self.state, waited.eta, true, chosen, weight, late=True)
-        self._pending.drop(key)
-        return True
-
-    def _indicators_fast(self, y: Any) -> NDArray[np.float64] | None:
-        """One row of indicators, or the id of its class, as float64; None leaves it to others."""
-        m = self.n_labels
-        if type(y) is int and m > 1 and self.names is None and self.policy.budget is not None:
-            if not 0 <= y < m:
-                return None
-            true = np.zeros(m)
-            true[y] = 1.0
-            return true
-        if type(y) is list and len(y) == m > 1:
-            y = np.array(y)
-        if type(y) is not np.ndarray or y.shape != self._row_shape or y.dtype.kind not in "fiub":
-            return None
-        return y.astype(FLOAT64)  # its own memory: kernels take no read-only array
-
-    def _update_any(self, y: Any, prediction: Any, eta: Any, weight: Any) -> None:
-        late, last = prediction is not None, self._last
-        if not late and last is None:
-            raise ValueError(
-                "update of OnlineClassifier must come after predict, or be given prediction="
-            )
-        frames = {"prediction": prediction, "eta": eta, "y": y, "weight": weight}
-        first = self._opened("update", "prediction", prediction)
-        second = self._opened("update", "eta", eta)
-        if late or last is None:
-            given = Decided(first.values, second.values)
-        else:
-            given = last.as_matrix(self.n_labels)
-            if eta is not None:
-                given = given._replace(eta=second.values)
-        count = len(as_table(given.prediction))
-        self._check_index(frames, count, given.index)
-        moved = first.moved or second.moved or given.moved
-        true, names = self._true(y, count, moved)
-        task = self._task
-        steps = read_steps(task, true, given.eta, given.prediction, weight, keeps=self._keeps)
-        self._take_names(names)
-        if self._journal is not None:
-            self._journal.write(events.counted(steps, self.n_labels))
-        for step in steps:
-            self._count(step)
-        if not late:
-            self._last = None
-
-    def _take_names(self, names: Names | None) -> None:
-        if names != self.names and self._journal is not None:
-            self._journal.write(events.named(names))
-        self.names = names
-
-    def _true(self, y: Any, count: int, moved: bool) -> tuple[Any, Names | None]:
-        """True labels in the order of the learner's own, and the names of all."""
-        labels = self._opened("update", "y", y, row=count == 1)
-        true = labels.values
-        if are_ids(true, count, self.n_labels) and by_name(true, labels.names):
-            true, moved = numbered("update", "y", true, labels.names), False
-        check_order("update", moved, labels)
-        return true, labels.names
-
-    def _check_index(self, frames: dict[str, Any], rows: int, decided: Any) -> None:
-        """Refuse frames that pandas would pair otherwise; what is decided last has its index."""
-        found = {name: self._rows_index(one, rows) for name, one in frames.items()}
-        if frames["prediction"] is None:
-            found = {**found, "prediction": decided}
-        known = {name: index for name, index in found.items() if index is not None}
-        check_same_indexes("update", known)
-
-    def _update_late(
-        self, y: Any, keys: list[Id], prediction: Any, eta: Any, weight: Any
-    ) -> None:
-        """Count decisions that waited under their ids; all is checked before one is taken."""
-        if prediction is not None or eta is not None or y is None:
-            raise ValueError(
-                "update with an id must be given y, and neither prediction nor eta, which it knows"
-            )
-        decisions = [self._pending.get(key) for key in keys]
-        soft, count = self.state.labels is not None, len(keys)
-        true, names = self._true(y, count, any(one.moved for one in decisions))
-        weights = weights_of(weight, count)
-        if soft and weights != [1.0] * count:
-            raise ValueError(
-                "weight of update must be 1 with an id and feedback='estimates': the probabilities "
-                f"were counted when the row was decided, got {shown(weight)}"
-            )
-        dense, thin = (
-            true_rows(self._task, true, count, kind)
-            if any(one.sparse == kind for one in decisions)
-            else []
-            for kind in (False, True)
-        )
-        check_as_many("update", "y", len(dense or thin), keys)
-        steps = [
-            Step(None, (thin if one.sparse else dense)[place], one.prediction, weights[place])
-            for place, one in enumerate(decisions)
-        ]
-        self._take_names(names)
-        if self._journal is not None:
-            self._journal.write(events.labelled(keys, steps, self.n_labels))
-        for key, step in zip(keys, steps, strict=True):
-            self._settle(key, step.true, step.weight)
-
-    def _settle(self, key: Id, true: NDArray[Any], weight: float) -> None:
-        """Count the labels of one decision that waited."""
-        one = self._pending.take(key)
-        self._count(Step(one.eta, true, one.prediction, weight), late=True)
-
-    def _count(self, step: Step, late: bool = False) -> None:
-        row, true, chosen, weight = step
-        self._stepper.count(self.state, row, true, chosen, weight, late=late)
-        thin = chosen.dtype == np.int32
-        if self._pairs is not None and true is not None:
-            ids = chosen if thin else np.flatnonzero(chosen)
-            which = true if thin else np.flatnonzero(true)
-            self._pairs[np.ix_(which, ids)] += weight
-        if self._certificate is not None and row is not None:
-            dense = true is not None and not isinstance(row, tuple)
-            ids = np.flatnonzero(true).astype(np.int32) if dense else true
-            self._certificate.step(row, ids, weight)
 
     def merge(self, counts: Counts, estimates: Counts | None = None) -> None:
         """Add what was counted elsewhere, as by a learner on another machine.
@@ -640,31 +335,6 @@ class OnlineClassifier:
         """
         return saved.read(cls, path, metric)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
-        for made_again in ("_stepper", "_lock", "_task", "_journal"):
-            del state[made_again]
-        pending = self._pending
-        state["_pending"] = (pending.arrays(), pending.limit, pending.max_age)
-        if self._last is not None:  # an index would need pandas where it is read
-            state["_last"] = self._last._replace(index=None)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        arrays, limit, max_age = state["_pending"]
-        waiting = Pending.from_arrays(arrays, state["n_labels"], limit=limit, max_age=max_age)
-        self.__dict__.update({**state, "_pending": waiting})
-        self._prepare()
-
-    def wait_for(self, pending: Pending) -> None:
-        """Let these decisions wait, as they were read from a file."""
-        self._pending = pending
-        pending.evicted = self._forgotten
-
     def __repr__(self) -> str:
         counted = f"{self.state.truth.rows:g} rows counted"
         return f"<online classifier of {self.policy!r}, {self.n_labels} labels, {counted}>"
-
-
-def _copied(values: Any) -> Any:
-    return values.copy() if sparse.issparse(values) else np.array(values)

@@ -68,8 +68,8 @@ def unpack(record: bytes, n_labels: int) -> Decision:
     middle = end + 4 * stored
     pair = (_read_places(record[end:middle]), _numbers(record[middle:], kind))
     chosen_labels = _read_places(record[_HEAD.size : end])
-    eta = pair if kind & _ETA else None
-    return Decision(eta, chosen_labels, weight, sparse=True, moved=bool(kind & _MOVED))
+    stored_eta = pair if kind & _ETA else None
+    return Decision(stored_eta, chosen_labels, weight, sparse=True, moved=bool(kind & _MOVED))
 
 
 def time_of(record: bytes) -> float:

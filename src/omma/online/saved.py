@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ def fit_first(policy: Any) -> str:
     return ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""
 
 
-def write(path: str | Path, learner: OnlineClassifier) -> None:
+def write(path: str | Path | BinaryIO, learner: OnlineClassifier) -> None:
     """Write a learner beside the path first, then move it into place."""
     own, pending = learner.policy.objective, learner.waiting
     last = None if learner._last is None else learner._last.as_matrix(learner.n_labels)
@@ -72,8 +72,18 @@ def read(cls: type[OnlineClassifier], path: str | Path, metric: Metric | None) -
             raise ValueError(f"{path} is not an {WHAT} of the format {FORMAT}")
         try:
             return _learner(cls, archive, content, metric)
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path} is not a whole {WHAT}: {error}") from error
+        except (
+            KeyError,
+            IndexError,
+            TypeError,
+            AttributeError,
+            ValueError,
+            OverflowError,
+        ) as error:
+            if isinstance(error, ValueError) and str(path) in str(error):
+                raise
+            reason = " ".join(str(error).split())[:400]
+            raise ValueError(f"{path} is not a whole {WHAT}: {reason}") from error
 
 
 def _learner(
@@ -106,12 +116,9 @@ def _learner(
 def _restore(learner: OnlineClassifier, archive: npz.Archive) -> None:
     """Put the counts in; what does not fit is refused before anything is changed."""
     m = learner.n_labels
-    try:
-        learner.state.restore(_arrays(archive, "state_", "truth_"))
-        if learner._certificate is not None:
-            learner._certificate.restore(_arrays(archive, "gap_"))
-    except ValueError as error:
-        raise ValueError(f"{archive.path} is not a whole {WHAT}: {error}") from error
+    learner.state.restore(_arrays(archive, "state_", "truth_"))
+    if learner._certificate is not None:
+        learner._certificate.restore(_arrays(archive, "gap_"))
     if learner._pairs is not None:
         pairs = archive.array("pairs", shape=(m, m), finite=True, low=-1e-6)
         learner._pairs[...] = pairs
@@ -120,15 +127,12 @@ def _restore(learner: OnlineClassifier, archive: npz.Archive) -> None:
 def _restore_waiting(learner: OnlineClassifier, archive: npz.Archive, refused: Any) -> None:
     """The decisions that wait by their ids, and what was refused so far."""
     own = learner.waiting
-    try:
-        learner.wait_for(
-            Pending.from_arrays(
-                _arrays(archive, "waiting_"), own.n_labels, limit=own.limit, max_age=own.max_age
-            )
+    learner.wait_for(
+        Pending.from_arrays(
+            _arrays(archive, "waiting_"), own.n_labels, limit=own.limit, max_age=own.max_age
         )
-        learner._refusals.restore(refused)
-    except ValueError as error:
-        raise ValueError(f"{archive.path} is not a whole {WHAT}: {error}") from error
+    )
+    learner._refusals.restore(refused)
 
 
 def _arrays(archive: npz.Archive, start: str, labels: str = "") -> dict[str, NDArray[Any]]:
