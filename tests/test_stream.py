@@ -145,6 +145,18 @@ def test_labels_may_come_late(stream, wait):
     assert "300 decided, 300 learned" in done.stderr
 
 
+def test_rows_that_wait_are_part_of_the_state(stream):
+    lines = [json.dumps(line) + "\n" for line in delayed(ETA, Y, 7)]
+    options = ("--metric", "macro_f1", "--json", "--state")
+    whole = stream("".join(lines), *options, "whole.npz")
+    parts = [stream("".join(lines[start : start + 50]), *options, "s.npz")
+             for start in range(0, len(lines), 50)]  # fmt: skip
+    assert not any(part.exit_code for part in parts), parts[1].stderr
+    assert (np.vstack([decisions(part) for part in parts if part.stdout]) == decisions(whole)).all()
+    one, other = (omma.OnlineClassifier.load(name) for name in ("s.npz", "whole.npz"))
+    assert one.state == other.state
+
+
 def test_late_labels_in_csv_leave_probabilities_empty(stream):
     text = "id,a,b,y_a,y_b\nx,0.9,0.2,,\nz,0.1,0.2,0,1\nx,,,1,0\n"
     done = stream(text, "--metric", "macro_f1")
@@ -201,7 +213,7 @@ def test_a_state_that_is_none(stream):
     Path("s.npz").write_text("nonsense")
     done = stream("", "--metric", "macro_f1", "--state", "s.npz")
     assert done.exit_code == 1
-    assert "omma learner" in done.stderr
+    assert "is not a sound omma learner" in done.stderr
     assert Path("s.npz").read_text() == "nonsense"
 
 
@@ -474,8 +486,12 @@ PIECES = st.sampled_from(
 def test_nothing_but_sentences_comes_of_any_line(lines, metric, feedback):
     policy = omma.OMMA(metric, feedback=feedback)
     out, reader = io.StringIO(), Lines()
-    stream = Stream(out, lambda m, names: omma.OnlineClassifier(policy, m, names=names), 2, True,
-                    [].append)  # fmt: skip
+    stream = Stream(
+        out,
+        lambda m, names: omma.OnlineClassifier(policy, m, names=names, max_waiting=2),
+        True,
+        [].append,
+    )
     said = []
     for line in lines:
         try:
@@ -492,8 +508,7 @@ def test_nothing_but_sentences_comes_of_any_line(lines, metric, feedback):
     if stream.learner is None:
         assert stream.decided == stream.learned == 0
     else:
-        late = 0 if stream._late is None else stream._late.n
-        assert stream.learner.counts.n + late == stream.learned
+        assert stream.learner.counts.n == stream.learned
 
 
 def test_a_line_without_end_is_discarded_as_it_comes(stream, monkeypatch):
@@ -540,8 +555,11 @@ def test_late_labels_of_a_policy_that_does_not_need_them_are_saved(stream, polic
     whole = stream("".join(lines), "--metric", metric, "--policy", policy, "--json")
     assert (np.vstack([decisions(first), decisions(second)]) == decisions(whole)).all()
     learner = omma.OnlineClassifier.load("s.npz")
-    assert "4 waiting for labels" in first.stderr  # and their decisions are not in the state
-    assert learner.counts.n == 296
+    assert "4 waiting for labels" in first.stderr  # and they go on waiting
+    assert learner.counts.n == 300
+    assert second.exit_code == 0, second.stderr
+    straight = omma.replay(learner.policy, ETA, Y)
+    assert learner.state == straight.state
     assert f"{metric} {100 * learner.value:.2f} %" in second.stderr
 
 
@@ -761,3 +779,43 @@ def memory(pid, what="VmRSS:"):
 
 def peak(pid):
     return memory(pid, "VmHWM:")
+
+
+def test_a_journal_survives_kill_9(process, stream, tmp_path):
+    lines = [json.dumps(line) + "\n" for line in delayed(ETA[:60], Y[:60], 7)]
+    options = ("--metric", "macro_f1", "--json")
+    whole = stream("".join(lines), *options, "--state", str(tmp_path / "whole.npz"))
+    found, start = [], 0
+    for stop in (1, 24, 80):
+        assert "eta" in lines[stop - 1]  # once it is answered, all before it is written down
+        one = process(*options, "--journal", "j")
+        for line in lines[start:stop]:
+            send(one, line)
+            if "eta" in line:
+                found.append(json.loads(one.stdout.readline())["decision"])
+        start = stop
+        one.kill()
+        one.wait()
+    assert (tmp_path / "j").is_dir()
+    last = process(*options, "--journal", "j")
+    text, told = last.communicate("".join(lines[start:]))
+    assert last.returncode == 0, told
+    assert "Going on from j:" in told
+    found += [json.loads(line)["decision"] for line in text.splitlines()]
+    assert found == decisions(whole).tolist()
+    with omma.Journal.resume(tmp_path / "j") as journal:
+        learner = omma.OnlineClassifier.load(tmp_path / "whole.npz")
+        assert journal.learner.state == learner.state
+
+
+def test_a_journal_and_a_state_are_one_too_many(stream):
+    done = stream("", "--metric", "macro_f1", "--journal", "j", "--state", "s.npz")
+    assert done.exit_code == 2
+    assert "not both" in done.stderr
+    stream('{"eta": [0.5, 0.2]}\n', "--metric", "macro_f1", "--journal", "j")
+    other = stream("", "--metric", "micro_f1", "--journal", "j")
+    assert other.exit_code == 1
+    assert "was asked for" in other.stderr
+    bad = stream('{"eta": [2, 3]}\n', "--metric", "macro_f1", "--journal", "none")
+    assert bad.exit_code == 3
+    assert not Path("none").exists()

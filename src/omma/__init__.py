@@ -13,7 +13,7 @@ from omma.evaluation import History, Trace, replay
 from omma.frontiers import Frontier, frontier
 from omma.limits import Limit, at_least, at_most
 from omma.metrics import Metric, metric
-from omma.online import OnlineClassifier
+from omma.online import Journal, OnlineClassifier
 from omma.policies import (
     OFO,
     OMMA,
@@ -69,6 +69,7 @@ __all__ = [
     "Frontier",
     "Greedy",
     "History",
+    "Journal",
     "Limit",
     "Metric",
     "Mixture",

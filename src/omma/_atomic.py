@@ -64,7 +64,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
         with suppress(OSError):  # the first error is the one to tell
             part.unlink()
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _new_part(target: Path, mode: int) -> tuple[Path, BinaryIO]:
@@ -123,7 +123,7 @@ def _removed_abandoned(part: Path) -> bool:
     return True
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Have the disk remember the new name, too."""
     if sys.platform == "win32":
         return

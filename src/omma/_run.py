@@ -111,9 +111,14 @@ class Plan:
         made.prices = None if self.limits is None else self.limits.start()
         return made
 
-    def feedback(self, state: State) -> Any:
-        """The counts of a state, as the kernels know them."""
+    def feedback(self, state: State, own: Counted | None = None) -> Any:
+        """The counts of a state, as the kernels know them; ``own`` may stand for what it looks at.
+
+        That is for labels that come late, of rows whose probabilities were counted before.
+        """
         found = self._counted(state)
+        if own is not None and not isinstance(found, FromLabels):
+            found = found._replace(own=own)
         if state.judged is None:
             return found
         return Fading(found, Counted(state.judged.cells, state.judged.totals), state.pace)

@@ -10,6 +10,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -175,3 +176,27 @@ def tail(data: bytes, pick: Pick) -> bytes:
     """An edit of the end, where Parquet keeps what it says of itself."""
     cut = max(0, len(data) - 600) if pick(0, 2) else 0
     return data[:cut] + blind(data[cut:], pick)
+
+
+def log(data: bytes, pick: Pick) -> bytes:
+    """Edits within the records of a journal, whose checksums are made anew, and blind ones."""
+    records, place = [], 0
+    while place + 8 <= len(data):
+        end = place + 8 + int.from_bytes(data[place : place + 4], "little")
+        records.append(data[place + 8 : end])
+        place = end
+    if not records or pick(0, 3) == 0:
+        return blind(data, pick)
+    at = pick(0, len(records) - 1)
+    kind = pick(0, 5)
+    if kind == 0:
+        records.insert(at, records[pick(0, len(records) - 1)])
+    elif kind == 1:
+        del records[at]
+    else:
+        records[at] = blind(records[at], pick)
+    found = b""
+    for one in records:
+        length = len(one).to_bytes(4, "little")
+        found += length + zlib.crc32(length + one).to_bytes(4, "little") + one
+    return found

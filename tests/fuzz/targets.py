@@ -150,17 +150,84 @@ def dataset_labels(path: Path) -> None:
     use(found.X), use(found.y)
 
 
-def learners() -> list[bytes]:
+def codecs() -> list[bytes]:
     content = {"said": '{"m": 3}', "eta": sparse.csr_array(ETA), "tp": np.ones(3)}
     return [saved(npz.write, content), saved(npz.write, content, pack=True)]
 
 
-@target(".npz", learners, edits.archive, safe=False)
+@target(".npz", codecs, edits.archive, safe=False)
 def codec(path: Path) -> None:
     with npz.opened(path) as file:
         file.json("said")
         use(file.csr("eta", kinds="f", shape=(None, 3), finite=True, low=0, high=1))
         file.array("tp", kinds="f", shape=(3,), finite=True, low=0)
+
+
+def made(feedback: str, thin: bool) -> omma.OnlineClassifier:
+    """A learner that has decided and learned, with rows that wait in every way."""
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback=feedback), 3, names=list("abc"))
+    rows = sparse.csr_array(ETA) if thin else ETA
+    learner.predict(rows, ids=["x", "y", 7])
+    learner.update(Y[:1], ids=["y"])
+    learner.predict(rows)
+    return learner
+
+
+def learners() -> list[bytes]:
+    return [
+        saved(omma.online.saved.write, made(feedback, thin))
+        for feedback in ("labels", "estimates")
+        for thin in (False, True)
+    ]
+
+
+def serve(learner: omma.OnlineClassifier) -> None:
+    """Go on with it, so that all that was read is used."""
+    learner.predict(ETA[0] if learner.n_labels == 3 else np.zeros(learner.n_labels))
+    for key in list(learner.waiting):
+        learner.update(np.zeros(learner.n_labels), id=key)
+    learner.stats()
+
+
+@target(".npz", learners, edits.archive, safe=False)
+def learner(path: Path) -> None:
+    serve(omma.OnlineClassifier.load(path))
+
+
+def logs() -> list[bytes]:
+    import tempfile
+
+    found = []
+    for feedback in ("labels", "estimates"):
+        with tempfile.TemporaryDirectory() as folder:
+            one = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback=feedback), 3)
+            with omma.Journal(folder, one):
+                one.predict(sparse.csr_array(ETA), ids=["x", "y", 7])
+                one.predict(ETA, ids=["u", "v", 8])
+                one.update(Y[:2], ids=["y", "v"])
+                one.predict(ETA)
+                one.update(Y)
+            found.append((Path(folder) / "log-0").read_bytes())
+    return found
+
+
+@target(".log", logs, edits.log, safe=False)
+def journal(path: Path) -> None:
+    import warnings
+
+    feedback = "estimates" if b'"estimates"' in path.read_bytes()[:500] else "labels"
+    home = path.with_name(f"journal-{feedback}")
+    if not home.exists():
+        one = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback=feedback), 3)
+        omma.Journal(home, one).close()
+    for old in home.glob("log-*"):
+        old.unlink()
+    shutil.copy(path, home / "log-0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what is cut off
+        with omma.Journal.resume(home) as found:
+            one = found.learner
+    serve(one)
 
 
 TABLE = "a,b,c\n0.5,1,0\n0.25,0,1e-3\n"

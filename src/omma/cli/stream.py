@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -74,6 +74,12 @@ class Saving(NamedTuple):
     metavar="FILE.npz",
     help="Go on from this learner if the file exists, and save it at the end.",
 )
+@click.option(
+    "--journal",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write every decision and label down in this folder, and go on from it if it has some.",
+)
 @whole_number("--save-every", 0, "Save --state after so many lines, too; 0 does not.", least=0)
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
@@ -91,6 +97,7 @@ def command(
     column: str | None,
     pending: int,
     state: Path | None,
+    journal: Path | None,
     save_every: int,
     strict: bool,
     as_json: bool,
@@ -105,8 +112,9 @@ def command(
     0]}, or by names: {"eta": {"sport": 0.9, "art": 0.2}, "y": ["sport"]}; where labels have names,
     --json tells those decided as "labels". Where the truth comes later, the row comes without y
     first, and its id with y later (in CSV with empty cells for the probabilities). Rows that wait
-    are not part of --state; a line may bring its "decision" along instead, as --json wrote it:
-    {"y": [1, 0], "decision": [1, 1]}. One stream at a time may use a --state.
+    are part of --state; a line may also bring its "decision" along, as --json wrote it: {"y": [1,
+    0], "decision": [1, 1]}. One stream at a time may use a --state or a --journal; with the latter
+    nothing is lost if the process is killed, wherever it was.
 
     \b
     Examples:
@@ -121,24 +129,36 @@ def command(
     """  # noqa: D301
     check_policies((policy,), POLICIES)
     given = [name for name in ("metric", "k", "policy", "prior") if _was_given(ctx, name)]
-    resumes = _check_usage(file, state, save_every, given)
+    resumes = _check_usage(file, state, save_every, given, journal)
     wanted = None if metric is None else _policy(policy, metric, k, prior)
 
     from omma.cli.readers import Lines
-    from omma.cli.streaming import Stream, restored
-    from omma.online import OnlineClassifier
+    from omma.cli.streaming import Stream, check_asked_for, restored
+    from omma.online import Journal, OnlineClassifier
 
     def make(m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
         assert wanted is not None
         decider, judged_by = wanted
         _check_width(judged_by, m)
-        return OnlineClassifier(decider, m, metric=judged_by, names=names)
+        return OnlineClassifier(decider, m, metric=judged_by, names=names, max_waiting=pending)
 
-    stream = Stream(sys.stdout, make, pending, as_json, _say)
-    with work(), _alone(state):
+    with work(), _alone(state), ExitStack() as held:
+
+        def keep(learner: OnlineClassifier) -> None:
+            if journal is not None:
+                held.enter_context(Journal(journal, learner))
+
+        stream = Stream(sys.stdout, make, as_json, _say, keep)
         names = None
+        asked = wanted or (None, None)
         if state is not None and (resumes or state.is_file()):
-            stream.learner = restored(state, *(wanted or (None, None)))
+            stream.learner = restored(state, *asked)
+        elif journal is not None and resumes:
+            stream.learner = _resumed(held, journal)
+            check_asked_for(journal, stream.learner, *asked)
+        if stream.learner is not None:
+            if _was_given(ctx, "pending"):
+                stream.learner.waiting.limit = pending
             if column is None:
                 n_labels = n_labels or stream.learner.n_labels
             names = None if stream.learner.names is None else tuple(stream.learner.names)
@@ -148,8 +168,31 @@ def command(
     ctx.exit(code)
 
 
-def _check_usage(file: str, state: Path | None, save_every: int, given: list[str]) -> bool:
+def _resumed(held: ExitStack, folder: Path) -> OnlineClassifier:
+    """The learner of a journal, and a sentence about what is there."""
+    import warnings
+
+    from omma.online import Journal
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        learner = held.enter_context(Journal.resume(folder)).learner
+    for one in found:
+        _say(f"{one.message}.")
+    stats = learner.stats()
+    _say(
+        f"Going on from {folder}: {stats['decided']:,} decided by id, {stats['labels']:g} learned, "
+        f"{stats['waiting']:,} waiting for labels."
+    )
+    return learner
+
+
+def _check_usage(
+    file: str, state: Path | None, save_every: int, given: list[str], journal: Path | None
+) -> bool:
     """Refuse options that do not go together; whether there is a state to go on from."""
+    if state is not None and journal is not None:
+        raise click.UsageError("Pass --state or --journal, not both: a journal has a state.")
     if state is not None:
         if state.suffix.lower() != ".npz":
             raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
@@ -157,6 +200,8 @@ def _check_usage(file: str, state: Path | None, save_every: int, given: list[str
     elif save_every:
         raise click.UsageError("--save-every needs --state.")
     resumes = state is not None and state.is_file()
+    if journal is not None:
+        resumes = journal.is_dir() and any(journal.glob("snapshot-*.npz"))
     if "metric" not in given and not resumes:
         raise click.UsageError("Missing option '--metric'.")
     if "metric" not in given and given:

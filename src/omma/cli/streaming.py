@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from omma.cli.lines import Line, Names, StopStreamError
 from omma.counts import Counts
 from omma.metrics import Metric
 from omma.online import OnlineClassifier
-from omma.online.pending import Id, Pending
+from omma.online.pending import check_id
 from omma.policies import Policy
 
 Say = Callable[[str], None]
@@ -33,23 +32,27 @@ class Stream:
         Where decisions go, each at once.
     make : function of the number of labels and their names
         Gives the learner, when the first row says how many labels there are.
-    limit : int
-        How many decisions may wait for labels.
     say : function
         Told what is worth to be known, once.
+    kept : function, optional
+        Given a new learner once its first line turned out to be good, before that is answered.
     """
 
-    def __init__(self, out: TextIO, make: Make, limit: int, as_json: bool, say: Say) -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        make: Make,
+        as_json: bool,
+        say: Say,
+        kept: Callable[[OnlineClassifier], None] | None = None,
+    ) -> None:
         self.out = out
         self.make = make
-        self.limit = limit
         self.as_json = as_json
         self.say = say
+        self.kept = kept
         self.learner: OnlineClassifier | None = None
-        self.waiting: Pending | None = None
         self.decided = self.learned = 0
-        # Labels that come after a policy has learned from probabilities only say how good it was.
-        self._late: Counts | None = None
         self._with_id: bool | None = None  # whether decisions have ids is seen at the first
 
     @property
@@ -57,77 +60,88 @@ class Stream:
         """The metric so far, or None."""
         if self.learner is None or self.learner.metric is None:
             return None
-        if self._late is None:
-            return self.learner.value
-        return self.learner.metric.value(self.learner.counts + self._late)
+        return self.learner.value
 
     def take(self, line: Line, names: Names | None) -> None:
         """Decide a row, learn labels, or both; nothing is changed where it raises."""
         if line.eta is None:
             self._learn_late(line)
             return
-        learner, waiting = self._begun(len(line.eta), names)
+        learner = self._begun(len(line.eta), names)
         _check_row(learner, line, names)
         if line.id is not None:
-            waiting.check_free(line.id)
+            learner.waiting.check_free(line.id)
         if line.decision is not None:  # made before a restart
             if line.y is None:
                 raise ValueError("expected labels y with a decision, got none")
             self._learn_earlier(learner, line, line.decision)
-            self.learner, self.waiting = learner, waiting
+            self._keep(learner)
             return
-        decision = learner.predict(line.eta)
-        if line.y is not None or _soft(learner):
-            learner.update(line.y)
-            self.learned += line.y is not None
-        self.learner, self.waiting = learner, waiting
-        if line.y is None and line.id is not None:
-            waiting.put(line.id, None, decision)
+        decision = self._decide(learner, line)
+        self._keep(learner)
+        self.learned += line.y is not None
         self.decided += 1
         self._emit(line.id, decision, learner.names)
         self._hint()
 
-    def _begun(self, m: int, names: Names | None = None) -> tuple[OnlineClassifier, Pending]:
-        """The learner; one that is new is kept only when its first line turns out to be good."""
-        learner = self.learner
-        if learner is None:
-            try:
-                learner = self.make(m, names)
-            except ValueError as error:  # such as a budget that is larger: no line will do
-                raise StopStreamError(str(error)) from error
-        if self.waiting is None:
-            return learner, Pending(learner.n_labels, limit=self.limit, evicted=self._forgotten)
-        return learner, self.waiting
+    def _decide(self, learner: OnlineClassifier, line: Line) -> NDArray[np.int8]:
+        """Decide a row; where its labels are not there yet, they come by its id."""
+        decision: NDArray[np.int8]
+        if line.y is None and line.id is not None:
+            waiting = learner.waiting
+            oldest, forgotten = next(iter(waiting), None), waiting.forgotten
+            decision = learner.predict(line.eta, id=line.id)
+            if waiting.forgotten == 1 > forgotten:
+                self.say(
+                    f"id {oldest!r} was forgotten: more than {waiting.limit:,} rows wait for "
+                    "labels (--pending); further ones are counted"
+                )
+            return decision
+        decision = learner.predict(line.eta)
+        if line.y is not None or _soft(learner):
+            learner.update(line.y)
+        return decision
 
-    def _forgotten(self, key: Id, decision: Any) -> None:
-        if self.waiting is not None and self.waiting.forgotten == 1:
-            self.say(
-                f"id {key!r} was forgotten: more than {self.limit:,} rows wait for labels "
-                "(--pending); further ones are counted"
-            )
+    def _begun(self, m: int, names: Names | None = None) -> OnlineClassifier:
+        """The learner; one that is new is kept only when its first line turns out to be good."""
+        if self.learner is not None:
+            return self.learner
+        try:
+            return self.make(m, names)
+        except ValueError as error:  # such as a budget that is larger: no line will do
+            raise StopStreamError(str(error)) from error
+
+    def _keep(self, learner: OnlineClassifier) -> None:
+        """The first good line has begun the learner; a journal has it before anybody is told."""
+        if self.learner is None:
+            if self.kept is not None:
+                self.kept(learner)
+            self.learner = learner
 
     def _learn_late(self, line: Line) -> None:
         """Labels of a row decided earlier."""
         if line.y is None:
             raise ValueError("expected probabilities, labels or both, got neither")
-        if line.decision is not None:
-            learner, waiting = self._begun(len(line.decision))
+        key = None if line.id is None else check_id(line.id)
+        known = self.learner is not None and key is not None and key in self.learner.waiting
+        if line.decision is not None and not known:
+            learner = self._begun(len(line.decision))
             self._learn_earlier(learner, line, line.decision)
-            self.learner, self.waiting = learner, waiting
+            self._keep(learner)
         elif self.learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
-            learner, waiting = self._begun(self.learner.n_labels)
-            self._learn_earlier(learner, line, waiting.get(line.id).prediction)
-            waiting.take(line.id)
+            _check_labels(self.learner, line.y)
+            self.learner.update(line.y, id=line.id)
+            self.learned += 1
 
     def _learn_earlier(self, learner: OnlineClassifier, line: Line, decision: NDArray[Any]) -> None:
         _check_labels(learner, line.y)
         _check_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
-        if _soft(learner):
-            found = _counted(learner, line.y, decision)
-            self._late = found if self._late is None else self._late + found
+        if _soft(learner):  # it has learned from the probabilities; labels say how good it was
+            nothing = Counts.zeros(learner.n_labels)
+            learner.merge(_counted(learner, line.y, decision), estimates=nothing)
         else:
             learner.update(line.y, prediction=decision.astype(np.int8))
         self.learned += 1
@@ -177,14 +191,9 @@ class Stream:
             self.out.write(",".join([*start, *map(_cell, columns)]) + "\n")
 
     def save(self, path: Path) -> None:
-        """Save the learner, with the late labels that it has not counted itself."""
-        if self.learner is None:
-            return
-        learner = self.learner
-        if self._late is not None:  # in a copy: what is added up anew may differ in the last digit
-            learner = copy.deepcopy(learner)
-            learner.merge(self._late, estimates=Counts.zeros(learner.n_labels))
-        learner.save(path)
+        """Save the learner, with all that waits for labels."""
+        if self.learner is not None:
+            self.learner.save(path)
 
     def summary(self, skipped: int) -> str:
         """What was done, in a sentence."""
@@ -193,10 +202,11 @@ class Stream:
             words.append(f"{self.learner.metric.name} {100 * value:.2f} %")
         if skipped:
             words.append(f"{skipped:,} line{'s' * (skipped != 1)} skipped")
-        if self.waiting is not None and len(self.waiting):
-            words.append(f"{len(self.waiting):,} waiting for labels")
-        if self.waiting is not None and self.waiting.forgotten:
-            words.append(f"{self.waiting.forgotten:,} forgotten")
+        waiting = () if self.learner is None else self.learner.waiting
+        if len(waiting):
+            words.append(f"{len(waiting):,} waiting for labels")
+        if self.learner is not None and self.learner.waiting.forgotten:
+            words.append(f"{self.learner.waiting.forgotten:,} forgotten")
         return ", ".join(words) + "."
 
 
@@ -269,9 +279,16 @@ def _cell(text: str) -> str:
 def restored(path: Path, policy: Policy | None, metric: Metric | None) -> OnlineClassifier:
     """A learner as it was saved, if it is the one that was asked for."""
     learner = OnlineClassifier.load(path)
+    check_asked_for(path, learner, policy, metric)
+    return learner
+
+
+def check_asked_for(
+    path: Path, learner: OnlineClassifier, policy: Policy | None, metric: Metric | None
+) -> None:
+    """Refuse a learner that goes by another policy or metric than was asked for."""
     if policy is not None and learner.policy != policy:
         raise ValueError(f"{path} holds {learner.policy!r}, and {policy!r} was asked for")
     if metric is not None and learner.metric != metric:
         own = "none" if learner.metric is None else learner.metric.name
         raise ValueError(f"{path} is judged by {own}, and {metric.name} was asked for")
-    return learner

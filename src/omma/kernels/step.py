@@ -22,7 +22,7 @@ from omma.kernels.count import (
     count_true,
 )
 from omma.kernels.fade import Fading, fade, prior_now
-from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels, gather, look
+from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, gather, look
 from omma.kernels.gradient import gain, prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
@@ -40,6 +40,7 @@ from omma.kernels.layout import (
     VALUES,
 )
 from omma.kernels.limits import move, move_stored, prepare_prices, priced
+from omma.kernels.plain import unpacked
 from omma.kernels.point import point_at
 from omma.kernels.select import choose
 
@@ -323,8 +324,55 @@ def fit_stored_row(calibrator, labels, true, start, end, weight, scratch):
 
 
 @entry("a dense decision")
-def decide_dense(eta, decider, pick, feedback, sums, calibrator, prices, scratch, chosen, out):
-    """Decide one row of every label into ``out``; False where eta is no probability."""
+def decide_dense(eta, decider, pick, cells, totals, scratch, chosen, out):
+    """Decide one row of every label into ``out``; False where eta is no probability.
+
+    ``decider`` is the three parts of a ``Decider``, made ``plain``: named tuples take longer to
+    hand over than such a row to decide.
+    """
+    term, prior, budget = unpacked(decider)
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    m = flags.shape[0]
+    for j in range(m):
+        flags[j] = 0.0
+    if not widen(eta, values):
+        return False
+    find_gains(term, prior, pick, Counted(cells, totals), None, scratch)
+    take(budget, scratch, chosen)
+    for j in range(m):
+        out[j] = np.int8(flags[j])
+    return True
+
+
+@helper
+def known_ids(labels, m):
+    """Whether label ids rise and are those of labels: nothing is followed before."""
+    before = -1
+    for position in range(labels.shape[0]):
+        if labels[position] <= before:
+            return False
+        before = labels[position]
+    return before < m
+
+
+@entry("a sparse decision")
+def decide_sparse(labels, eta, decider, pick, cells, totals, scratch, chosen):
+    """Decide one row of stored labels into ``chosen``; returns how many.
+
+    -1 says that eta holds no probabilities, -2 that labels are not known ones that rise.
+    """
+    if not known_ids(labels, cells.shape[1]):
+        return -2
+    if not widen(eta, scratch[VALUES]):
+        return -1
+    term, prior, budget = unpacked(decider)
+    feedback = FromLabels(Counted(cells, totals))
+    return decide_stored(term, labels, budget, prior, pick, feedback, None, None, scratch, chosen)
+
+
+@entry("a dense decision of what calibrates, fades or has limits")
+def decide_dense_with(eta, decider, pick, feedback, sums, calibrator, prices, scratch, chosen, out):
+    """Decide one row of every label by all that a policy keeps; False where eta is wrong."""
     values, flags = scratch[VALUES], scratch[FLAGS]
     m = flags.shape[0]
     for j in range(m):
@@ -340,10 +388,14 @@ def decide_dense(eta, decider, pick, feedback, sums, calibrator, prices, scratch
     return True
 
 
-@entry("a sparse decision")
-def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, prices, scratch, chosen):
-    """Decide one row of stored labels into ``chosen``; returns how many, -1 if eta is wrong."""
+@entry("a sparse decision of what calibrates, fades or has limits")
+def decide_sparse_with(
+    labels, eta, decider, pick, feedback, sums, calibrator, prices, scratch, chosen
+):
+    """Decide one row of stored labels by all that a policy keeps; below zero as above."""
     values = scratch[VALUES]
+    if not known_ids(labels, scratch.shape[1]):
+        return -2
     if not widen(eta, values):
         return -1
     calibrate(calibrator, labels, labels.shape[0], scratch)

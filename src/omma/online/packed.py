@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 # Time of the decision, weight, what kind of row it is, and how many labels a sparse one was given.
 _HEAD = struct.Struct("<ddBI")
-_SPARSE, _ETA, _SINGLE = 1, 2, 4
+_SPARSE, _ETA, _SINGLE, _MOVED = 1, 2, 4, 8
 _DAMAGED = "a decision that waits is damaged"
 
 Eta = NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]
@@ -21,18 +21,21 @@ class Decision(NamedTuple):
 
     Of a ``sparse`` row, ``prediction`` has the places of the labels predicted, and ``eta`` is a
     pair: the places of the probabilities stored, and these. Where ``eta`` is None, nobody needs it.
+    ``moved`` says that it came in a frame with its columns in another order.
     """
 
     eta: Eta | None
     prediction: NDArray[Any]
     weight: float = 1.0
     sparse: bool = False
+    moved: bool = False
 
 
 def pack(decision: Decision, time: float, n_labels: int) -> bytes:
     """A decision as bytes; probabilities of 32 bits stay so, all others take 64."""
     prediction = np.asarray(decision.prediction)
     kind = (_SPARSE if decision.sparse else 0) | (0 if decision.eta is None else _ETA)
+    kind |= _MOVED if decision.moved else 0
     parts = [_places(prediction) if decision.sparse else _bits(prediction, n_labels)]
     if decision.eta is not None:
         values = np.asarray(decision.eta[1] if decision.sparse else decision.eta)
@@ -57,16 +60,16 @@ def unpack(record: bytes, n_labels: int) -> Decision:
             raise ValueError(_DAMAGED)
         prediction = np.unpackbits(bits, count=n_labels).astype(np.int8)
         eta = _numbers(record[end:], kind) if kind & _ETA else None
-        return Decision(eta, prediction, weight)
+        return Decision(eta, prediction, weight, moved=bool(kind & _MOVED))
     end = _HEAD.size + 4 * chosen
     stored, over = divmod(len(record) - end, 4 + _width(kind))
     if len(record) < end or over or (stored and not kind & _ETA):
         raise ValueError(_DAMAGED)
     middle = end + 4 * stored
     pair = (_read_places(record[end:middle]), _numbers(record[middle:], kind))
-    return Decision(
-        pair if kind & _ETA else None, _read_places(record[_HEAD.size : end]), weight, sparse=True
-    )
+    chosen_labels = _read_places(record[_HEAD.size : end])
+    stored_eta = pair if kind & _ETA else None
+    return Decision(stored_eta, chosen_labels, weight, sparse=True, moved=bool(kind & _MOVED))
 
 
 def time_of(record: bytes) -> float:
@@ -91,7 +94,7 @@ def _head(record: bytes) -> tuple[float, float, int, int]:
     if len(record) < _HEAD.size:
         raise ValueError(_DAMAGED)
     time, weight, kind, chosen = _HEAD.unpack_from(record)
-    if kind > _SPARSE | _ETA | _SINGLE:
+    if kind > _SPARSE | _ETA | _SINGLE | _MOVED:
         raise ValueError(_DAMAGED)
     return time, weight, kind, chosen
 

@@ -27,6 +27,10 @@ class UnknownIdError(ValueError):
     """Labels for an id under which nothing was decided, or which was forgotten."""
 
 
+class ForgottenIdError(UnknownIdError):
+    """Labels for an id whose decision was forgotten before they came."""
+
+
 class LabelledTwiceError(ValueError):
     """Labels for an id that had its labels before."""
 
@@ -97,6 +101,11 @@ class Pending:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def decided(self) -> int:
+        """How many decisions were put so far."""
+        return self._put
+
     def __contains__(self, key: object) -> bool:
         return key in self._waiting
 
@@ -112,6 +121,7 @@ class Pending:
         weight: float = 1.0,
         *,
         sparse: bool = False,
+        moved: bool = False,
     ) -> None:
         """Remember a decision until its labels come.
 
@@ -126,9 +136,12 @@ class Pending:
         weight : float
         sparse : bool
             Whether the row is sparse. Its values are not checked again here.
+        moved : bool
+            Whether it came in a frame with its columns in another order.
         """
         key = self.check_free(key)
-        record = pack(Decision(eta, prediction, weight, sparse), self._now(), self.n_labels)
+        made = Decision(eta, prediction, weight, sparse, moved)
+        record = pack(made, self._now(), self.n_labels)
         self._put += 1
         self._gone.pop(key, None)
         self._waiting[key] = record
@@ -143,11 +156,15 @@ class Pending:
 
     def take(self, key: Id) -> Decision:
         """The decision that waited under an id, whose labels have come."""
-        self._forget_old()
-        known = self._known(key)
-        decision = unpack(self._waiting.pop(known), self.n_labels)
-        self._remember(known, labelled=True)
+        decision = self.get(key)
+        self.drop(key)
         return decision
+
+    def drop(self, key: Id) -> None:
+        """Let the decision under an id go, whose labels have come."""
+        known = self._known(key)
+        del self._waiting[known]
+        self._remember(known, labelled=True)
 
     def check_free(self, key: Id) -> Id:
         """Refuse an id under which a decision still waits; returns the id as it is kept."""
@@ -164,10 +181,10 @@ class Pending:
         labelled = self._gone.get(key)
         if labelled:
             raise LabelledTwiceError(f"the id {shown(key)} had its labels before")
-        why = "no decision waits for its labels"
+        start = f"the id {shown(key)} is not known:"
         if labelled is not None:
-            why = "its decision was forgotten before the labels came"
-        raise UnknownIdError(f"the id {shown(key)} is not known: {why}")
+            raise ForgottenIdError(f"{start} its decision was forgotten before the labels came")
+        raise UnknownIdError(f"{start} no decision waits for its labels")
 
     def _now(self) -> float:
         """The present time; it never goes back, so that the oldest decision is the first."""

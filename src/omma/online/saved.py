@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from scipy import sparse
 from omma import npz
 from omma._validate import check_positive_int
 from omma.metrics import Metric, metric_from_json
+from omma.online.decided import Decided
+from omma.online.pending import Pending
 from omma.policies import Policy, policy_from_json
 
 if TYPE_CHECKING:
@@ -28,9 +30,10 @@ def fit_first(policy: Any) -> str:
     return ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""
 
 
-def write(path: str | Path, learner: OnlineClassifier) -> None:
+def write(path: str | Path | BinaryIO, learner: OnlineClassifier) -> None:
     """Write a learner beside the path first, then move it into place."""
-    own, last = learner.policy.objective, learner._last
+    own, pending = learner.policy.objective, learner.waiting
+    last = None if learner._last is None else learner._last.as_matrix(learner.n_labels)
     content = {
         "format": FORMAT,
         "policy": learner.policy.to_json(),
@@ -39,12 +42,16 @@ def write(path: str | Path, learner: OnlineClassifier) -> None:
         "names": learner.names,
         "metric": None if learner.metric in (None, own) else learner.metric.to_json(),
         "last": None if last is None else {"names": last.names, "moved": last.moved},
+        "max_waiting": pending.limit,
+        "max_age": pending.max_age,
+        "refused": learner._refusals.counts,
     }
     parts: dict[str, Any] = {f"state_{name}": one for name, one in learner.state.arrays().items()}
     if learner._pairs is not None:
         parts["pairs"] = learner._pairs
     if learner._certificate is not None:
         parts |= {f"gap_{name}": one for name, one in learner._certificate.arrays().items()}
+    parts |= {f"waiting_{name}": one for name, one in pending.arrays().items()}
     if last is not None:
         parts["prediction"] = last.prediction
         parts |= {} if last.eta is None else {"eta": last.eta}
@@ -65,8 +72,18 @@ def read(cls: type[OnlineClassifier], path: str | Path, metric: Metric | None) -
             raise ValueError(f"{path} is not an {WHAT} of the format {FORMAT}")
         try:
             return _learner(cls, archive, content, metric)
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path} is not a whole {WHAT}: {error}") from error
+        except (
+            KeyError,
+            IndexError,
+            TypeError,
+            AttributeError,
+            ValueError,
+            OverflowError,
+        ) as error:
+            if isinstance(error, ValueError) and str(path) in str(error):
+                raise
+            reason = " ".join(str(error).split())[:400]
+            raise ValueError(f"{path} is not a whole {WHAT}: {reason}") from error
 
 
 def _learner(
@@ -85,25 +102,37 @@ def _learner(
         metric=judged_by,
         gap=bool(content.get("gap", False)),
         names=content.get("names"),
+        max_waiting=content.get("max_waiting", 10_000),
+        max_age=content.get("max_age"),
     )
     _restore(learner, archive)
+    if "waiting_ids" in archive:
+        _restore_waiting(learner, archive, content.get("refused"))
     if "prediction" in archive or "prediction_data" in archive:
-        learner._last = _waiting(archive, m, content.get("last") or {})
+        learner._last = _last(archive, m, content.get("last") or {})
     return learner
 
 
 def _restore(learner: OnlineClassifier, archive: npz.Archive) -> None:
     """Put the counts in; what does not fit is refused before anything is changed."""
     m = learner.n_labels
-    try:
-        learner.state.restore(_arrays(archive, "state_", "truth_"))
-        if learner._certificate is not None:
-            learner._certificate.restore(_arrays(archive, "gap_"))
-    except ValueError as error:
-        raise ValueError(f"{archive.path} is not a whole {WHAT}: {error}") from error
+    learner.state.restore(_arrays(archive, "state_", "truth_"))
+    if learner._certificate is not None:
+        learner._certificate.restore(_arrays(archive, "gap_"))
     if learner._pairs is not None:
         pairs = archive.array("pairs", shape=(m, m), finite=True, low=-1e-6)
         learner._pairs[...] = pairs
+
+
+def _restore_waiting(learner: OnlineClassifier, archive: npz.Archive, refused: Any) -> None:
+    """The decisions that wait by their ids, and what was refused so far."""
+    own = learner.waiting
+    learner.wait_for(
+        Pending.from_arrays(
+            _arrays(archive, "waiting_"), own.n_labels, limit=own.limit, max_age=own.max_age
+        )
+    )
+    learner._refusals.restore(refused)
 
 
 def _arrays(archive: npz.Archive, start: str, labels: str = "") -> dict[str, NDArray[Any]]:
@@ -122,10 +151,8 @@ def _arrays(archive: npz.Archive, start: str, labels: str = "") -> dict[str, NDA
     return found
 
 
-def _waiting(archive: npz.Archive, m: int, said: dict[str, Any]) -> Any:
+def _last(archive: npz.Archive, m: int, said: dict[str, Any]) -> Any:
     """The decision that waits for its labels."""
-    from omma.online.learner import Decision  # the learner reads itself: only here is that a circle
-
     if "prediction_data" in archive:
         prediction: Any = archive.csr("prediction", shape=(None, m), low=0, high=1)
         prediction = sparse.csr_array(prediction, dtype=np.int8)
@@ -141,6 +168,6 @@ def _waiting(archive: npz.Archive, m: int, said: dict[str, Any]) -> Any:
             shape = prediction.shape
             eta = archive.array("eta", kinds="f", shape=shape, finite=True, low=0, high=1)
     names = said.get("names")
-    return Decision(
+    return Decided(
         prediction, eta, None if names is None else tuple(names), bool(said.get("moved", False))
     )

@@ -74,8 +74,14 @@ class MixtureStepper(Stepper):
         y: NDArray[Any] | None,
         prediction: NDArray[Any],
         weight: float,
+        *,
+        late: bool = False,
     ) -> None:
-        super().count(state, eta, y, prediction, weight)
+        super().count(state, eta, y, prediction, weight, late=late)
+        if not late:
+            self.drew(state)
+
+    def drew(self, state: Any) -> None:
         state.drawn += 1
 
 

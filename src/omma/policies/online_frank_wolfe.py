@@ -25,6 +25,7 @@ from omma._run import (
 )
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.kernels.kinds import Fixed
+from omma.kernels.plain import plain
 from omma.policies.base import MetricPolicy
 from omma.policies.draws import draws, of_row, of_rows, picked
 from omma.policies.frank_wolfe import check_metric, maximize
@@ -255,8 +256,10 @@ class OnlineFrankWolfeStepper(MixtureStepper):
     policy: OnlineFrankWolfe
 
     def decide(self, state: Any, eta: Row, pick: int | None = None) -> NDArray[Any]:
-        self.decider = self.policy.plan_of(state).decider
-        return super().decide(state, eta, pick)
+        fixed = state.fixed  # another thread may put a new mixture in its place
+        decider = plain((Fixed(fixed), 0.0, self.policy.plan_of(state).budget))
+        drawn = self.policy.pick(state, eta) if pick is None else pick
+        return self.decide_by(decider, state, eta, min(drawn, len(fixed) - 1))
 
     def count(
         self,
@@ -265,8 +268,12 @@ class OnlineFrankWolfeStepper(MixtureStepper):
         y: NDArray[Any] | None,
         prediction: NDArray[Any],
         weight: float,
+        *,
+        late: bool = False,
     ) -> None:
-        super().count(state, eta, y, prediction, weight)
+        super().count(state, eta, y, prediction, weight, late=late)
+        if late and state.labels is not None:
+            return  # kept when it was decided
         assert eta is not None  # its policy says that it needs it
         if state.kept is None:
             state.kept = Kept(state.m, thin=isinstance(eta, tuple))

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from omma._row import Row, refuse_indicators, refuse_row
 from omma._run import NO_LABELS, NO_NUMBERS, Plan, calibrator_of, scratch_space
 from omma.kernels import step
+from omma.kernels.feedback import Counted
+from omma.kernels.plain import plain
 from omma.state import State
 
 
@@ -19,6 +21,10 @@ class Space(threading.local):
 
     def __init__(self, m: int) -> None:
         self.scratch, self.ids = scratch_space(m)
+
+
+class UnsortedError(ValueError):
+    """Label ids of a sparse row that do not rise, or that no label has."""
 
 
 class Stepper:
@@ -33,41 +39,49 @@ class Stepper:
         plan: Plan = policy.plan(m)
         self.policy = policy
         self.m = m
-        self.decider = plan.decider
         self.plan = plan
         self.sums = plan.sums
-        # Counts of labels, or of estimates beside them, are counted by kernels of arrays alone.
+        # Counts of labels, or of estimates beside them, are looked at and counted by kernels that
+        # take arrays alone.
         self.simple = (
             plan.shrinkage is None
             and not plan.calibrated
             and plan.growth is None
             and plan.limits is None
         )
+        self.decider: Any = plain(tuple(plan.decider)) if self.simple else plan.decider
         self.space = Space(m)
-        self.decide_dense = step.decide_dense
-        self.decide_sparse = step.decide_sparse
 
     def decide(self, state: State, eta: Row, pick: int = 0) -> NDArray[Any]:
-        """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels."""
+        """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels.
+
+        The ids of a sparse row are looked at before they are followed.
+        """
+        return self.decide_by(self.decider, state, eta, pick)
+
+    def decide_by(self, decider: Any, state: State, eta: Row, pick: int) -> NDArray[Any]:
+        """The same by another rule of the same kind, made ``plain``."""
         space = self.space
-        counted = (
-            self.plan.feedback(state),
-            self.sums,
-            calibrator_of(state),
-            self.plan.prices(state),
-            space.scratch,
-            space.ids,
-        )
+        counted: tuple[Any, ...] = (state.cells, state.totals)
+        if not self.simple:
+            plan = self.plan
+            counted = (plan.feedback(state), self.sums, calibrator_of(state), plan.prices(state))
         if isinstance(eta, tuple):
-            count = self.decide_sparse(*eta, self.decider, pick, *counted)
+            sparse = step.decide_sparse if self.simple else step.decide_sparse_with
+            count = sparse(*eta, decider, pick, *counted, space.scratch, space.ids)
             if count < 0:
                 refuse_row("predict", eta[1])
+                raise UnsortedError("label ids of a sparse row must rise, and be those of labels")
             chosen: NDArray[np.int32] = space.ids[:count].copy()
             return chosen
         out = np.empty(self.m, dtype=np.int8)
-        if not self.decide_dense(eta, self.decider, pick, *counted, out):
+        dense = step.decide_dense if self.simple else step.decide_dense_with
+        if not dense(eta, decider, pick, *counted, space.scratch, space.ids, out):
             refuse_row("predict", eta)
         return out
+
+    def drew(self, state: Any) -> None:
+        """Note that a row was decided whose labels will come later."""
 
     def count(
         self,
@@ -76,23 +90,26 @@ class Stepper:
         y: NDArray[Any] | None,
         prediction: NDArray[Any],
         weight: float,
+        *,
+        late: bool = False,
     ) -> None:
         """Count one row in all parts of a state; ``y`` is None where labels are unknown.
 
-        Only where decisions look at probabilities ``eta`` is looked at.
+        Only where decisions look at probabilities ``eta`` is looked at. A ``late`` row was noted
+        when it was decided: by ``drew``, or its probabilities by ``count`` without labels.
         """
         if not self.simple:
-            self._learn(state, eta, y, prediction, weight)
+            self._learn(state, eta, y, prediction, weight, late)
             return
-        thin, scratch = prediction.dtype == np.int32, self.space.scratch
-        counted = (prediction, weight, self.sums)
+        thin, scratch = prediction.itemsize == 4, self.space.scratch
         fine = True
         if y is not None:
             truth = state.truth
             kernel = step.count_sparse if thin else step.count_dense
             sums = self.sums if truth is state else None
             fine = kernel(y, prediction, weight, sums, truth.cells, truth.totals, scratch)
-        if fine is not False and state.labels is not None:
+        if fine is not False and state.labels is not None and not late:
+            counted = (prediction, weight, self.sums)
             if isinstance(eta, tuple):
                 step.expect_sparse(*eta, *counted, state.cells, state.totals, scratch)
             else:
@@ -109,10 +126,27 @@ class Stepper:
         y: NDArray[Any] | None,
         prediction: NDArray[Any],
         weight: float,
+        late: bool,
     ) -> None:
         """Count a row where labels correct or calibrate estimates, prices move, or counts fade."""
         plan = self.plan
-        kept = (weight, plan.feedback(state), self.sums, calibrator_of(state), plan.prices(state))
+        counted_before = late and state.labels is not None
+        nowhere = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
+        feedback = plan.feedback(state, nowhere if counted_before else None)
+        pace = state.pace.copy() if counted_before and state.pace is not None else None
+        self._run_learn(state, (weight, feedback), eta, y, prediction)
+        if pace is not None and state.pace is not None:  # the row has had its time already
+            state.pace[...] = pace
+
+    def _run_learn(
+        self,
+        state: State,
+        counts: tuple[float, Any],
+        eta: Row | None,
+        y: NDArray[Any] | None,
+        prediction: NDArray[Any],
+    ) -> None:
+        kept = (*counts, self.sums, calibrator_of(state), self.plan.prices(state))
         known = y is not None
         if prediction.dtype == np.int32:
             true = NO_LABELS if y is None else y

@@ -1,0 +1,133 @@
+"""What a learner has counted, and what waits to be."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._frames import Names
+from omma._row import Row
+from omma.certificate import Certificate
+from omma.metrics import Metric
+from omma.online import events
+from omma.online.decided import Decided
+from omma.online.late import Refusals
+from omma.online.packed import Decision
+from omma.online.pending import Id, Pending
+from omma.online.stats import Seen
+from omma.online.steps import Step, Task
+from omma.policies import LinearPolicy
+
+
+class Counting:
+    """The parts of a learner that change, and every way in which they do."""
+
+    policy: LinearPolicy
+    n_labels: int
+    names: Names | None
+    metric: Metric | None
+    state: Any
+    _pairs: NDArray[np.float64] | None
+    _certificate: Certificate | None
+    _last: Decided | None
+    _pending: Pending
+    _refusals: Refusals
+    _seen: Seen | None
+
+    def _prepare(self) -> None:
+        """What is made again wherever the learner is unpacked."""
+        self._stepper = self.policy.stepper(self.n_labels)
+        self._lock = threading.RLock()  # counting is one thing at a time; deciding needs none
+        one_each = self.metric is not None and self.metric.single_label
+        soft, judged = self.state.labels is not None, self._certificate is not None
+        self._task = Task(self.policy, self.metric, self.n_labels, soft)
+        self._keeps = self.policy.needs_eta or judged
+        # What is counted when a row is decided need not wait with it.
+        corrects = self.state.known is not None or self.state.calibration is not None
+        self._keeps_late = judged or corrects or (self.policy.needs_eta and not soft)
+        self._pending.evicted = self._forgotten
+        self._row_shape = (self.n_labels,)
+        # Whether a row is counted by one call of a kernel.
+        self._simple = not (one_each or self._pairs is not None or judged)
+        self._plain = self._simple
+        self._journal: Any = None
+
+    def _attach(self, journal: Any) -> None:
+        """Write all that happens down from now on, and so check all of it before."""
+        if self._journal is not None:
+            raise ValueError(f"a learner can have one journal, and this one has {self._journal!r}")
+        self._journal, self._plain = journal, False
+
+    def _detach(self, journal: Any) -> None:
+        if self._journal is journal:
+            self._journal, self._plain = None, self._simple
+
+    def _certify(self) -> Certificate:
+        if self.metric is None:
+            raise ValueError(
+                f"gap of OnlineClassifier needs a metric, and {self.policy!r} has none of its own: "
+                "pass metric="
+            )
+        return Certificate("OnlineClassifier", self.metric, self.policy.budget, self.n_labels)
+
+    def _take_names(self, names: Names | None) -> None:
+        if names != self.names and self._journal is not None:
+            self._journal.write(events.named(names))
+        self.names = names
+
+    def _wait(self, key: Id, chosen: NDArray[Any], row: Row | None, moved: bool) -> None:
+        """Remember one decision; where decisions look at probabilities, these count now."""
+        if self.state.labels is not None:
+            self._stepper.count(self.state, row, None, chosen, 1.0)
+        else:
+            self._stepper.drew(self.state)
+        kept = row if self._keeps_late else None
+        self._pending.put(key, kept, chosen, sparse=chosen.dtype == np.int32, moved=moved)
+
+    def _settle(self, key: Id, true: NDArray[Any], weight: float) -> None:
+        """Count the labels of one decision that waited."""
+        one = self._pending.take(key)
+        self._count(Step(one.eta, true, one.prediction, weight), late=True)
+
+    def _count(self, step: Step, late: bool = False) -> None:
+        row, true, chosen, weight = step
+        self._stepper.count(self.state, row, true, chosen, weight, late=late)
+        thin = chosen.dtype == np.int32
+        if self._pairs is not None and true is not None:
+            ids = chosen if thin else np.flatnonzero(chosen)
+            which = true if thin else np.flatnonzero(true)
+            self._pairs[np.ix_(which, ids)] += weight
+        if self._certificate is not None and row is not None:
+            dense = true is not None and not isinstance(row, tuple)
+            ids = np.flatnonzero(true).astype(np.int32) if dense else true
+            self._certificate.step(row, ids, weight)
+
+    def _forgotten(self, key: Id, decision: Decision) -> None:
+        """A decision whose labels never came: what could be gained is still seen from estimates."""
+        if self._certificate is not None and self.state.labels is not None:
+            assert decision.eta is not None
+            self._certificate.step(decision.eta, None, decision.weight)
+
+    def wait_for(self, pending: Pending) -> None:
+        """Let these decisions wait, as they were read from a file."""
+        self._pending = pending
+        pending.evicted = self._forgotten
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        for made_again in ("_stepper", "_lock", "_task", "_journal"):
+            del state[made_again]
+        pending = self._pending
+        state["_pending"] = (pending.arrays(), pending.limit, pending.max_age)
+        if self._last is not None:  # an index would need pandas where it is read
+            state["_last"] = self._last._replace(index=None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        arrays, limit, max_age = state["_pending"]
+        waiting = Pending.from_arrays(arrays, state["n_labels"], limit=limit, max_age=max_age)
+        self.__dict__.update({**state, "_pending": waiting})
+        self._prepare()

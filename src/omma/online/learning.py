@@ -1,0 +1,168 @@
+"""How a learner takes labels in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._frames import Names, by_name, check_order, numbered
+from omma._index import check_same_indexes
+from omma._row import are_ids, as_table, probability_rows
+from omma._validate import shown
+from omma.online import events
+from omma.online.decided import Decided, true_ids
+from omma.online.deciding import Deciding
+from omma.online.late import check_as_many
+from omma.online.pending import Id
+from omma.online.steps import HEAVIEST, Step, read_steps, true_rows, weights_of
+
+FLOAT64 = np.dtype(np.float64)
+
+
+class Learning(Deciding):
+    """Reads labels of the last row, of one handed back, and of rows by their ids."""
+
+    def _update_fast(self, y: Any, prediction: Any, eta: Any, weight: Any) -> bool:
+        """Count one row of arrays, the usual case; False, and nothing done, leaves it to others."""
+        last, m = self._last, self.n_labels
+        if not self._plain or type(weight) is not float or not 0.0 <= weight <= HEAVIEST:
+            return False
+        late = prediction is not None
+        if not late:
+            if last is None or last.names is not None or eta is not None:
+                return False
+            if last.thin:
+                return self._update_thin(last, y, weight)
+            prediction, eta = last.prediction, last.eta
+        if type(prediction) is not np.ndarray or prediction.shape != (m,):
+            return False
+        if self._keeps and (type(eta) is not np.ndarray or eta.shape != (m,)):
+            return False
+        true = self._indicators_fast(y)
+        if true is None or prediction.dtype.char != "b":
+            return False
+        if self._keeps and (late or eta.dtype.char != "d"):
+            eta = probability_rows("update", eta, False, m)[0]
+        self._stepper.count(self.state, eta, true, prediction, weight)
+        if not late:
+            self._last = None
+        return True
+
+    def _update_thin(self, last: Decided, y: Any, weight: float) -> bool:
+        """The same for one sparse row."""
+        true = true_ids(y, self.n_labels)
+        if true is None:
+            return False
+        self._stepper.count(self.state, last.eta, true, last.prediction, weight)
+        self._last = None
+        return True
+
+    def _update_waiting(self, y: Any, key: Any, prediction: Any, eta: Any, weight: Any) -> bool:
+        """The same for one row that waited under its id."""
+        known = prediction is None and eta is None and type(weight) is float
+        soft = self.state.labels is not None
+        if not self._plain or not known or not 0.0 <= weight <= (1.0 if soft else HEAVIEST):
+            return False
+        waited = self._pending.get(key)
+        true = true_ids(y, self.n_labels) if waited.sparse else self._indicators_fast(y)
+        if true is None or waited.moved or (soft and weight != 1.0):
+            return False
+        chosen = waited.prediction
+        self._stepper.count(self.state, waited.eta, true, chosen, weight, late=True)
+        self._pending.drop(key)
+        return True
+
+    def _indicators_fast(self, y: Any) -> NDArray[np.float64] | None:
+        """One row of indicators, or the id of its class, as float64; None leaves it to others."""
+        m = self.n_labels
+        if type(y) is int and m > 1 and self.names is None and self.policy.budget is not None:
+            if not 0 <= y < m:
+                return None
+            true = np.zeros(m)
+            true[y] = 1.0
+            return true
+        if type(y) is list and len(y) == m > 1:
+            y = np.array(y)
+        if type(y) is not np.ndarray or y.shape != self._row_shape or y.dtype.kind not in "fiub":
+            return None
+        return y.astype(FLOAT64)  # its own memory: kernels take no read-only array
+
+    def _update_any(self, y: Any, prediction: Any, eta: Any, weight: Any) -> None:
+        late, last = prediction is not None, self._last
+        if not late and last is None:
+            raise ValueError(
+                "update of OnlineClassifier must come after predict, or be given prediction="
+            )
+        frames = {"prediction": prediction, "eta": eta, "y": y, "weight": weight}
+        first = self._opened("update", "prediction", prediction)
+        second = self._opened("update", "eta", eta)
+        if late or last is None:
+            given = Decided(first.values, second.values)
+        else:
+            given = last.as_matrix(self.n_labels)
+            if eta is not None:
+                given = given._replace(eta=second.values)
+        count = len(as_table(given.prediction))
+        self._check_index(frames, count, given.index)
+        moved = first.moved or second.moved or given.moved
+        true, names = self._true(y, count, moved)
+        task = self._task
+        steps = read_steps(task, true, given.eta, given.prediction, weight, keeps=self._keeps)
+        self._take_names(names)
+        if self._journal is not None:
+            self._journal.write(events.counted(steps, self.n_labels))
+        for step in steps:
+            self._count(step)
+        if not late:
+            self._last = None
+
+    def _true(self, y: Any, count: int, moved: bool) -> tuple[Any, Names | None]:
+        """True labels in the order of the learner's own, and the names of all."""
+        labels = self._opened("update", "y", y, row=count == 1)
+        true = labels.values
+        if are_ids(true, count, self.n_labels) and by_name(true, labels.names):
+            true, moved = numbered("update", "y", true, labels.names), False
+        check_order("update", moved, labels)
+        return true, labels.names
+
+    def _check_index(self, frames: dict[str, Any], rows: int, decided: Any) -> None:
+        """Refuse frames that pandas would pair otherwise; what is decided last has its index."""
+        found = {name: self._rows_index(one, rows) for name, one in frames.items()}
+        if frames["prediction"] is None:
+            found = {**found, "prediction": decided}
+        known = {name: index for name, index in found.items() if index is not None}
+        check_same_indexes("update", known)
+
+    def _update_late(self, y: Any, keys: list[Id], prediction: Any, eta: Any, weight: Any) -> None:
+        """Count decisions that waited under their ids; all is checked before one is taken."""
+        if prediction is not None or eta is not None or y is None:
+            raise ValueError(
+                "update with an id must be given y, and neither prediction nor eta, which it knows"
+            )
+        decisions = [self._pending.get(key) for key in keys]
+        soft, count = self.state.labels is not None, len(keys)
+        true, names = self._true(y, count, any(one.moved for one in decisions))
+        weights = weights_of(weight, count)
+        if soft and weights != [1.0] * count:
+            raise ValueError(
+                "weight of update must be 1 with an id and feedback='estimates': the probabilities "
+                f"were counted when the row was decided, got {shown(weight)}"
+            )
+        dense, thin = (
+            true_rows(self._task, true, count, kind)
+            if any(one.sparse == kind for one in decisions)
+            else []
+            for kind in (False, True)
+        )
+        check_as_many("update", "y", len(dense or thin), keys)
+        steps = [
+            Step(None, (thin if one.sparse else dense)[place], one.prediction, weights[place])
+            for place, one in enumerate(decisions)
+        ]
+        self._take_names(names)
+        if self._journal is not None:
+            self._journal.write(events.labelled(keys, steps, self.n_labels))
+        for key, step in zip(keys, steps, strict=True):
+            self._settle(key, step.true, step.weight)

@@ -1,0 +1,75 @@
+"""What a learner tells of itself, as plain data for logs, pages and alarms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.counts import Counts, counts_of, estimates_of
+from omma.metrics import Metric
+from omma.rule import Rule
+from omma.state import State
+
+MOST = 5  # thresholds that are told
+
+
+class Seen(NamedTuple):
+    """How things stood at some time."""
+
+    counts: Counts
+    rule: Rule
+
+
+def recent_value(metric: Metric | None, now: Counts, before: Counts) -> float | None:
+    """The metric of what was counted in between; None where that is nothing."""
+    if metric is None or now.n <= before.n:
+        return None
+    # Where shares of much have shrunk to little, rounding may leave less than nothing.
+    parts = (getattr(now, name) - getattr(before, name) for name in ("tp", "predicted", "positive"))
+    tp, predicted, positive = (np.maximum(part, 0.0) for part in parts)
+    tp = np.minimum(tp, np.minimum(predicted, positive))
+    made = Counts(tp, predicted, positive, now.n - before.n)
+    if now.matrix is not None and before.matrix is not None:
+        made.matrix = np.maximum(now.matrix - before.matrix, 0.0)
+    return float(metric.value(made))
+
+
+def moved_most(now: Rule, before: Rule) -> list[dict[str, Any]]:
+    """The thresholds that moved most, the farthest first; none for rules with a budget.
+
+    >>> moved_most(Rule([1, 1], [-0.5, -0.25]), Rule([1, 1], [-0.5, -0.5]))
+    [{'label': 1, 'before': 0.5, 'now': 0.25}]
+    """
+    if now.k is not None or before.k is not None:
+        return []
+    first, second = _within(before.thresholds), _within(now.thresholds)
+    way = np.abs(second - first)
+    order = np.argsort(-way, kind="stable")[:MOST]
+    return [
+        {
+            "label": int(j) if now.names is None else now.names[j],
+            "before": float(first[j]),
+            "now": float(second[j]),
+        }
+        for j in order
+        if way[j] > 0
+    ]
+
+
+def _within(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As far as probabilities go: a threshold above 1 says never, and one that is none as well."""
+    return np.clip(np.nan_to_num(thresholds, nan=1.0), 0.0, 1.0)
+
+
+def calibration_error(state: State) -> float | None:
+    """How far the mean probability of a label is from its frequency, over labels.
+
+    Known where probabilities are counted, and all their labels have come.
+    """
+    expected, found = estimates_of(state), counts_of(state)
+    if expected is None or found.n == 0 or not math.isclose(expected.n, found.n):
+        return None
+    return float(np.abs(expected.positive - found.positive).mean() / found.n)

@@ -1,0 +1,93 @@
+"""Everything that an update will count, checked before any of it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._row import Row, are_ids, indicator_rows, one_hot, probability_rows
+from omma._rows import read_numbers, read_weights
+from omma._validate import check_number
+from omma.metrics import Metric
+from omma.policies import Policy
+
+HEAVIEST = 1e100  # a row may weigh; sums of squares of such weights are still numbers
+
+
+class Step(NamedTuple):
+    """One row in the form that kernels take; None is what nobody needs, or nobody knows."""
+
+    row: Row | None
+    true: Any
+    chosen: NDArray[Any]
+    weight: float
+
+
+class Task(NamedTuple):
+    """What updates are read for; ``soft`` where decisions look at probabilities."""
+
+    policy: Policy
+    metric: Metric | None
+    m: int
+    soft: bool
+
+
+def read_steps(
+    task: Task, y: Any, eta: Any, prediction: Any, weight: Any, *, keeps: bool
+) -> list[Step]:
+    """The rows of an update; ``keeps`` says that probabilities are needed."""
+    thin = sparse.issparse(prediction)
+    chosen = indicator_rows("update", "prediction", prediction, np.int8, thin, task.m)
+    rows: Sequence[Row | None] = [None] * len(chosen)
+    if eta is not None:
+        rows = probability_rows("update", eta, thin, task.m)
+    elif keeps:
+        why = "which learns from it" if task.policy.needs_eta else "whose gap needs it"
+        raise ValueError(f"eta of update must be given with prediction= for {task.policy!r}, {why}")
+    true = true_rows(task, y, len(chosen), thin)
+    if not len(rows) == len(true) == len(chosen):
+        raise ValueError(
+            f"y, eta and prediction of update must have as many rows, got {len(true)}, "
+            f"{len(rows)} and {len(chosen)}"
+        )
+    weights = weights_of(weight, len(chosen))
+    return [Step(*one) for one in zip(rows, true, chosen, weights, strict=True)]
+
+
+def weights_of(weight: Any, count: int) -> list[float]:
+    """The weight of each row."""
+    weights = read_numbers("update", "weight", weight).ravel()
+    if len(weights) == 1:
+        check_number("update", "weight", weights[0].item(), low=0.0, high=HEAVIEST)
+        weights = np.repeat(weights, count)
+    else:
+        weights = read_weights("update", weights, count, "weight")
+        check_number("update", "weight", float(weights.max(initial=0.0)), high=HEAVIEST)
+    found: list[float] = weights.astype(np.float64).tolist()
+    return found
+
+
+def true_rows(task: Task, y: Any, count: int, thin: bool) -> list[Any]:
+    """True labels of each row, None where they are unknown."""
+    if y is None:
+        if task.policy.needs_labels or not task.soft:
+            raise ValueError(
+                "y of update must be given: only feedback='estimates' learns without labels"
+            )
+        return [None] * count
+    if are_ids(y, count, task.m):
+        y = one_hot("update", np.atleast_1d(y), task.m, task.policy.budget)
+    rows = indicator_rows("update", "y", y, np.float64, thin, task.m)
+    metric = task.metric
+    if metric is not None and metric.single_label:
+        for row in rows:
+            found = len(row) if thin else int(row.sum())
+            if found != 1:
+                raise ValueError(
+                    f"y of update must have exactly one label a row for {metric.name}, got {found}"
+                )
+    return rows

@@ -1,0 +1,149 @@
+"""Edges at which a learner once lost what it knew."""
+
+import copy
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import omma
+from omma import npz
+
+NAMES = list("abcd")
+ETA, Y = omma.datasets.long_tail(n=30, m=4, seed=1)
+FRAME = pd.DataFrame(ETA[:6], columns=NAMES)
+LABELS = pd.DataFrame(Y[:6], columns=NAMES)
+
+
+@pytest.fixture
+def learner():
+    return omma.OnlineClassifier(omma.OMMA("macro_f1"), 4)
+
+
+def straight():
+    plain = omma.OnlineClassifier(omma.OMMA("macro_f1"), 4)
+    plain.predict(ETA[:6])
+    plain.update(Y[:6])
+    return plain
+
+
+def test_a_restart_between_predict_and_update_keeps_names_and_order(learner, tmp_path):
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 4, names=NAMES)
+    learner.predict(FRAME[NAMES[::-1]])
+    learner.save(tmp_path / "s.npz")
+    again = omma.OnlineClassifier.load(tmp_path / "s.npz")
+    with pytest.raises(ValueError, match="must be a frame with names"):
+        again.update(Y[:6])
+    again.update(LABELS[["b", "d", "a", "c"]])
+    assert again.counts == straight().counts
+    assert list(again.names) == NAMES
+
+
+def test_a_restart_keeps_names_that_only_the_frame_told(learner, tmp_path):
+    learner.predict(FRAME)
+    learner.save(tmp_path / "s.npz")
+    again = omma.OnlineClassifier.load(tmp_path / "s.npz")
+    again.update(LABELS[NAMES[::-1]])
+    assert again.counts == straight().counts
+
+
+def test_a_refused_predict_keeps_the_guards_of_the_one_before(learner):
+    learner.predict(FRAME)
+    for bad in (ETA[:2] + 1, FRAME + 1, FRAME[["a", "b"]], "none", ETA[:, :2]):
+        with pytest.raises((ValueError, TypeError)):
+            learner.predict(bad)
+    with pytest.raises(ValueError, match="index"):
+        learner.update(LABELS[::-1])
+    learner.update(LABELS[NAMES[::-1]])
+    assert learner.counts == straight().counts
+
+
+def test_weights_stay_small_enough_for_a_file(learner, tmp_path):
+    for weight in (1e308, np.float64(1e308), [1e308], 1.1e100, np.inf, np.nan):
+        learner.predict(ETA[0])
+        with pytest.raises(ValueError, match="weight"):
+            learner.update(Y[0], weight=weight)
+    for _ in range(3):
+        learner.predict(ETA[0])
+        learner.update(Y[0], weight=1e100)
+    learner.save(tmp_path / "s.npz")
+    assert omma.OnlineClassifier.load(tmp_path / "s.npz").state == learner.state
+
+
+@pytest.mark.parametrize("feedback", ["labels", "estimates"])
+def test_a_refused_merge_leaves_nothing_half_changed(feedback):
+    policy = omma.OMMA("micro_f1", feedback=feedback)
+    learner = omma.OnlineClassifier(policy, 4)
+    learner.predict(ETA)
+    learner.update(Y)
+    before = copy.deepcopy(learner.state)
+    other = omma.Counts.zeros(4)
+    for counts, estimates in ((omma.Counts.zeros(3), other), (other, omma.Counts.zeros(3))):
+        if feedback == "labels" and counts is other:
+            continue
+        with pytest.raises((ValueError, TypeError)):
+            learner.merge(counts, estimates=estimates if feedback == "estimates" else None)
+        assert learner.state == before
+
+
+def test_estimates_that_add_nothing_change_no_bit():
+    learner = omma.OnlineClassifier(omma.OMMA("micro_f1", feedback="estimates"), 4)
+    for row, true in zip(ETA, Y, strict=True):
+        learner.predict(row)
+        learner.update(true)
+    before = copy.deepcopy(learner.state)
+    learner.merge(learner.counts, estimates=omma.Counts.zeros(4))
+    assert np.array_equal(learner.state.cells, before.cells)
+    assert np.array_equal(learner.state.totals, before.totals)
+    assert learner.counts.n == 60
+
+
+def edited(path, **changes):
+    with np.load(path) as file:
+        parts = dict(file)
+    content = json.loads(str(parts["content"]))
+    for name, value in changes.items():
+        if name in parts:
+            parts[name] = value
+        else:
+            content[name] = value
+    parts = {name: one for name, one in parts.items() if one is not None}
+    parts["content"] = json.dumps(content)
+    npz.write(path, parts)
+
+
+CELLS = np.ones((3, 4))
+BAD = {
+    "negative counts": {"state_cells": -CELLS},
+    "too many labels": {"n_labels": 10**9},
+    "no labels": {"n_labels": 0},
+    "no counts": {"state_cells": None},
+    "no totals": {"state_totals": None},
+    "infinite counts": {"state_cells": CELLS * np.inf},
+    "other shape": {"state_cells": np.ones((3, 5))},
+    "no ends": {"waiting_ends": None},
+    "ends": {"waiting_ends": np.array([3, 7])},
+    "ids": {"waiting_ids": np.frombuffer(b"[" * 100_000, np.uint8)},
+    "same ids": {"waiting_ids": np.frombuffer(b'["a", "a"]', np.uint8)},
+    "numbers": {"waiting_numbers": np.array([np.nan, 0, 0])},
+    "records": {"waiting_records": np.zeros(54, np.uint8)},
+    "limit": {"max_waiting": -1},
+    "age": {"max_age": "old"},
+    "refused": {"refused": {"unknown": -1}},
+    "names": {"names": ["a"]},
+    "policy": {"policy": {"policy": "os.system"}},
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_files_that_are_none(learner, tmp_path, name):
+    path = tmp_path / "s.npz"
+    for key in ("a", "b"):
+        learner.predict(ETA[0], id=key)
+    learner.save(path)
+    edited(path, **BAD[name])
+    with pytest.raises(ValueError, match=r".") as caught:
+        omma.OnlineClassifier.load(path)
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
