@@ -20,7 +20,8 @@ from omma.kernels.count import (
     count_predicted,
     count_true,
 )
-from omma.kernels.gradient import gain, prepare, weigh
+from omma.kernels.gain import gain
+from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
