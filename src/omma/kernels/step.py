@@ -23,7 +23,8 @@ from omma.kernels.count import (
 )
 from omma.kernels.fade import Fading, fade, prior_now
 from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, gather, look
-from omma.kernels.gradient import gain, prepare, weigh
+from omma.kernels.gain import gain
+from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
 from omma.kernels.layout import (
