@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from omma.kernels.gradient import weigh
-from omma.kernels.jit import by_kind
+from omma.kernels.jit import by_kind, helper
 from omma.kernels.kinds import Macro, PlugIn, Sum
 from omma.kernels.layout import N
 from omma.kernels.values import value
 
 
 @by_kind
-def gain(term, ready, point, j, tp, predicted, positive, eta, more, further):
-    """What predicting label j of probability η gains; prices add to its slope and offset."""
+def gain(term, ready, point, j, tp, predicted, positive, eta):
+    """What predicting label j of probability η gains."""
 
 
 @gain.case()
-def gain_on_line(term, ready, point, j, tp, predicted, positive, eta, more, further):
+def gain_on_line(term, ready, point, j, tp, predicted, positive, eta):
     slope, offset = weigh(term, ready, point, j, tp, predicted, positive)
-    return (slope + more) * eta + (offset + further)
+    return slope * eta + offset
 
 
 @gain.case(PlugIn)
-def gain_of_plug_in(term, ready, point, j, tp, predicted, positive, eta, more, further):
+def gain_of_plug_in(term, ready, point, j, tp, predicted, positive, eta):
     """Per row: the value at the expected counts with the label, less that without it."""
     prior, rows = point.prior, point.whole / point.inverse + 1.0
     cells = tp + prior, predicted + 2.0 * prior, positive + 2.0 * prior + eta
-    found = rows * difference(term.of, point, 1.0 / rows, cells, eta)
-    return found + more * eta + further
+    return rows * difference(term.of, point, 1.0 / rows, cells, eta)
+
+
+@helper
+def priced_gain(term, ready, point, j, tp, predicted, positive, eta, more, further):
+    """The same where prices of limits add to slope and offset, as they do to those of a rule."""
+    slope, offset = weigh(term, ready, point, j, tp, predicted, positive)
+    return (slope + more) * eta + (offset + further)
 
 
 @by_kind

@@ -107,7 +107,8 @@ def replay_dense(
     for t in range(rows.shape[0]):
         if not widen(eta[rows[t]], values):
             return t
-        calibrate(calibrator, None, m, scratch)
+        if calibrator is not None:  # here, what is None costs no compilation
+            calibrate(calibrator, None, m, scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         prior = prior_now(feedback, decider.prior)
         find_gains(decider.term, prior, pick, look(feedback, sums), prices, scratch)
@@ -116,8 +117,9 @@ def replay_dense(
         known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
         y = true.array[true.rows[t] if known else 0]
         learn(feedback, budget, chosen, found, y, known, weight, sums, scratch)
-        move(prices, y, known, found, weight, flags, values)
-        if known:
+        if prices is not None:
+            move(prices, y, known, found, weight, flags, values)
+        if calibrator is not None and known:
             fit(calibrator, None, m, scratch, y, weight)
         fade(feedback, calibrator, known, weight)
         write_decision(budget, chosen, found, flags, rows[t], predictions)
@@ -170,7 +172,8 @@ def replay_sparse(
         labels = indices[starts[t] : ends[t]]
         if not rising(labels, m) or not widen(data[starts[t] : ends[t]], values):
             return t
-        calibrate(calibrator, labels, labels.shape[0], scratch)
+        if calibrator is not None:
+            calibrate(calibrator, labels, labels.shape[0], scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         prior = prior_now(feedback, decider.prior)
         found = decide_stored(
@@ -183,11 +186,12 @@ def replay_sparse(
         learn_stored(
             feedback, labels, chosen, found, true.ids, begin, end, known, weight, sums, scratch
         )
-        move_stored(
-            prices, labels, values, true.ids, begin, end, known, found, weight, flags,
-            scratch[PRESENT],
-        )  # fmt: skip
-        if known:
+        if prices is not None:
+            move_stored(
+                prices, labels, values, true.ids, begin, end, known, found, weight, flags,
+                scratch[PRESENT],
+            )  # fmt: skip
+        if calibrator is not None and known:
             fit_stored(calibrator, labels, true.ids, begin, end, weight, scratch)
         fade(feedback, calibrator, known, weight)
         for i in range(found):

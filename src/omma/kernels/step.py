@@ -23,7 +23,7 @@ from omma.kernels.count import (
 )
 from omma.kernels.fade import Fading, fade, prior_now
 from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, gather, look
-from omma.kernels.gain import gain
+from omma.kernels.gain import gain, priced_gain
 from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
@@ -73,15 +73,21 @@ def find_gains(term, prior, pick, counted, prices, scratch):
 @find_gains.case()
 def find_all_gains(term, prior, pick, counted, prices, scratch):
     values, gains, cells = scratch[VALUES], scratch[GAINS], counted.cells
-    slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
     point = point_at(cells, counted.totals, prior)
     ready = prepare(term, point, pick)
-    added = prepare_prices(prices, slopes, offsets)
-    for j in range(cells.shape[1]):
-        more, further = priced(prices, added, slopes, offsets, j, 0.0, 0.0)
-        counts = cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
-        found = gain(term, ready, point, j, *counts, values[j], more, further)
-        gains[j] = found if values[j] > 0.0 else -np.inf
+    if prices is None:
+        for j in range(cells.shape[1]):
+            counts = cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+            found = gain(term, ready, point, j, *counts, values[j])
+            gains[j] = found if values[j] > 0.0 else -np.inf
+    else:
+        slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
+        added = prepare_prices(prices, slopes, offsets)
+        for j in range(cells.shape[1]):
+            more, further = priced(prices, added, slopes, offsets, j, 0.0, 0.0)
+            counts = cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
+            found = priced_gain(term, ready, point, j, *counts, values[j], more, further)
+            gains[j] = found if values[j] > 0.0 else -np.inf
 
 
 @find_gains.case(Costs)
@@ -110,20 +116,26 @@ def find_cost_gains(term, prior, pick, counted, prices, scratch):
 def find_stored_gains(term, labels, prior, pick, feedback, sums, prices, scratch):
     """The same at the stored labels of a row."""
     values, gains = scratch[VALUES], scratch[GAINS]
-    slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
     tp, predicted, positive = scratch[GATHERED], scratch[GATHERED + 1], scratch[GATHERED + 2]
     # Gathered first, so that the loop with the divisions becomes vector instructions.
     shared = gather(feedback, labels, sums, tp, predicted, positive)
     point = point_at(shared.cells, shared.totals, prior)
     ready = prepare(term, point, pick)
-    added = prepare_prices(prices, slopes, offsets)
-    for position in range(labels.shape[0]):
-        value = values[position]
-        j = labels[position]
-        more, further = priced(prices, added, slopes, offsets, j, 0.0, 0.0)
-        counts = tp[position], predicted[position], positive[position]
-        found = gain(term, ready, point, j, *counts, value, more, further)
-        gains[position] = found if value > 0.0 else -np.inf
+    if prices is None:
+        for position in range(labels.shape[0]):
+            value = values[position]
+            counts = tp[position], predicted[position], positive[position]
+            found = gain(term, ready, point, labels[position], *counts, value)
+            gains[position] = found if value > 0.0 else -np.inf
+    else:
+        slopes, offsets = scratch[PRICED], scratch[PRICED + 1]
+        added = prepare_prices(prices, slopes, offsets)
+        for position in range(labels.shape[0]):
+            value, j = values[position], labels[position]
+            more, further = priced(prices, added, slopes, offsets, j, 0.0, 0.0)
+            counts = tp[position], predicted[position], positive[position]
+            found = priced_gain(term, ready, point, j, *counts, value, more, further)
+            gains[position] = found if value > 0.0 else -np.inf
 
 
 @by_kind
