@@ -92,3 +92,11 @@ def true_ids(y: Any, m: int) -> NDArray[np.int32] | None:
         return None
     rising = len(ids) < 2 or bool((ids[1:] > ids[:-1]).all())
     return ids.copy() if rising else None
+
+
+def array_of(values: list[Any]) -> Any:
+    """A list as an array, if it can be one; others say what is wrong with it."""
+    try:
+        return np.array(values)
+    except ValueError:
+        return values

@@ -16,7 +16,7 @@ from omma.gap import Gap
 from omma.held import Held, held
 from omma.metrics import Metric, metric as find_metric
 from omma.online import saved
-from omma.online.decided import Decided
+from omma.online.decided import Decided, array_of
 from omma.online.late import Refusals, read_ids
 from omma.online.learning import FLOAT64, Learning
 from omma.online.pending import Id, Pending
@@ -211,7 +211,7 @@ class OnlineClassifier(Learning):
         --------
         >>> import omma
         >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2)
-        >>> learner.predict([[0.9, 0.2], [0.4, 0.8]], ids=["a", "b"])
+        >>> learner.predict([[0.9, 0.2], [0.1, 0.8]], ids=["a", "b"])
         array([[1, 0],
                [0, 1]], dtype=int8)
         >>> learner.update([0, 1], id="b")
@@ -221,6 +221,8 @@ class OnlineClassifier(Learning):
         """
         if id is not None or ids is not None:
             return self._predict_late(eta, id, ids)
+        if type(eta) is list:
+            eta = array_of(eta)
         if type(eta) is np.ndarray and eta.dtype is FLOAT64 and eta.shape == self._row_shape:
             if eta.flags.carray:  # the usual case: nothing is to be converted
                 chosen = self._stepper.decide(self.state, eta)
