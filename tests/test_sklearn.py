@@ -54,7 +54,9 @@ def _one_thread():
 # scikit-learn makes this exception for TunedThresholdClassifierCV too. A shallow tree passes even
 # this check. Weights stand for repeated rows with all of these models inside; not so with SGD or a
 # random forest, to which the number and order of rows matter by themselves.
-CUTS = {"check_classifiers_train": "it does not cut at a probability of 0.5: that is what it is for"}
+CUTS = {
+    "check_classifiers_train": "it does not cut at a probability of 0.5: that is what it is for"
+}
 
 
 def excused(estimator):

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,11 +34,13 @@ from omma._row import (
     single_row,
 )
 from omma._rows import read_numbers, read_weights
+from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_number, check_positive_int, shown
 from omma.certificate import Certificate
 from omma.counts import Counts, counts_of, estimates_of, state_of
 from omma.gap import Gap
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.online import saved
 from omma.policies import LinearPolicy, Policy
 from omma.rule import Rule
@@ -95,7 +97,7 @@ class OnlineClassifier:
         policy: Policy,
         n_labels: int,
         *,
-        metric: str | Metric | None = None,
+        metric: MetricName | str | Metric | None = None,
         gap: bool = False,
         names: Sequence[str] | None = None,
     ) -> None:
@@ -180,6 +182,15 @@ class OnlineClassifier:
         return self.policy.rule(self.state).named(self.names)
 
     # Deciding
+
+    @overload
+    def predict(self, eta: float) -> np.int8: ...
+    @overload
+    def predict(self, eta: Arrays) -> Decisions: ...
+    @overload
+    def predict(self, eta: Sparse) -> sparse.csr_array: ...
+    @overload
+    def predict(self, eta: Given) -> Given: ...
 
     def predict(self, eta: Any) -> Any:
         """Decide one row, or each row of a matrix on the present counts. Asking changes nothing.

@@ -12,9 +12,11 @@ from omma._frames import Names
 from omma._row import labels_of_row, one_row, refuse_row
 from omma._rows import Labels, Probabilities, blocks
 from omma._run import Plan, Run, Sequence, run, weights_now
+from omma._types import Feedback
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.kernels.calibrate import INTERCEPT
 from omma.metrics import Metric, metric as find_metric, read_target
+from omma.metrics.names import MetricName
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
 from omma.state import State
@@ -27,7 +29,7 @@ class Policy(ABC):
     ``update(state, eta, y, prediction)`` counts it, ``rule(state)`` is the rule now.
     """
 
-    feedback: str = "labels"
+    feedback: Feedback = "labels"
 
     @property
     def names(self) -> Names | None:
@@ -175,7 +177,7 @@ def check_task(
 class Maximizer(LinearPolicy):
     """A policy that maximizes a metric, with or without a budget: what such policies share."""
 
-    metric: Metric | str
+    metric: MetricName | Metric | str
     k: int | None
     at_most: int | None = None
 
@@ -240,9 +242,9 @@ class MetricPolicy(Maximizer):
 
     FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates")
 
-    metric: Metric | str
+    metric: MetricName | Metric | str
     k: int | None = None
-    feedback: str = "labels"
+    feedback: Feedback = "labels"
     prior: float = 1e-6
 
     def __post_init__(self) -> None:

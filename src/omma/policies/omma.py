@@ -8,6 +8,7 @@ from functools import cache
 from typing import ClassVar
 
 from omma._run import Plan
+from omma._types import Calibration
 from omma._validate import check_choice
 from omma.metrics.tangent import is_minimum
 from omma.policies.auto import shrinkage_of
@@ -52,7 +53,7 @@ class OMMA(MetricPolicy):
 
     FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates", "both")
 
-    calibration: str | None = None
+    calibration: Calibration = None
     at_most: int | None = None
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ from scipy import sparse
 from omma._frames import opened_pair
 from omma._rows import check_rows, entries_of, read_probabilities
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.policies.base import UnsupportedMetricError
 from omma.policies.fixed import FixedRule
 from omma.policies.frank_wolfe import read_sample
@@ -39,7 +40,7 @@ class TunedThresholds:
     (10,)
     """
 
-    metric: Metric | str
+    metric: MetricName | Metric | str
 
     def __post_init__(self) -> None:
         found = find_metric(self.metric)

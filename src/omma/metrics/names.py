@@ -1,0 +1,53 @@
+"""Names of metrics as a type, for editors to complete; ``docs/make_names.py`` writes it.
+
+Where a name is taken, so is any text: ``"macro_f1@3"`` has a budget.
+"""
+
+from typing import Literal
+
+MetricName = Literal[
+    "accuracy",
+    "balanced_accuracy",
+    "precision",
+    "recall",
+    "specificity",
+    "f1",
+    "jaccard",
+    "gmean",
+    "hmean",
+    "qmean",
+    "min_recall_specificity",
+    "mcc",
+    "macro_accuracy",
+    "macro_balanced_accuracy",
+    "macro_precision",
+    "macro_recall",
+    "macro_specificity",
+    "macro_f1",
+    "macro_jaccard",
+    "macro_gmean",
+    "macro_hmean",
+    "macro_qmean",
+    "macro_min_recall_specificity",
+    "macro_mcc",
+    "micro_accuracy",
+    "micro_balanced_accuracy",
+    "micro_precision",
+    "micro_recall",
+    "micro_specificity",
+    "micro_f1",
+    "micro_jaccard",
+    "micro_gmean",
+    "micro_hmean",
+    "micro_qmean",
+    "micro_min_recall_specificity",
+    "micro_mcc",
+    "multiclass_accuracy",
+    "multiclass_balanced_accuracy",
+    "multiclass_gmean",
+    "multiclass_hmean",
+    "multiclass_qmean",
+    "multiclass_min_recall",
+    "multiclass_mcc",
+    "multiclass_kappa",
+]
