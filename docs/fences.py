@@ -1,10 +1,13 @@
-"""Examples in docstrings become code blocks, also where no heading says "Examples".
+"""Docstrings as mkdocstrings should read them.
 
-For mkdocstrings; otherwise Markdown takes lines that begin with >>> for quotations.
+Examples become code blocks, also where no heading says "Examples"; otherwise Markdown takes lines
+that begin with >>> for quotations. Types are words, and "int or array-like" is no subtraction:
+written with a hyphen that is no minus, it is not printed as "array - like".
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import griffe
@@ -16,7 +19,13 @@ class Fences(griffe.Extension):
     def on_object(self, *, obj, **_):
         """Rewrite the docstring of an object when it has been read."""
         if obj.docstring is not None:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = fenced(worded(obj.docstring.value))
+
+
+def worded(text):
+    """A docstring whose types ("name : type") have hyphens that Python cannot take for minus."""
+    typed = re.compile(r"^ *[*\w][*\w, ]* : .*$", re.MULTILINE)
+    return typed.sub(lambda line: re.sub(r"(?<=[a-z])-(?=[a-z])", "\u2011", line[0]), text)
 
 
 def fenced(text):

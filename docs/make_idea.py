@@ -13,10 +13,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import omma
+from omma.plots import LEARNING, color_of
+from omma.plots.palette import DASHES
 
 FOLDER = Path(__file__).parent / "images"
 INK, GREY, FAINT = "#333333", "#666666", "#e4e4e4"
-BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+BLUE, ORANGE, GREEN, PINK = LEARNING[:4]
 METRICS = {"accuracy": GREY, "f1": BLUE, "gmean": ORANGE}
 SHOWN = {0: BLUE, 4: ORANGE, 19: GREEN, 49: PINK}  # labels of the stream
 
@@ -36,22 +38,25 @@ def axes(figure, place, xlabel, title):
 
 
 def worth():
-    """The running macro F1 of a threshold of 0.5 and of OMMA."""
+    """The running macro F1 of a threshold of 0.5, of OMMA and of Auto."""
     eta, y = omma.datasets.long_tail(20_000, 50, seed=0)
     policies = {
-        "OMMA, without labels": (omma.OMMA("macro_f1", feedback="estimates"), ORANGE),
-        "OMMA": (omma.OMMA("macro_f1"), BLUE),
-        "threshold 0.5": (omma.Threshold(0.5), GREY),
-    }
+        "Auto": (omma.Auto("macro_f1"), color_of("auto"), "-", 13),
+        "OMMA, without labels": (
+            omma.OMMA("macro_f1", feedback="estimates"), color_of("omma"), DASHES[1], 1,
+        ),
+        "OMMA": (omma.OMMA("macro_f1"), color_of("omma"), "-", -12),
+        "threshold 0.5": (omma.Threshold(0.5), color_of("baseline"), "-", 0),
+    }  # fmt: skip
     figure = Figure(figsize=(7.2, 3.4))
     ax = axes(
         figure, (0.06, 0.16, 0.66, 0.68), "rows so far",
-        "Macro F1 so far, %: the same probabilities, decided in three ways",
+        "Macro F1 so far, %: the same probabilities, decided in four ways",
     )  # fmt: skip
-    for name, (policy, color) in policies.items():
+    for name, (policy, color, dash, place) in policies.items():
         trace = omma.replay(policy, eta, y, metric="macro_f1", checkpoints=200)
-        ax.plot(trace.history.rows, 100 * trace.history.values, color=color, linewidth=2)
-        place = 8 if name.endswith("labels") else -6 if name == "OMMA" else 0
+        look = {"color": color, "linestyle": dash, "linewidth": 2}
+        ax.plot(trace.history.rows, 100 * trace.history.values, **look)
         ax.annotate(
             f"{100 * trace.value:.1f}  {name}", (len(eta), 100 * trace.value), (8, place),
             va="center", textcoords="offset points", color=color, size=9.5, annotation_clip=False,

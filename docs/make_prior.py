@@ -14,6 +14,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import omma
+from omma.plots import color_of
+from omma.plots.palette import DASHES
 
 ROWS, LABELS, SEEDS = 100_000, 200, range(5)
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)
@@ -27,7 +29,7 @@ NAMES = {
     "hindsight": "best thresholds\nin hindsight",
 }
 PICTURE = Path(__file__).parent / "images" / "prior.png"
-COLORS = {"labels": "#0072B2", "estimates": "#D55E00"}
+COLOR, LINES = color_of("omma"), {"labels": "-", "estimates": DASHES[1]}
 INK, GREY = "#333333", "#666666"
 
 
@@ -116,18 +118,18 @@ def draw(found):
             f"{height:.1f}  {title}", (1, height), (6, 0), xycoords=("axes fraction", "data"),
             textcoords="offset points", va="center", color=GREY, size=9.5, annotation_clip=False,
         )  # fmt: skip
-    for feedback, color in COLORS.items():
+    for feedback, line in LINES.items():
         curve = [100 * found[feedback, prior][0].mean() for prior in PRIORS]
-        ax.plot(curve, "o-", color=color, linewidth=2)
+        ax.plot(curve, marker="o", color=COLOR, linestyle=line, linewidth=2)
         for place, height in enumerate(curve):
             above = (feedback == "estimates") != (place == len(curve) - 1)
             ax.annotate(
                 f"{height:.1f}", (place, height), (-9, 11) if above else (-1, -11),
-                textcoords="offset points", va="center", color=color, size=9.5,
+                textcoords="offset points", va="center", color=COLOR, size=9.5,
                 bbox={"color": "white", "pad": 0.3},
             )  # fmt: skip
         x, y = (1.1, 16.4) if feedback == "estimates" else (2.3, 10.4)
-        ax.text(x, y, f"feedback={feedback!r}", color=color, size=9.5, va="center")
+        ax.text(x, y, f"feedback={feedback!r}", color=COLOR, size=9.5, va="center")
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.spines["bottom"].set_color("#999999")

@@ -8,8 +8,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from study_cells import LABELS, RARE, pairs
 
+from omma.plots import LEARNING
+
 PICTURES = Path(__file__).parent / "images" / "study"
-BLUE, ORANGE, INK = "#0072B2", "#D55E00", "#333333"
+BLUE, ORANGE, INK = *LEARNING[:2], "#333333"
 
 
 def panels(section, metrics, policies=None):
@@ -42,26 +44,34 @@ def _save(figure, name):
 
 def draw_rare(study):
     """What estimates add, by the share of rare labels."""
-    figure = Figure(figsize=(7.4, 3.6))
-    ax = figure.add_axes((0.09, 0.15, 0.88, 0.72))
     found = study.of(LABELS)
-    for metric, color, name, aside in (
-        ("macro_f1", BLUE, "Macro F1", -0.07),
-        ("macro_f1@3", ORANGE, "Macro F1@3", 0.07),
+    names = [f"{one.dataset}, {100 * study.rare[LABELS, one.dataset]:.0f} %" for one in found]
+    gaps = {
+        metric: [100 * gap for *_, gap in pairs(found, "omma_eta", "omma", [metric])]
+        for metric in ("macro_f1", "macro_f1@3")
+    }
+    return dots(names, {"Macro F1": gaps["macro_f1"], "Macro F1@3": gaps["macro_f1@3"]})
+
+
+def dots(names, gaps):
+    """A line for each dataset, so that no name runs into the next; a dot for each metric."""
+    figure = Figure(figsize=(7.4, 1.1 + 0.34 * len(names)), layout="constrained")
+    ax = figure.add_subplot()
+    for (metric, values), color, aside in zip(
+        gaps.items(), (BLUE, ORANGE), (-0.12, 0.12), strict=True
     ):
-        gaps = [100 * gap for *_, gap in pairs(found, "omma_eta", "omma", [metric])]
-        places = [place + aside for place in range(len(gaps))]
-        ax.plot(places, gaps, "o", color=color, markersize=7, label=name)
-    ax.axhline(0, color="#999999", linewidth=0.8)
-    texts = [f"{one.dataset}\n{100 * study.rare[LABELS, one.dataset]:.0f} %" for one in found]
-    ax.set_xticks(range(len(found)), texts)
-    ax.set_xlim(-0.6, len(found) - 0.4)
+        places = [place + aside for place in range(len(names))]
+        ax.plot(values, places, "o", color=color, markersize=7, label=metric)
+    ax.axvline(0, color="#999999", linewidth=0.8)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
     for side in ("top", "right", "left", "bottom"):
         ax.spines[side].set_visible(False)
-    ax.grid(axis="y", color="#e4e4e4", linewidth=0.8)
+    ax.grid(color="#e4e4e4", linewidth=0.8)
     ax.set_axisbelow(True)
-    ax.tick_params(length=0, labelsize=8, labelcolor=INK)
-    title = f"OMMA(η̂) − OMMA, points; below: labels under {RARE} times"
-    ax.set_title(title, size=10, color=INK, loc="left")
-    ax.legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1, 0.99), ncols=2)
+    ax.tick_params(length=0, labelsize=9, labelcolor=INK)
+    ax.set_xlabel("OMMA(η̂) − OMMA, points", size=9.5, color=INK)
+    ax.legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+    title = f"share of labels that occur under {RARE} times"
+    ax.set_title(title, size=9.5, color=INK, loc="left", x=-0.26)
     return figure

@@ -19,7 +19,7 @@ from omma.plots import LEARNING, save
 eta, y = omma.datasets.long_tail(n=10_000, m=20, labels_per_row=2, seed=5)
 metric = omma.metric("macro_f1")
 figure = Figure(figsize=(7.5, 4.2))
-axes = figure.add_axes((0.09, 0.14, 0.66, 0.76))
+axes = figure.add_axes((0.09, 0.14, 0.88, 0.76))
 for color, (delay, share) in zip(
     LEARNING, ((0, 1.0), (500, 1.0), (3000, 1.0), (0, 0.05)), strict=False
 ):
@@ -36,13 +36,12 @@ for color, (delay, share) in zip(
         if (t + 1) % 250 == 0:
             rows.append(t + 1)
             values.append(100 * metric.score(y[: t + 1], decided[: t + 1]))
-    name = f"{delay:,} rows late" if delay else "at once"
+    name = f"{delay:,} rows later" if delay else "at once"
     text = name if share == 1 else f"{name}, for {share:.0%} of the rows"
     axes.plot(rows, values, color=color, label=f"{text}: {values[-1]:.1f} %")
 axes.set_xlim(0, 10_000)
 axes.set_xlabel("rows so far")
-axes.set_ylabel("macro-F1 so far, %")
-axes.set_title("Labels come", loc="left", size=10)
+axes.set_title("Macro F1 so far, %, by when labels come", loc="left", size=10)
 axes.legend(loc="lower right", frameon=False)
 axes.spines[["top", "right"]].set_visible(False)
 save(figure, "plot_late_labels.png")

@@ -183,6 +183,14 @@ def test_examples_of_docstrings_become_blocks(scripts):
 
 
 @needs_docs
+def test_words_of_types_are_no_arithmetic(scripts):
+    worded = scripts("fences").worded
+    assert worded("places : int or array-like") == "places : int or array\u2011like"
+    assert worded("A row-wise mean.") == "A row-wise mean."
+    assert worded("x : int\n    An array-like.") == "x : int\n    An array-like."
+
+
+@needs_docs
 def test_the_navigation_leaves_out_what_is_missing(scripts):
     hooks = scripts("hooks")
     nav = ["a.md", {"B": "b.md"}, {"More": ["c.md", {"D": "d.md"}]}, {"Gone": [{"E": "e.md"}]}]

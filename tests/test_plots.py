@@ -61,7 +61,8 @@ def test_labels_of_curves_do_not_touch(traces):
 def test_fixed_rules_are_grey_and_learning_ones_in_colour(traces):
     ax = plots.plot_running(traces, Figure().add_subplot())
     colors = [line.get_color() for line in ax.lines]
-    assert colors == [plots.FIXED[0], *plots.LEARNING[:2]]
+    assert colors == [plots.FIXED[0], plots.color_of("omma"), plots.color_of("omma")]
+    assert len({line.get_linestyle() for line in ax.lines[1:]}) == 2
 
 
 def test_a_new_figure_is_made_where_none_is_given(traces):

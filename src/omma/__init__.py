@@ -56,6 +56,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'omma' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """The public names alone; rooms behind them are imported by their own names."""
+    return sorted((*__all__, "__version__"))
+
+
 __all__ = [
     "OFO",
     "OMMA",

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from omma._classes import plain_array
 from omma._frames import opened, values_of
+from omma._html import html_table, number
 from omma._index import check_same_rows
 from omma._rows import read_weights
 from omma._validate import check_number, check_positive_int, shown
@@ -279,6 +280,12 @@ class Counts:
             for name in ("tp", "predicted", "positive")
         )
         return f"Counts(n={self.n:g}, {parts})"
+
+    def _repr_html_(self) -> str:
+        cells = zip(self.tp, self.fp, self.fn, self.tn, strict=True)
+        rows = ((str(label), *map(float, row)) for label, row in enumerate(cells))
+        title = f"Counts of {self.m:,} label{'s' * (self.m > 1)} in {number(self.n)} rows"
+        return html_table(title, ("label", "tp", "fp", "fn", "tn"), rows, self.m)
 
 
 def counts_of(state: State) -> Counts:

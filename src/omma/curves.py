@@ -13,6 +13,7 @@ from scipy import sparse
 from omma._curve_data import Cells, Entries, Reading, read_entries
 from omma._validate import check_number, check_seed, shown
 from omma.metrics import LabelMetric, Macro, Metric, Micro, Sum, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.rule import Rule
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Curve:
 def curve(
     eta: Any,
     y: Any,
-    metric: str | Metric,
+    metric: MetricName | str | Metric,
     *,
     weights: ArrayLike | None = None,
     labels: Sequence[int | str] | None = None,

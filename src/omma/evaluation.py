@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._frames import Names, opened_pair, values_of
+from omma._html import html_table
 from omma._rows import (
     Labels,
     Probabilities,
@@ -31,9 +32,13 @@ from omma.held import Held, held
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.limits import Limit
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_task
 from omma.rule import Rule
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -159,13 +164,35 @@ class Trace:
         value = "unknown" if self.value is None else f"{self.value:.4f}"
         return f"<trace of {self.policy!r}: {self.metric.name} = {value}, {self.seconds:.3g} s>"
 
+    def _repr_html_(self) -> str:
+        value = "unknown" if self.value is None else self.value
+        counts = self.counts
+        rows = [(self.metric.name, value)]
+        rows += [("rows", counts.n), ("labels", counts.m)] if counts is not None else []
+        rows += [("seconds", f"{self.seconds:.3g}")]
+        return html_table(repr(self.policy), ("", "value"), rows, len(rows))
+
+    def plot(self, ax: Axes | None = None, *, gap: bool = False) -> Axes:
+        """Draw the metric so far, as ``omma.plots.plot_running`` does; needs matplotlib.
+
+        >>> import omma
+        >>> from matplotlib.figure import Figure
+        >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
+        >>> ax = omma.replay(omma.Auto("macro_f1"), eta, y).plot(Figure().add_subplot())
+        >>> ax.get_ylabel()
+        'macro_f1 so far, %'
+        """
+        from omma.plots import plot_running
+
+        return plot_running({type(self.policy).__name__: self}, ax, gap=gap)
+
 
 def replay(
     policy: Policy,
     eta: Any,
     y: Any = None,
     *,
-    metric: str | Metric | None = None,
+    metric: MetricName | str | Metric | None = None,
     seed: int | None = None,
     weights: ArrayLike | None = None,
     predictions: bool = True,

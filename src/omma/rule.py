@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from omma._frames import Names, opened, read_names
+from omma._html import html_table
 from omma._json import parse_json
 from omma._rows import read_probabilities
 from omma._run import Sequence, fixed_plan, run
+from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_budget, check_number, check_positive_int, shown
 
 
@@ -162,6 +165,13 @@ class Rule:
         fixed = np.where(always, 0.0, -1.0)
         offset = np.where(sign == 0, self.offset, np.where(inside, -sign * at, fixed))
         return replace(raw, slope=np.where(inside & (sign != 0), sign, 0.0), offset=offset)
+
+    @overload
+    def predict(self, eta: Arrays) -> Decisions: ...
+    @overload
+    def predict(self, eta: Sparse) -> sparse.csr_array: ...
+    @overload
+    def predict(self, eta: Given) -> Given: ...
 
     def predict(self, eta: Any) -> Any:
         """Decide rows of probabilities: (n, m) or one row (m,), or a CSR matrix.
@@ -352,6 +362,8 @@ class Rule:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        if self.names is not None and self.k is None:
+            return self._named_repr()
         show = {"threshold": 6, "edgeitems": 2, "precision": 6}
         slope, offset = (
             np.array2string(values, **show)  # type: ignore[arg-type]
@@ -363,6 +375,26 @@ class Rule:
         costs = "" if self.matrix is None else ", matrix=…"
         names = "" if self.names is None else f", names={shown(list(self.names))}"
         return f"Rule(slope={slope}, offset={offset}{budget}{costs}{names})"
+
+    def _named_repr(self) -> str:
+        """Thresholds by name: what a rule without a budget comes to, calibration included."""
+        found = list(self.named_thresholds.items())
+        parts = [f"{name!r}: {value:.4g}" for name, value in found]
+        shown_parts = parts if len(parts) <= 6 else [*parts[:2], "…", *parts[-2:]]
+        bound = "" if self.at_most is None else f", at_most={self.at_most}"
+        return f"Rule(thresholds={{{', '.join(shown_parts)}}}{bound})"
+
+    def _repr_html_(self) -> str:
+        labels = map(str, range(self.m)) if self.names is None else self.names
+        bound = "" if self.at_most is None else f"up to {self.at_most} labels a row"
+        if self.k is None:
+            cut = zip(labels, self.thresholds.tolist(), strict=True)
+            return html_table("Rule", ("label", "threshold"), cut, self.m, bound)
+        gains = zip(labels, self.slope.tolist(), self.offset.tolist(), strict=True)
+        title = f"Rule: the {self.k} largest of slope · η + offset"
+        notes = ", and costs of pairs" if self.matrix is not None else ""
+        notes += ", with η calibrated" if self.calibration is not None else ""
+        return html_table(title + notes, ("label", "slope", "offset"), gains, self.m)
 
 
 def _calibration(given: Any, m: int) -> tuple[float, float, NDArray[np.float64]] | None:

@@ -87,6 +87,7 @@ class Stream:
     def _decide(self, learner: OnlineClassifier, line: Line) -> NDArray[np.int8]:
         """Decide a row; where its labels are not there yet, they come by its id."""
         decision: NDArray[np.int8]
+        assert line.eta is not None  # such lines are decided; others only bring labels
         if line.y is None and line.id is not None:
             waiting = learner.waiting
             oldest, forgotten = next(iter(waiting), None), waiting.forgotten

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from omma._types import Feedback
 from omma._validate import nearest, shown
 from omma.comparison.arguments import Train, distinct, listed
 from omma.metrics import Metric
@@ -31,7 +32,7 @@ TITLES: dict[str, str] = {name: entry.title for name, entry in ROSTER.items()}
 
 
 def _online(
-    kind: type[MetricPolicy], feedback: str, metric: Metric, k: int | None, prior: float
+    kind: type[MetricPolicy], feedback: Feedback, metric: Metric, k: int | None, prior: float
 ) -> Policy:
     return kind(metric, k, feedback, prior)
 

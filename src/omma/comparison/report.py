@@ -8,10 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from omma import plots, tables
+from omma._html import html_table
 from omma._validate import nearest
-from omma.comparison.figures import Draw, by_prior, looks, running
+from omma.comparison.figures import Draw, by_prior, running
 from omma.comparison.results import Cell, Runs, with_prior
 from omma.plots import Band
+from omma.plots.palette import looks
 from omma.tables import MISSING, PARTIAL, UNSUPPORTED, Entry, Grid
 
 if TYPE_CHECKING:
@@ -185,6 +187,17 @@ class Comparison:
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
+
+    def _repr_html_(self) -> str:
+        grid = self.grid(std=True)
+        names = zip(grid.names, grid.entries, strict=True)
+        rows = (
+            (name, *(tables.content(entry, std=True, seconds=False) for entry in entries))
+            for name, entries in names
+        )
+        head, notes = (grid.head, *grid.columns), " ".join(grid.notes)
+        many = len(grid.names)
+        return html_table(repr(self).strip("<>"), head, rows, many, notes, most=many)
 
     def __str__(self) -> str:
         return tables.to_text(self.grid())

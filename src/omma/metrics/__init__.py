@@ -37,6 +37,7 @@ from omma.metrics.catalog import (
 from omma.metrics.costs import Costs, costs
 from omma.metrics.custom import Custom, custom
 from omma.metrics.minimum import Minimum, Smoothing, min_recall_specificity
+from omma.metrics.names import MetricName
 from omma.metrics.smoothed import smoothed, smoothed_value
 from omma.metrics.sums import Sum
 
@@ -48,6 +49,7 @@ __all__ = [
     "LabelMetric",
     "Macro",
     "Metric",
+    "MetricName",
     "Micro",
     "Minimum",
     "OverClasses",

@@ -15,6 +15,7 @@ from omma.metrics.base import Metric
 from omma.metrics.binary import RECALL, SPECIFICITY, Binary, LabelMetric, Rate
 from omma.metrics.costs import costs
 from omma.metrics.minimum import Minimum, min_recall_specificity, minimum_from_json, of_two
+from omma.metrics.names import MetricName
 from omma.metrics.smoothed import smoothed
 from omma.metrics.sums import Sum
 from omma.metrics.target import parse_target
@@ -129,7 +130,7 @@ NAMES: tuple[str, ...] = tuple(_CATALOG)
 AVERAGES = {"macro": Macro, "micro": Micro, "weighted": Weighted}
 
 
-def metric(name: str | Metric) -> Metric:
+def metric(name: MetricName | str | Metric) -> Metric:
     """A metric by its name; a metric is returned as it is.
 
     Names are ``accuracy``, ``balanced_accuracy``, ``precision``, ``recall``, ``specificity``,

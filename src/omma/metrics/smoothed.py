@@ -10,13 +10,14 @@ from omma.counts import Counts, state_of
 from omma.metrics.averages import Macro, Micro, OverClasses
 from omma.metrics.base import Metric
 from omma.metrics.minimum import Minimum, Smoothing
+from omma.metrics.names import MetricName
 from omma.metrics.tangent import is_minimum, value_at
 
 Kinked = Macro | Micro | Minimum | OverClasses
 
 
 def smoothed(
-    metric: Metric | str, gamma: float | str = "auto", *, rows: int | None = None
+    metric: MetricName | Metric | str, gamma: float | str = "auto", *, rows: int | None = None
 ) -> Kinked:
     """A minimum of rates, smoothed by γ where its gradient is taken.
 

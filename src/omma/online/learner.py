@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from omma._frames import is_foreign, read_names
+from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_positive_int, shown
 from omma.counts import Counts, counts_of, estimates_of, state_of
 from omma.gap import Gap
 from omma.held import Held, held
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.online import saved
 from omma.online.decided import Decided, array_of
 from omma.online.late import Refusals, read_ids
@@ -63,7 +66,7 @@ class OnlineClassifier(Learning):
         policy: Policy,
         n_labels: int,
         *,
-        metric: str | Metric | None = None,
+        metric: MetricName | str | Metric | None = None,
         gap: bool = False,
         names: Sequence[str] | None = None,
         max_waiting: int = 10_000,
@@ -185,6 +188,15 @@ class OnlineClassifier(Learning):
             }
 
     # Deciding
+
+    @overload
+    def predict(self, eta: float, *, id: Id | None = ...) -> np.int8: ...
+    @overload
+    def predict(self, eta: Arrays, *, id: Id | None = ..., ids: Any = ...) -> Decisions: ...
+    @overload
+    def predict(self, eta: Sparse, *, id: Id | None = ..., ids: Any = ...) -> sparse.csr_array: ...
+    @overload
+    def predict(self, eta: Given, *, id: Id | None = ..., ids: Any = ...) -> Given: ...
 
     def predict(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
         """Decide one row, or each row of a matrix on the present counts.

@@ -1,11 +1,12 @@
 """Pictures of how a metric develops along a sequence; the only room that knows matplotlib."""
 
-from omma.plots.bands import FIXED, LEARNING, Band, plot_bands
+from omma.plots.bands import Band, plot_bands
 from omma.plots.curve import plot_curve
 from omma.plots.frames import require_matplotlib, save
 from omma.plots.frontier import plot_frontier
 from omma.plots.labels import spread
 from omma.plots.limits import plot_limits
+from omma.plots.palette import FIXED, LEARNING, color_of
 from omma.plots.priors import plot_priors
 from omma.plots.reliability import plot_reliability
 from omma.plots.running import plot_panels, plot_running
@@ -14,6 +15,7 @@ __all__ = [
     "FIXED",
     "LEARNING",
     "Band",
+    "color_of",
     "plot_bands",
     "plot_curve",
     "plot_frontier",

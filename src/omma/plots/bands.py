@@ -11,16 +11,11 @@ from numpy.typing import NDArray
 
 from omma.plots.frames import check_panels, clean, entitle, frames
 from omma.plots.labels import label_ends
+from omma.plots.palette import DASHES, FIXED, LEARNING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-# Okabe and Ito's colours, which colour-blind people tell apart; greys are for rules that never
-# change, so that the eye goes to those that learn.
-LEARNING = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-FIXED = ("#666666", "#9a9a9a", "#444444")
-DASHES: tuple[Any, ...] = ("-", (0, (3.2, 1.4)), (0, (1, 1.2)))
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from omma.curves import Curve, Line
-from omma.plots.bands import LEARNING
 from omma.plots.frames import INK, clean, entitle, require_matplotlib
+from omma.plots.palette import LEARNING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omma.frontiers import Frontier
-from omma.plots.bands import FIXED, LEARNING
 from omma.plots.frames import clean, entitle, require_matplotlib
+from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from omma.evaluation import Trace
 from omma.limits import Limit
-from omma.plots.bands import LEARNING
 from omma.plots.frames import clean, entitle, require_matplotlib
 from omma.plots.labels import label_ends
+from omma.plots.palette import LEARNING
 from omma.plots.running import plot_running
 
 if TYPE_CHECKING:

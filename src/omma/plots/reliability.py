@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omma.calibration import Reliability
-from omma.plots.bands import DASHES, LEARNING
 from omma.plots.frames import AXIS, INK, clean, entitle, require_matplotlib
+from omma.plots.palette import DASHES, LEARNING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

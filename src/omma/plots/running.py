@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from omma.evaluation import Trace
 from omma.gap import TWO_SIDED
 from omma.plots.bands import Band, draw_running, label_bands
 from omma.plots.frames import check_panels, frames, require_matplotlib
+from omma.plots.palette import looks, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +29,8 @@ def plot_running(
 ) -> Axes:
     """Draw the metric so far against the number of rows, a curve for each trace.
 
-    Each curve has its last value and its name at its end. Policies that learn are in colour, fixed
-    rules in grey.
+    Each curve has its last value and its name at its end. Policies that learn are in colour, each
+    in its own, fixed rules in grey.
 
     Parameters
     ----------
@@ -119,15 +120,19 @@ def _shared_metric(traces: Mapping[str, Trace]) -> str:
 
 
 def _bands(traces: Mapping[str, Trace]) -> dict[str, Band]:
-    """Curves without spread, in the next colour of their kind."""
-    colors = {True: count(), False: count()}
+    """Curves without spread, each in the colour of its policy; the same twice differ by dashes."""
+    names = {label: name_of(trace.policy) for label, trace in traces.items()}
+    still = {names[label] for label, trace in traces.items() if trace.policy.objective is None}
+    look = looks(names.values(), still)
+    seen: Counter[str] = Counter()
     bands = {}
     for label, trace in traces.items():
-        history, fixed = trace.history, trace.policy.objective is None
+        history, name = trace.history, names[label]
         assert history is not None
         unknown = np.full(len(history), np.nan)
-        color = next(colors[fixed])
-        bands[label] = Band(history.rows, history.values, unknown, color=color, fixed=fixed)
+        mine = {**look[name], "dash": look[name]["dash"] + seen[name]}
+        seen[name] += 1
+        bands[label] = Band(history.rows, history.values, unknown, **mine)
     return bands
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from omma._run import Plan, Shrinkage
+from omma._types import Feedback
 from omma.kernels import kinds
 from omma.kernels.layout import EPSILON
 from omma.metrics import Metric, smoothed
 from omma.metrics.binary import RECALL
+from omma.metrics.names import MetricName
 from omma.metrics.tangent import is_minimum
 from omma.policies.base import Maximizer
 
@@ -55,10 +57,10 @@ class Auto(Maximizer):
     True
     """
 
-    feedback: ClassVar[str] = "both"  # type: ignore[misc]
+    feedback: ClassVar[Feedback] = "both"  # type: ignore[misc]
     prior: ClassVar[float] = PRIOR
 
-    metric: Metric | str
+    metric: MetricName | Metric | str
     k: int | None = None
     at_most: int | None = None
     subject_to: Any = None

@@ -12,11 +12,13 @@ from omma._frames import Names
 from omma._row import labels_of_row, one_row, refuse_row
 from omma._rows import Labels, Probabilities, blocks
 from omma._run import Plan, Run, Sequence, run, weights_now
+from omma._types import Feedback
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.kernels.calibrate import INTERCEPT
 from omma.kernels.layout import EPSILON, SUMS
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric, metric as find_metric, read_target
+from omma.metrics.names import MetricName
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
 from omma.state import State
@@ -29,7 +31,7 @@ class Policy(ABC):
     ``update(state, eta, y, prediction)`` counts it, ``rule(state)`` is the rule now.
     """
 
-    feedback: str = "labels"
+    feedback: Feedback = "labels"
 
     @property
     def names(self) -> Names | None:
@@ -189,7 +191,7 @@ def check_task(
 class Maximizer(LinearPolicy):
     """A policy that maximizes a metric, with or without a budget: what such policies share."""
 
-    metric: Metric | str
+    metric: MetricName | Metric | str
     k: int | None
     at_most: int | None = None
     subject_to: Any = None
@@ -289,9 +291,9 @@ class MetricPolicy(Maximizer):
 
     FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates")
 
-    metric: Metric | str
+    metric: MetricName | Metric | str
     k: int | None = None
-    feedback: str = "labels"
+    feedback: Feedback = "labels"
     prior: float = 1e-6
     epsilon: float = field(default=EPSILON, kw_only=True)
 

@@ -11,6 +11,7 @@ from omma._frames import Names
 from omma._run import Plan, fixed_plan
 from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.policies.base import LinearPolicy
 from omma.rule import Rule
 
@@ -88,7 +89,7 @@ class FixedRule(Fixed):
     """
 
     decision: Rule  # or its JSON
-    metric: Metric | str | None = None
+    metric: MetricName | Metric | str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.decision, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,7 @@ from omma.counts import Counts, state_of
 from omma.kernels.kinds import with_epsilon
 from omma.kernels.layout import EPSILON, TOTALS, N
 from omma.metrics import Metric
+from omma.metrics.names import MetricName
 from omma.policies.base import (
     MetricPolicy,
     UnsupportedMetricError,
@@ -203,9 +204,9 @@ class FrankWolfe:
     0.75
     """
 
-    metric: Metric | str
+    metric: MetricName | Metric | str
     k: int | None = None
-    feedback: str = "labels"
+    feedback: Literal["labels", "estimates"] = "labels"
     prior: float = 1e-6
     start: str = "best"
     step: str = "line_search"

@@ -15,6 +15,7 @@ from omma._run import Plan, Run, Sequence, run
 from omma._validate import check_seed, shown
 from omma.kernels.kinds import Fixed as Rules
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.policies.draws import draws, of_row, of_rows, picked
 from omma.policies.fixed import Fixed
 from omma.policies.stepper import Stepper
@@ -125,7 +126,7 @@ class Mixture(Fixed):
 
     rules: tuple[Rule, ...]
     shares: NDArray[np.float64]
-    metric: Metric | str | None = None
+    metric: MetricName | Metric | str | None = None
     seed: int = 0
     values: NDArray[np.float64] | None = field(default=None, repr=False)
     log: tuple[Iteration, ...] = field(default=(), repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from omma._run import Plan
 from omma._validate import check_choice, check_number
@@ -38,8 +39,8 @@ class OFO(LinearPolicy):
     0.55
     """
 
-    average: str = "macro"
-    feedback: str = "labels"
+    average: Literal["macro", "micro"] = "macro"
+    feedback: Literal["labels", "estimates"] = "labels"
     prior: float = 1e-6
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from omma._run import Plan
+from omma._types import Calibration
 from omma._validate import check_choice
 from omma.kernels.kinds import with_epsilon
 from omma.metrics.tangent import is_minimum
@@ -62,7 +63,7 @@ class OMMA(MetricPolicy):
 
     FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates", "both")
 
-    calibration: str | None = None
+    calibration: Calibration = None
     at_most: int | None = None
     subject_to: Any = None
 

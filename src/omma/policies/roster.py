@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+from omma._types import Feedback
 from omma.metrics import Metric, metric as find_metric
 from omma.policies.auto import Auto
 from omma.policies.base import MetricPolicy, Policy, UnsupportedMetricError
@@ -70,13 +71,22 @@ def _auto(metric: Metric, k: int | None, prior: float) -> Policy:
 
 
 def _maximizer(
-    kind: type[MetricPolicy], feedback: str, metric: Metric, k: int | None, prior: float
+    kind: type[MetricPolicy], feedback: Feedback, metric: Metric, k: int | None, prior: float
 ) -> Policy:
     return kind(metric, k, feedback, prior)
 
 
-def _ofo(feedback: str, metric: Metric, k: int | None, prior: float) -> Policy:
-    for name, average in (("macro_f1", "macro"), ("f1", "macro"), ("micro_f1", "micro")):
+_OFO: dict[str, Literal["macro", "micro"]] = {
+    "macro_f1": "macro",
+    "f1": "macro",
+    "micro_f1": "micro",
+}
+
+
+def _ofo(
+    feedback: Literal["labels", "estimates"], metric: Metric, k: int | None, prior: float
+) -> Policy:
+    for name, average in _OFO.items():
         if k is None and metric == find_metric(name):
             return OFO(average, feedback, prior)
     raise UnsupportedMetricError("OFO is for f1, macro_f1 and micro_f1 without a budget")

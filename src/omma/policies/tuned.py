@@ -13,6 +13,7 @@ from omma._frames import opened_pair
 from omma._rows import check_rows, entries_of, read_probabilities
 from omma.limits import check_limits, read_limits
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.policies.base import UnsupportedMetricError
 from omma.policies.fixed import FixedRule
 from omma.policies.frank_wolfe import read_sample
@@ -49,7 +50,7 @@ class TunedThresholds:
     True
     """
 
-    metric: Metric | str
+    metric: MetricName | Metric | str
     subject_to: Any = None
 
     def __post_init__(self) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 from river import base
 
+from omma._types import Feedback
 from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.policies import OMMA
 from omma.river.growing import GrowingCounts
 from omma.river.kind import check_label, check_labels, is_multi, is_single
@@ -88,9 +90,9 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     def __init__(
         self,
         model: base.Classifier | base.MultiLabelClassifier,
-        metric: str | Metric,
+        metric: MetricName | str | Metric,
         k: int | None = None,
-        feedback: str = "labels",
+        feedback: Feedback = "labels",
         prior: float = 1e-6,
         pos_val: Any = True,
         max_pending: int = 10_000,

@@ -12,6 +12,7 @@ from river import metrics
 from omma import metrics as own
 from omma._validate import check_number, shown
 from omma.counts import Counts
+from omma.metrics.names import MetricName
 from omma.river.kind import check_label, check_labels, is_multi, is_single
 
 TP, PREDICTED, POSITIVE, LISTED = range(4)
@@ -74,7 +75,7 @@ class Metric(metrics.base.ClassificationMetric):
 
     def __init__(
         self,
-        metric: str | own.Metric,
+        metric: MetricName | str | own.Metric,
         pos_val: Any = True,
         zero_division: float = 0.0,
     ) -> None:

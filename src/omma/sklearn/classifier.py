@@ -15,8 +15,10 @@ from sklearn.utils.metadata_routing import _raise_for_params
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from omma._types import Feedback
 from omma.counts import Counts
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.metrics.scoring import check_zero_division, value_with
 from omma.online import OnlineClassifier
 from omma.policies import OMMA
@@ -155,9 +157,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self,
         estimator: Any,
         *,
-        metric: str | Metric = "macro_f1",
+        metric: MetricName | str | Metric = "macro_f1",
         k: int | None = None,
-        feedback: str = "labels",
+        feedback: Feedback = "labels",
         prior: float = 1e-6,
         cv: Any = None,
         refit: bool = True,

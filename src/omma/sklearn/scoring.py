@@ -10,6 +10,7 @@ from sklearn.metrics import make_scorer as _make_scorer
 
 from omma._validate import check_positive_int
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.names import MetricName
 from omma.metrics.target import Target, parse_target
 from omma.rule import Rule
 from omma.sklearn._probabilities import probabilities
@@ -17,7 +18,7 @@ from omma.sklearn._target import LABELS, Target as Problem
 
 
 def make_scorer(
-    metric: str | Metric,
+    metric: MetricName | str | Metric,
     *,
     k: int | None = None,
     pos_label: Any = None,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from html import escape
 from importlib import resources
 
+from omma.plots.palette import FIXED, LEARNING, variables
 from omma.study.grids import grid_of
 from omma.study.page.model import model
 from omma.study.records import Record
@@ -38,8 +39,8 @@ def page(records: Iterable[Record], *, title: str = "omma: the study") -> str:
     models = [model(*pair) for pair in zip(sections, groups, strict=True)]
     parts = {
         "title": escape(title),
-        "style": _file("style.css"),
-        "script": _file("script.js"),
+        "style": _filled("style.css", light=variables(dark=False), dark=variables(dark=True)),
+        "script": _filled("script.js", learning=str(len(LEARNING)), fixed=str(len(FIXED))),
         "versions": escape(_versions(groups)),
         "links": "\n".join(map(_link, sections)),
         "sections": "\n".join(map(_section, sections)) or "<p>There are no finished runs.</p>",
@@ -52,6 +53,11 @@ def page(records: Iterable[Record], *, title: str = "omma: the study") -> str:
 
 def _file(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _filled(name: str, **places: str) -> str:
+    """A file whose comments ``/*name*/`` are places for what is known here."""
+    return re.sub(r"/\*(\w+)\*/", lambda place: places[place[1]], _file(name))
 
 
 def _versions(groups: list[list[Record]]) -> str:

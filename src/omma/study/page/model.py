@@ -13,6 +13,7 @@ from omma.comparison.results import Cell
 from omma.counts import Counts
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.averages import Macro, Micro
+from omma.plots.palette import looks
 from omma.study.grids import heading
 from omma.study.records import Record
 from omma.study.sections import Section, policy_of, title
@@ -24,12 +25,13 @@ FIRST = ("baseline", "greedy", "omma", "omma_eta")
 def model(section: Section, records: Iterable[Record]) -> dict[str, Any]:
     """All that can be looked into of a section."""
     comparison = section.comparison
+    still = {policy for policy in comparison.policies if _fixed(section, policy)}
     return {
         "id": section.name,
         "columns": {name: heading(*target) for name, target in section.targets.items()},
         "policies": {
-            policy: {"title": comparison.titles[policy], "fixed": _fixed(section, policy)}
-            for policy in comparison.policies
+            policy: {"title": comparison.titles[policy], **look}
+            for policy, look in looks(comparison.policies, still).items()
         },
         "running": _by_column(section, _running),
         "priors": _by_column(section, _priors),

@@ -3,6 +3,7 @@
   const models = JSON.parse(document.getElementById("models").textContent);
   const SVG = "http://www.w3.org/2000/svg";
   const DASHES = ["", "6 3", "2 2.5"];
+  const LEARNING = /*learning*/, FIXED = /*fixed*/; // how many colours there are of either
 
   // Elements, with attributes and children.
   const make = (name, attributes = {}, ...children) => {
@@ -32,14 +33,12 @@
 
   // A policy and its variant that learns from estimates share a colour, and differ by dashes.
   const looks = (model) => {
-    const found = {}, colours = {};
-    let learning = 0, fixed = 0;
+    const found = {};
     for (const [name, policy] of Object.entries(model.policies)) {
-      const family = name.replace(/_eta$/, "");
-      if (!(family in colours)) {
-        colours[family] = policy.fixed ? `var(--g${fixed++ % 3})` : `var(--c${learning++ % 6})`;
-      }
-      found[name] = { colour: colours[family], dash: name.endsWith("_eta") ? DASHES[1] : "" };
+      const [kind, many] = policy.fixed ? ["g", FIXED] : ["c", LEARNING];
+      const again = Math.floor(policy.color / many);
+      const dash = DASHES[(policy.dash + again) % DASHES.length];
+      found[name] = { colour: `var(--${kind}${policy.color % many})`, dash };
     }
     return found;
   };

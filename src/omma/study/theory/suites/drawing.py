@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from omma.plots.frames import AXIS, FAINT, INK, require_matplotlib
+from omma.plots.palette import ESTIMATES, LEARNING, color_of
 from omma.tables import HAT_ETA
 
 if TYPE_CHECKING:
@@ -16,15 +17,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLORS = {
-    "OMMA": "#0072B2",
-    f"OMMA({HAT_ETA})": "#D55E00",
-    "Greedy": "#009E73",
-    "OFO": "#CC79A7",
-    "Online-FW": "#8C6D1F",
+    "Auto": color_of("auto"),
+    "OMMA": color_of("omma"),
+    f"OMMA({HAT_ETA})": ESTIMATES,  # dashes are for bounds here
+    "Greedy": color_of("greedy"),
+    "OFO": color_of("ofo"),
+    "Online-FW": color_of("online_fw"),
 }
-BOUND = "#666666"
+BOUND = color_of("baseline")
 DASHED: Any = (0, (4, 3))
-MORE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D1F", "#56B4E9")
+MORE = LEARNING
 
 
 def panels(

@@ -1,0 +1,23 @@
+"""Types that say what is given and what comes back, for editors and type checkers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Feedback = Literal["labels", "estimates", "both"]
+Calibration = Literal["online"] | None
+
+# What NumPy holds, or is made of: decisions on it are an array.
+Arrays = NDArray[Any] | list[Any] | tuple[Any, ...]
+Decisions = NDArray[np.int8]
+Given = TypeVar("Given")  # a frame or a tensor: decisions on it are of its own kind
+
+
+class Sparse(Protocol):
+    """A sparse matrix of SciPy, of any format."""
+
+    def tocsr(self) -> Any:
+        """The same in rows."""

@@ -1,0 +1,92 @@
+"""The colours of policies: the same in pictures, in the report and in the documentation.
+
+Okabe and Ito's colours, which colour-blind people tell apart, and one more for ``omma.Auto``; greys
+are for rules that never change, so that the eye goes to those that learn. A policy that counts
+probabilities has the colour of the one that counts labels, and dashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+# Each policy that learns with its colour on white and on black; colours of others come after.
+LEARNERS = {
+    "omma": ("#0072B2", "#56a8e0"),
+    "greedy": ("#D55E00", "#ff8a47"),
+    "ofo": ("#009E73", "#3ecf9f"),
+    "online_fw": ("#CC79A7", "#e693c4"),
+    "auto": ("#C4003C", "#ff5c8a"),
+}
+STILL = {
+    "baseline": ("#666666", "#aab1b7"),
+    "offline_fw": ("#9a9a9a", "#7d858c"),
+    "tuned": ("#444444", "#ced3d7"),
+}
+OTHERS = (("#E69F00", "#f0b93a"), ("#56B4E9", "#8ad0f5"))
+LEARNING = tuple(light for light, _ in (*LEARNERS.values(), *OTHERS))
+FIXED = tuple(light for light, _ in STILL.values())
+DASHES: tuple[Any, ...] = ("-", (0, (3.2, 1.4)), (0, (1, 1.2)))
+# Where dashes have another meaning: a policy that counts probabilities has a lighter blue.
+ESTIMATES = OTHERS[1][0]
+
+# Classes of policies by the name of their colour.
+FAMILIES = {
+    "Auto": "auto",
+    "OMMA": "omma",
+    "Greedy": "greedy",
+    "OFO": "ofo",
+    "OnlineFrankWolfe": "online_fw",
+    "Threshold": "baseline",
+    "TopK": "baseline",
+    "Mixture": "offline_fw",
+    "FixedRule": "tuned",
+}
+
+Look = dict[str, Any]
+
+
+def color_of(name: str) -> str:
+    """The colour of a policy by its name.
+
+    >>> color_of("omma_eta") == color_of("omma")
+    True
+    """
+    return {**LEARNERS, **STILL}[name.removesuffix("_eta")][0]
+
+
+def name_of(policy: Any) -> str:
+    """What a policy is called here, so that its colour is found; its class where it has none."""
+    family = FAMILIES.get(type(policy).__name__, type(policy).__name__)
+    return family + "_eta" * (family != "auto" and policy.feedback != "labels")
+
+
+def looks(policies: Iterable[str], fixed: Collection[str]) -> dict[str, Look]:
+    """Numbers of colour and dash of each policy: variants share a colour.
+
+    >>> looks(["omma", "omma_eta"], fixed=())["omma_eta"]
+    {'color': 0, 'dash': 1, 'fixed': False}
+    """
+    orders = {False: list(LEARNERS), True: list(STILL)}
+    found = {}
+    for policy in policies:
+        family, still = policy.removesuffix("_eta"), policy in fixed
+        order = orders[still]
+        order += [] if family in order else [family]
+        found[policy] = {
+            "color": order.index(family),
+            "dash": int(policy != family),
+            "fixed": still,
+        }
+    return found
+
+
+def variables(dark: bool) -> str:
+    """The colours as CSS variables, ``--c0`` and on for those that learn, ``--g0`` for others.
+
+    >>> variables(dark=False).split(";")[0]
+    '--c0: #0072B2'
+    """
+    kinds = (("c", (*LEARNERS.values(), *OTHERS)), ("g", STILL.values()))
+    every = [(f"{kind}{i}", pair[dark]) for kind, pairs in kinds for i, pair in enumerate(pairs)]
+    return " ".join(f"--{name}: {color};" for name, color in every)
