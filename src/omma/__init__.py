@@ -30,14 +30,19 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from omma.comparison import Comparison, compare
+    from omma.curves import Curve, curve
 
 
 def __getattr__(name: str) -> Any:
-    """Import the comparison of policies only when it is asked for: serving does without it."""
+    """Import comparisons and curves only when they are asked for: serving does without them."""
     if name in ("Comparison", "compare"):
         from omma import comparison
 
         return getattr(comparison, name)
+    if name in ("Curve", "curve"):
+        from omma import curves
+
+        return getattr(curves, name)
     raise AttributeError(f"module 'omma' has no attribute {name!r}")
 
 
@@ -46,6 +51,7 @@ __all__ = [
     "OMMA",
     "Comparison",
     "Counts",
+    "Curve",
     "FixedRule",
     "FrankWolfe",
     "Greedy",
@@ -61,6 +67,7 @@ __all__ = [
     "Trace",
     "TunedThresholds",
     "compare",
+    "curve",
     "datasets",
     "metric",
     "metrics",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from omma._classes import plain_array
 from omma._frames import opened, values_of
 from omma._index import check_same_rows
 from omma._rows import read_weights
@@ -373,7 +374,7 @@ def _outside(matrix: Any) -> float:
 def _as_matrix(name: str, y: Any) -> Any:
     if sparse.issparse(y):
         return y
-    array = np.asarray(y)
+    array = plain_array(name, y)
     if array.dtype.kind in "USO" and any(isinstance(one, str) for one in array.flat):
         raise ValueError(
             f"{name} must hold numbers, got the classes {shown(array.ravel()[:3].tolist())}: pass "

@@ -185,6 +185,103 @@ class Rule:
             None if names is None else tuple(names),
         )
 
+    # Where models go: each target is a file of ``omma.export``, imported when it is asked for
+
+    def to_onnx(self, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
+        """The rule as an ONNX model: ``eta`` of shape (n, m) in, ``decisions`` (int8) out.
+
+        With k = 1 there is a second output, ``classes``. Gains are computed in double precision
+        with the rule's own conventions on ties, so a runtime decides as ``predict`` does.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}
+            That of the probabilities; models tend to give single precision.
+        name : str
+            That of the graph, for merging with others.
+
+        >>> model = Rule([1.0, 2.0], [-0.5, -0.2]).to_onnx()
+        >>> [one.name for one in model.graph.output]
+        ['decisions']
+        """
+        from omma.export.onnx import model_of
+
+        return model_of(self, dtype=dtype, name=name)
+
+    def to_sql(
+        self,
+        dialect: str,
+        *,
+        table: str = "probabilities",
+        layout: str = "long",
+        row_id: str = "id",
+        label: str = "label",
+        eta: str = "eta",
+        columns: Several[str] | None = None,
+    ) -> str:
+        """The rule as a SELECT that decides where the probabilities are.
+
+        Parameters
+        ----------
+        dialect : {"postgresql", "duckdb", "spark", "bigquery", "sqlite"}
+        table : str
+            The table of probabilities; dots separate schema and table.
+        layout : {"long", "wide"}
+            A row for each (id, label, eta), of which those not stored are zero: the query returns
+            (id, label) of what is predicted. Or, without a budget, a column of probabilities for
+            each label: the query returns the same columns with 0 and 1.
+        row_id, label, eta : str
+            Names of columns. Labels are the rule's names, or else numbers from 0 on.
+        columns : sequence of str, optional
+            Those of the wide layout, in the order of the labels (default: the rule's names).
+
+        >>> print(Rule([1.0], [-0.5]).to_sql("duckdb", layout="wide"))
+        SELECT
+          "id",
+          CASE WHEN "eta" > 0 AND CAST(1.0e0 AS DOUBLE) * CAST("eta" AS DOUBLE) + CAST(-0.5e0 AS DOUBLE) >= 0 THEN 1 ELSE 0 END AS "eta"
+        FROM "probabilities"
+        """  # noqa: E501
+        from omma.export.sql import query_of
+
+        return query_of(
+            self,
+            dialect,
+            table=table,
+            layout=layout,
+            row_id=row_id,
+            label=label,
+            eta=eta,
+            columns=columns,
+        )
+
+    def to_torch(self) -> Any:
+        """The rule as an ``nn.Module``: probabilities in, int8 indicators of their shape out.
+
+        ``torch.jit.script`` takes it, and it goes where the model goes (``.to(device)``).
+
+        >>> import torch  # doctest: +SKIP
+        >>> head = Rule([1.0, 2.0], [-0.5, -0.2]).to_torch()  # doctest: +SKIP
+        >>> head(torch.tensor([[0.6, 0.05], [0.4, 0.3]])).tolist()  # doctest: +SKIP
+        [[1, 0], [0, 1]]
+        """
+        from omma.export.torch import head_of
+
+        return head_of(self)
+
+    def to_sklearn(self, estimator: Any, *, pos_label: Any = None) -> Any:
+        """The rule on top of a classifier of scikit-learn, trained or not.
+
+        A ``FixedThresholdClassifier`` where the rule is one threshold, for two classes; else an
+        ``omma.sklearn.RuledClassifier``.
+
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> float(Rule([1.0], [-0.2]).to_sklearn(LogisticRegression()).threshold)
+        0.2
+        """
+        from omma.export.sklearn import classifier_of
+
+        return classifier_of(self, estimator, pos_label=pos_label)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rule):
             return NotImplemented

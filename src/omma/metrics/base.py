@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -131,7 +132,9 @@ class Metric(ABC):
         y_pred: Any,
         sample_weight: ArrayLike | None = None,
         *,
+        labels: Sequence[Any] | None = None,
         n_labels: int | None = None,
+        pos_label: Any = None,
         zero_division: float = 0.0,
     ) -> float:
         """The metric of predictions against true labels.
@@ -139,27 +142,51 @@ class Metric(ABC):
         Parameters
         ----------
         y_true, y_pred : array-like or sparse matrix of shape (n, m), or of shape (n,)
-            Vectors are class ids, or for a binary metric 0/1 labels.
+            Vectors are classes, numbers or text; for a metric of one label they are 0/1, or
+            classes of which ``pos_label`` is the positive one. Lists of lists of text, or of
+            sets, are the labels of each row.
         sample_weight : array-like of shape (n,), optional
+        labels : sequence, optional
+            The classes to judge (default: those that occur in either vector, sorted). A metric
+            over classes needs all of them; others take some, as scikit-learn does.
         n_labels : int, optional
-            Number of classes where both are class ids (default: the largest id plus one).
+            How many classes there are, where some do not occur: these count as 0/0.
+        pos_label : optional
+            The positive class, for metrics of one label.
         zero_division : float
-            What a rate of 0/0 is worth; the label stays in the mean.
+            What a rate of 0/0 is worth; the label stays in the mean. NaN leaves it out.
 
         >>> import omma
         >>> omma.metric("macro_f1").score([[1, 0], [1, 1]], [[1, 0], [1, 1]])
         1.0
         >>> omma.metric("recall").score([1, 1, 0], [1, 0, 0])
         0.5
+        >>> omma.metric("macro_recall").score(["a", "c", "c", "c", "c"], ["a", "a", "c", "c", "c"])
+        0.875
+        >>> omma.metric("micro_f1").score([["sports"], ["music", "news"]], [["sports"], ["news"]])
+        0.8
         """
-        counts = Counts.from_labels(
+        from omma.metrics.scoring import (
+            score_of,
+        )  # it knows every metric: here a circle would close
+
+        return score_of(
+            self,
             y_true,
             y_pred,
-            sample_weight=sample_weight,
-            n_labels=1 if self.binary and np.ndim(y_true) == 1 else n_labels,
-            matrix=self.needs_matrix,
+            sample_weight,
+            labels=labels,
+            n_labels=n_labels,
+            pos_label=pos_label,
+            zero_division=zero_division,
         )
-        return self.value(counts, zero_division)
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The metric of an estimator's decisions, as scikit-learn calls what is given as scoring.
+
+        ``omma.sklearn.make_scorer`` has options: a budget, the positive class.
+        """
+        return self.score(y, estimator.predict(X), sample_weight)
 
     def __add__(self, other: Any) -> Any:
         return _sum_of(self, 1.0, other)

@@ -14,5 +14,7 @@ else:
     del _sklearn
 
 from omma.sklearn.classifier import History, MetricClassifier
+from omma.sklearn.ruled import RuledClassifier
+from omma.sklearn.scoring import make_scorer
 
-__all__ = ["History", "MetricClassifier"]
+__all__ = ["History", "MetricClassifier", "RuledClassifier", "make_scorer"]

@@ -1,0 +1,67 @@
+"""The module itself, in a file that only those with PyTorch import."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+
+class RuleHead(nn.Module):
+    """Decides rows of probabilities; ``torch.jit.script`` takes it as it is.
+
+    Slope, offset and the like are buffers in double precision, so they move with the model and are
+    saved in its ``state_dict``.
+    """
+
+    # PyTorch reads these where a module is scripted, as types and not as text.
+    slope: torch.Tensor
+    offset: torch.Tensor
+    matrix: torch.Tensor
+    bias: torch.Tensor
+
+    def __init__(
+        self,
+        slope: Any,
+        offset: Any,
+        matrix: Any,
+        bias: Any,
+        *,
+        k: int,
+        scale: float,
+        least: float,
+        calibrated: bool,
+    ) -> None:
+        super().__init__()
+        for name, values in (
+            ("slope", slope),
+            ("offset", offset),
+            ("matrix", matrix),
+            ("bias", bias),
+        ):
+            self.register_buffer(name, torch.from_numpy(np.array(values, dtype=np.float64)))
+        self.k, self.scale, self.least, self.calibrated = k, scale, least, calibrated
+
+    def forward(self, eta: torch.Tensor) -> torch.Tensor:
+        """Int8 indicators of the shape of ``eta``: (n, m), one row (m,), or (n,) for one label."""
+        rows = eta.to(torch.float64).reshape(-1, self.slope.shape[0])
+        gains = self.gains(rows)
+        if self.k == 0:
+            return (gains >= 0).to(torch.int8).reshape(eta.shape)
+        # topk does not say which of equals it takes; a stable sort takes the lowest label.
+        order = torch.argsort(gains, dim=1, descending=True, stable=True)[:, : self.k]
+        found = torch.zeros_like(gains, dtype=torch.int8)
+        return found.scatter_(1, order, torch.ones_like(order, dtype=torch.int8)).reshape(eta.shape)
+
+    def gains(self, eta: torch.Tensor) -> torch.Tensor:
+        """What each label is worth; minus infinity where it is no candidate."""
+        used = eta
+        if self.calibrated:
+            kept = torch.clamp(eta, self.least, 1.0 - self.least)
+            used = torch.sigmoid(self.scale * torch.log(kept / (1.0 - kept)) + self.bias)
+        gains = used * self.slope + self.offset
+        if self.matrix.shape[0] == 0:
+            return torch.where(eta > 0, gains, torch.full_like(gains, float("-inf")))
+        for i in range(self.matrix.shape[0]):  # in this order: sums in another one differ
+            gains = gains + used[:, i : i + 1] * self.matrix[i]
+        return gains

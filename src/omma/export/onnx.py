@@ -1,0 +1,152 @@
+"""A rule as an ONNX graph: probabilities in, decisions out."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma._validate import check_choice
+from omma.export.parts import LEAST, Parts, need
+
+OPSET = 17
+MANY = 256  # classes beyond which a table of costs would make too large a graph
+
+
+class Graph(Protocol):
+    """Where nodes are written to."""
+
+    def constant(self, name: str, values: NDArray[Any]) -> str:
+        """Keep an array; returns the name that it goes by."""
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node of one output; returns the name of the output."""
+
+    def best(self, gains: str, k: str) -> str:
+        """The places of the k largest of each row."""
+
+
+def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
+    """The rule as an ``onnx.ModelProto``; ``Rule.to_onnx`` says more."""
+    onnx = need("Rule.to_onnx", "onnx", "onnx")
+    check_choice("Rule.to_onnx", "dtype", dtype, ("float32", "float64"))
+    parts = Parts.of(rule)
+    graph = _Nodes(onnx.helper, onnx.numpy_helper)
+    decisions = write_rule(graph, parts, "eta")
+    outputs = [
+        ("decisions", graph.node("Identity", decisions), onnx.TensorProto.INT8, ["n", parts.m])
+    ]
+    if parts.k == 1:
+        outputs.append(("classes", class_places(graph, decisions), onnx.TensorProto.INT64, ["n"]))
+    for wanted, found, _, _ in outputs:
+        graph.rename(found, wanted)
+    made = onnx.helper.make_graph(
+        graph.nodes,
+        name,
+        [
+            onnx.helper.make_tensor_value_info(
+                "eta",
+                onnx.TensorProto.FLOAT if dtype == "float32" else onnx.TensorProto.DOUBLE,
+                ["n", parts.m],
+            )
+        ],
+        [onnx.helper.make_tensor_value_info(one, kind, shape) for one, _, kind, shape in outputs],
+        initializer=graph.constants,
+    )
+    opset = [onnx.helper.make_opsetid("", OPSET)]
+    model = onnx.helper.make_model(made, opset_imports=opset, producer_name="omma", ir_version=8)
+    onnx.helper.set_model_props(model, {"omma_rule": rule.to_json()})
+    onnx.checker.check_model(model)
+    return model
+
+
+def write_rule(graph: Graph, parts: Parts, eta: str) -> str:
+    """Write the nodes that decide; returns the name of the int8 indicators."""
+    wide = graph.node("Cast", eta, to=11)  # 11 is double
+    gains = _gains(graph, parts, _calibrated(graph, parts, wide))
+    if parts.matrix is None:
+        zero = graph.constant("zero", np.zeros(1))
+        never = graph.constant("never", np.full(1, -np.inf))
+        gains = graph.node("Where", graph.node("Greater", wide, zero), gains, never)
+    if parts.k is None:
+        nothing = graph.constant("nothing", np.zeros(1))
+        return graph.node("Cast", graph.node("GreaterOrEqual", gains, nothing), to=3)  # int8
+    best = graph.best(gains, graph.constant("k", np.array([parts.k], dtype=np.int64)))
+    # Indicators: zeros of the shape of the row, with a one at each of the best.
+    zeros = graph.node("Cast", graph.node("Mul", wide, graph.constant("none", np.zeros(1))), to=3)
+    ones = graph.node("Cast", graph.node("GreaterOrEqual", best, _zero_id(graph)), to=3)
+    return graph.node("ScatterElements", zeros, best, ones, axis=1)
+
+
+def class_places(graph: Graph, decisions: str) -> str:
+    """The place of the one label of each row, as int64."""
+    return graph.node("ArgMax", decisions, axis=1, keepdims=0)
+
+
+def _zero_id(graph: Graph) -> str:
+    return graph.constant("first", np.zeros(1, dtype=np.int64))
+
+
+def _calibrated(graph: Graph, parts: Parts, eta: str) -> str:
+    """Probabilities as the rule takes them."""
+    if parts.scale is None or parts.bias is None:
+        return eta
+    one = graph.constant("one", np.ones(1))
+    low = graph.node("Max", eta, graph.constant("least", np.full(1, LEAST)))
+    kept = graph.node("Min", low, graph.constant("most", np.full(1, 1.0 - LEAST)))
+    odds = graph.node("Div", kept, graph.node("Sub", one, kept))
+    scaled = graph.node(
+        "Mul", graph.node("Log", odds), graph.constant("scale", np.full(1, parts.scale))
+    )
+    return graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", parts.bias)))
+
+
+def _gains(graph: Graph, parts: Parts, eta: str) -> str:
+    scaled = graph.node("Mul", eta, graph.constant("slope", parts.slope))
+    gains = graph.node("Add", scaled, graph.constant("offset", parts.offset))
+    if parts.matrix is None:
+        return gains
+    if parts.m > MANY:
+        raise ValueError(
+            f"a rule with a table of costs must have at most {MANY} classes for Rule.to_onnx, got "
+            f"{parts.m}"
+        )
+    for i, row in enumerate(parts.matrix):  # one after another: sums in another order differ
+        place = graph.constant(f"place_{i}", np.array([i], dtype=np.int64))
+        column = graph.node("Gather", eta, place, axis=1)
+        worth = graph.node("Mul", column, graph.constant(f"worth_{i}", row))
+        gains = graph.node("Add", gains, worth)
+    return gains
+
+
+class _Nodes:
+    """A graph of plain ONNX."""
+
+    def __init__(self, helper: Any, arrays: Any) -> None:
+        self._helper, self._arrays = helper, arrays
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, name: str, values: NDArray[Any]) -> str:
+        self.constants.append(self._arrays.from_array(np.ascontiguousarray(values), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        name = f"{kind.lower()}_{len(self.nodes)}"
+        self.nodes.append(self._helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def best(self, gains: str, k: str) -> str:
+        names = [f"best_gains_{len(self.nodes)}", f"best_{len(self.nodes)}"]
+        self.nodes.append(
+            self._helper.make_node("TopK", [gains, k], names, axis=1, largest=1, sorted=1)
+        )
+        return names[1]
+
+    def rename(self, found: str, wanted: str) -> None:
+        """Give an output of the graph the name that users know it by."""
+        for node in self.nodes:
+            for at, name in enumerate(node.output):
+                if name == found:
+                    node.output[at] = wanted

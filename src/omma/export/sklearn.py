@@ -1,0 +1,58 @@
+"""A rule on top of a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from omma.export.parts import need
+
+TINIEST = np.nextafter(0.0, 1.0)  # a label of probability zero is never predicted
+
+
+def classifier_of(rule: Any, estimator: Any, *, pos_label: Any = None) -> Any:
+    """The rule as a classifier; ``Rule.to_sklearn`` says more."""
+    need("Rule.to_sklearn", "sklearn", "sklearn")
+    from sklearn.base import is_classifier
+
+    if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            "estimator of Rule.to_sklearn must be a classifier with predict_proba, got "
+            f"{type(estimator).__name__}"
+        )
+    cut = one_threshold(rule)
+    if cut is not None:
+        from sklearn.model_selection import FixedThresholdClassifier
+
+        return FixedThresholdClassifier(
+            estimator, threshold=cut, pos_label=pos_label, response_method="predict_proba"
+        )
+    from omma.sklearn.ruled import RuledClassifier
+
+    return RuledClassifier(estimator, rule, pos_label=pos_label)
+
+
+def one_threshold(rule: Any) -> Any:
+    """The lowest probability that the rule says yes to; None where that is not all there is to it.
+
+    As a NumPy number: single precision would be compared with a Python one after rounding that.
+
+    >>> from omma import Rule
+    >>> float(one_threshold(Rule([1.0], [-0.5])))
+    0.5
+    """
+    if rule.m != 1 or rule.k is not None or getattr(rule, "calibration", None) is not None:
+        return None
+    slope, offset = float(rule.slope[0]), float(rule.offset[0])
+    if slope < 0:
+        return None
+    if slope == 0:
+        return np.float64(TINIEST if offset >= 0 else np.inf)
+    cut = -offset / slope
+    # Dividing rounds: go to the very first number that gains, as the rule computes gains.
+    while slope * cut + offset < 0:
+        cut = np.nextafter(cut, np.inf)
+    while slope * (below := np.nextafter(cut, -np.inf)) + offset >= 0 and below > 0:
+        cut = below
+    return np.float64(max(cut, TINIEST))

@@ -1,0 +1,31 @@
+"""A rule as the last layer of a PyTorch model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from omma.export.parts import LEAST, Parts, need
+
+
+def head_of(rule: Any) -> Any:
+    """The rule as an ``nn.Module``; ``Rule.to_torch`` says more."""
+    need("Rule.to_torch", "torch", "torch")
+    from omma.export._torch_head import RuleHead
+
+    parts = Parts.of(rule)
+    calibrated = parts.scale is not None and parts.bias is not None
+    bias = parts.bias if parts.bias is not None else np.zeros(parts.m)
+    matrix = parts.matrix if parts.matrix is not None else np.zeros((0, parts.m))
+    head = RuleHead(
+        parts.slope,
+        parts.offset,
+        matrix,
+        bias,
+        k=parts.k or 0,
+        scale=1.0 if parts.scale is None else parts.scale,
+        least=LEAST,
+        calibrated=calibrated,
+    )
+    return head.eval()

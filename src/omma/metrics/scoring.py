@@ -1,0 +1,123 @@
+"""Predictions judged by a metric, in every shape that they come in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from omma._classes import class_indicators, is_label_sets, is_vector
+from omma._frames import values_of
+from omma._index import check_same_rows
+from omma._validate import shown
+from omma.counts import Counts
+from omma.metrics.base import Metric
+from omma.metrics.skipping import value_skipping
+
+
+def score_of(
+    metric: Metric,
+    y_true: Any,
+    y_pred: Any,
+    sample_weight: Any,
+    *,
+    labels: Sequence[Any] | None,
+    n_labels: int | None,
+    pos_label: Any,
+    zero_division: float,
+) -> float:
+    """The metric of predictions against true labels; ``Metric.score`` says what all that is."""
+    owner = f"{metric.name}.score"
+    if not isinstance(zero_division, Real) or math.isinf(zero_division):
+        raise TypeError(
+            f"zero_division of {owner} must be a finite number or NaN, got {shown(zero_division)}"
+        )
+    given = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight}
+    check_same_rows(owner, given)
+    sets = is_label_sets(y_true) or is_label_sets(y_pred)
+    if not sets and not (is_vector(y_true) and is_vector(y_pred)):
+        _refuse(owner, "labels", labels, "indicators")
+        _refuse(owner, "pos_label", pos_label, "indicators")
+        pair, width = (y_true, y_pred), n_labels
+    elif metric.binary and not sets:
+        pair, width = _one_label(metric, owner, y_true, y_pred, pos_label), 1
+    else:
+        _refuse(owner, "pos_label", pos_label, "a metric of many labels")
+        pair, width = _many(metric, owner, y_true, y_pred, labels, n_labels), None
+    counts = Counts.from_labels(
+        *pair, sample_weight=sample_weight, n_labels=width, matrix=metric.needs_matrix
+    )
+    return _value(metric, counts, float(zero_division))
+
+
+def _refuse(owner: str, parameter: str, given: Any, what: str) -> None:
+    if given is not None:
+        raise ValueError(f"{parameter} of {owner} must be None for {what}, got {shown(given)}")
+
+
+def _one_label(metric: Metric, owner: str, y_true: Any, y_pred: Any, pos_label: Any) -> Any:
+    """Vectors of 0 and 1, where 1 is the positive class."""
+    pair = [
+        np.asarray(values_of(owner, name, y))
+        for name, y in (("y_true", y_true), ("y_pred", y_pred))
+    ]
+    if pos_label is not None:
+        return [(one == pos_label).astype(np.int8) for one in pair]
+    if all(one.dtype.kind in "fiub" for one in pair):
+        if all(np.isin(one, (-1, 1)).all() for one in pair):
+            return [(one == 1).astype(np.int8) for one in pair]
+        if all(((one >= 0) & (one <= 1)).all() for one in pair):
+            return pair
+    raise ValueError(
+        f"y_true and y_pred of {owner} must hold 0 and 1, got the classes "
+        f"{shown(_some(pair))}: pass pos_label, or use macro_{metric.name}"
+    )
+
+
+def _some(pair: list[Any]) -> list[Any]:
+    found = dict.fromkeys(one for vector in pair for one in vector[:1000].tolist())
+    return list(found)[:4]
+
+
+def _many(
+    metric: Metric, owner: str, y_true: Any, y_pred: Any, labels: Any, n_labels: int | None
+) -> Any:
+    """Indicators of classes, or of sets of labels."""
+    if metric.needs_matrix and labels is None and n_labels is None:
+        labels = _by_place(len(metric.matrix), y_true, y_pred)
+    pair = class_indicators(
+        owner,
+        y_true,
+        y_pred,
+        labels=labels,
+        n_labels=n_labels,
+        outside=not (metric.multiclass or metric.needs_matrix),
+    )
+    return pair
+
+
+def _by_place(m: int, *vectors: Any) -> Any:
+    """All ids of m classes, where that is what the vectors hold: a table goes by their place."""
+    arrays = [np.asarray(values_of("score", "y", one)) for one in vectors]
+    fits = all(one.dtype.kind in "fiub" and np.isin(one, np.arange(m)).all() for one in arrays)
+    return range(m) if fits else None
+
+
+def _value(metric: Metric, counts: Counts, zero_division: float) -> float:
+    alone = metric.multiclass and counts.m == 1 and not metric.needs_matrix
+    if not alone and not math.isnan(zero_division):
+        return metric.value(counts, zero_division)
+    # One class is all there is: its recall is every mean of recalls, and 0/0 stays what it is.
+    found = value_skipping(metric, _with_another(counts) if alone else counts)
+    return zero_division if math.isnan(found) else found
+
+
+def _with_another(counts: Counts) -> Counts:
+    """The same with a class that never comes, as metrics over classes want two."""
+    tp, predicted, positive = (
+        np.append(one, 0.0) for one in (counts.tp, counts.predicted, counts.positive)
+    )
+    return Counts(tp, predicted, positive, counts.n)

@@ -1,0 +1,155 @@
+"""What people write for a metric and its budget, read once and printed once: "macro_f1@3"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from omma._validate import nearest, shown
+
+BARE = ("precision", "recall", "f1", "jaccard")  # what scikit-learn averages, as f1_macro
+AVERAGES = ("macro", "micro", "weighted")
+# Functions of scikit-learn take vectors of classes; its averages are told by their names.
+FUNCTIONS = {
+    "accuracy_score": "multiclass_accuracy",
+    "balanced_accuracy_score": "multiclass_balanced_accuracy",
+    "matthews_corrcoef": "multiclass_mcc",
+    "cohen_kappa_score": "multiclass_kappa",
+    "cohen_kappa": "multiclass_kappa",
+    "kappa": "multiclass_kappa",
+    "geometric_mean_score": "multiclass_gmean",
+    "f1_score": "f1",
+    "precision_score": "precision",
+    "recall_score": "recall",
+    "jaccard_score": "jaccard",
+    "sensitivity": "recall",
+    "iou": "jaccard",
+}
+RANKINGS = re.compile(
+    r"(macro_|micro_|neg_)?(roc_?auc|auc|auroc|auprc|pr_auc|average_precision|map|ap|log_?loss|"
+    r"cross_entropy|brier|d2_log_loss|d2_brier|ndcg|dcg|mrr|label_ranking|coverage_error)(_.*)?"
+)
+INSTEAD = {
+    "hamming_loss": "it is 1 − micro_accuracy, which is to be maximized",
+    "zero_one_loss": "it is 1 − multiclass_accuracy, which is to be maximized",
+    "fbeta_score": "omma.metrics.fbeta(2.0) is the F-measure with beta = 2",
+    "top_k_accuracy": "it is micro_recall with a budget k, as in 'micro_recall@3'",
+    "exact_match": "it is no function of the counts of labels",
+    "subset_accuracy": "it is no function of the counts of labels",
+    "youden": "it is 2·balanced_accuracy − 1: use 'balanced_accuracy'",
+}
+
+
+class Target(NamedTuple):
+    """The name of a metric and its budget; ``str`` writes it as it is read.
+
+    >>> str(Target("macro_f1", 3)), str(Target("macro_f1", None))
+    ('macro_f1@3', 'macro_f1')
+    """
+
+    name: str
+    k: int | None
+
+    def __str__(self) -> str:
+        return self.name if self.k is None else f"{self.name}@{self.k}"
+
+
+def parse_target(text: Any, known: Collection[str] | None = None) -> Target:
+    """A metric's name in omma's spelling, and the budget after an @.
+
+    scikit-learn's spellings are understood. A name that nobody knows is returned as it is, for
+    ``omma.metric`` to say what it looks like.
+
+    Parameters
+    ----------
+    text : str
+        Such as "macro_f1", "macro_f1@3", "f1_macro" or "matthews_corrcoef".
+    known : collection of str, optional
+        The names that there are (default: the catalogue's).
+
+    >>> parse_target("macro_f1@3")
+    Target(name='macro_f1', k=3)
+    >>> parse_target("f1_micro"), str(parse_target("Macro-F1@5"))
+    (Target(name='micro_f1', k=None), 'macro_f1@5')
+    >>> parse_target("roc_auc")
+    Traceback (most recent call last):
+    ...
+    ValueError: 'roc_auc' is not a metric of decisions: it judges probabilities, and no decision can
+    raise it
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a metric must be told by its name, got {shown(text)}")
+    if known is None:
+        from omma.metrics.catalog import NAMES  # the catalogue reads names with this file
+
+        known = NAMES
+    given, at, after = text.strip().partition("@")
+    k = _budget(text, after) if at else None
+    name = _spelled(given.strip(), known)
+    if k is not None and name in BARE:
+        raise ValueError(
+            f"{name} is a metric of one label and takes no budget, got {text!r}: use "
+            f"'micro_{name}@{k}' or 'macro_{name}@{k}'"
+        )
+    return Target(name, k)
+
+
+def _budget(text: str, after: str) -> int:
+    number = after.strip()
+    if not (number.isascii() and number.isdigit()) or len(number) > 9 or int(number) < 1:
+        raise ValueError(
+            "a whole number of at least 1 must follow the @ of a metric, as in 'macro_f1@3', got "
+            f"{shown(text)}"
+        )
+    return int(number)
+
+
+def _spelled(given: str, known: Collection[str]) -> str:
+    """The name as omma spells it; refuses what no decision can maximize."""
+    if given in known:
+        return given
+    name = re.sub(r"[\s\-]+", "_", given.lower())
+    name = FUNCTIONS.get(name, name)
+    if name in known:
+        return name
+    _refuse(given, name)
+    base, _, average = name.rpartition("_")
+    base = base.removesuffix("_score")
+    if average in AVERAGES and base:
+        return _averaged(given, base, average, known)
+    if name.startswith("weighted_") and name not in known:
+        return _averaged(given, name.removeprefix("weighted_"), "weighted", known)
+    return name
+
+
+def _averaged(given: str, base: str, average: str, known: Collection[str]) -> str:
+    """f1_macro as macro_f1, where there is such a metric."""
+    name = f"{average}_{base}"
+    if name in known or average != "weighted":
+        return name
+    raise ValueError(
+        f"there is no metric {given!r}: averages are macro_ and micro_"
+        f"{nearest(f'macro_{base}', known, 1)}"
+    )
+
+
+def _refuse(given: str, name: str) -> None:
+    """Names that people try, and what to do instead."""
+    if RANKINGS.fullmatch(name):
+        raise ValueError(
+            f"{given!r} is not a metric of decisions: it judges probabilities, and no decision can "
+            "raise it"
+        )
+    if name in INSTEAD:
+        raise ValueError(f"there is no metric {given!r}: {INSTEAD[name]}")
+    if name.endswith("_samples"):
+        raise ValueError(
+            f"{given!r} is a mean over rows, and no function of the counts of labels: use "
+            f"'micro_{name.removesuffix('_samples')}'"
+        )
+    bare = name.removeprefix("multiclass_")
+    if name != bare and bare in (*BARE, "specificity"):
+        raise ValueError(
+            f"there is no metric {given!r}: use macro_{bare} with k=1, as in 'macro_{bare}@1'"
+        )

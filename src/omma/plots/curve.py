@@ -1,0 +1,107 @@
+"""A metric against the threshold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from omma.curves import Curve, Line
+from omma.plots.bands import LEARNING
+from omma.plots.frames import INK, clean, entitle, require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANELS = 24  # more would not be looked at
+WIDE, HIGH = 3.3, 2.6  # inches
+
+
+def plot_curve(curve: Curve, *, title: str = "", columns: int = 3) -> Figure:
+    """Draw what any threshold would give, with its band and the best threshold marked.
+
+    Parameters
+    ----------
+    curve : omma.Curve
+        What ``omma.curve`` returned; of more than 24 lines, pass ``labels`` to it.
+    title : str
+    columns : int
+        Panels side by side, at most.
+
+    Returns
+    -------
+    matplotlib Figure, with a ``savefig`` of its own
+
+    Examples
+    --------
+    >>> import omma
+    >>> from omma.plots import plot_curve
+    >>> eta, y = omma.datasets.long_tail(n=500, m=3, seed=0)
+    >>> figure = plot_curve(omma.curve(eta, y, "macro_f1", bootstrap=20))
+    >>> [ax.get_title(loc="left") for ax in figure.axes]
+    ['label 0', 'label 1', 'label 2']
+    """
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    if not 1 <= len(curve) <= PANELS:
+        raise ValueError(
+            f"curve of plot_curve must have from 1 to {PANELS} lines, got {len(curve)}: pick some "
+            "by labels= of omma.curve"
+        )
+    columns = min(columns, len(curve))
+    rows = -(-len(curve) // columns)
+    figure = Figure(figsize=(WIDE * columns + 0.3, HIGH * rows + 0.4), layout="constrained")
+    figure.suptitle(title, size=10, color=INK, x=0.02, ha="left")
+    name = curve.metric.name.removeprefix("macro_")  # a panel is of one label
+    for place, line in enumerate(curve):
+        ax = figure.add_subplot(rows, columns, place + 1)
+        _draw(ax, line)
+        _finish(ax, line, name if place % columns == 0 else "")
+    return figure
+
+
+def _draw(ax: Axes, line: Line) -> None:
+    """The steps, their band, and the best of them."""
+    color = LEARNING[0]
+    at = np.clip(line.thresholds[line.at], 0.0, 1.0)
+    ax.fill_between(
+        at, 100 * line.low, 100 * line.high, step="pre", color=color, alpha=0.18, linewidth=0
+    )
+    shown = np.clip(line.thresholds, 0.0, 1.0)
+    ax.plot(
+        np.append(0.0, shown),
+        100 * np.append(line.values[0], line.values),
+        drawstyle="steps-pre",
+        color=color,
+        linewidth=1.5,
+    )
+    best, value = min(line.threshold, 1.0), 100 * line.value
+    ax.plot([best], [value], marker="o", markersize=6, color=LEARNING[1], zorder=3)
+    words = f"{value:.1f} at {line.threshold:.3g}" if np.isfinite(line.threshold) else "never"
+    ax.annotate(
+        words,
+        (best, value),
+        xytext=(0, 7),
+        textcoords="offset points",
+        ha="left" if best < 0.5 else "right",
+        size=9,
+        color=LEARNING[1],
+    )
+
+
+def _finish(ax: Axes, line: Line, metric: str) -> None:
+    from matplotlib.ticker import MultipleLocator, StrMethodFormatter
+
+    clean(ax)
+    ax.set_xlim(0, 1)
+    ax.xaxis.set_major_locator(MultipleLocator(0.25))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.margins(y=0.18)
+    if min(line.values.min(), *line.low[:1]) >= 0:
+        ax.set_ylim(bottom=0)
+    entitle(ax, "", "threshold")
+    ax.set_ylabel(f"{metric}, %" if metric else "", rotation=90, size=9.5, ha="center", va="bottom")
+    ax.yaxis.set_label_coords(-0.16, 0.5)
+    ax.set_title(line.name, loc="left", size=10, color=INK)

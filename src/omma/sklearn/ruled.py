@@ -1,0 +1,108 @@
+"""A classifier with a rule that is known already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from omma._validate import shown
+from omma.rule import Rule
+from omma.sklearn._probabilities import probabilities
+from omma.sklearn._target import CLASSES, LABELS, YES, Target
+
+OWNER = "RuledClassifier"
+
+
+def _has_probabilities(model: Any) -> bool:
+    return hasattr(getattr(model, "estimator_", model.estimator), "predict_proba")
+
+
+class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose decisions are made by a rule: what ``Rule.to_sklearn`` returns.
+
+    To one threshold it is what ``FixedThresholdClassifier`` is, for classes and labels. A trained
+    estimator is taken as it is; ``fit`` trains a clone of it, and leaves the rule alone.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``
+    rule : omma.Rule
+        Of one label for the positive one of two classes, with k=1 for one class a row, else for
+        indicators of labels.
+    pos_label : optional
+        The positive one of two classes, for a rule of one label; None is the second.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from omma import Rule
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rule = Rule([1.0, 1.0, 3.0], [0.0, 0.0, 0.0], k=1)  # rather the third class
+    >>> rule.to_sklearn(LogisticRegression(max_iter=500).fit(X, y)).predict(X[[0, 77, 149]])
+    array([0, 2, 2])
+    """
+
+    def __init__(self, estimator: Any, rule: Rule, *, pos_label: Any = None) -> None:
+        self.estimator = estimator
+        self.rule = rule
+        self.pos_label = pos_label
+
+    def fit(self, X: Any, y: Any, **params: Any) -> RuledClassifier:
+        """Train a clone of the estimator; the rule stays what it is."""
+        self.estimator_ = clone(self.estimator).fit(X, y, **params)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        check_is_fitted(self._trained())  # raises its own error where it is not
+        return True
+
+    @property
+    def classes_(self) -> Any:
+        """The classes of the estimator."""
+        return self._trained().classes_
+
+    def predict(self, X: Any) -> Any:
+        """Decide rows by the rule."""
+        check_is_fitted(self)
+        target = self._target()
+        return target.decode(self.rule.predict(probabilities(self._trained(), X, target)))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """The estimator's probabilities."""
+        return self._trained().predict_proba(X)
+
+    def _trained(self) -> Any:
+        return getattr(self, "estimator_", self.estimator)
+
+    def _target(self) -> Target:
+        """What the rule decides, by its shape and the classes of the estimator."""
+        estimator, m = self._trained(), self.rule.m
+        own = estimator.classes_
+        several = isinstance(own, list | tuple) or getattr(estimator, "multilabel_", False)
+        classes = np.arange(m) if several else np.asarray(own)
+        if m == 1 and not several and len(classes) == 2:
+            return Target(YES, classes, None, classes.dtype, positive=self._positive(classes))
+        if self.rule.k == 1 and not several and m == len(classes):
+            return Target(CLASSES, classes, None, classes.dtype)
+        if len(classes) != m:
+            raise ValueError(
+                f"rule of {OWNER} must have a label for each of {shown(classes.tolist())}, or one "
+                f"for the positive of two classes, got {m}"
+            )
+        return Target(LABELS, np.arange(m), None, np.dtype(np.int64))
+
+    def _positive(self, classes: Any) -> int:
+        if self.pos_label is None:
+            return 1
+        if self.pos_label not in classes.tolist():
+            raise ValueError(
+                f"pos_label of {OWNER} must be one of {shown(classes.tolist())}, got "
+                f"{shown(self.pos_label)}"
+            )
+        return int(classes.tolist().index(self.pos_label))

@@ -1,0 +1,118 @@
+"""Metrics of omma where scikit-learn asks for ``scoring``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import make_scorer as _make_scorer
+
+from omma._validate import check_positive_int
+from omma.metrics import Metric, metric as find_metric
+from omma.metrics.target import Target, parse_target
+from omma.rule import Rule
+from omma.sklearn._probabilities import probabilities
+from omma.sklearn._target import LABELS, Target as Problem
+
+
+def make_scorer(
+    metric: str | Metric,
+    *,
+    k: int | None = None,
+    pos_label: Any = None,
+    zero_division: float = 0.0,
+) -> Any:
+    """A metric as a scorer, for ``cross_val_score``, ``GridSearchCV`` and the like.
+
+    Parameters
+    ----------
+    metric : str or omma.Metric
+        Its budget may follow an @, as in "macro_f1@3".
+    k : int, optional
+        A budget: decisions of the estimator are judged where they are k labels a row; else its k
+        most probable labels are.
+    pos_label : optional
+        The positive class, for metrics of one label; None is 1.
+    zero_division : float
+        What a rate of 0/0 is worth; NaN leaves its label out.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from omma.sklearn import make_scorer
+    >>> X, y = load_wine(return_X_y=True)
+    >>> cross_val_score(GaussianNB(), X, y, scoring=make_scorer("multiclass_gmean")).round(2)
+    array([0.95, 0.98, 0.97, 0.94, 1.  ])
+    """
+    target = parse_target(metric) if isinstance(metric, str) else Target("", None)
+    found = find_metric(target.name) if isinstance(metric, str) else find_metric(metric)
+    check_positive_int("make_scorer", "k", k, optional=True)
+    if None not in (k, target.k) and k != target.k:
+        raise ValueError(
+            f"k of make_scorer must be that of {metric!r} where both are given, got {k}"
+        )
+    budget = target.k if k is None else k
+    if budget is not None:
+        return BudgetScorer(found, budget, zero_division)
+    return _make_scorer(_Score(found), pos_label=pos_label, zero_division=zero_division)
+
+
+class _Score:
+    """A metric as a function of labels and predictions that can be pickled."""
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+        self.__name__ = metric.name
+
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        zero_division: float = 0.0,
+    ) -> float:
+        return self.metric.score(
+            y_true, y_pred, sample_weight, pos_label=pos_label, zero_division=zero_division
+        )
+
+
+class BudgetScorer:
+    """Judges k labels a row: what ``make_scorer("macro_f1@3")`` returns."""
+
+    def __init__(self, metric: Metric, k: int, zero_division: float = 0.0) -> None:
+        self.metric, self.k, self.zero_division = metric, k, zero_division
+
+    def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
+        """The metric of the estimator's decisions on some rows."""
+        y_pred = estimator.predict(X)
+        single = np.ndim(y_true) == 1 and not sparse.issparse(y_true)
+        if single and self.k > 1:
+            y_true, y_pred = self._classes(estimator, X, np.asarray(y_true))
+        elif not single and not self._fits(y_pred):
+            y_pred = self._best(estimator, X, y_pred.shape[1])
+        return self.metric.score(y_true, y_pred, sample_weight, zero_division=self.zero_division)
+
+    def _fits(self, y_pred: Any) -> bool:
+        """Whether decisions are k labels a row already."""
+        return bool((np.asarray(y_pred.sum(axis=1)).ravel() == self.k).all())
+
+    def _best(self, estimator: Any, X: Any, m: int) -> Any:
+        """The k most probable labels."""
+        problem = Problem(LABELS, np.arange(m), None, np.dtype(np.int8))
+        return self._most_probable(probabilities(estimator, X, problem), m)
+
+    def _classes(self, estimator: Any, X: Any, y_true: Any) -> tuple[Any, Any]:
+        """The classes of rows as indicators, and the k most probable ones."""
+        classes = np.asarray(estimator.classes_)
+        true = (y_true[:, np.newaxis] == classes).astype(np.int8)
+        return true, self._most_probable(np.asarray(estimator.predict_proba(X)), len(classes))
+
+    def _most_probable(self, eta: Any, m: int) -> Any:
+        return Rule(np.ones(m), np.zeros(m), self.k).predict(eta)
+
+    def __repr__(self) -> str:
+        return f"make_scorer({str(Target(self.metric.name, self.k))!r})"

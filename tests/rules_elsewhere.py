@@ -1,0 +1,43 @@
+"""Rules and probabilities to try targets with: full of ties, zeros and numbers that round."""
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import omma
+
+ROUND = [0.0, 0.25, 0.5, 1.0]
+numbers = st.one_of(st.sampled_from([-1.0, -0.5, 0.0, 0.1, 0.5, 1.0, 2.0]), st.floats(-3, 3))
+# A tenth and a third do not add up exactly: gains tie only where a target rounds as the rule does.
+chances = st.one_of(st.sampled_from([*ROUND, 0.1, 1 / 3, 2 / 3]), st.floats(0, 1))
+
+
+@st.composite
+def decided(draw, budgets=True, matrix=False, single=False):
+    """A rule, probabilities, and what the rule decides."""
+    m = draw(st.integers(1 if not matrix else 2, 6))
+    n = draw(st.integers(1, 6))
+    k = draw(st.integers(1, m)) if matrix or (budgets and draw(st.booleans())) else None
+    slope, offset = (draw(hnp.arrays(float, m, elements=numbers)) for _ in range(2))
+    if draw(st.booleans()):  # every label alike: ties everywhere
+        slope, offset = np.full(m, slope[0]), np.full(m, offset[0])
+    table = draw(hnp.arrays(float, (m, m), elements=numbers)) if matrix else None
+    eta = draw(hnp.arrays(float, (n, m), elements=chances))
+    if single:
+        eta = eta.astype(np.float32)
+    rule = omma.Rule(slope, offset, k, table)
+    return rule, eta, rule.predict(eta)
+
+
+def calibrated(rule, calibration):
+    """A rule that carries a calibration (a, b, b_j)."""
+    object.__setattr__(rule, "calibration", calibration)
+    return rule
+
+
+def calibrated_gains(rule, eta):
+    """What the gains of such a rule are, in plain NumPy."""
+    a, b, own = rule.calibration
+    kept = np.clip(eta, 1e-7, 1 - 1e-7)
+    used = 1 / (1 + np.exp(-(a * np.log(kept / (1 - kept)) + b + own)))
+    return np.where(eta > 0, rule.slope * used + rule.offset, -np.inf)
