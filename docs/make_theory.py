@@ -14,8 +14,8 @@ from pathlib import Path
 
 import click
 
-from omma import theory
-from omma.records import read
+from omma import tables, theory
+from omma.study.records import read
 
 HERE = Path(__file__).parent
 PAGE, PICTURES = HERE / "theory.md", HERE / "images" / "theory"
@@ -24,12 +24,8 @@ MARKED = re.compile(r"(<!-- table (\d+) of (\S+) -->\n).*?(<!-- end -->)", re.DO
 
 
 def as_markdown(table):
-    """A table of the terminal as one of Markdown."""
-    cells = [list(column.cells) for column in table.columns]
-    rules = ["--:" if column.justify == "right" else ":--" for column in table.columns]
-    rows = [[column.header for column in table.columns], rules, *zip(*cells, strict=True)]
-    lines = [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
-    return "\n".join([f"*{table.title}*", "", *lines]).replace("C*", r"C\*")
+    """A table under its title."""
+    return f"*{tables.markdown(table.title)}*\n\n{tables.to_markdown(table, aligned=False)}"
 
 
 def refreshed(page, records):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omma.benchmark.sections import sections
-from omma.records import read
+from omma.study.records import read
+from omma.study.sections import sections
 
 LABELS, CLASSES, ONLINE = "multilabel_fixed", "multiclass_fixed", "online_cpe"
 RARE = 10  # occurrences in the sequence

@@ -8,7 +8,7 @@ from statistics import median
 from study_cells import CLASSES, LABELS, ONLINE, RARE, mean, pairs, percent, spread, table
 
 from omma import tables
-from omma.benchmark.tabulate import find_figure, grid_of, heading, points
+from omma.study.grids import find_figure, grid_of, heading, points
 
 CLOSE = 0.005  # half a point
 MEANS = ("multiclass_gmean@1", "multiclass_hmean@1", "multiclass_qmean@1")

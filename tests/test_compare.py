@@ -5,18 +5,15 @@ import csv
 import io
 import pickle
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from rich.cells import cell_len
 from scipy import sparse
 
 import omma
-from omma import tables
 from omma.comparison import NAMES, compare, runner
 from omma.evaluation import progress_bar
-from omma.tables import Entry, Grid
 
 ETA, Y = omma.datasets.long_tail(n=300, m=8, seed=3)
 TRAIN = omma.datasets.long_tail(n=300, m=8, seed=4)
@@ -336,54 +333,6 @@ def test_an_error_in_a_run_is_raised():
 # Tables and figures.
 
 
-GRID = Grid(
-    ("a_1", "b"),
-    ("OMMA(η̂)", "x|y", "z"),
-    (
-        (Entry(0.5, 0.01, 0.002), Entry(0.1)),
-        (Entry(0.6, 0.02, 1.5), Entry(instead="×")),
-        (Entry(0.600001, 0.03), Entry(0.2, partial=True)),
-    ),
-    ("A note.",),
-)
-
-
-def test_markdown_is_aligned():
-    text = tables.to_markdown(GRID, seconds=True)
-    *lines, blank, note = text.split("\n")
-    assert (blank, note) == ("", "A note.")
-    assert len({cell_len(line) for line in lines}) == 1
-    assert lines[0].startswith("| policy  |")
-    assert lines[1] == f"| :------ | {'-' * 23}: | {'-' * 9}: |"
-    assert "*50.00 ± 1.00 (2 ms)*" in lines[2]
-    assert "**60.00 ± 2.00 (1.5 s)**" in lines[3]
-    assert r"| x\|y" in lines[3]
-    assert "**60.00 ± 3.00**" in lines[4]
-    assert "**20.00†**" in lines[4]
-
-
-def test_latex_marks_best_and_second():
-    lines = tables.to_latex(GRID).split("\n")
-    assert r"  \begin{tabular}{lrr}" in lines
-    assert any(r"\caption{A note.}" in line for line in lines)
-    body = lines[lines.index(r"    \midrule") + 1 : lines.index(r"    \bottomrule")]
-    cells = [[cell.strip() for cell in line.removesuffix(r" \\").split("&")] for line in body]
-    assert cells == [
-        [r"OMMA($\hat{\eta}$)", r"\textit{50.00 $\pm$ 1.00}", r"\textit{10.00}"],
-        ["x|y", r"\textbf{60.00 $\pm$ 2.00}", r"$\times$"],
-        ["z", r"\textbf{60.00 $\pm$ 3.00}", r"\textbf{20.00$^\dagger$}"],
-    ]
-    assert r"a\_1" in lines[lines.index(r"    \midrule") - 1]
-
-
-def test_the_terminal_shows_best_bold_and_second_italic():
-    table = tables.to_terminal(GRID, std=False)
-    styles = [[str(cell.style) for cell in column.cells] for column in table.columns[1:]]
-    assert styles == [["italic", "bold", "bold"], ["italic", "dim", "bold"]]
-    assert [cell.plain for cell in table.columns[2].cells] == ["10.00", "×", "20.00†"]
-    assert table.caption == "A note."
-
-
 def test_tables_say_how_the_prior_was_chosen(found):
     for text in (found.to_markdown(), found.to_terminal().caption):
         assert "λ is the best of 0, 1e-6, 0.001, 0.1, 1 for each entry, chosen with" in text
@@ -545,3 +494,13 @@ def test_the_bar_says_that_it_compiles_until_a_run_is_done(capsys, monkeypatch):
         advance(1)
     said = capsys.readouterr().err
     assert said.rfind("runs") > said.rfind("compiling")
+
+
+def test_reading_curves_changes_nothing():
+    found = compare(ETA, Y, "macro_f1", "omma", seeds=range(2), priors=1e-6)
+    runs = found.cell("omma", "macro_f1").best
+    before = dict(vars(runs))
+    first = runs.running
+    assert {name: value for name, value in vars(runs).items() if name in before} == before
+    again = replace(runs)  # a copy works its curves out by itself
+    assert np.array_equal(again.running, first)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from omma.records import Job, Outcome, distinct, make, path_of, perform, read, write
+from omma.study.jobs import Job, Outcome, perform
+from omma.study.records import distinct, make, path_of, read, write
 
 WORDS = st.text(max_size=8)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)

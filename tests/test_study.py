@@ -15,14 +15,14 @@ from click.testing import CliRunner
 from data_folder import require
 
 import omma
-from omma import benchmark
-from omma.benchmark import estimates
-from omma.benchmark.report import to_csv, to_markdown, to_png
-from omma.benchmark.sections import sections
+from omma import study
 from omma.cli import main
 from omma.datasets import Dataset, write_folder
 from omma.estimators import LogisticRegression, Multinomial, OnlineLinear
-from omma.records import make, read
+from omma.study import estimates
+from omma.study.records import make, read
+from omma.study.report import to_csv, to_latex, to_markdown, to_png
+from omma.study.sections import sections
 
 SUITE = """
 title = "Mine"
@@ -191,7 +191,7 @@ def test_figures_are_drawn_for_each_dataset(invoke, smoke, tmp_path):
 
 
 def test_the_page_is_one_file(invoke, smoke, tmp_path):
-    pytest.importorskip("omma.benchmark.html")
+    pytest.importorskip("omma.study.page")
     done = invoke("report", smoke, "--format", "html", "--output", tmp_path / "study.html")
     assert done.exit_code == 0, done.output
     assert "<html" in (tmp_path / "study.html").read_text()
@@ -525,7 +525,7 @@ def test_twenty_newsgroups_as_in_the_paper(tmp_path):
         .replace("[1e-6]", "[1e-6, 0.1]")
         .replace("seeds = 2", "seeds = 1")
     )
-    found = benchmark.run(benchmark.suite(path), tmp_path / "out", data=folder)
+    found = study.run(study.suite(path), tmp_path / "out", data=folder)
     assert (found.summary.done, found.summary.failed) == (10, 0)
     (section,) = sections(read(tmp_path / "out"))
     assert (section.n, section.m, section.paper) == (7532, 20, "News20")
@@ -539,8 +539,6 @@ def test_twenty_newsgroups_as_in_the_paper(tmp_path):
 
 
 def test_latex_has_a_block_of_rows_for_each_dataset():
-    from omma.benchmark.latex import to_latex
-
     records = [
         record_of(name, policy, value)
         for name in ("a", "b_c")

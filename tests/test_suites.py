@@ -5,10 +5,10 @@ from importlib import resources
 
 import pytest
 
-from omma import benchmark
-from omma.benchmark.paper import figures
-from omma.benchmark.toml import parse
+from omma import study
 from omma.datasets import CATALOGUE
+from omma.study.paper import figures
+from omma.study.toml import parse
 
 GOOD = """
 title = "Mine"
@@ -98,25 +98,25 @@ def test_a_wrong_suite_gets_one_sentence(old, new, message):
 
 def test_a_suite_from_a_file(tmp_path):
     (tmp_path / "own.toml").write_text(GOOD)
-    assert benchmark.suite(tmp_path / "own.toml").name == "own"
+    assert study.suite(tmp_path / "own.toml").name == "own"
     with pytest.raises(ValueError, match="cannot be read"):
-        benchmark.suite(tmp_path / "other.toml")
+        study.suite(tmp_path / "other.toml")
     with pytest.raises(ValueError, match="did you mean 'multilabel_fixed'"):
-        benchmark.suite("multilabel_fix")
+        study.suite("multilabel_fix")
 
 
 def test_a_suite_of_suites_has_their_runs(tmp_path):
     (tmp_path / "both.toml").write_text('title = "B"\nsuites = ["smoke"]')
-    both = benchmark.suite(tmp_path / "both.toml")
-    assert both.runs == benchmark.suite("smoke").runs
-    assert both.limited(seeds=1).runs == benchmark.suite("smoke").limited(seeds=1).runs
+    both = study.suite(tmp_path / "both.toml")
+    assert both.runs == study.suite("smoke").runs
+    assert both.limited(seeds=1).runs == study.suite("smoke").limited(seeds=1).runs
     (tmp_path / "both.toml").write_text('title = "B"\nsuites = ["smoke"]\nseeds = 1')
     with pytest.raises(ValueError, match="unknown key 'seeds'"):
-        benchmark.suite(tmp_path / "both.toml")
+        study.suite(tmp_path / "both.toml")
 
 
 def test_every_shipped_suite_can_be_read_and_names_known_data():
-    found = {one.name: one for one in benchmark.suites()}
+    found = {one.name: one for one in study.suites()}
     assert {"multilabel_fixed", "multiclass_fixed", "online_cpe", "smoke"} <= set(found)
     for one in found.values():
         assert one.title
@@ -131,7 +131,7 @@ def test_every_shipped_suite_can_be_read_and_names_known_data():
     [("multilabel_fixed", "fixed"), ("multiclass_fixed", "fixed"), ("online_cpe", "online")],
 )
 def test_shipped_suites_cover_every_cell_of_the_paper(name, protocol):
-    suite = benchmark.suite(name)
+    suite = study.suite(name)
     elsewhere = set() if name == "multiclass_fixed" else {"News20"}  # it stands in Table 3
     papers = {CATALOGUE[one].paper for one in suite.datasets} - {None} - elsewhere
     wanted = {
@@ -166,6 +166,6 @@ def test_the_papers_figures_are_all_there():
 
 
 def test_package_data_is_where_the_wheel_takes_it_from():
-    files = resources.files("omma.benchmark")
+    files = resources.files("omma.study")
     assert (files / "paper.csv").is_file()
     assert (files / "suites" / "smoke.toml").is_file()

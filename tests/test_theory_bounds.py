@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from omma.study.theory.suites.bounds import first_useful
 from omma.theory import (
     Constants,
     Smoothing,
@@ -14,7 +15,6 @@ from omma.theory import (
     omma_bound,
     smoothed_bound,
 )
-from omma.theory.bounded import first_useful
 
 FEW = Constants(1.5, 4.0)
 

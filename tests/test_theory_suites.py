@@ -5,21 +5,18 @@ import pytest
 from click.testing import CliRunner
 
 from omma.cli import main
-from omma.records import perform, read
-from omma.theory import (
+from omma.study.jobs import perform
+from omma.study.records import read
+from omma.study.theory.suites import (
     adversary,
     agreement,
-    bounded,
+    bounds,
     estimation,
-    figures,
     regret,
-    report,
-    run,
     shift,
     smoothing,
-    suites,
-    tables,
 )
+from omma.theory import figures, report, run, suites, tables
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +52,8 @@ def test_regret_shrinks_for_f1_and_not_for_precision_at_1(folder):
 
 
 def test_bounds_are_never_crossed(folder):
-    found = records_of(bounded.SUITE, folder)
-    assert {r["spec"]["dataset"] for r in found} == set(bounded.EVERY)
+    found = records_of(bounds.SUITE, folder)
+    assert {r["spec"]["dataset"] for r in found} == set(bounds.EVERY)
     for record in found:
         result = record["result"]
         shortfall, error, bound = (

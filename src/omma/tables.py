@@ -1,8 +1,8 @@
-"""Tables of results for the terminal, Markdown, LaTeX and CSV.
+"""Tables for the terminal, Markdown, LaTeX, HTML and CSV: one grid, one writer for each format.
 
-A ``Grid`` is what all of them draw: a row for each policy, a column for each metric, numbers as
-fractions that are shown in %. As in the paper, the best of each column is bold and the second best
-italic; numbers that look equal are equal.
+A ``Grid`` has a row for each policy and a column for each metric; numbers are fractions that are
+shown in %. As in the paper, the best of each column is bold and the second best italic; numbers
+that look equal are equal. What is no number, as in tables of the theory, stands there as a text.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,6 +23,7 @@ BEST, SECOND = 1, 2
 HAT_ETA = "η\u0302"
 
 Mark = Callable[[str, int], str]
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class Entry:
 class Grid:
     """A table before it is drawn; ``notes`` are sentences that belong under it.
 
+    ``head`` is what stands above the names; the first ``words`` columns hold words, not numbers.
+
     >>> grid = Grid(("macro_f1",), ("OMMA", "OFO"), ((Entry(0.5),), (Entry(instead="×"),)))
     >>> print(to_markdown(grid))
     | policy |  macro_f1 |
@@ -70,6 +74,28 @@ class Grid:
     names: tuple[str, ...]
     entries: tuple[tuple[Entry, ...], ...]
     notes: tuple[str, ...] = ()
+    head: str = "policy"
+    words: int = 0
+    title: str = ""
+
+
+def texts(
+    title: str,
+    things: Iterable[Thing],
+    words: Mapping[str, Callable[[Thing], str]],
+    numbers: Mapping[str, Callable[[Thing], str]],
+) -> Grid:
+    """A table with a row for each thing, and functions that say what stands in each column.
+
+    >>> grid = texts("Squares", [2, 3], {"number": str}, {"square": lambda x: f"{x * x}"})
+    >>> grid.head, grid.columns, grid.names, [row[0].instead for row in grid.entries]
+    ('number', ('square',), ('2', '3'), ['4', '9'])
+    """
+    head, *columns = [*words, *numbers]
+    rows = [[say(one) for say in (*words.values(), *numbers.values())] for one in things]
+    entries = tuple(tuple(Entry(instead=text) for text in row[1:]) for row in rows)
+    names = tuple(row[0] for row in rows)
+    return Grid(tuple(columns), names, entries, (), head, len(words) - 1, title)
 
 
 def ranks(grid: Grid) -> list[list[int]]:
@@ -125,90 +151,137 @@ def content(entry: Entry, *, std: bool, seconds: bool, plus_minus: str = " ± ")
     return f"{text} [{entry.beside}]" if entry.beside else text
 
 
-def _texts(grid: Grid, mark: Mark, **options: Any) -> list[list[str]]:
-    return [
-        [mark(content(entry, **options), rank) for entry, rank in zip(row, ranked, strict=True)]
-        for row, ranked in zip(grid.entries, ranks(grid), strict=True)
-    ]
+def _rows(
+    grid: Grid, escaped: Callable[[str], str], mark: Mark, aligned: bool = True, **options: Any
+) -> list[list[str]]:
+    """Head and rows as texts, the best and the second best marked."""
+    rows = [[escaped(grid.head), *(mark(escaped(column), 0) for column in grid.columns)]]
+    for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
+        cells = zip((escaped(content(entry, **options)) for entry in row), ranked, strict=True)
+        rows.append([escaped(name), *(mark(text, rank) for text, rank in cells)])
+    return _aligned(rows, 1 + grid.words) if aligned else rows
 
 
 def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table:
-    """A table for ``rich.console.Console().print``."""
+    """A table for ``rich.console.Console().print``.
+
+    Where there is a title there may be long words: on a narrow screen they are wrapped, and
+    numbers stay whole.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     styles = {BEST: "bold", SECOND: "italic"}
-    table = Table(box=box.SIMPLE_HEAD, caption=" ".join(grid.notes), caption_justify="left")
-    table.add_column("policy")
-    for column in grid.columns:
-        table.add_column(column, justify="right")
+    table = Table(
+        title=grid.title or None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0) if grid.title else (0, 1),
+        caption=" ".join(grid.notes),
+        caption_justify="left",
+    )
+    wrapped: dict[str, Any] = {"overflow": "fold", "min_width": 9} if grid.title else {}
+    for column in (grid.head, *grid.columns[: grid.words]):
+        table.add_column(column, **wrapped)
+    for column in grid.columns[grid.words :]:
+        table.add_column(column, justify="right", no_wrap=bool(grid.title))
     for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
-        texts = [content(entry, std=std, seconds=seconds) for entry in row]
-        cells = [
-            Text(text, style=styles.get(rank, "" if entry.shown else "dim"))
-            for text, rank, entry in zip(texts, ranked, row, strict=True)
-        ]
-        table.add_row(Text(name), *cells)
+        cells = [content(entry, std=std, seconds=seconds) for entry in row]
+        found = zip(cells, ranked, strict=True)
+        dim = {UNSUPPORTED: "dim", MISSING: "dim"}
+        marked = [Text(text, style=styles.get(rank, dim.get(text, ""))) for text, rank in found]
+        table.add_row(Text(name), *marked)
     return table
 
 
 def to_text(grid: Grid, *, std: bool = False, seconds: bool = False) -> str:
     """Plain aligned text: nothing but columns, with a star at the best."""
-    lines = _texts(
-        grid, lambda text, rank: text + (" *" if rank == BEST else "  "), std=std, seconds=seconds
-    )
-    head = ["policy", *(f"{column}  " for column in grid.columns)]
-    rows = [head, *([name, *line] for name, line in zip(grid.names, lines, strict=True))]
-    return "\n".join("  ".join(row).rstrip() for row in _aligned(rows))
+
+    def mark(text: str, rank: int) -> str:
+        return text + (" *" if rank == BEST else "  ")
+
+    rows = _rows(grid, str, mark, std=std, seconds=seconds)
+    return "\n".join("  ".join(row).rstrip() for row in rows)
 
 
-def to_markdown(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
+def to_markdown(
+    grid: Grid, *, std: bool = True, seconds: bool = False, aligned: bool = True
+) -> str:
     """A table in GitHub's Markdown, its columns aligned; the notes are a paragraph under it."""
-    stars = {BEST: "**", SECOND: "*"}
-    lines = _texts(
-        grid,
-        lambda text, rank: f"{stars.get(rank, '')}{text}{stars.get(rank, '')}",
-        std=std,
-        seconds=seconds,
-    )
-    names = [markdown(name) for name in grid.names]
-    rows = [["policy", *map(markdown, grid.columns)]]
-    rows += [[name, *line] for name, line in zip(names, lines, strict=True)]
-    rows = _aligned(rows)
-    widths = [_width(text) for text in rows[0]]
-    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]])
+
+    def mark(text: str, rank: int) -> str:
+        stars = ("", "**", "*")[rank]
+        return f"{stars}{text}{stars}"
+
+    head, *rows = _rows(grid, markdown, mark, aligned, std=std, seconds=seconds)
+    lines = ["-" * ((_width(text) if aligned else 3) - 1) for text in head]
+    left = 1 + grid.words
+    rule = [*(f":{line}" for line in lines[:left]), *(f"{line}:" for line in lines[left:])]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
     return "\n\n".join([table, " ".join(grid.notes)] if grid.notes else [table])
 
 
 def to_latex(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
     """A table for LaTeX with the package booktabs; the notes are its caption."""
-    commands = {BEST: r"\textbf", SECOND: r"\textit"}
+    return floating("table", " ".join(grid.notes), tabular(grid, std=std, seconds=seconds))
 
-    def mark(text: str, rank: int) -> str:
-        return latex(text) if not rank else f"{commands[rank]}{{{latex(text)}}}"
 
-    lines = _texts(grid, mark, std=std, seconds=seconds)
-    rows = [["policy", *map(latex, grid.columns)]]
-    rows += [[latex(name), *line] for name, line in zip(grid.names, lines, strict=True)]
-    head, *body = [f"    {' & '.join(row)} \\\\" for row in _aligned(rows)]
+def tabular(grid: Grid, *, aligned: bool = True, **options: Any) -> list[str]:
+    """The lines of a table in LaTeX that stands in the text."""
+    head, *body = [
+        f"{' & '.join(row)} \\\\" for row in _rows(grid, latex, emphasized, aligned, **options)
+    ]
+    places = "l" * (1 + grid.words) + "r" * (len(grid.columns) - grid.words)
+    return ruled(places, [head, r"\midrule", *body])
+
+
+def ruled(places: str, lines: Iterable[str]) -> list[str]:
+    """Lines of a table between its rules."""
+    inside = [f"  {line}" for line in (r"\toprule", *lines, r"\bottomrule")]
+    return [rf"\begin{{tabular}}{{{places}}}", *inside, r"\end{tabular}"]
+
+
+def floating(kind: str, caption: str, lines: Iterable[str]) -> str:
+    """A table in LaTeX with its caption."""
+    inside = [rf"\caption{{{latex(caption)}}}", r"\centering", *lines]
     return "\n".join(
-        (
+        [
             r"% \usepackage{booktabs}",
-            r"\begin{table}[t]",
-            f"  \\caption{{{latex(' '.join(grid.notes))}}}",
-            r"  \centering",
-            f"  \\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
-            r"    \toprule",
-            head,
-            r"    \midrule",
-            *body,
-            r"    \bottomrule",
-            r"  \end{tabular}",
-            r"\end{table}",
-        )
+            rf"\begin{{{kind}}}[t]",
+            *(f"  {line}" for line in inside),
+            rf"\end{{{kind}}}",
+        ]
     )
+
+
+def emphasized(text: str, rank: int) -> str:
+    """LaTeX that is bold if it is the best, italic if it is the second best."""
+    return (text, rf"\textbf{{{text}}}", rf"\textit{{{text}}}")[rank]
+
+
+def to_html(grid: Grid, caption: str = "") -> str:
+    """A table in HTML; what else is known of a number is in its title."""
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in (grid.head, *grid.columns))
+    rows = []
+    for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
+        words = (name, *(entry.instead for entry in row[: grid.words]))
+        cells = [f'<th scope="row">{escape(word)}</th>' for word in words]
+        cells += map(_html_cell, row[grid.words :], ranked[grid.words :])
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{above}<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _html_cell(entry: Entry, rank: int) -> str:
+    if not entry.shown:
+        return f'<td class="none">{escape(entry.instead or MISSING)}</td>'
+    more = [] if math.isnan(entry.std) else [f"± {100 * entry.std:.2f}"]
+    more += [] if math.isnan(entry.seconds) else [duration(entry.seconds)]
+    value = entry.shown + (PARTIAL if entry.partial else "")
+    beside = f"<br><i>{escape(entry.beside)}</i>" if entry.beside else ""
+    mark = ("", "best", "second")[rank]
+    return f'<td class="{mark}" title="{escape(", ".join(more))}"><b>{value}</b>{beside}</td>'
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -233,19 +306,15 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def _aligned(rows: list[list[str]]) -> list[list[str]]:
-    """Texts filled up with blanks: the first of each row to the left, others to the right."""
+def _aligned(rows: list[list[str]], left: int) -> list[list[str]]:
+    """Texts filled up with blanks: the first ones of each row to the left, others to the right."""
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-    return [
-        [
-            text + blank if place == 0 else blank + text
-            for place, (text, blank) in enumerate(
-                (text, " " * (width - _width(text)))
-                for text, width in zip(row, widths, strict=True)
-            )
-        ]
-        for row in rows
-    ]
+
+    def filled(place: int, text: str) -> str:
+        blank = " " * (widths[place] - _width(text))
+        return text + blank if place < left else blank + text
+
+    return [[filled(place, text) for place, text in enumerate(row)] for row in rows]
 
 
 def markdown(text: str) -> str:

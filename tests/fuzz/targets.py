@@ -21,7 +21,7 @@ from tests.fuzz import edits
 
 import omma
 from omma import datasets, npz
-from omma.records import make, read as read_records
+from omma.study.records import make, read as read_records
 
 Seeds = Callable[[], list[bytes]]
 ETA = np.array([[0.9, 0.25, 0.0], [0.0, 0.5, 1.0], [0.125, 0.0, 0.75]])

@@ -39,11 +39,6 @@ class Inputs:
         """Whether labels are one class id a row."""
         return self.y is not None and self.y.ndim == 1 and self.m > 1
 
-    @property
-    def shown_names(self) -> tuple[str, ...]:
-        """Names of the labels, or their numbers."""
-        return self.names or tuple(str(label) for label in range(self.m))
-
     def sentence(self) -> str:
         """The data in a few words."""
         rows = f"{self.n:,} row{'s' * (self.n != 1)}"

@@ -69,8 +69,8 @@ def datasets() -> Rows:
 
 def suites() -> Rows:
     """Every suite of runs: of the study, and of the theory."""
-    from omma import benchmark, theory
+    from omma import study, theory
 
-    every = [(one.name, len(one.runs), one.title) for one in benchmark.suites()]
+    every = [(one.name, len(one.runs), one.title) for one in study.suites()]
     every += [(one.name, len(one.runs), one.title) for one in theory.suites()]
     return [{"suite": name, "runs": runs, "title": title} for name, runs, title in every]

@@ -10,7 +10,7 @@ import click
 from omma._atomic import replacing
 
 if TYPE_CHECKING:
-    from omma.records import Record
+    from omma.study.records import Record
 
 FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
 WIDTH = 110
@@ -66,8 +66,8 @@ def command(
 
 
 def _records(places: tuple[Path, ...], suite: str | None, datasets: str | None) -> list[Record]:
-    from omma.benchmark.studied import check_study
-    from omma.records import distinct, read
+    from omma.study.fields import check_study
+    from omma.study.records import distinct, read
 
     def say(sentence: str) -> None:
         click.echo(sentence, err=True)
@@ -112,18 +112,16 @@ def _text(form: str, records: list[Record], extended: bool) -> str:
 
 
 def _study_text(form: str, records: list[Record], extended: bool) -> str:
-    from omma.benchmark import report
+    from omma.study import report
 
     if form == "html":
-        from omma.benchmark.html import page
+        from omma.study.page import page
 
         return page(records)
     if form == "markdown":
         return report.to_markdown(records, extended=extended)
     if form == "latex":
-        from omma.benchmark.latex import to_latex
-
-        return to_latex(records, extended=extended)
+        return report.to_latex(records, extended=extended)
     return report.to_csv(records)
 
 
@@ -133,7 +131,7 @@ def _print(records: list[Record], output: Path | None, extended: bool) -> None:
 
     from rich.console import Console
 
-    from omma.benchmark.report import to_terminal
+    from omma.study.report import to_terminal
 
     text = io.StringIO()
     plain = {} if output is None else {"file": text, "width": WIDTH}
@@ -141,10 +139,11 @@ def _print(records: list[Record], output: Path | None, extended: bool) -> None:
     if _of("study", records):
         to_terminal(_of("study", records), console, extended=extended)
     if _of("theory", records):
-        from omma.theory import tables
+        from omma import tables, theory
 
         # A narrow terminal breaks lines, which is better than numbers cut off.
-        for table in tables(_of("theory", records)):
+        for grid in theory.tables(_of("theory", records)):
+            table = tables.to_terminal(grid)
             console.print(table, "", width=max(console.width, WIDTH), crop=False)
     if output is not None:
         _write(text.getvalue(), output)
@@ -168,7 +167,7 @@ def _unwritten(error: OSError, output: Path) -> click.ClickException:
 
 
 def _draw(records: list[Record], folder: Path) -> None:
-    from omma.benchmark.report import to_png
+    from omma.study.report import to_png
 
     try:
         paths = list(to_png(_of("study", records), folder)) if _of("study", records) else []

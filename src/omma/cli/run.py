@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from omma.cli.progress import Minutely
 
 if TYPE_CHECKING:
-    from omma.benchmark import Performed, Suite
-    from omma.records import Summary
+    from omma.study import Performed, Suite
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -63,21 +62,18 @@ def command(
         omma run theory --jobs 2
         omma run multilabel_fixed --data ~/data --datasets yeast,news20
     """  # noqa: D301
-    from omma import benchmark
+    from omma import study, theory
 
-    if name == "theory" or name.startswith("theory-"):
-        _theory(name, out, jobs, quick)
-        return
+    how: dict[str, Any] = {
+        "progress": _progress(),
+        "report": lambda sentence: click.echo(sentence, err=True),
+    }
     try:
-        suite = _limited(benchmark.suite(name), datasets, seeds, quick)
-        found = benchmark.run(
-            suite,
-            out,
-            data=data,
-            n_jobs=jobs,
-            progress=_progress(),
-            report=lambda sentence: click.echo(sentence, err=True),
-        )
+        if name == "theory" or name.startswith("theory-"):  # simulations have no data
+            found = study.Performed(theory.run(name, out, jobs, quick, **how), {})
+        else:
+            suite = _limited(study.suite(name), datasets, seeds, quick)
+            found = study.run(suite, out, data=data, n_jobs=jobs, **how)
     except (ValueError, ImportError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
@@ -88,26 +84,6 @@ def command(
 def _progress() -> bool | Callable[[int, int], None]:
     """A bar in a terminal; elsewhere, such as in a log, a line a minute."""
     return sys.stderr.isatty() or Minutely(lambda sentence: click.echo(sentence, err=True))
-
-
-def _theory(name: str, out: Path, jobs: int, quick: bool) -> None:
-    """Simulations have no data, and lengths of their own."""
-    from omma import theory
-
-    try:
-        found = theory.run(
-            name,
-            out,
-            jobs,
-            quick,
-            progress=_progress(),
-            report=lambda sentence: click.echo(sentence, err=True),
-        )
-    except (ValueError, ImportError) as error:
-        raise click.ClickException(str(error)) from error
-    except OSError as error:
-        raise _broken(error, out) from error
-    _finish(found, out)
 
 
 def _broken(error: OSError, out: Path) -> click.ClickException:
@@ -129,19 +105,15 @@ def _limited(suite: Suite, datasets: str | None, seeds: int | None, quick: bool)
     )
 
 
-def _finish(summary: Summary, out: Path) -> None:
-    click.echo(f"Runs: {summary}. Records are in {out}")
-    if summary.interrupted:
-        raise click.exceptions.Exit(130)
-    if summary.failed:
-        raise click.ClickException(f"{summary.failed} runs failed; their records say why")
-
-
 def _tell(found: Performed, out: Path, strict: bool) -> None:
     """What became of it, and an exit code that says whether anything failed."""
     for name, sentence in found.skipped.items():
         click.echo(f"Skipped {name}: {sentence}", err=True)
-    _finish(found.summary, out)
+    click.echo(f"Runs: {found.summary}. Records are in {out}")
+    if found.summary.interrupted:
+        raise click.exceptions.Exit(130)
+    if found.summary.failed:
+        raise click.ClickException(f"{found.summary.failed} runs failed; their records say why")
     if strict and found.skipped:
         raise click.ClickException(f"{len(found.skipped)} datasets are not there")
     if found.skipped and not found.summary.total:

@@ -84,7 +84,10 @@ _TRAINED: dict[str, tuple[str, Callable[[Train, Metric, int | None], Policy]]] =
 _PLAIN: dict[str, tuple[str, Callable[[Metric, int | None], Policy]]] = dict.fromkeys(
     ("baseline", "top_k_or_half"), (f"Top-k / {HAT_ETA} ≥ 0.5", _baseline)
 )
-NAMES: tuple[str, ...] = (*_PLAIN, *_BY_PRIOR, *_TRAINED)
+TITLES: dict[str, str] = {
+    name: known[0] for table in (_PLAIN, _BY_PRIOR, _TRAINED) for name, known in table.items()
+}
+NAMES: tuple[str, ...] = tuple(TITLES)
 
 
 def _for_each_prior(make: Make, priors: tuple[float, ...]) -> Build:

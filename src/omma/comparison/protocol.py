@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from omma._frames import Names
+from omma._pool import run_all
 from omma._validate import check_positive_int, shown
 from omma.comparison.arguments import (
     Target,
@@ -24,7 +25,7 @@ from omma.comparison.arguments import (
 from omma.comparison.entrants import Entrant, read_entrants, titles
 from omma.comparison.report import Comparison
 from omma.comparison.results import Cell, Runs
-from omma.comparison.runner import Key, Outcome, Task, cores, run, run_all, small
+from omma.comparison.runner import Key, Outcome, Task, cores, run, small
 from omma.policies import Policy, UnsupportedMetricError
 from omma.policies.fixed import Fixed
 
@@ -120,14 +121,23 @@ def compare(
     _check_names(made, data.names)
     tasks = _tasks(made, sequences)
     later = small(len(tasks), checkpoints, data.m)
-    outcomes = run_all(tasks, partial(run, data, checkpoints, later), n_jobs or cores(), progress)
+    outcomes: dict[Key, Outcome] = {}
+    whole = run_all(
+        tasks,
+        partial(run, data, checkpoints, later),
+        lambda task, outcome: outcomes.update({task.key: outcome}),
+        n_jobs=n_jobs or cores(),
+        progress=progress,
+    )
+    if not whole and not outcomes:
+        raise KeyboardInterrupt
     return Comparison(
         policies=tuple(one.name for one in entrants),
         metrics=tuple(target.name for target in targets),
         cells={(one.name, one.target.name): _cell(one, outcomes, sequences) for one in made},
         seeds=sequences,
         priors=tried,
-        complete=len(outcomes) == len(tasks),
+        complete=whole,
         titles=titles(entrants),
     )
 
@@ -203,5 +213,5 @@ def _runs(prior: float | None, found: dict[int | None, Outcome]) -> Runs:
         np.array([one.value for one in outcomes]),
         outcomes[0].rows,
         np.array([one.seconds for one in outcomes]),
-        [one.curve for one in outcomes],
+        tuple(one.curve for one in outcomes),
     )

@@ -33,6 +33,8 @@ class Runs:
         Numbers of rows.
     times : ndarray of shape (seeds,)
         Seconds of each replay, without compilation and evaluation.
+    curves : tuple
+        The metric so far, for each seed: its values, or a history that works them out when asked.
     """
 
     prior: float | None = None
@@ -40,7 +42,7 @@ class Runs:
     values: Vector = field(default_factory=lambda: np.empty(0), repr=False)
     rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
     times: Vector = field(default_factory=lambda: np.empty(0), repr=False)
-    _curves: list[Curve] = field(default_factory=list, repr=False)
+    curves: tuple[Curve, ...] = field(default=(), repr=False)
 
     @cached_property
     def running(self) -> Vector:
@@ -48,12 +50,11 @@ class Runs:
 
         It is worked out when it is first asked for.
         """
-        every = [one.values if isinstance(one, History) else one for one in self._curves]
-        self._curves.clear()
+        every = [one.values if isinstance(one, History) else one for one in self.curves]
         return np.array(every).reshape(len(self.seeds), len(self.rows))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "running": self.running, "_curves": []}
+        return {**self.__dict__, "curves": tuple(self.running)}
 
     @property
     def mean(self) -> float:

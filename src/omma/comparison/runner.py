@@ -1,22 +1,18 @@
-"""Runs side by side, in threads."""
+"""One run of a comparison, and what is kept of it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._run import Progress
 from omma.comparison.arguments import Data
 from omma.comparison.results import Curve
-from omma.evaluation import progress_bar, replay
+from omma.evaluation import replay
 from omma.metrics import Metric
 from omma.policies import Policy
 
@@ -83,47 +79,3 @@ def small(runs: int, checkpoints: int | ArrayLike, m: int) -> bool:
     """
     places = int(checkpoints) if isinstance(checkpoints, Integral) else np.size(checkpoints)
     return runs * places * m * 24 <= KEPT
-
-
-def run_all(
-    tasks: list[Task], run: Callable[[Task], Outcome], n_jobs: int, progress: bool
-) -> dict[Key, Outcome]:
-    """Outcomes of all tasks; where Ctrl-C came, of those that had finished by then."""
-    # Threads, not processes: kernels let other threads run while they work, and threads share the
-    # data, which processes would have to copy. What is kept depends on the task alone, never on
-    # which thread ran it or when.
-    pool = ThreadPoolExecutor(n_jobs, thread_name_prefix="omma-compare")
-    futures: list[Future[Outcome]] = []
-    with progress_bar(len(tasks), "runs", progress) as advance:
-        try:
-            for task in tasks:
-                futures.append(pool.submit(run, task))
-                if advance is not None:
-                    futures[-1].add_done_callback(partial(_count, advance))
-            for future in futures:
-                _await(future)
-        except KeyboardInterrupt:
-            if not any(map(_finished, futures)):
-                raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-    return {
-        task.key: future.result()
-        for task, future in zip(tasks, futures, strict=False)
-        if _finished(future)
-    }
-
-
-def _await(future: Future[Outcome]) -> None:
-    """Wait for a run, and raise what it raised."""
-    while not future.done():
-        wait((future,), timeout=0.5)  # without a timeout Windows would not see Ctrl-C
-    future.result()
-
-
-def _count(advance: Progress, future: Future[Outcome]) -> None:
-    advance(int(not future.cancelled()))
-
-
-def _finished(future: Future[Outcome]) -> bool:
-    return future.done() and not future.cancelled() and future.exception() is None

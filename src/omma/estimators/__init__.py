@@ -9,8 +9,6 @@ from omma.estimators.linear import LinearModel
 from omma.estimators.logistic import LogisticRegression
 from omma.estimators.multinomial import Multinomial
 from omma.estimators.online import OnlineLinear, OnlineModel
-from omma.estimators.precomputed import Precomputed
-from omma.estimators.wrapped import Wrapped, WrappedModel
 
 __all__ = [
     "LinearAdam",
@@ -19,7 +17,4 @@ __all__ = [
     "Multinomial",
     "OnlineLinear",
     "OnlineModel",
-    "Precomputed",
-    "Wrapped",
-    "WrappedModel",
 ]

@@ -104,6 +104,14 @@ def read_indicators(owner: str, y: Any, n_labels: int | None) -> Any:
     return found
 
 
+def read_either(owner: str, y: Any, n_labels: int | None) -> tuple[Any, int, str]:
+    """Labels as indicators or class ids, how many there are, and the link that fits them."""
+    if is_indicator(y):
+        labels = read_indicators(owner, y, n_labels)
+        return labels, labels.shape[1], "logistic"
+    return *read_classes(owner, y, n_labels), "softmax"
+
+
 def row_blocks(n: int, width: int) -> Iterator[slice]:
     """Slices of rows so that a block of this width stays small."""
     step = max(1, BLOCK // max(1, width))

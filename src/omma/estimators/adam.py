@@ -10,17 +10,11 @@ from scipy import sparse
 
 from omma._validate import check_number, check_positive_int, check_seed
 from omma.calibration import log_loss
-from omma.estimators._data import (
-    check_rows_fit,
-    is_indicator,
-    read_classes,
-    read_features,
-    read_indicators,
-)
+from omma.estimators._data import check_rows_fit, read_either, read_features
 from omma.estimators.choosing import check_grid, choose, folds, sample
 from omma.estimators.linear import LinearModel, probabilities
 from omma.estimators.moments import Floats, Moments, check_adam, hyperparameters
-from omma.estimators.scaling import check_standardise, learn_scaling, wants_scaling
+from omma.estimators.scaling import check_standardise, scaled
 from omma.kernels.adam import step_all
 
 OWNER = "LinearAdam"
@@ -88,19 +82,12 @@ class LinearAdam:
     def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
         """Fit on class ids of shape (n,), or on indicators of shape (n, m)."""
         X = read_features(OWNER, X)  # noqa: N806
-        link = "logistic" if is_indicator(y) else "softmax"
-        if link == "softmax":
-            y, m = read_classes(OWNER, y, n_labels)
-        else:
-            y = read_indicators(OWNER, y, n_labels)
-            m = y.shape[1]
+        y, m, link = read_either(OWNER, y, n_labels)
         check_rows_fit(OWNER, X, y.shape[0])
-        scaling = learn_scaling(X) if wants_scaling(OWNER, self.standardise, X) else None
-        X = X if scaling is None else scaling.apply(X)  # noqa: N806
+        X, undo = scaled(OWNER, self.standardise, X)  # noqa: N806
         rate, l2, chosen = self._choose(X, y, m, link)
         weights, intercept = self._solve(X, y, m, link, rate, l2)
-        if scaling is not None:
-            weights, intercept = scaling.undo(weights, intercept)
+        weights, intercept = undo(weights, intercept)
         report = {"learning_rate": rate, "l2": l2, "epochs": self.epochs, "rows": X.shape[0]}
         return LinearModel(weights, intercept, link, report={**report, "labels": m, **chosen})
 

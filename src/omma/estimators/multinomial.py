@@ -15,7 +15,7 @@ from omma.estimators._data import check_rows_fit, read_classes, read_features
 from omma.estimators._sklearn import one_blas_thread, require_sklearn
 from omma.estimators.choosing import GRID, check_grid, choose, folds, sample
 from omma.estimators.linear import LinearModel
-from omma.estimators.scaling import check_standardise, learn_scaling, wants_scaling
+from omma.estimators.scaling import check_standardise, scaled
 
 OWNER = "Multinomial"
 Floats = NDArray[np.float64]
@@ -88,12 +88,10 @@ class Multinomial:
         X = read_features(OWNER, X)  # noqa: N806
         ids, m = read_classes(OWNER, y, n_labels)
         check_rows_fit(OWNER, X, len(ids))
-        scaling = learn_scaling(X) if wants_scaling(OWNER, self.standardise, X) else None
-        X = X if scaling is None else scaling.apply(X)  # noqa: N806
+        X, undo = scaled(OWNER, self.standardise, X)  # noqa: N806
         C, chosen = self._choose(X, ids, m) if self.C is None else (float(self.C), {})  # noqa: N806
         weights, intercept, steps = self._solve(X, ids, m, C)
-        if scaling is not None:
-            weights, intercept = scaling.undo(weights, intercept)
+        weights, intercept = undo(weights, intercept)
         report = {"C": C, "rows": len(ids), **chosen, "classes": m}
         report |= {"never": m - len(np.unique(ids)), "converged": steps < self.max_iter}
         return LinearModel(weights, intercept, "softmax", report=report)

@@ -16,6 +16,7 @@ from omma.estimators._data import (
     check_rows_fit,
     is_indicator,
     read_classes,
+    read_either,
     read_features,
     read_indicators,
 )
@@ -147,12 +148,7 @@ class OnlineLinear:
             log-loss of all estimates.
         """
         X = read_features(OWNER, X)  # noqa: N806
-        link = "logistic" if is_indicator(y) else "softmax"
-        if link == "softmax":
-            y, m = read_classes(OWNER, y, n_labels)
-        else:
-            y = read_indicators(OWNER, y, n_labels)
-            m = y.shape[1]
+        y, m, link = read_either(OWNER, y, n_labels)
         check_rows_fit(OWNER, X, y.shape[0])
         wants_scaling(OWNER, self.standardise, X)
         rate, chosen = self.learning_rate, dict[str, Any]()

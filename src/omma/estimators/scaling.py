@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from omma._validate import shown
 from omma.estimators._data import row_blocks
 
 Floats = NDArray[np.float64]
+Undo = Callable[[Any, Floats], tuple[Any, Floats]]
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,14 @@ class Scaling:
         else:
             weights = weights / self.scale[:, np.newaxis]
         return weights, intercept - self.center @ weights
+
+
+def scaled(owner: str, standardise: Any, X: Any) -> tuple[Any, Undo]:  # noqa: N803
+    """Features as they are fitted, and what brings weights and intercepts back from there."""
+    if not wants_scaling(owner, standardise, X):
+        return X, lambda weights, intercept: (weights, intercept)
+    scaling = learn_scaling(X)
+    return scaling.apply(X), scaling.undo
 
 
 def wants_scaling(owner: str, standardise: Any, X: Any) -> bool:  # noqa: N803

@@ -1,0 +1,86 @@
+"""The data of a study: from the folder of data, or made up."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from omma import datasets
+from omma._validate import check_choice
+from omma.datasets import Dataset
+from omma.study.suite import Source
+
+GENERATORS = ("like", "long_tail")
+
+
+class AbsentError(LookupError):
+    """A dataset that is known and not there."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Made-up data: labels, and the probabilities that they were drawn with.
+
+    ``train`` is another draw of both, for policies that learn beforehand.
+    """
+
+    eta: Any
+    y: Any
+    train: tuple[Any, Any]
+
+
+def load(source: Source, folder: Path | None) -> Dataset | Known:
+    """The data of a source; classes become indicators where the task is multi-label."""
+    if source.made:
+        return make(source.made)
+    found = _stored(source.dataset, folder)
+    if source.task == "multilabel" and found.task == "multiclass":
+        return as_labels(found)
+    if source.task != found.task:
+        raise ValueError(
+            f"the dataset {source.dataset!r} is {found.task} and cannot be run as {source.task}"
+        )
+    return found
+
+
+def make(made: Any) -> Known:
+    """Made-up data, by the name of what makes them and its options."""
+    options = dict(made)
+    generator = options.pop("by", None)
+    check_choice("made data", "by", generator, GENERATORS)
+    draw, seed = getattr(datasets, generator), options.pop("seed", 0)
+    eta, y = draw(**options, seed=seed)
+    return Known(eta, y, train=draw(**options, seed=seed + 1))
+
+
+def _stored(name: str, folder: Path | None) -> Dataset:
+    try:
+        return datasets.load(name, folder)
+    except FileNotFoundError as error:
+        raise AbsentError(str(error)) from error
+
+
+def as_labels(given: Dataset) -> Dataset:
+    """The same data with an indicator for each class."""
+    ones = np.ones(given.n, dtype=np.int8)
+    y = sparse.csr_array((ones, given.y, np.arange(given.n + 1)), shape=(given.n, given.m))
+    return Dataset(given.name, "multilabel", given.X, y, given.split, given.labels)
+
+
+def checksum(given: Dataset | Known) -> str:
+    """Of all numbers, so that other data under the same name are not mistaken for these."""
+    arrays = (given.eta, given.y) if isinstance(given, Known) else (given.X, given.y)
+    sums = [zlib.crc32(part) for array in arrays for part in _buffers(array)]
+    split = None if isinstance(given, Known) else given.split
+    return "-".join([f"{one:08x}" for one in sums] + [str(split)])
+
+
+def _buffers(array: Any) -> list[Any]:
+    if sparse.issparse(array):
+        return [array.data, array.indices, array.indptr]
+    return [np.ascontiguousarray(array)]

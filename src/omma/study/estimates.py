@@ -1,0 +1,169 @@
+"""Probabilities of a dataset by an estimator: made once, kept in a file, shared by all runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+
+from omma.datasets import Dataset
+from omma.study import npz
+from omma.study.data import Known, checksum, load
+from omma.study.estimators import KNOWN, make_estimator
+from omma.study.records import versions
+from omma.study.suite import Source
+
+Found = TypeVar("Found")
+
+TEST = 0.3  # the share of test rows where there is no split, as in the paper
+SPLIT_SEED = 0
+HELD = 2  # of the latest in memory: runs come ordered by their source
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """A sequence to decide: probabilities, labels, and what is known of both.
+
+    Attributes
+    ----------
+    eta, y
+        Of the rows to decide.
+    train : (eta, y) or None
+        Of the training part, by the estimator that was fitted to it; online there is none.
+    names : tuple of str or None
+        Of labels.
+    report : dict
+        What the estimator says of itself.
+    seconds : float
+        How long it took.
+    ordered : bool
+        Whether the rows stand in the order of the sequence: so it is where the estimator learned
+        along it.
+    """
+
+    eta: Any
+    y: Any
+    train: tuple[Any, Any] | None = None
+    names: tuple[str, ...] | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    ordered: bool = False
+
+
+class Desk:
+    """Gives out estimates: from memory, from its folder, or from the estimator."""
+
+    def __init__(
+        self, data: Path | None, folder: Path, report: Callable[[str], None] | None = None
+    ) -> None:
+        self.data = data
+        self.folder = folder
+        self.report = report
+        self._lock = Lock()
+        self._held: dict[Any, Any] = {}
+
+    def dataset(self, source: Source) -> Dataset | Known:
+        """The data of a source."""
+        key = ("data", source.dataset, source.task, repr(source.made))
+        return self._once(key, lambda: load(source, self.data))
+
+    def estimates(self, source: Source, seed: int) -> Estimates:
+        """What a run decides on; with an online estimator, each seed has its own."""
+        given = self.dataset(source)
+        if source.estimator["name"] == KNOWN:
+            return _known(source, given)
+        if isinstance(given, Known):
+            raise ValueError(
+                f"the dataset {source.dataset!r} has no features: its estimator must be {KNOWN!r}"
+            )
+        if source.protocol == "online":
+            return self._once((repr(source), seed), lambda: self._online(source, given, seed))
+        return self._once(repr(source), lambda: self._fixed(source, given))
+
+    def _once(self, key: Any, make: Callable[[], Found]) -> Found:
+        """Made by one thread while others wait: an estimator uses all cores by itself."""
+        with self._lock:
+            if key not in self._held:
+                self._held[key] = make()
+                for old in list(self._held)[: -2 * HELD]:
+                    del self._held[old]
+            found: Found = self._held[key]
+            return found
+
+    def _fixed(self, source: Source, given: Dataset) -> Estimates:
+        train, test = given.parts(seed=SPLIT_SEED, test=TEST)
+        if source.max_train is not None and source.max_train < train.n:
+            order = np.random.default_rng(SPLIT_SEED).permutation(train.n)
+            train = train.take(np.sort(order[: source.max_train]))
+        found = self._kept(source, given, {}, partial(_fit, source, train, test))
+        report = {**found.report, "train_rows": train.n}
+        return Estimates(
+            found.arrays["eta"],
+            test.y,
+            (found.arrays["train"], train.y),
+            _names(given),
+            report,
+            found.seconds,
+        )
+
+    def _online(self, source: Source, given: Dataset, seed: int) -> Estimates:
+        order = np.random.default_rng(seed).permutation(given.n)
+        rows = replace(given, X=given.X[order], y=given.y[order], split=None)
+        found = self._kept(source, given, {"seed": seed}, partial(_along, source, rows))
+        return Estimates(
+            found.arrays["eta"], rows.y, None, _names(given), found.report, found.seconds, True
+        )
+
+    def _kept(
+        self, source: Source, given: Dataset, more: dict[str, Any], make: Callable[[], npz.Stored]
+    ) -> npz.Stored:
+        known_by = {
+            "source": source.spec,
+            "data": checksum(given),
+            "versions": versions(),
+            **more,
+        }
+        path = npz.path_of(self.folder, source.dataset, source.estimator["name"], known_by)
+        found = npz.read(path)
+        if found is None:
+            if self.report is not None:
+                rows = f"{given.n:,} rows"
+                self.report(f"Estimating {source.dataset} by {source.estimator['name']}, {rows}")
+            found = make()
+            npz.write(path, found)
+        return found
+
+
+def _names(given: Dataset) -> tuple[str, ...] | None:
+    return None if given.labels is None else tuple(given.labels)
+
+
+def _fit(source: Source, train: Dataset, test: Dataset) -> npz.Stored:
+    started = time.perf_counter()
+    # The training part may lack classes that the test part has.
+    more = {"n_labels": train.m} if train.task == "multiclass" else {}
+    fitted = make_estimator(source.estimator).fit(train.X, train.y, **more)
+    arrays = {"eta": fitted.predict_proba(test.X), "train": fitted.predict_proba(train.X)}
+    return npz.Stored(arrays, dict(fitted.report), time.perf_counter() - started)
+
+
+def _along(source: Source, rows: Dataset) -> npz.Stored:
+    started = time.perf_counter()
+    eta, report = make_estimator(source.estimator).estimates(rows.X, rows.y)
+    return npz.Stored({"eta": eta}, dict(report), time.perf_counter() - started)
+
+
+def _known(source: Source, given: Dataset | Known) -> Estimates:
+    """Probabilities that labels were drawn with."""
+    if not isinstance(given, Known):
+        raise ValueError(
+            f"the probabilities of the dataset {source.dataset!r} are not known: it needs an "
+            f"estimator other than {KNOWN!r}"
+        )
+    return Estimates(given.eta, given.y, None if source.protocol == "online" else given.train)

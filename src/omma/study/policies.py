@@ -1,0 +1,102 @@
+"""The policies of a study: their names, what they support, and how they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from omma._validate import nearest, shown
+from omma.comparison.entrants import NAMES, read_entrants
+from omma.metrics import Metric, metric as find_metric
+from omma.policies import FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
+
+ETA = "_eta"
+TRAINED = ("offline_fw", "tuned")  # they learn from the training part, and have no λ to choose
+FIXED = ("baseline", "top_k_or_half")
+
+
+def check_name(owner: str, name: Any) -> str:
+    """A policy that a suite may name."""
+    if name not in NAMES:
+        hint = nearest(str(name), NAMES) or f"; names are {', '.join(NAMES)}"
+        raise ValueError(f"policies of {owner} must be known, got {shown(name)}{hint}")
+    return str(name)
+
+
+def parts_of(name: str) -> tuple[str, str | None]:
+    """The policy and what it counts; nothing for those that count nothing.
+
+    >>> parts_of("omma_eta"), parts_of("offline_fw")
+    (('omma', 'estimates'), ('offline_fw', None))
+    """
+    if name.endswith(ETA):
+        return name.removesuffix(ETA), "estimates"
+    return name, None if name in FIXED + TRAINED else "labels"
+
+
+def name_of(policy: str, feedback: str | None) -> str:
+    """The name again, from the two fields of a record.
+
+    >>> name_of("omma", "estimates")
+    'omma_eta'
+    """
+    return policy + ETA if feedback == "estimates" else policy
+
+
+def has_prior(name: str) -> bool:
+    """Whether λ has to be chosen for it."""
+    return name not in FIXED + TRAINED
+
+
+def supports(name: str, metric: str, k: int | None) -> bool:
+    """Whether a policy can be run for a metric; a × stands in tables where it cannot.
+
+    >>> supports("ofo", "macro_f1", None), supports("ofo", "macro_f1", 3)
+    (True, False)
+    """
+    target = find_metric(metric)
+    try:
+        if name == "offline_fw":
+            FrankWolfe(target, k)
+        elif name == "tuned":
+            _check_tuned(k)
+            TunedThresholds(target)
+        else:
+            make(name, target, k, 0.0)
+    except UnsupportedMetricError:
+        return False
+    return True
+
+
+def _check_tuned(k: int | None) -> None:
+    if k is not None:
+        raise UnsupportedMetricError("TunedThresholds is for metrics without a budget")
+
+
+def make(
+    name: str,
+    metric: Metric,
+    k: int | None,
+    prior: float | None,
+    train: tuple[Any, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Policy:
+    """The policy for one run; those that learn from the training part are fitted here."""
+    (entrant,) = read_entrants([name], train, (prior or 0.0,))
+    (policy,) = entrant.build(metric, k).values()
+    return replace(policy, **options) if options else policy  # type: ignore[type-var]
+
+
+def check_options(owner: str, name: str, options: Mapping[str, Any]) -> None:
+    """Options must be those of the policy, and none that the suite sets by itself."""
+    check_name(owner, name)
+    if name in TRAINED + FIXED:
+        raise ValueError(f"the policy {name!r} of {owner} takes no options, got {shown(options)}")
+    made = make(name, find_metric("macro_f1"), None, 0.0)
+    known = {one.name for one in fields(made)} - {"metric", "k", "feedback", "prior", "average"}  # type: ignore[arg-type]
+    for option in options:
+        if option not in known:
+            hint = nearest(option, known) or f"; it has {', '.join(sorted(known)) or 'none'}"
+            raise ValueError(f"the policy {name!r} of {owner} has no option {option!r}{hint}")
+    replace(made, **options)  # type: ignore[type-var]

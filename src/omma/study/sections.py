@@ -1,0 +1,200 @@
+"""Records in the order of tables: a section for each dataset with its estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from omma.comparison import Comparison
+from omma.comparison.results import Cell, Runs
+from omma.datasets import CATALOGUE
+from omma.study.policies import has_prior, name_of, supports
+from omma.study.records import Record
+
+# As the paper's tables have them; others come after these.
+POLICIES = (
+    "baseline", "top_k_or_half", "ofo", "greedy", "greedy_eta", "online_fw", "online_fw_eta",
+    "omma", "omma_eta", "offline_fw", "tuned",
+)  # fmt: skip
+METRICS = (
+    "micro_f1", "macro_f1", "macro_recall", "macro_precision", "macro_gmean", "macro_hmean",
+    "multiclass_gmean", "multiclass_hmean", "multiclass_qmean",
+)  # fmt: skip
+WHOLE = ("micro_f1", "macro_f1")  # without a budget they come before those with one
+
+Target = tuple[str, int | None]
+
+
+@dataclass(frozen=True)
+class Section:
+    """All records of one dataset with one estimator in one suite.
+
+    Attributes
+    ----------
+    suite, dataset, protocol, task : str
+    estimator : dict
+        Its name and options, and what it said of itself.
+    n, m : int
+        Rows of the sequence, and labels.
+    targets : dict of str to (str, int or None)
+        Metric and budget of each column.
+    comparison : Comparison
+    failed : int
+        How many runs failed.
+    paper : str or None
+        The paper's name of the same data.
+    """
+
+    suite: str
+    dataset: str
+    protocol: str
+    task: str
+    estimator: dict[str, Any]
+    n: int
+    m: int
+    targets: dict[str, Target]
+    comparison: Comparison
+    failed: int = 0
+    paper: str | None = None
+
+    @property
+    def name(self) -> str:
+        """For files and headings."""
+        return f"{self.suite}-{self.dataset}-{self.estimator['name']}"
+
+    @property
+    def title(self) -> str:
+        """As the paper heads its tables."""
+        return f"{self.dataset} (m = {self.m}, n = {self.n})"
+
+
+def sections(records: Iterable[Record]) -> list[Section]:
+    """Records of studies, a section for each suite, dataset and estimator, in their order."""
+    return [section_of(group) for group in grouped(records)]
+
+
+def grouped(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each section; without sections of which nothing is finished."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        if record["kind"] == "study":
+            spec = record["spec"]
+            key = (record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items())))
+            groups.setdefault(key, []).append(record)
+    return [group for group in groups.values() if any(map(_done, group))]
+
+
+def _done(record: Record) -> bool:
+    return record["result"] is not None
+
+
+def section_of(records: list[Record]) -> Section:
+    """One group of records as a section."""
+    done = list(filter(_done, records))
+    first = done[0]
+    spec = first["spec"]
+    entry = CATALOGUE.get(spec["dataset"])
+    return Section(
+        suite=first["suite"],
+        dataset=spec["dataset"],
+        protocol=spec["protocol"],
+        task=spec["task"],
+        estimator={**spec["estimator"], **(first["estimator"] or {})},
+        n=first["result"]["rows"],
+        m=len(first["result"]["counts"]["tp"]),
+        targets={title(*target): target for target in _targets(records)},
+        comparison=_comparison(records),
+        failed=len(records) - len(done),
+        paper=None if entry is None or spec.get("made") else entry.paper,
+    )
+
+
+def title(metric: str, k: int | None) -> str:
+    """What a column is called.
+
+    >>> title("macro_f1", 3), title("micro_f1", None)
+    ('macro_f1@3', 'micro_f1')
+    """
+    return metric if k is None else f"{metric}@{k}"
+
+
+def _target(record: Record) -> Target:
+    return record["spec"]["metric"], record["spec"]["k"]
+
+
+def policy_of(record: Record) -> str:
+    """The name of a record's policy, its kind of feedback included."""
+    return name_of(record["spec"]["policy"], record["spec"]["feedback"])
+
+
+def _targets(records: list[Record]) -> list[Target]:
+    def place(target: Target) -> tuple[Any, ...]:
+        metric, k = target
+        budgeted = k is not None and k > 1
+        ahead = metric.startswith("macro") if budgeted else metric in WHOLE
+        return not ahead, ahead and budgeted, _rank(metric, METRICS), k or 0
+
+    return sorted(dict.fromkeys(map(_target, records)), key=place)
+
+
+def _rank(name: str, order: tuple[str, ...]) -> tuple[int, str]:
+    return (order.index(name), "") if name in order else (len(order), name)
+
+
+def _comparison(records: list[Record]) -> Comparison:
+    policies = sorted(dict.fromkeys(map(policy_of, records)), key=lambda one: _rank(one, POLICIES))
+    targets = _targets(records)
+    seeds = tuple(sorted({record["spec"]["seed"] for record in records}))
+    priors = {record["spec"]["prior"] for record in records} - {None}
+    by_cell: dict[tuple[str, Target], list[Record]] = {}
+    for record in records:
+        by_cell.setdefault((policy_of(record), _target(record)), []).append(record)
+    cells = {
+        (policy, title(*target)): _cell(
+            policy, target, by_cell.get((policy, target), []), len(seeds), len(priors)
+        )
+        for policy in policies
+        for target in targets
+    }
+    return Comparison(
+        policies=tuple(policies),
+        metrics=tuple(title(*target) for target in targets),
+        cells=cells,
+        seeds=seeds,
+        priors=tuple(sorted(priors)),
+        complete=all(cell.complete for cell in cells.values()),
+        titles={policy_of(record): record["label"] for record in records},
+    )
+
+
+def _cell(policy: str, target: Target, records: list[Record], seeds: int, priors: int) -> Cell:
+    reason = "" if records or supports(policy, *target) else "not supported"
+    by_prior: dict[float | None, list[Record]] = {}
+    for record in sorted(filter(_done, records), key=lambda one: int(one["spec"]["seed"])):
+        by_prior.setdefault(record["spec"]["prior"], []).append(record)
+    wanted = seeds * (priors if has_prior(policy) else 1)
+    order = sorted(by_prior, key=lambda prior: -1.0 if prior is None else prior)
+    return Cell(
+        policy=policy,
+        metric=title(*target),
+        k=target[1],
+        by_prior={prior: _runs(prior, by_prior[prior]) for prior in order},
+        reason=reason,
+        complete=bool(reason) or sum(map(len, by_prior.values())) == wanted,
+        fixed=not has_prior(policy),
+    )
+
+
+def _runs(prior: float | None, records: list[Record]) -> Runs:
+    results = [record["result"] for record in records]
+    return Runs(
+        prior,
+        tuple(record["spec"]["seed"] for record in records),
+        np.array([result["value"] for result in results]),
+        np.array(results[0]["history"]["rows"], dtype=np.int64),
+        np.array([record["seconds"]["run"] for record in records]),
+        tuple(np.array(result["history"]["values"]) for result in results),
+    )

@@ -1,0 +1,201 @@
+"""A suite: datasets, an estimator, policies and metrics, and the grid of runs that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from omma.comparison.entrants import TITLES
+from omma.study.policies import has_prior, parts_of, supports
+
+PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
+SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the probabilities of a run come from.
+
+    Attributes
+    ----------
+    dataset : str
+    task : str
+        ``"multilabel"`` or ``"multiclass"``: classes count as labels in the former.
+    protocol : str
+        ``"fixed"``: fitted to the training part, decides the test part. ``"online"``: learns along
+        the sequence of both parts.
+    estimator : dict
+        Its name and its options.
+    made : dict
+        How the data are made, where they are synthetic; else empty.
+    max_train : int, optional
+        Fit to no more than so many rows of the training part.
+    """
+
+    dataset: str
+    task: str
+    protocol: str
+    estimator: Mapping[str, Any]
+    made: Mapping[str, Any] = field(default_factory=dict)
+    max_train: int | None = None
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """As records name it; what is not used is left out."""
+        found: dict[str, Any] = {
+            name: getattr(self, name) for name in ("dataset", "task", "protocol")
+        }
+        found["estimator"] = dict(self.estimator)
+        if self.made:
+            found["made"] = dict(self.made)
+        if self.max_train is not None:
+            found["max_train"] = self.max_train
+        return found
+
+
+@dataclass(frozen=True)
+class Run:
+    """One policy on one sequence.
+
+    Attributes
+    ----------
+    suite : str
+        The suite it belongs to.
+    source : Source
+    policy : str
+        As ``omma.compare`` names it: ``omma``, ``omma_eta``, ``offline_fw``...
+    metric : str
+    k, prior : optional
+        The budget, and λ for policies that have one.
+    seed : int
+        Of the order of the rows.
+    options : dict
+        Further options of the policy.
+    checkpoints : int
+        How often the running value is taken.
+    """
+
+    suite: str
+    source: Source
+    policy: str
+    metric: str
+    k: int | None
+    prior: float | None
+    seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    checkpoints: int = 50
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What its record is known by."""
+        policy, feedback = parts_of(self.policy)
+        found = {
+            **self.source.spec,
+            "policy": policy,
+            "feedback": feedback,
+            "metric": self.metric,
+            "k": self.k,
+            "prior": self.prior,
+            "seed": self.seed,
+        }
+        return {**found, "options": dict(self.options)} if self.options else found
+
+    @property
+    def label(self) -> str:
+        """How tables name the policy."""
+        return TITLES[self.policy]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What is run for one table or figure.
+
+    Attributes
+    ----------
+    name, title, paper : str
+        ``paper`` says which table or figure it follows.
+    sources : tuple of Source
+        One for each dataset and estimator.
+    policies : tuple of str
+        As ``omma.compare`` names them.
+    targets : tuple of (str, int or None)
+        Metrics with their budgets.
+    priors : tuple of float
+        The λ that are tried; records keep them all.
+    seeds : int
+        How many sequences.
+    options : dict of str to dict
+        Further options of policies.
+    checkpoints : int
+        How often the running value is taken.
+    parts : tuple of Suite
+        Suites whose runs are these; such a suite has none of its own.
+
+    Examples
+    --------
+    >>> from omma import study
+    >>> smoke = study.suite("smoke")
+    >>> smoke.title
+    'A small grid on made-up data, for a first try'
+    >>> smoke.runs[0].label
+    'Top-k / η̂ ≥ 0.5'
+    """
+
+    name: str
+    title: str
+    paper: str = ""
+    sources: tuple[Source, ...] = ()
+    policies: tuple[str, ...] = ()
+    targets: tuple[tuple[str, int | None], ...] = ()
+    priors: tuple[float, ...] = PRIORS
+    seeds: int = SEEDS
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    checkpoints: int = 50
+    parts: tuple[Suite, ...] = ()
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of all datasets, each once."""
+        every = [one.dataset for one in self.sources]
+        every += [name for part in self.parts for name in part.datasets]
+        return tuple(dict.fromkeys(every))
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs; seeds come outermost, so that an early end leaves whole sequences."""
+        found = [run for part in self.parts for run in part.runs]
+        return found + [
+            run
+            for source in self.sources
+            for seed in range(self.seeds)
+            for run in self._sequence(source, seed)
+        ]
+
+    def _sequence(self, source: Source, seed: int) -> Iterator[Run]:
+        for metric, k in self.targets:
+            for policy in self.policies:
+                if not supports(policy, metric, k):
+                    continue
+                for prior in self.priors if has_prior(policy) else (None,):
+                    options = self.options.get(policy, {})
+                    target = (policy, metric, k, prior, seed)
+                    yield Run(self.name, source, *target, options, self.checkpoints)
+
+    def limited(
+        self,
+        *,
+        datasets: Sequence[str] | None = None,
+        seeds: int | None = None,
+        priors: Sequence[float] | None = None,
+    ) -> Suite:
+        """The same suite on fewer datasets, sequences or priors."""
+        kept = [one for one in self.sources if datasets is None or one.dataset in datasets]
+        parts = [part.limited(datasets=datasets, seeds=seeds, priors=priors) for part in self.parts]
+        return replace(
+            self,
+            sources=tuple(kept),
+            seeds=self.seeds if seeds is None else seeds,
+            priors=self.priors if priors is None else tuple(priors),
+            parts=tuple(parts),
+        )

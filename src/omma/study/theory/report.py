@@ -1,0 +1,215 @@
+"""All suites of the theory: run them, and show what their records say."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omma._validate import nearest
+from omma.study.jobs import Summary, perform
+from omma.study.records import Record
+from omma.study.theory.suite import Suite
+from omma.study.theory.suites import (
+    adversary,
+    agreement,
+    bounds,
+    estimation,
+    regret,
+    shift,
+    smoothing,
+)
+from omma.tables import Grid, content, tabular, to_csv, to_html, to_markdown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 0 auto; padding: 1rem; }
+div { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; }
+thead th { border-bottom: 1px solid; }
+tbody th, thead th:first-child { font-weight: normal; text-align: left; }
+img { max-width: 100%; background: white; }
+"""
+ALL = "theory"
+_SUITES = {
+    module.SUITE.name: module.SUITE
+    for module in (regret, bounds, estimation, smoothing, adversary, shift, agreement)
+}
+
+
+def suites() -> list[Suite]:
+    """Every suite: its name, its title and its runs.
+
+    >>> from omma.theory import suites
+    >>> [suite.name for suite in suites()][:3]
+    ['theory-regret', 'theory-bounds', 'theory-estimation']
+    """
+    return list(_SUITES.values())
+
+
+def run(
+    name: str,
+    folder: str | Path,
+    jobs: int | None = None,
+    quick: bool = False,
+    *,
+    progress: bool | Callable[[int, int], None] = False,
+    report: Callable[[str], None] | None = None,
+) -> Summary:
+    """Perform a suite and leave a record of each run.
+
+    Runs that have a record are skipped; failed ones are tried again.
+
+    Parameters
+    ----------
+    name : str
+        A suite's name, or ``"theory"`` for all of them.
+    folder : path
+        Where records go.
+    jobs : int, optional
+        Runs at a time; default as many as there are processors.
+    quick : bool
+        Short sequences, and few: a first look.
+    progress : bool or function
+        Show a progress bar; a function is called a few times a second with how many runs are done,
+        and how many there are to do.
+    report : function, optional
+        Called with a sentence when a run has failed.
+
+    Examples
+    --------
+    >>> from omma.theory import run
+    >>> print(run("theory-shift", "records-of-run", quick=True))
+    8 done, 0 there before, 0 failed
+    """
+    if name != ALL and name not in _SUITES:
+        names = (ALL, *_SUITES)
+        hint = nearest(name, names) or f"; there are {', '.join(names)}"
+        raise ValueError(f"unknown suite {name!r} of the theory{hint}")
+    chosen = suites() if name == ALL else [_SUITES[name]]
+    every = [one for suite in chosen for one in suite.jobs(quick)]
+    n_jobs = jobs if jobs is not None else os.cpu_count() or 1
+    return perform(every, folder, n_jobs=n_jobs, progress=progress, report=report)
+
+
+def tables(records: list[Record]) -> list[Grid]:
+    """Tables of what records of the theory say, suite by suite.
+
+    ``omma.tables`` draws them: ``to_terminal``, ``to_markdown`` and others.
+    """
+    return [table for suite, mine in _by_suite(records) for table in suite.tables(mine)]
+
+
+def figures(records: list[Record]) -> dict[str, Figure]:
+    """Figures of what records of the theory say, by name."""
+    found: dict[str, Figure] = {}
+    for suite, mine in _by_suite(records):
+        found.update(suite.figures(mine))
+    return found
+
+
+def report(records: list[Record]) -> dict[str, Any]:
+    """Tables and figures together.
+
+    >>> from omma.study.records import read
+    >>> from omma.theory import report, run
+    >>> _ = run("theory-shift", "records-of-theory", quick=True)
+    >>> found = report(read("records-of-theory"))
+    >>> len(found["tables"]), list(found["figures"])
+    (1, ['shift'])
+    """
+    return {"tables": tables(records), "figures": figures(records)}
+
+
+def text(records: list[Record], form: str) -> str:
+    """Tables as ``markdown``, ``latex`` or ``csv``, or with the figures as a page of ``html``.
+
+    >>> from omma.study.records import read
+    >>> from omma.theory import run, text
+    >>> _ = run("theory-shift", "records-of-text", quick=True)
+    >>> text(read("records-of-text"), "markdown").splitlines()[0]
+    "### F1 when the label's frequency shifts after half of the rows, in %"
+    """
+    found = tables(records)
+    if form == "html":
+        return page(found, figures(records), title="omma: the theory")
+    if form == "csv":
+        return to_csv([line for table in found for line in _numbers(table)])
+    if form == "markdown":
+        drawn = [f"### {one.title}\n\n{to_markdown(one, aligned=False)}\n" for one in found]
+    else:
+        drawn = ["\n".join([f"% {one.title}", *_latex(one), ""]) for one in found]
+    return "\n".join(drawn)
+
+
+def _latex(table: Grid) -> list[str]:
+    return [line.strip() for line in tabular(table, aligned=False, std=False, seconds=False)]
+
+
+def _numbers(table: Grid) -> Iterator[dict[str, str]]:
+    """A line for each number: its table, the words of its row, its column, and the number."""
+    for name, row in zip(table.names, table.entries, strict=True):
+        cells = [content(entry, std=False, seconds=False) for entry in row]
+        about = "; ".join([name, *cells[: table.words]])
+        numbers = list(zip(table.columns, cells, strict=True))[table.words :]
+        for column, value in numbers:
+            yield {"table": table.title, "row": about, "column": column, "value": value}
+
+
+def page(found: Sequence[Grid], figures: dict[str, Figure], *, title: str) -> str:
+    """One page of HTML with tables and figures, which needs no other file."""
+    body = [f"<h1>{escape(title)}</h1>"]
+    for name, figure in figures.items():
+        body.append(f'<p><img alt="{escape(name)}" src="{_embedded(figure)}"></p>')
+    for table in found:
+        body.append(f"<h2>{escape(table.title)}</h2><div>{to_html(table)}</div>")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<body>{''.join(body)}</body></html>\n"
+    )
+
+
+def _embedded(figure: Figure) -> str:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=110, facecolor="white")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:
+    """Finished runs of each suite that has some, in the order in which they are planned.
+
+    A suite may have been run both quickly and in full: then the longest runs count.
+    """
+    found = []
+    for suite in suites():
+        mine = [
+            record
+            for record in records
+            if record["suite"] == suite.name and record["result"] is not None
+        ]
+        full, short = ([_key(one.spec) for one in suite.jobs(quick)] for quick in (False, True))
+        kept = [one for one in mine if _key(one["spec"]) in full]
+        kept = kept or [one for one in mine if _key(one["spec"]) in short]
+        if kept:
+            order = full if _key(kept[0]["spec"]) in full else short
+            found.append((suite, sorted(kept, key=lambda one: order.index(_key(one["spec"])))))
+    return found
+
+
+def _key(spec: Any) -> str:
+    """A specification as text: records keep lists where plans have tuples."""
+    return repr(sorted((key, _listed(value)) for key, value in spec.items()))
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

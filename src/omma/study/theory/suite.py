@@ -1,0 +1,107 @@
+"""A suite: one statement of the paper, the grid of runs that checks it, and how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from omma.study.jobs import Job, Outcome
+from omma.study.records import Record
+from omma.tables import Grid
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Spec = Mapping[str, Any]
+Column = Callable[[Record], str]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Runs of one kind.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``theory-regret``.
+    title : str
+        What it shows, in a line.
+    grid : sequence of dict
+        What tells its runs apart.
+    simulate : function
+        The result of a run, given its specification.
+    rows, sequences : pair
+        In full, and for a first look; a run of the grid may have rows of its own.
+    seed : int
+    label : str
+        How tables name a run, with fields of its specification in braces.
+    """
+
+    name: str
+    title: str
+    grid: Sequence[Spec] = field(repr=False)
+    simulate: Callable[[Spec], Mapping[str, Any]] = field(repr=False)
+    rows: tuple[Any, Any]
+    sequences: tuple[int, int]
+    seed: int
+    tables: Callable[[list[Record]], list[Grid]] = field(repr=False)
+    figures: Callable[[list[Record]], dict[str, Figure]] = field(repr=False)
+    label: str = "{policy}"
+
+    @property
+    def runs(self) -> list[Job]:
+        """All of its runs at full length."""
+        return self.jobs(False)
+
+    def jobs(self, quick: bool) -> list[Job]:
+        """Its runs, at full length or for a first look."""
+        return [self._job(one, quick) for one in self.grid]
+
+    def _job(self, one: Spec, quick: bool) -> Job:
+        rows = one.get("rows", self.rows[0])
+        spec = {
+            **one,
+            "rows": min(rows, self.rows[1]) if quick else rows,
+            "sequences": self.sequences[quick],
+            "seed": self.seed,
+        }
+
+        def run() -> Outcome:
+            start = perf_counter()
+            result = self.simulate(spec)
+            return Outcome(result, {"run": perf_counter() - start})
+
+        return Job(self.name, spec, self.label.format(**one), run, kind="theory")
+
+
+def label(record: Record) -> str:
+    """How tables name a run."""
+    return str(record["label"])
+
+
+def last(name: str, form: str, times: float = 1) -> Column:
+    """The last number of a curve, as a column of a table.
+
+    >>> last("regret", ".1f", times=2)({"result": {"regret": [3.0, 1.5]}})
+    '3.0'
+    """
+    return lambda record: format(times * record["result"][name][-1], form)
+
+
+def power(record: Record) -> str:
+    """The power of n that was fitted."""
+    rate = record["result"]["rate"]
+    return "–" if rate is None else f"{rate[0]:.2f}"
+
+
+def interval(record: Record) -> str:
+    """Where that power lies with 95%."""
+    rate = record["result"]["rate"]
+    return "–" if rate is None else f"{rate[1]:.2f} to {rate[2]:.2f}"
+
+
+def with_power(name: str, record: Record, of: str = "n") -> str:
+    """A curve's name in a legend, and the power of n that was fitted to it."""
+    return name if record["result"]["rate"] is None else f"{name}: {of}^{power(record)}"

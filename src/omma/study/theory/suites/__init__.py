@@ -1,0 +1,1 @@
+"""A module for each suite of simulations, which checks one statement of the paper."""

@@ -1,0 +1,100 @@
+"""Panels with logarithmic axes, in the look of all omma's pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from omma.plots.frames import AXIS, FAINT, INK, require_matplotlib
+from omma.tables import HAT_ETA
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLORS = {
+    "OMMA": "#0072B2",
+    f"OMMA({HAT_ETA})": "#D55E00",
+    "Greedy": "#009E73",
+    "OFO": "#CC79A7",
+    "Online-FW": "#8C6D1F",
+}
+BOUND = "#666666"
+DASHED: Any = (0, (4, 3))
+MORE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D1F", "#56B4E9")
+
+
+def panels(
+    titles: Sequence[str], columns: int = 2, high: float = 3.2, *, logs: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel for each title, some inches high; axes may be logarithmic."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    columns = min(columns, len(titles))
+    rows = -(-len(titles) // columns)
+    figure = Figure(figsize=(0.4 + 4.3 * columns, 0.3 + high * rows), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
+    places = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for ax in places[len(titles) :]:
+        ax.set_axis_off()
+    for ax, name in zip(places, titles, strict=False):
+        plainly(ax)
+        if logs:
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+        ax.set_title(name, size=10.5, color=INK, loc="left")
+    return figure, places[: len(titles)]
+
+
+def plainly(ax: Axes) -> None:
+    """Leave what helps reading."""
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.spines["bottom"].set_color(AXIS)
+    ax.grid(color=FAINT, linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(which="both", length=0, labelsize=9, labelcolor=INK)
+
+
+def named(ax: Axes, below: str, aside: str) -> None:
+    """Names of both axes."""
+    ax.set_xlabel(below, size=9.5, color=INK)
+    ax.set_ylabel(aside, size=9.5, color=INK)
+
+
+def band(ax: Axes, x: ArrayLike, mean: ArrayLike, error: ArrayLike, **look: Any) -> None:
+    """A curve with a band of two standard errors; on a logarithmic axis only what is positive."""
+    places, middle, wide = (np.array(part, dtype=float) for part in (x, mean, error))
+    shown = middle > 0 if ax.get_yscale() == "log" else np.ones(len(middle), dtype=bool)
+    places, middle, wide = places[shown], middle[shown], wide[shown]
+    look = {"linewidth": 1.8, "marker": "o", "markersize": 3.2, **look}
+    ax.plot(places, middle, **look)
+    low = middle - 2.0 * wide
+    if ax.get_yscale() == "log":
+        low = np.maximum(low, middle / 100.0)
+    ax.fill_between(
+        places, low, middle + 2.0 * wide, color=look.get("color"), alpha=0.15, linewidth=0
+    )
+
+
+def bound(ax: Axes, x: ArrayLike, y: ArrayLike, label: str, width: float = 1.0) -> None:
+    """A dashed grey line: a bound, or a shape to compare with."""
+    ax.plot(x, y, color=BOUND, linestyle=DASHED, linewidth=width, label=label)
+
+
+def in_thousands(ax: Axes) -> None:
+    """Few numbers of rows, written as people do."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def legend(ax: Axes, **more: Any) -> None:
+    """Names of the curves, without a frame."""
+    options: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "labelcolor": INK, **more}
+    ax.legend(**options)

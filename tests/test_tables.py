@@ -1,0 +1,100 @@
+"""Tables: one grid, the same in every format."""
+
+import csv
+import io
+
+from hypothesis import given, strategies as st
+from rich.cells import cell_len
+
+from omma import tables
+from omma.tables import Entry, Grid, texts
+
+GRID = Grid(
+    ("a_1", "b"),
+    ("OMMA(η̂)", "x|y", "z"),
+    (
+        (Entry(0.5, 0.01, 0.002), Entry(0.1)),
+        (Entry(0.6, 0.02, 1.5), Entry(instead="×")),
+        (Entry(0.600001, 0.03), Entry(0.2, partial=True)),
+    ),
+    ("A note.",),
+)
+
+
+def test_markdown_is_aligned():
+    text = tables.to_markdown(GRID, seconds=True)
+    *lines, blank, note = text.split("\n")
+    assert (blank, note) == ("", "A note.")
+    assert len({cell_len(line) for line in lines}) == 1
+    assert lines[0].startswith("| policy  |")
+    assert lines[1] == f"| :------ | {'-' * 23}: | {'-' * 9}: |"
+    assert "*50.00 ± 1.00 (2 ms)*" in lines[2]
+    assert "**60.00 ± 2.00 (1.5 s)**" in lines[3]
+    assert r"| x\|y" in lines[3]
+    assert "**60.00 ± 3.00**" in lines[4]
+    assert "**20.00†**" in lines[4]
+
+
+def test_latex_marks_best_and_second():
+    lines = tables.to_latex(GRID).split("\n")
+    assert r"  \begin{tabular}{lrr}" in lines
+    assert any(r"\caption{A note.}" in line for line in lines)
+    body = lines[lines.index(r"    \midrule") + 1 : lines.index(r"    \bottomrule")]
+    cells = [[cell.strip() for cell in line.removesuffix(r" \\").split("&")] for line in body]
+    assert cells == [
+        [r"OMMA($\hat{\eta}$)", r"\textit{50.00 $\pm$ 1.00}", r"\textit{10.00}"],
+        ["x|y", r"\textbf{60.00 $\pm$ 2.00}", r"$\times$"],
+        ["z", r"\textbf{60.00 $\pm$ 3.00}", r"\textbf{20.00$^\dagger$}"],
+    ]
+    assert r"a\_1" in lines[lines.index(r"    \midrule") - 1]
+
+
+def test_the_terminal_shows_best_bold_and_second_italic():
+    table = tables.to_terminal(GRID, std=False)
+    styles = [[str(cell.style) for cell in column.cells] for column in table.columns[1:]]
+    assert styles == [["italic", "bold", "bold"], ["italic", "dim", "bold"]]
+    assert [cell.plain for cell in table.columns[2].cells] == ["10.00", "×", "20.00†"]
+    assert table.caption == "A note."
+
+
+def test_html_marks_best_and_second_and_escapes():
+    text = tables.to_html(GRID, "a < b")
+    assert "<caption>a &lt; b</caption>" in text
+    assert '<td class="second" title="± 1.00, 2 ms"><b>50.00</b></td>' in text
+    assert '<td class="best" title="± 2.00, 1.5 s"><b>60.00</b></td>' in text
+    assert '<td class="none">×</td>' in text
+    assert text.count("<tr>") == 4
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=8)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5))
+def test_a_table_of_texts_says_the_same_in_every_format(rows):
+    grid = texts(
+        "Title",
+        rows,
+        {"first": lambda row: row[0], "second": lambda row: row[1]},
+        {"number": lambda row: row[2]},
+    )
+    assert tables.ranks(grid) == [[0, 0]] * len(rows)
+    head, rule, *lines = tables.to_markdown(grid, aligned=False).split("\n")
+    assert (head, rule) == ("| first | second | number |", "| :-- | :-- | --: |")
+    assert lines == [f"| {' | '.join(map(tables.markdown, row))} |" for row in rows]
+    latex = tables.tabular(grid, aligned=False, std=False, seconds=False)
+    assert latex[0] == r"\begin{tabular}{llr}"
+    assert [line.strip() for line in latex[4:-2]] == [
+        f"{' & '.join(map(tables.latex, row))} \\\\".strip() for row in rows
+    ]
+    assert tables.to_html(grid).count('<th scope="row">') == 2 * len(rows)
+    shown = tables.to_terminal(grid)
+    assert [cell.plain for cell in shown.columns[2].cells] == [row[2] for row in rows]
+    assert [column.justify for column in shown.columns] == ["left", "left", "right"]
+
+
+def test_csv_has_numbers_in_full():
+    rows = [{"name": "a,b", "value": 0.1 + 0.2}, {"name": "c", "value": None}]
+    again = list(csv.DictReader(io.StringIO(tables.to_csv(rows))))
+    assert [row["name"] for row in again] == ["a,b", "c"]
+    assert float(again[0]["value"]) == 0.1 + 0.2
+    assert again[1]["value"] == ""
