@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._frames import Names, opened_pair
-from omma._rows import check_rows, entries_of, read_labels, read_probabilities, read_weights
 from omma._validate import shown
+from omma.rows.arrays import check_rows, entries_of, read_labels, read_probabilities, read_weights
+from omma.rows.frames import Names, opened_pair
 
 Floats = NDArray[np.float64]
 Cells = tuple[Floats, Floats, Floats, Floats]

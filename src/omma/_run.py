@@ -15,16 +15,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._rows import (
-    DenseProbabilities,
-    Labels,
-    Probabilities,
-    Rows,
-    SparseProbabilities,
-    blocks,
-    csr,
-    entries_of,
-)
 from omma.kernels import (
     gradient as gradient_kernel,
     replay as replay_kernel,
@@ -35,6 +25,16 @@ from omma.kernels.kinds import Costs, Fixed, Nothing, Own
 from omma.kernels.replay import Indicated, Listed, Marks
 from omma.kernels.select import AtMost, Exactly
 from omma.kernels.step import Counted, Decider
+from omma.rows.arrays import (
+    DenseProbabilities,
+    Labels,
+    Probabilities,
+    Rows,
+    SparseProbabilities,
+    blocks,
+    csr,
+    entries_of,
+)
 from omma.state import State
 
 NOTHING = Nothing(0.0)

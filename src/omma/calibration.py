@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._frames import opened_pair
-from omma._rows import (
+from omma._validate import check_choice, check_number, check_positive_int
+from omma.rows.arrays import (
     DenseProbabilities,
     Labels,
     Probabilities,
@@ -25,7 +25,7 @@ from omma._rows import (
     read_labels,
     read_probabilities,
 )
-from omma._validate import check_choice, check_number, check_positive_int
+from omma.rows.frames import opened_pair
 
 LEAST = 1e-15  # a probability of zero or one is not taken as certain
 Floats = NDArray[np.float64]

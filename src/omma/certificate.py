@@ -31,8 +31,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._row import Row
-from omma._rows import Probabilities, Rows, SparseProbabilities
 from omma._run import NO_NUMBERS, UNKNOWN, Runner, labels_of, part_of, scratch_space
 from omma.gap import Gap, effective_rows, gap_from
 from omma.kernels import certificate as kernel
@@ -42,6 +40,8 @@ from omma.metrics import Metric, smoothed
 from omma.metrics.settled import settled, unseen
 from omma.metrics.tangent import is_minimum, tangent
 from omma.policies.omma import OMMA
+from omma.rows.arrays import Probabilities, Rows, SparseProbabilities
+from omma.rows.row import Row
 
 FIRST = 16  # rows before the first tangent
 GROWTH = 1.25  # of the number of rows between tangents

@@ -13,15 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._frames import Names, opened_pair, values_of
-from omma._rows import (
-    Labels,
-    Probabilities,
-    Rows,
-    read_labels,
-    read_probabilities,
-    read_weights,
-)
 from omma._run import Progress, Run, Sequence, labels_of
 from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate
@@ -31,6 +22,15 @@ from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy
 from omma.policies.base import check_task
+from omma.rows.arrays import (
+    Labels,
+    Probabilities,
+    Rows,
+    read_labels,
+    read_probabilities,
+    read_weights,
+)
+from omma.rows.frames import Names, opened_pair, values_of
 from omma.rule import Rule
 
 

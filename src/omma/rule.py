@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._frames import Names, opened, read_names
 from omma._json import parse_json
-from omma._rows import read_probabilities
 from omma._run import Sequence, fixed_plan, run
 from omma._validate import check_budget, check_positive_int, shown
+from omma.rows.arrays import read_probabilities
+from omma.rows.frames import Names, opened, read_names
 
 
 @dataclass(frozen=True, eq=False)

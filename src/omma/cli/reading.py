@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from omma._rows import check_rows, read_probabilities
 from omma._validate import nearest, shown
 from omma.cli.classes import read_classes
 from omma.cli.inputs import Inputs
 from omma.cli.pairing import paired_columns, paired_rows
 from omma.datasets import Matrix, read_matrix
 from omma.datasets.matrices import column_names
+from omma.rows.arrays import check_rows, read_probabilities
 
 
 def read_inputs(

@@ -9,11 +9,16 @@ from typing import Any
 
 from scipy import sparse
 
-from omma._frames import Names, opened_pair
-from omma._rows import SparseProbabilities, read_labels, read_probabilities, read_sparse_labels
 from omma._validate import check_budget, check_number, check_positive_int, shown
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy
+from omma.rows.arrays import (
+    SparseProbabilities,
+    read_labels,
+    read_probabilities,
+    read_sparse_labels,
+)
+from omma.rows.frames import Names, opened_pair
 
 Train = tuple[Any, Any]
 

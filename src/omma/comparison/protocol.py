@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from omma._frames import Names
 from omma._pool import run_all
 from omma._validate import check_positive_int, shown
 from omma.comparison.arguments import (
@@ -28,6 +27,7 @@ from omma.comparison.results import Cell, Runs
 from omma.comparison.runner import Key, Outcome, Task, cores, run, small
 from omma.policies import Policy, UnsupportedMetricError
 from omma.policies.fixed import Fixed
+from omma.rows.frames import Names
 
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)
 METRICS = ("micro_f1", "macro_f1")

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from omma._frames import (
+from omma._validate import check_number, check_positive_int, shown
+from omma.certificate import Certificate
+from omma.counts import Counts, counts_of, estimates_of, state_of
+from omma.gap import Gap
+from omma.metrics import Metric, metric as find_metric
+from omma.online import saved
+from omma.policies import LinearPolicy, Policy
+from omma.rows.arrays import read_numbers, read_weights
+from omma.rows.frames import (
     Names,
     Opened,
     by_name,
@@ -22,8 +30,8 @@ from omma._frames import (
     opened,
     read_names,
 )
-from omma._index import check_same_indexes, index_of
-from omma._row import (
+from omma.rows.index import check_same_indexes, index_of
+from omma.rows.row import (
     Row,
     are_ids,
     as_sparse,
@@ -33,14 +41,6 @@ from omma._row import (
     probability_rows,
     single_row,
 )
-from omma._rows import read_numbers, read_weights
-from omma._validate import check_number, check_positive_int, shown
-from omma.certificate import Certificate
-from omma.counts import Counts, counts_of, estimates_of, state_of
-from omma.gap import Gap
-from omma.metrics import Metric, metric as find_metric
-from omma.online import saved
-from omma.policies import LinearPolicy, Policy
 from omma.rule import Rule
 from omma.state import State
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from omma._frames import Names
-from omma._row import labels_of_row, one_row, refuse_row
-from omma._rows import Labels, Probabilities, blocks
 from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.metrics import Metric, metric as find_metric
 from omma.policies.stepper import Stepper
+from omma.rows.arrays import Labels, Probabilities, blocks
+from omma.rows.frames import Names
+from omma.rows.row import labels_of_row, one_row, refuse_row
 from omma.rule import Rule
 from omma.state import State
 

@@ -10,16 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._frames import opened_pair
-from omma._rows import (
-    Labels,
-    Probabilities,
-    SparseProbabilities,
-    blocks,
-    read_labels,
-    read_probabilities,
-    read_weights,
-)
 from omma._run import (
     Plan,
     Runner,
@@ -39,6 +29,16 @@ from omma.policies.base import (
     check_task,
 )
 from omma.policies.mixture import Iteration, Mixture
+from omma.rows.arrays import (
+    Labels,
+    Probabilities,
+    SparseProbabilities,
+    blocks,
+    read_labels,
+    read_probabilities,
+    read_weights,
+)
+from omma.rows.frames import opened_pair
 from omma.rule import Rule
 from omma.state import State
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._row import SparseRow
-from omma._rows import (
+from omma.kernels.replay import Indicated, Listed
+from omma.rows.arrays import (
     DenseProbabilities,
     Probabilities,
     Rows,
@@ -16,7 +16,7 @@ from omma._rows import (
     csr,
     indicated,
 )
-from omma.kernels.replay import Indicated, Listed
+from omma.rows.row import SparseRow
 
 # (rows of eta, their true labels, their weights): what a run of Frank-Wolfe looks at.
 Sample = tuple[Probabilities, Rows, Any, NDArray[Any]]

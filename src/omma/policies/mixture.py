@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._frames import Names
-from omma._row import Row
-from omma._rows import read_probabilities
 from omma._run import Plan, Run, Sequence, run
 from omma._validate import check_seed, shown
 from omma.kernels.kinds import Fixed as Rules
 from omma.metrics import Metric, metric as find_metric
 from omma.policies.fixed import Fixed
 from omma.policies.stepper import Stepper
+from omma.rows.arrays import read_probabilities
+from omma.rows.frames import Names
+from omma.rows.row import Row
 from omma.rule import Rule
 from omma.state import State, check_part
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._row import Row
-from omma._rows import read_probabilities
 from omma._run import (
     NO_NUMBERS,
     NO_ROWS,
@@ -29,6 +27,8 @@ from omma.policies.base import MetricPolicy
 from omma.policies.frank_wolfe import check_metric, first_rule, maximize
 from omma.policies.kept import Kept, Sample
 from omma.policies.mixture import MixtureState, MixtureStepper, draws, picked
+from omma.rows.arrays import read_probabilities
+from omma.rows.row import Row
 from omma.rule import Rule
 from omma.state import State, check_part
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._row import Row, refuse_indicators, refuse_row
 from omma._run import Plan, scratch_space
 from omma.kernels import step
+from omma.rows.row import Row, refuse_indicators, refuse_row
 from omma.state import State
 
 
@@ -22,7 +22,7 @@ class Space(threading.local):
 
 
 class Stepper:
-    """Decides and counts rows that ``omma._row`` let in.
+    """Decides and counts rows that ``omma.rows.row`` let in.
 
     A dense row is float64 probabilities, float64 labels and an int8 prediction, each over all
     labels. A sparse row is a pair (label ids, probabilities), with the ids of true and of predicted

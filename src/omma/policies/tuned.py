@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from omma._frames import opened_pair
-from omma._rows import check_rows, entries_of, read_probabilities
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.policies.base import UnsupportedMetricError
 from omma.policies.fixed import FixedRule
 from omma.policies.frank_wolfe import read_sample
+from omma.rows.arrays import check_rows, entries_of, read_probabilities
+from omma.rows.frames import opened_pair
 from omma.rule import Rule
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._frames import values_of
-from omma._rows import check_rows, read_probabilities
+from omma.rows.arrays import check_rows, read_probabilities
+from omma.rows.frames import values_of
 from omma.sklearn._target import LABELS, OWNER, YES, Target
 
 ROUNDING = 1e-6  # how far beyond 0 and 1 a probability may lie and still be one

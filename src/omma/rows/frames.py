@@ -7,7 +7,7 @@ predictions made of it close to a frame of the same library, columns and index.
 Columns are found by name, whatever their order. Columns that were never named (0, 1, … in pandas,
 column_0, column_1, … in polars) are taken by their place, as those of an array are. So are classes:
 by name, be it text or a number, where names are known, and else by place. Rows always go by their
-place; ``_index`` refuses those that pandas would pair otherwise.
+place; ``index`` refuses those that pandas would pair otherwise.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._index import check_same_rows
 from omma._validate import shown
+from omma.rows.index import check_same_rows
 
 Names = tuple[str, ...]
 SIGNS = ("detach", "collect", "to_frame", "columns", "__dataframe__")  # in this order: lazy frames

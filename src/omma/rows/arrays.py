@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._frames import values_of
 from omma._validate import shown
+from omma.rows.frames import values_of
 
 BLOCK = 1 << 20  # stored numbers handed to a kernel at a time
 
