@@ -24,6 +24,7 @@ from omma.policies import (
     TopK,
     TunedThresholds,
 )
+from omma.rows.batch import Batch
 from omma.rule import Rule
 
 __version__ = "0.1.0"
@@ -49,6 +50,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "OFO",
     "OMMA",
+    "Batch",
     "Comparison",
     "Counts",
     "Curve",

@@ -15,17 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int
-from omma.rows.arrays import (
-    DenseProbabilities,
-    Labels,
-    Probabilities,
-    blocks,
-    check_rows,
-    entries_of,
-    read_labels,
-    read_probabilities,
-)
-from omma.rows.frames import opened_pair
+from omma.rows.arrays import DenseProbabilities, blocks, entries_of
+from omma.rows.batch import Batch
+from omma.rows.labels import Labels
 
 LEAST = 1e-15  # a probability of zero or one is not taken as certain
 Floats = NDArray[np.float64]
@@ -68,13 +60,13 @@ class Reliability:
 
 
 def reliability(
-    eta: Any, y: Any, bins: int = 10, *, strategy: str = "width", label: int | None = None
+    eta: Any, y: Any = None, bins: int = 10, *, strategy: str = "width", label: int | None = None
 ) -> Reliability:
     """Group probabilities into bins, and compare each with how often it came true.
 
     Parameters
     ----------
-    eta : ndarray or CSR of shape (n, m), or (n,)
+    eta : ndarray or CSR of shape (n, m), or (n,), or an ``omma.Batch`` with its labels
     y : indicators of shape (n, m), dense or sparse, or class ids of shape (n,)
     bins : int
     strategy : {"width", "mass"}
@@ -106,7 +98,7 @@ def reliability(
     return _grouped(cases, edges)
 
 
-def expected_error(eta: Any, y: Any, bins: int = 10, *, strategy: str = "width") -> float:
+def expected_error(eta: Any, y: Any = None, bins: int = 10, *, strategy: str = "width") -> float:
     """Expected calibration error: how far, on average, probabilities are from frequencies.
 
     >>> from omma.calibration import expected_error
@@ -116,7 +108,7 @@ def expected_error(eta: Any, y: Any, bins: int = 10, *, strategy: str = "width")
     return reliability(eta, y, bins, strategy=strategy).expected_error
 
 
-def log_loss(eta: Any, y: Any) -> float:
+def log_loss(eta: Any, y: Any = None) -> float:
     """Mean log-loss: over rows and labels, or with class ids over rows.
 
     Zeros and ones are taken as 1e-15 and 1 - 1e-15.
@@ -137,7 +129,7 @@ def log_loss(eta: Any, y: Any) -> float:
     return float(total / cases.judged)
 
 
-def brier(eta: Any, y: Any) -> float:
+def brier(eta: Any, y: Any = None) -> float:
     """Brier score: mean of (probability - label)², or with class ids its sum over classes.
 
     >>> from omma.calibration import brier
@@ -164,44 +156,46 @@ class Part(NamedTuple):
 class Cases:
     """Every pair of row and label, read a block of rows at a time."""
 
-    rows: Probabilities
+    batch: Batch
     labels: Labels
     label: int | None = None
 
     @classmethod
     def read(cls, owner: str, eta: Any, y: Any, label: int | None = None) -> Cases:
         """Check all that is given."""
-        table, y = opened_pair(owner, eta, y)
-        rows = read_probabilities(owner, table.values)
-        if not rows.n:
+        batch = Batch.read(owner, eta, y)
+        if not batch.n:
             raise ValueError(f"eta of {owner} must have at least one row, got none")
-        check_rows(owner, rows)
+        batch.check(owner)
         if label is not None:
-            check_number(owner, "label", label, low=0, high=rows.m - 1)
-        return cls(rows, read_labels(owner, y, rows.n, rows.m), label)
+            check_number(owner, "label", label, low=0, high=batch.m - 1)
+        if batch.labels is None:
+            raise ValueError(f"y of {owner} must be given, got None")
+        batch.labels.refuse_unknown(owner)
+        return cls(batch, batch.labels, label)
 
     @property
     def judged(self) -> int:
         """What a mean is taken over: rows with a class each, or pairs of row and label."""
-        return self.rows.n if self.labels.class_ids else self.rows.n * self.rows.m
+        return self.batch.n if self.labels.class_ids else self.batch.n * self.batch.m
 
     def parts(self) -> Iterator[Part]:
         """Blocks of rows, one after another."""
-        for _, block in blocks(self.rows.n, self.rows.rows_per_block, None):
+        for _, block in blocks(self.batch.n, self.batch.eta.rows_per_block, None):
             starts, ends, ids = self.labels.block(block)
             owner = np.repeat(np.arange(len(block)), ends - starts)
             yield self._part(block, owner, ids[entries_of(starts, ends)])
 
     def _part(self, block: Any, owner: Any, true: Any) -> Part:
-        m = self.rows.m
-        if isinstance(self.rows, DenseProbabilities):
-            values = np.asarray(self.rows.array[block], dtype=np.float64)
+        m, eta = self.batch.m, self.batch.eta
+        if isinstance(eta, DenseProbabilities):
+            values = np.asarray(eta.array[block], dtype=np.float64)
             hits = np.zeros(values.shape, dtype=np.bool_)
             hits[owner, true] = True
             if self.label is not None:
                 values, hits = values[:, self.label], hits[:, self.label]
             return Part(values.ravel(), hits.ravel(), 0, 0)
-        stored = self.rows.matrix[block[0] : block[-1] + 1].tocoo()
+        stored = eta.matrix[block[0] : block[-1] + 1].tocoo()
         values, row, column = stored.data.astype(np.float64), stored.coords[0], stored.coords[1]
         pairs = len(block) * m
         if self.label is not None:

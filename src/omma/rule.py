@@ -14,6 +14,7 @@ from omma._json import parse_json
 from omma._run import Sequence, fixed_plan, run
 from omma._validate import check_budget, check_positive_int, shown
 from omma.rows.arrays import read_probabilities
+from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened, read_names
 
 
@@ -139,7 +140,7 @@ class Rule:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
         matrix = None if self.matrix is None else np.array(self.matrix)
         plan = fixed_plan(self.slope, self.offset, self.k, matrix=matrix)
-        predictions = run("Rule.predict", plan, Sequence(rows)).predictions
+        predictions = run("Rule.predict", plan, Sequence(Batch(rows))).predictions
         return predictions[0] if single else predictions
 
     def to_json(self) -> str:

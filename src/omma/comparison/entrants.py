@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from omma._validate import nearest, shown
-from omma.comparison.arguments import Train, distinct, listed
+from omma.comparison.arguments import distinct, listed
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import (
     OFO,
@@ -23,6 +23,7 @@ from omma.policies import (
     TunedThresholds,
     UnsupportedMetricError,
 )
+from omma.rows.batch import Batch
 from omma.tables import HAT_ETA
 
 Make = Callable[[Metric, int | None, float], Policy]
@@ -56,14 +57,14 @@ def _ofo(feedback: str, metric: Metric, k: int | None, prior: float) -> Policy:
     raise UnsupportedMetricError("OFO is for f1, macro_f1 and micro_f1 without a budget")
 
 
-def _offline(train: Train, metric: Metric, k: int | None) -> Policy:
-    return FrankWolfe(metric, k).fit(*train)
+def _offline(train: Batch, metric: Metric, k: int | None) -> Policy:
+    return FrankWolfe(metric, k).fit(train)
 
 
-def _tuned(train: Train, metric: Metric, k: int | None) -> Policy:
+def _tuned(train: Batch, metric: Metric, k: int | None) -> Policy:
     if k is not None:
         raise UnsupportedMetricError("TunedThresholds is for metrics without a budget")
-    return TunedThresholds(metric).fit(*train)
+    return TunedThresholds(metric).fit(train)
 
 
 # For each name a title, and a function that makes the policy.
@@ -77,7 +78,7 @@ _BY_PRIOR: dict[str, tuple[str, Make]] = {
         ("online_fw", "Online-FW", partial(_online, OnlineFrankWolfe)),
     )
 }
-_TRAINED: dict[str, tuple[str, Callable[[Train, Metric, int | None], Policy]]] = {
+_TRAINED: dict[str, tuple[str, Callable[[Batch, Metric, int | None], Policy]]] = {
     "offline_fw": ("Offline-FW", _offline),
     "tuned": ("Tuned thresholds", _tuned),
 }
@@ -127,7 +128,7 @@ def _equal(one: Policy, other: Policy) -> bool:
         return False
 
 
-def read_entrants(policies: Any, train: Train | None, priors: tuple[float, ...]) -> list[Entrant]:
+def read_entrants(policies: Any, train: Batch | None, priors: tuple[float, ...]) -> list[Entrant]:
     """All who take part, each under a name of its own."""
     entrants = [_entrant(one, None, train, priors) for one in listed("policies", policies)]
     distinct("policies", [one.name for one in entrants], ": name them by a dict")
@@ -140,7 +141,7 @@ def titles(entrants: list[Entrant]) -> dict[str, str]:
     return {one.name: one.name if every.count(one.title) > 1 else one.title for one in entrants}
 
 
-def _entrant(given: Any, name: str | None, train: Train | None, priors: Any) -> Entrant:
+def _entrant(given: Any, name: str | None, train: Batch | None, priors: Any) -> Entrant:
     """Whoever takes part, by a name, as a policy, or as a function that makes one."""
     if isinstance(given, str):
         title, build = _by_name(given, train, priors)
@@ -161,7 +162,7 @@ def _entrant(given: Any, name: str | None, train: Train | None, priors: Any) -> 
     )
 
 
-def _by_name(name: str, train: Train | None, priors: tuple[float, ...]) -> tuple[str, Build]:
+def _by_name(name: str, train: Batch | None, priors: tuple[float, ...]) -> tuple[str, Build]:
     if name in _PLAIN:
         return _PLAIN[name][0], _once(_PLAIN[name][1])
     if name in _BY_PRIOR:

@@ -14,9 +14,8 @@ from omma._pool import run_all
 from omma._validate import check_positive_int, shown
 from omma.comparison.arguments import (
     Target,
-    Train,
-    read_data,
     read_priors,
+    read_rows,
     read_seeds,
     read_targets,
     read_train,
@@ -50,11 +49,11 @@ class Made:
 
 def compare(
     eta: Any,
-    y: Any,
+    y: Any = None,
     metrics: Any = METRICS,
     policies: Any = POLICIES,
     *,
-    train: Train | None = None,
+    train: Any = None,
     seeds: Iterable[int | None] = range(5),
     priors: Iterable[float] | float = PRIORS,
     checkpoints: int | ArrayLike = 50,
@@ -70,7 +69,8 @@ def compare(
     Parameters
     ----------
     eta, y
-        As of ``omma.replay``. Where y holds class ids, metrics without a budget take k = 1.
+        As of ``omma.replay``, or an ``omma.Batch`` of both. Where y holds class ids, metrics
+        without a budget take k = 1.
     metrics : list
         Names, with a budget after an @ (``"macro_f1@3"``), metrics, or pairs (metric, k).
     policies : list or dict
@@ -79,7 +79,7 @@ def compare(
         ``offline_fw`` and ``tuned``, which learn from ``train``. Or policies, which run as they
         are for every metric; functions of (metric, k, prior) that return a policy; pairs (name,
         policy); or a dict of policies by name. What a policy does not support is a cell marked ×.
-    train : pair (eta, y), optional
+    train : pair (eta, y) or Batch, optional
         For policies that learn beforehand. Their fitting is not part of ``seconds``.
     seeds : iterable of int
         One sequence for each, as of ``omma.replay``; None keeps the order given.
@@ -112,10 +112,10 @@ def compare(
     dict_keys([0.0, 1e-06, 0.001, 0.1, 1.0])
     """
     check_positive_int("compare", "n_jobs", n_jobs, optional=True)
-    data = read_data("compare", eta, y)
+    data = read_rows("compare", eta, y)
     targets = read_targets(metrics, data)
     tried, sequences = read_priors(priors), read_seeds(seeds)
-    entrants = read_entrants(policies, read_train(train, data.m, data.names), tried)
+    entrants = read_entrants(policies, read_train(train, data), tried)
 
     made = [_made(entrant, target) for entrant in entrants for target in targets]
     _check_names(made, data.names)

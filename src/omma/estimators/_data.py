@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import check_positive_int, shown
-from omma.rows.arrays import read_sparse_labels
+from omma.rows.labels import read_sparse_labels
 
 BLOCK = 1 << 22  # numbers made at a time when probabilities are computed
 

@@ -15,6 +15,7 @@ from omma.metrics import Metric, metric as find_metric
 from omma.policies.fixed import Fixed
 from omma.policies.stepper import Stepper
 from omma.rows.arrays import read_probabilities
+from omma.rows.batch import Batch
 from omma.rows.frames import Names
 from omma.rows.row import Row
 from omma.rule import Rule
@@ -189,13 +190,12 @@ class Mixture(Fixed):
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows = read_probabilities("Mixture", eta)
         picks = picked(self.shares, draws(self.seed, state.drawn, rows.n))
-        return run("Mixture", self.plan(rows.m), Sequence(rows), picks).predictions
+        return run("Mixture", self.plan(rows.m), Sequence(Batch(rows)), picks).predictions
 
     def rule(self, state: Any) -> Rule:
         return self.rules[self.pick(state)]
 
     def replay(self, given: Sequence) -> Run:
-        self.check_labels(given.eta.m)
         n = given.eta.n
         picks = picked(self.shares, draws(self.seed, 0, n))
         done = run("replay of Mixture", self.plan(given.eta.m), given, picks)

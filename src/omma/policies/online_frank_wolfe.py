@@ -28,6 +28,7 @@ from omma.policies.frank_wolfe import check_metric, first_rule, maximize
 from omma.policies.kept import Kept, Sample
 from omma.policies.mixture import MixtureState, MixtureStepper, draws, picked
 from omma.rows.arrays import read_probabilities
+from omma.rows.batch import Batch
 from omma.rows.row import Row
 from omma.rule import Rule
 from omma.state import State, check_part
@@ -154,9 +155,9 @@ class OnlineFrankWolfe(MetricPolicy):
         return Rule(slope, offset, self.budget)
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
-        rows = read_probabilities("OnlineFrankWolfe", eta)
-        picks = picked(state.shares, draws(self.seed, state.drawn, rows.n))
-        return run("OnlineFrankWolfe", self.plan_of(state), Sequence(rows), picks).predictions
+        given = Sequence(Batch(read_probabilities("OnlineFrankWolfe", eta)))
+        picks = picked(state.shares, draws(self.seed, state.drawn, given.eta.n))
+        return run("OnlineFrankWolfe", self.plan_of(state), given, picks).predictions
 
     def stepper(self, m: int) -> OnlineFrankWolfeStepper:
         return OnlineFrankWolfeStepper(self, m)
@@ -194,7 +195,6 @@ class OnlineFrankWolfe(MetricPolicy):
         state.shares = found.shares[used]
 
     def replay(self, given: Sequence) -> Run:
-        self.check_labels(given.eta.m)
         eta = given.eta.ready()
         rows = np.arange(eta.n, dtype=np.int64) if given.order is None else given.order
         state = self.init(eta.m)

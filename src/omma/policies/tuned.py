@@ -12,9 +12,9 @@ from scipy import sparse
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.policies.base import UnsupportedMetricError
 from omma.policies.fixed import FixedRule
-from omma.policies.frank_wolfe import read_sample
-from omma.rows.arrays import check_rows, entries_of, read_probabilities
-from omma.rows.frames import opened_pair
+from omma.policies.frank_wolfe import check_sample
+from omma.rows.arrays import entries_of
+from omma.rows.batch import Batch
 from omma.rule import Rule
 
 
@@ -50,32 +50,31 @@ class TunedThresholds:
                 f"{found.name}"
             )
 
-    def fit(self, eta: Any, y: Any, *, weights: ArrayLike | None = None) -> FixedRule:
+    def fit(self, eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> FixedRule:
         """Find the thresholds that maximize the metric on a sample; of equals, the highest.
 
         Labels of probability zero are never predicted, as everywhere in this library.
         """
         owner = "TunedThresholds.fit"
         found = find_metric(self.metric)
-        table, y = opened_pair(owner, eta, y, weights=weights)
-        eta = table.values
-        rows = read_probabilities(owner, eta)
-        found.check_labels(rows.m)
-        check_rows(owner, rows)
-        labels, given = read_sample(owner, rows, y, weights)
-        weight = given if len(given) else np.ones(rows.n)
-        starts, ends, ids = labels.block(np.arange(rows.n, dtype=np.int64))
-        row_of = np.repeat(np.arange(rows.n), ends - starts)
+        batch = Batch.read(owner, eta, y, weights)
+        found.check_labels(batch.m)
+        batch.check(owner)
+        check_sample(owner, batch)
+        assert batch.labels is not None
+        weight = batch.weights if len(batch.weights) else np.ones(batch.n)
+        starts, ends, ids = batch.labels.block(np.arange(batch.n, dtype=np.int64))
+        row_of = np.repeat(np.arange(batch.n), ends - starts)
         present = ids[entries_of(starts, ends)]
-        shape = (rows.n, rows.m)
+        shape = (batch.n, batch.m)
         true = sparse.csc_array((np.ones(len(present)), (row_of, present)), shape=shape)
-        columns = sparse.csc_array(eta) if sparse.issparse(eta) else None
-        thresholds = np.empty(rows.m)
-        for j in range(rows.m):
-            which, values = _column(rows, columns, j)
+        columns = sparse.csc_array(batch.values) if batch.thin else None
+        thresholds = np.empty(batch.m)
+        for j in range(batch.m):
+            which, values = _column(batch.eta, columns, j)
             y_j = true[:, [j]].toarray().ravel()
             thresholds[j] = _best_cut(found, values, y_j, weight, which)
-        return FixedRule(_as_rule(thresholds).named(table.names), found)
+        return FixedRule(_as_rule(thresholds).named(batch.names), found)
 
 
 def _column(rows: Any, columns: Any, j: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

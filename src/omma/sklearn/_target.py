@@ -13,8 +13,8 @@ from sklearn.utils.validation import column_or_1d
 
 from omma._validate import shown
 from omma.metrics import Metric
-from omma.rows.arrays import refuse_labels
 from omma.rows.frames import Names, opened, reordered
+from omma.rows.labels import refuse_labels
 
 OWNER = "MetricClassifier"
 YES, CLASSES, LABELS = "yes or no", "one class a row", "labels"

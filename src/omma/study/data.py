@@ -13,6 +13,7 @@ from scipy import sparse
 from omma import datasets
 from omma._validate import check_choice
 from omma.datasets import Dataset
+from omma.rows.batch import Batch
 from omma.study.suite import Source
 
 GENERATORS = ("like", "long_tail")
@@ -29,9 +30,8 @@ class Known:
     ``train`` is another draw of both, for policies that learn beforehand.
     """
 
-    eta: Any
-    y: Any
-    train: tuple[Any, Any]
+    batch: Batch
+    train: Batch
 
 
 def load(source: Source, folder: Path | None) -> Dataset | Known:
@@ -54,8 +54,8 @@ def make(made: Any) -> Known:
     generator = options.pop("by", None)
     check_choice("made data", "by", generator, GENERATORS)
     draw, seed = getattr(datasets, generator), options.pop("seed", 0)
-    eta, y = draw(**options, seed=seed)
-    return Known(eta, y, train=draw(**options, seed=seed + 1))
+    first, second = (draw(**options, seed=one) for one in (seed, seed + 1))
+    return Known(*(Batch.read("made data", eta, y).ready() for eta, y in (first, second)))
 
 
 def _stored(name: str, folder: Path | None) -> Dataset:
@@ -72,12 +72,10 @@ def as_labels(given: Dataset) -> Dataset:
     return Dataset(given.name, "multilabel", given.X, y, given.split, given.labels)
 
 
-def checksum(given: Dataset | Known) -> str:
+def checksum(given: Dataset) -> str:
     """Of all numbers, so that other data under the same name are not mistaken for these."""
-    arrays = (given.eta, given.y) if isinstance(given, Known) else (given.X, given.y)
-    sums = [zlib.crc32(part) for array in arrays for part in _buffers(array)]
-    split = None if isinstance(given, Known) else given.split
-    return "-".join([f"{one:08x}" for one in sums] + [str(split)])
+    sums = [zlib.crc32(part) for array in (given.X, given.y) for part in _buffers(array)]
+    return "-".join([f"{one:08x}" for one in sums] + [str(given.split)])
 
 
 def _buffers(array: Any) -> list[Any]:

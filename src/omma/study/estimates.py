@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from omma.datasets import Dataset
+from omma.rows.batch import Batch
 from omma.study import npz
 from omma.study.data import Known, checksum, load
 from omma.study.estimators import KNOWN, make_estimator
@@ -32,12 +33,10 @@ class Estimates:
 
     Attributes
     ----------
-    eta, y
-        Of the rows to decide.
-    train : (eta, y) or None
-        Of the training part, by the estimator that was fitted to it; online there is none.
-    names : tuple of str or None
-        Of labels.
+    batch : Batch
+        The rows to decide.
+    train : Batch or None
+        The training part, by the estimator that was fitted to it; online there is none.
     report : dict
         What the estimator says of itself.
     seconds : float
@@ -47,10 +46,8 @@ class Estimates:
         along it.
     """
 
-    eta: Any
-    y: Any
-    train: tuple[Any, Any] | None = None
-    names: tuple[str, ...] | None = None
+    batch: Batch
+    train: Batch | None = None
     report: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     ordered: bool = False
@@ -104,10 +101,8 @@ class Desk:
         found = self._kept(source, given, {}, partial(_fit, source, train, test))
         report = {**found.report, "train_rows": train.n}
         return Estimates(
-            found.arrays["eta"],
-            test.y,
-            (found.arrays["train"], train.y),
-            _names(given),
+            _batch(found.arrays["eta"], test),
+            _batch(found.arrays["train"], train),
             report,
             found.seconds,
         )
@@ -116,9 +111,8 @@ class Desk:
         order = np.random.default_rng(seed).permutation(given.n)
         rows = replace(given, X=given.X[order], y=given.y[order], split=None)
         found = self._kept(source, given, {"seed": seed}, partial(_along, source, rows))
-        return Estimates(
-            found.arrays["eta"], rows.y, None, _names(given), found.report, found.seconds, True
-        )
+        batch = _batch(found.arrays["eta"], rows)
+        return Estimates(batch, None, found.report, found.seconds, ordered=True)
 
     def _kept(
         self, source: Source, given: Dataset, more: dict[str, Any], make: Callable[[], npz.Stored]
@@ -140,8 +134,10 @@ class Desk:
         return found
 
 
-def _names(given: Dataset) -> tuple[str, ...] | None:
-    return None if given.labels is None else tuple(given.labels)
+def _batch(eta: Any, given: Dataset) -> Batch:
+    """Probabilities with the labels of a part of the data, and their names."""
+    names = None if given.labels is None else tuple(given.labels)
+    return replace(Batch.read("the study", eta, given.y).ready(), names=names)
 
 
 def _fit(source: Source, train: Dataset, test: Dataset) -> npz.Stored:
@@ -166,4 +162,4 @@ def _known(source: Source, given: Dataset | Known) -> Estimates:
             f"the probabilities of the dataset {source.dataset!r} are not known: it needs an "
             f"estimator other than {KNOWN!r}"
         )
-    return Estimates(given.eta, given.y, None if source.protocol == "online" else given.train)
+    return Estimates(given.batch, None if source.protocol == "online" else given.train)

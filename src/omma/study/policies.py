@@ -10,6 +10,7 @@ from omma._validate import nearest, shown
 from omma.comparison.entrants import NAMES, read_entrants
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
+from omma.rows.batch import Batch
 
 ETA = "_eta"
 TRAINED = ("offline_fw", "tuned")  # they learn from the training part, and have no λ to choose
@@ -79,7 +80,7 @@ def make(
     metric: Metric,
     k: int | None,
     prior: float | None,
-    train: tuple[Any, Any] | None = None,
+    train: Batch | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Policy:
     """The policy for one run; those that learn from the training part are fitted here."""
