@@ -229,6 +229,12 @@ def test_nobody_describes_a_policy_that_nothing_is_wrong_with(kind, monkeypatch)
     omma.replay(policy, eta, y)
 
 
+def test_a_metric_is_found_by_its_name_once(monkeypatch):
+    policy = omma.OMMA("macro_f1")
+    monkeypatch.setattr("omma.policies.base.find_metric", None)
+    omma.replay(policy, *stream())
+
+
 # Pickles
 
 
@@ -295,6 +301,18 @@ def test_classes_that_are_nan_are_unknown():
     np.testing.assert_array_equal(batch.known, [True, False, True])
     starts, ends, ids = batch.labels.block(np.arange(3))
     np.testing.assert_array_equal(ends - starts, [1, 0, 1])
+    np.testing.assert_array_equal(ids[starts[ends > starts]], [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [("ab", ["b", None, "a"]), ("ab", ["b", NAN, "a"]), ("57", [7, NAN, 5]), ("57", [7, None, 5])],
+)
+def test_names_of_classes_may_be_missing(names, classes):
+    y = np.array(classes, dtype=object if None in classes or "a" in classes else None)
+    batch = Batch.of(np.full((3, 2), 0.5), y, names=list(names))
+    np.testing.assert_array_equal(batch.known, [True, False, True])
+    starts, ends, ids = batch.labels.block(np.arange(3))
     np.testing.assert_array_equal(ids[starts[ends > starts]], [1, 0])
 
 

@@ -38,7 +38,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 from omma.sklearn import MetricClassifier  # noqa: E402
-from omma.sklearn._folds import Sample  # noqa: E402
 from omma.sklearn._passes import find_rule, judged  # noqa: E402
 from omma.sklearn._probabilities import probabilities  # noqa: E402
 from omma.sklearn._target import read_target  # noqa: E402
@@ -272,7 +271,7 @@ def test_random_state_is_all_that_is_random():
 def test_the_kept_rule_is_the_best_seen_and_reproduces_itself(metric, k, feedback):
     eta, y = omma.datasets.long_tail(n=1000, m=8, seed=0)
     policy = omma.OMMA(metric, k=k, feedback=feedback)
-    sample = Sample(eta, y, None)
+    sample = omma.Batch.of(eta, y)
     found = find_rule(policy, sample, seed=0)
     last = omma.replay(policy, eta, y, seed=0).rule
     half = omma.Threshold(0.5) if k is None else omma.TopK(k)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.rows.frames import values_of
+from omma.rows.frames import is_missing, values_of
 
 BLOCK = 1 << 20  # stored numbers handed to a kernel at a time
 SEEN = 1000  # rows that are looked at to guess what wrong numbers mean
@@ -165,11 +165,8 @@ def meaning(values: Any) -> str:
     if not len(stored) or not np.isfinite(stored).all():
         return ""
     if stored.min() >= 0 and stored.max() <= 100 and np.median(stored) > 1:
-        return (
-            ""
-            if (stored == np.floor(stored)).all()
-            else "; if these are percent, divide them by 100"
-        )
+        whole = (stored == np.floor(stored)).all()  # labels or counts, more likely
+        return "" if whole else "; if these are percent, divide them by 100"
     outside = ((stored < 0) | (stored > 1)).mean()
     if stored.min() < 0 and outside >= MANY:
         return (
@@ -256,7 +253,7 @@ def from_objects(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _number(one: Any) -> float | None:
-    if one is None or type(one).__name__ == "NAType":  # the latter is that of pandas
+    if is_missing(one):
         return np.nan
     return float(one) if isinstance(one, Real | Decimal | np.bool_) else None
 

@@ -164,22 +164,32 @@ def by_name(y: Any, names: Names | None) -> bool:
     return array.dtype.kind in "fiub" and len(names) > 1 and _whole(names) is not None
 
 
+def is_missing(one: Any) -> bool:
+    """Whether an object stands for a value that is not known."""
+    return one is None or type(one).__name__ == "NAType" or (isinstance(one, float) and one != one)
+
+
 def numbered(owner: str, parameter: str, y: Any, names: Names | None) -> Any:
-    """Places of classes in place of their names, where they are told so; others as they are."""
+    """Places of classes in place of their names, where they are told so; others as they are.
+
+    Of a class that is missing, the place is NaN.
+    """
     if names is None or not by_name(y, names):
         return y
     array = np.asanyarray(y)
     if array.dtype.kind in "fiub":
         return _numbers_numbered(owner, parameter, array, names)
     ids = {name: place for place, name in enumerate(names)}
-    unknown = [one for one in array.ravel().tolist() if str(one) not in ids]
-    if unknown:
-        raise ValueError(
-            f"class names in {parameter} of {owner} must be among {shown(list(names))}, got "
-            f"{shown(unknown[0])}"
-        )
-    found: NDArray[np.int64] = np.array([ids[str(one)] for one in array.ravel().tolist()])
-    return found.reshape(array.shape)
+    found: list[float] = []
+    for one in array.ravel().tolist():
+        if str(one) not in ids and not is_missing(one):
+            raise ValueError(
+                f"class names in {parameter} of {owner} must be among {shown(list(names))}, got "
+                f"{shown(one)}"
+            )
+        found.append(ids.get(str(one), np.nan))
+    places = np.array(found).reshape(array.shape)
+    return places if np.isnan(places).any() else places.astype(np.int64)
 
 
 def _numbers_numbered(owner: str, parameter: str, y: NDArray[Any], names: Names) -> Any:
@@ -190,13 +200,14 @@ def _numbers_numbered(owner: str, parameter: str, y: NDArray[Any], names: Names)
     order = np.argsort(numbers)
     at = np.searchsorted(numbers[order], y)
     found = order[np.minimum(at, len(names) - 1)]
-    wrong = np.ravel(y)[np.ravel(numbers[found] != y)]
+    missing = np.isnan(y)
+    wrong = np.ravel(y)[np.ravel((numbers[found] != y) & ~missing)]
     if len(wrong):
         raise ValueError(
             f"class ids in {parameter} of {owner} must be names of labels where these are "
             f"numbers, {shown(list(names))}, got {wrong[0]}"
         )
-    return found
+    return np.where(missing, np.nan, found) if missing.any() else found
 
 
 def _whole(names: Names) -> NDArray[np.int64] | None:
