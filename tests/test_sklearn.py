@@ -403,7 +403,7 @@ def test_labels_never_seen_in_a_fold_have_probability_zero():
     y[:, 3] = 1
     for model in (MultiOutputClassifier(DecisionTreeClassifier()), DecisionTreeClassifier()):
         target = read_target(y, omma.metric("macro_f1"))
-        eta = probabilities(clone(model).fit(X, y), X, target)
+        eta = probabilities(clone(model).fit(X, y), X, target).values
         assert (eta[:, 2] == 0).all()
         assert (eta[:, 3] == 1).all()
 
@@ -421,7 +421,7 @@ def test_classes_absent_in_a_fold_map_to_their_columns():
     target = read_target(words, omma.metric("macro_f1"))
     for train, test in folds:
         model = GaussianNB().fit(X[train], words[train])
-        eta = probabilities(model, X[test], target)
+        eta = probabilities(model, X[test], target).values
         np.testing.assert_allclose(
             eta[:, np.searchsorted(target.classes, model.classes_)], model.predict_proba(X[test])
         )
