@@ -27,7 +27,19 @@ def of_metric(kind):
 
 
 MADE = {
-    "OMMA": [*of_metric(omma.OMMA), omma.OMMA("micro_gmean", 2), omma.OMMA("multiclass_kappa")],
+    "Auto": [
+        omma.Auto("macro_f1"),
+        omma.Auto("macro_precision", 2),
+        omma.Auto("micro_f1", at_most=2),
+        omma.Auto("multiclass_kappa"),
+    ],
+    "OMMA": [
+        *of_metric(omma.OMMA),
+        omma.OMMA("macro_f1", feedback="both"),
+        omma.OMMA("macro_gmean", calibration="online"),
+        omma.OMMA("micro_gmean", 2),
+        omma.OMMA("multiclass_kappa"),
+    ],
     "Greedy": [*of_metric(omma.Greedy), omma.Greedy("multiclass_balanced_accuracy")],
     "OFO": [omma.OFO(average, feedback) for average in ("macro", "micro") for feedback in FEEDBACK],
     "OnlineFrankWolfe": [

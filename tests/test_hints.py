@@ -40,6 +40,7 @@ TABLES = [
         "0,9;0,25\n0,1;0,5\n0,5;0,5",
         "semicolons seem to stand between its cells, and deci",
     ),
+    ("0,9;0,5;0,5;0,5\n0,1;0,5;0,5;0,5\n", "twice; semicolons seem to stand between its cells, a"),
     ('a,b\n"0,9","0,25"\n', "if the comma is a decimal one, write a point: 0.9"),
     ("a,b\nyes,no\n", "write 1 for yes and 0 for no"),
     ("a,b\n45%,5 %\n", "write 0.45 for 45%"),

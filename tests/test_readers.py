@@ -533,3 +533,24 @@ def test_read_says_what_it_knows(folder):
     with pytest.raises(TypeError, match=r"'svmlight' takes test, .*got 'n_label'.*'n_labels'"):
         read(written(folder, "1 1:2", ".svm"), n_label=3)
     assert read(written(folder, "1 1:2", ".dat"), format="svmlight").n == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"indptr": np.array([0, 5, 1, 3])},
+        {"indices": np.array([0, 10**6, 1])},
+        {"indices": np.array([0, -7, 1])},
+        {"indptr": np.array([0, 1, 2, 10**6])},
+        {"data": np.array([1.0, np.nan, 1.0])},
+        {"data": np.array([1.0, 1e300, 1.0])},
+    ],
+)
+def test_unsound_sparse_features_are_refused(folder, changed):
+    """Compiled code goes where these point: unchecked, this ends the process."""
+    parts = {"data": np.ones(3), "indices": np.array([0, 2, 1]), "indptr": np.array([0, 1, 2, 3])}
+    parts |= {"shape": np.array([3, 3]), "format": np.array(b"csr"), **changed}
+    np.savez(folder / "unsound.npz", **parts)
+    np.save(folder / "y.npy", np.arange(3))
+    with pytest.raises(ValueError, match=r"unsound\.npz"):
+        read(folder / "unsound.npz", labels=folder / "y.npy")

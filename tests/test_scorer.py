@@ -110,3 +110,11 @@ def test_bad_options_get_a_sentence():
         make_scorer("macro_f1@3", k=2)
     with pytest.raises(ValueError, match="k of make_scorer must be a whole number"):
         make_scorer("macro_f1", k=0)
+
+
+def test_a_metric_is_called_by_scikit_learn_alone():
+    metric = omma.metric("macro_f1")
+    with pytest.raises(TypeError, match="psi of custom must be a function, got <metric macro_f1>"):
+        omma.metrics.custom(metric)
+    with pytest.raises(TypeError, match="policies of compare must be names, policies, functions"):
+        omma.compare([[0.5]], [[1]], ["macro_f1"], [metric])

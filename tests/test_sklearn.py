@@ -633,7 +633,6 @@ def test_an_estimator_that_refuses_rows_leaves_the_rule():
 def test_partial_fit_is_there_where_the_estimator_has_it():
     assert hasattr(MetricClassifier(GaussianNB()), "partial_fit")
     assert not hasattr(MetricClassifier(LogisticRegression()), "partial_fit")
-    assert not hasattr(MetricClassifier(GaussianNB()), "decision_function")
 
 
 def test_feedback_of_estimates_keeps_both_counts():

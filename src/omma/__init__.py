@@ -14,6 +14,7 @@ from omma.online import OnlineClassifier
 from omma.policies import (
     OFO,
     OMMA,
+    Auto,
     FixedRule,
     FrankWolfe,
     Greedy,
@@ -50,6 +51,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "OFO",
     "OMMA",
+    "Auto",
     "Batch",
     "Comparison",
     "Counts",

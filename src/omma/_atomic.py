@@ -78,12 +78,12 @@ def _new_part(target: Path, mode: int) -> tuple[Path, BinaryIO]:
             number += not _removed_abandoned(part)  # the next name, if that one is written to
             continue
         file = os.fdopen(handle, "wb")
-        if _lock(file):
+        if _lock(file, part):
             return part, file
         file.close()  # taken for abandoned in the moment before it was locked
 
 
-def _lock(file: BinaryIO) -> bool:
+def _lock(file: BinaryIO, part: Path) -> bool:
     """Mark a part as being written to, until this process closes it or dies."""
     if sys.platform == "win32":
         return True
@@ -93,7 +93,10 @@ def _lock(file: BinaryIO) -> bool:
         return False
     except OSError:  # a file system without locks; then nothing is ever taken for abandoned
         return True
-    return os.fstat(file.fileno()).st_nlink > 0
+    try:  # still there under its name, now that nobody else will remove it
+        return os.path.samestat(os.fstat(file.fileno()), os.lstat(part))
+    except FileNotFoundError:
+        return False
 
 
 def _removed_abandoned(part: Path) -> bool:
@@ -124,9 +127,9 @@ def _sync_folder(folder: Path) -> None:
     """Have the disk remember the new name, too."""
     if sys.platform == "win32":
         return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # some file systems cannot; then the name is as safe as it gets
+    with suppress(OSError):  # not all folders can; then the name is as safe as it gets
+        handle = os.open(folder, os.O_RDONLY)
+        try:
             os.fsync(handle)
-    finally:
-        os.close(handle)
+        finally:
+            os.close(handle)

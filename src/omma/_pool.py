@@ -23,9 +23,9 @@ def run_all(
 ) -> bool:
     """Run every task in a thread and hand what comes of it to ``keep``, in this thread.
 
-    The first error is raised. After Ctrl-C what runs may finish, no other task begins, and the
-    answer is False; a second Ctrl-C ends the waiting too. ``progress`` is whether to show a bar, or
-    a function, called a few times a second with how many tasks are done and how many there are.
+    ``progress`` shows a bar, or is a function that is told how many of all are done, a few times a
+    second. The first error is raised. After Ctrl-C what runs may finish, no other task begins, and
+    the answer is False; a second Ctrl-C ends the waiting too.
 
     >>> found = {}
     >>> run_all([1, 2, 3], lambda task: task**2, found.__setitem__, n_jobs=2, progress=False)
@@ -39,11 +39,12 @@ def run_all(
     finished: SimpleQueue[Future[Result]] = SimpleQueue()
     waiting: dict[Future[Result], Task] = {}
     done = 0
-    with progress_bar(len(tasks), "runs", progress is True and bool(tasks)) as advance:
 
-        def look() -> None:
-            if callable(progress):
-                progress(done, len(tasks))
+    def look() -> None:
+        if callable(progress):
+            progress(done, len(tasks))
+
+    with progress_bar(len(tasks), "runs", progress is True and bool(tasks)) as advance:
 
         def pass_on(future: Future[Result]) -> None:
             nonlocal done

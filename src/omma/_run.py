@@ -10,21 +10,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels import (
+    feedback as feedback_kernel,
     gradient as gradient_kernel,
     replay as replay_kernel,
-    step as step_kernel,
 )
+from omma.kernels.calibrate import Calibrator
+from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels
 from omma.kernels.jit import uncached
 from omma.kernels.kinds import Costs, Fixed, Nothing, Own
+from omma.kernels.layout import SCRATCH
 from omma.kernels.replay import Indicated, Listed, Marks
 from omma.kernels.select import AtMost, Exactly
-from omma.kernels.step import Counted, Decider
+from omma.kernels.step import Decider
 from omma.rows.arrays import (
     DenseProbabilities,
     Probabilities,
@@ -65,6 +68,16 @@ def compiled_for(kernel: Any, term: Any) -> Any:
     return _uncached(kernel) if holds_own(term) else kernel
 
 
+class Shrinkage(NamedTuple):
+    """How much labels correct counts of probabilities; see ``omma.kernels.feedback``."""
+
+    hits: float = 1.0
+    positives: float = 10.0
+    unhit: float = 1.0
+    lucky: float = 0.0
+    whole: int | None = None
+
+
 @dataclass(frozen=True)
 class Plan:
     """A linear rule that follows its counts: what every kernel needs to know of it."""
@@ -76,6 +89,8 @@ class Plan:
     soft: bool = False
     sums: int | None = None
     at_most: int | None = None
+    shrinkage: Shrinkage | None = None  # feedback from labels and estimates both
+    calibrated: bool = False
 
     @property
     def budget(self) -> Any:
@@ -89,6 +104,25 @@ class Plan:
         """How rows are decided, as the kernels know it."""
         term = self.term if self.matrix is None else Costs(self.term, self.matrix)
         return Decider(term, float(self.prior), self.budget)
+
+    def start(self, m: int) -> State:
+        """The state before the first row."""
+        both = self.shrinkage is not None
+        return State.zeros(m, soft=self.soft, both=both, calibrated=self.calibrated)
+
+    def feedback(self, state: State) -> Any:
+        """The counts of a state, as the kernels know them."""
+        own = Counted(state.cells, state.totals)
+        if state.labels is None:
+            return FromLabels(own)
+        labels = Counted(state.labels.cells, state.labels.totals)
+        if state.known is None or self.shrinkage is None:
+            return FromEstimates(own, labels)
+        known = Counted(state.known.cells, state.known.totals)
+        seen = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
+        strength = self.shrinkage
+        numbers = (strength.hits, strength.positives, strength.unhit, strength.lucky)
+        return FromBoth(own, labels, known, *numbers, seen, strength.whole)
 
     def kernel(self, kernel: Any) -> Any:
         """The kernel, compiled apart where it holds a user's own function."""
@@ -109,15 +143,31 @@ def fixed_plan(
 
 def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Space for the kernels to work in: its size does not depend on the number of rows."""
-    return np.zeros((step_kernel.SCRATCH, m)), np.empty(m, dtype=np.int32)
+    return np.zeros((SCRATCH, m)), np.empty(m, dtype=np.int32)
 
 
 def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Slope and offset of every label, at the present counts."""
     slope, offset = np.empty(state.m), np.empty(state.m)
     kernel = plan.kernel(gradient_kernel.gradient)
-    kernel(plan.term, float(plan.prior), state.side_by_side, state.totals, slope, offset)
+    cells, totals = state.side_by_side, state.totals
+    if plan.shrinkage is not None and state.known is not None:
+        cells, totals = looked_at(plan, state)
+    kernel(plan.term, float(plan.prior), cells, totals, slope, offset)
     return slope, offset
+
+
+def looked_at(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The counts that decisions look at, where labels correct those of probabilities."""
+    feedback = plan.feedback(state)
+    feedback_kernel.seen(feedback, plan.sums)
+    return np.ascontiguousarray(feedback.seen.cells), feedback.seen.totals
+
+
+def calibrator_of(state: State) -> Calibrator | None:
+    """The calibration of a state, as the kernels know it."""
+    found = state.calibration
+    return None if found is None else Calibrator(found.shared, found.bias, found.precision)
 
 
 @dataclass(frozen=True)
@@ -150,24 +200,31 @@ class Sequence:
 
 
 # Labels that are not known have the same type as others: no kernel is compiled again for them.
-UNKNOWN = Listed(NO_ROWS, NO_ROWS, NO_LABELS)
-NOT_INDICATED = Indicated(np.empty((0, 0), dtype=np.uint8), NO_ROWS)
+ALL_KNOWN = np.empty(0, dtype=np.uint8)
+UNKNOWN = Listed(NO_ROWS, NO_ROWS, NO_LABELS, ALL_KNOWN)
+NOT_INDICATED = Indicated(np.empty((0, 0), dtype=np.uint8), NO_ROWS, ALL_KNOWN)
 
 
 def labels_of(labels: Labels | None, rows: Rows, listed: bool) -> Listed | Indicated:
     """True labels of some rows as kernels read them: ids for sparse rows, indicators for dense."""
     if listed:
-        return UNKNOWN if labels is None else Listed(*labels.block(rows))
-    return NOT_INDICATED if labels is None else Indicated(*labels.indicators(rows))
+        return UNKNOWN if labels is None else Listed(*labels.block(rows), labels.known_of(rows))
+    if labels is None:
+        return NOT_INDICATED
+    return Indicated(*labels.indicators(rows), labels.known_of(rows))
 
 
 def part_of(true: Listed | Indicated, which: Any) -> Listed | Indicated:
     """The labels of some of the rows that ``true`` has, a slice or a mask of them."""
     if isinstance(true, Indicated):
-        return Indicated(true.array, true.rows[which]) if len(true.rows) else true
+        if not len(true.rows):
+            return true
+        known = true.known[which] if len(true.known) else true.known
+        return Indicated(true.array, true.rows[which], known)
     if not len(true.starts):
         return true
-    return Listed(true.starts[which], true.ends[which], true.ids)
+    known = true.known[which] if len(true.known) else true.known
+    return Listed(true.starts[which], true.ends[which], true.ids, known)
 
 
 @dataclass
@@ -203,7 +260,7 @@ class Runner:
         self.eta = eta
         # A sparse row touches few labels: all counts of one label then come in one cache line.
         order: Literal["C", "F"] = "F" if isinstance(eta, SparseProbabilities) else "C"
-        self.state = State.zeros(eta.m, soft=plan.soft) if state is None else state
+        self.state = plan.start(eta.m) if state is None else state
         self.state.laid_out(order)
         self.checkpoints = checkpoints
         self.snapshots = np.empty((len(checkpoints), 3, eta.m))
@@ -226,9 +283,7 @@ class Runner:
         """Replay some rows after those that came before."""
         stop = self.fed + len(rows)
         first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
-        own, plan = Counted(self.state.cells, self.state.totals), self.plan
-        labels = self.state.labels
-        truth = None if labels is None else Counted(labels.cells, labels.totals)
+        plan, state = self.plan, self.state
         marks = Marks(
             self.checkpoints[first:last] - self.fed,
             self.snapshots[first:last],
@@ -237,7 +292,17 @@ class Runner:
         )
         good = self._sink.replay(
             rows,
-            (true, weights, plan.decider, picks, plan.sums, own, truth, marks, *self._work),
+            (
+                true,
+                weights,
+                plan.decider,
+                picks,
+                plan.feedback(state),
+                plan.sums,
+                calibrator_of(state),
+                marks,
+                *self._work,
+            ),
         )
         if good < len(rows):
             wrong = self.eta.explain(int(rows[good]))
@@ -257,10 +322,16 @@ class Runner:
         )
 
 
-def run(owner: str, plan: Plan, given: Sequence, picks: NDArray[np.int32] = NO_PICKS) -> Run:
+def run(
+    owner: str,
+    plan: Plan,
+    given: Sequence,
+    picks: NDArray[np.int32] = NO_PICKS,
+    state: State | None = None,
+) -> Run:
     """Replay a sequence by one plan; ``picks`` chooses among its fixed rules, row by row."""
     eta, weights = given.eta, given.weights
-    runner = Runner(owner, plan, eta, checkpoints=given.checkpoints, keep=given.keep)
+    runner = Runner(owner, plan, eta, checkpoints=given.checkpoints, keep=given.keep, state=state)
     runner.feed(NO_ROWS, given.true(NO_ROWS))  # compiles, or loads from disk, outside the clock
     started = time.perf_counter()
     for start, rows in blocks(eta.n, eta.rows_per_block, given.order):

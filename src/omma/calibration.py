@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.rows.arrays import DenseProbabilities, blocks, entries_of
@@ -33,13 +33,13 @@ class Reliability:
     predicted, observed : ndarray of shape (bins,)
         Mean probability, and the share of ones; NaN where a bin is empty.
     count : ndarray of shape (bins,)
-        How many probabilities each bin holds.
+        How many probabilities each bin holds, or their weight.
     """
 
     edges: Floats
     predicted: Floats
     observed: Floats
-    count: NDArray[np.int64]
+    count: NDArray[np.int64] | Floats
 
     @property
     def expected_error(self) -> float:
@@ -60,7 +60,13 @@ class Reliability:
 
 
 def reliability(
-    eta: Any, y: Any = None, bins: int = 10, *, strategy: str = "width", label: int | None = None
+    eta: Any,
+    y: Any = None,
+    bins: int = 10,
+    *,
+    strategy: str = "width",
+    label: int | None = None,
+    weights: ArrayLike | None = None,
 ) -> Reliability:
     """Group probabilities into bins, and compare each with how often it came true.
 
@@ -74,6 +80,8 @@ def reliability(
         with scikit-learn, equal probabilities stay together, so there may be fewer bins.
     label : int, optional
         Look at this label alone; default all of them together.
+    weights : array-like of shape (n,), optional
+        A row of weight w counts as w rows.
 
     Returns
     -------
@@ -91,24 +99,31 @@ def reliability(
     owner = "reliability"
     check_positive_int(owner, "bins", bins)
     check_choice(owner, "strategy", strategy, ("width", "mass"))
-    cases = Cases.read(owner, eta, y, label)
+    cases = Cases.read(owner, eta, y, label, weights)
     edges = np.linspace(0.0, 1.0, bins + 1)
     if strategy == "mass":
         edges = _quantiles(cases, edges)
     return _grouped(cases, edges)
 
 
-def expected_error(eta: Any, y: Any = None, bins: int = 10, *, strategy: str = "width") -> float:
+def expected_error(
+    eta: Any,
+    y: Any = None,
+    bins: int = 10,
+    *,
+    strategy: str = "width",
+    weights: ArrayLike | None = None,
+) -> float:
     """Expected calibration error: how far, on average, probabilities are from frequencies.
 
     >>> from omma.calibration import expected_error
     >>> expected_error([[0.2], [0.2], [0.9]], [[0], [1], [1]])
     0.233
     """
-    return reliability(eta, y, bins, strategy=strategy).expected_error
+    return reliability(eta, y, bins, strategy=strategy, weights=weights).expected_error
 
 
-def log_loss(eta: Any, y: Any = None) -> float:
+def log_loss(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float:
     """Mean log-loss: over rows and labels, or with class ids over rows.
 
     Zeros and ones are taken as 1e-15 and 1 - 1e-15.
@@ -119,26 +134,29 @@ def log_loss(eta: Any, y: Any = None) -> float:
     >>> log_loss([[0.5, 0.25]], [[0, 1]])  # labels: (-log 0.5 - log 0.25) / 2
     1.040
     """
-    cases = Cases.read("log_loss", eta, y)
+    cases = Cases.read("log_loss", eta, y, weights=weights)
     total = 0.0
     for part in cases.parts():
-        total -= np.log(np.maximum(part.values[part.hits], LEAST)).sum()
+        hits, rest = part.hits, ~part.hits
+        total -= float(np.log(np.maximum(part.values[hits], LEAST)) @ part.weight[hits])
         total -= part.hidden_hits * np.log(LEAST)
         if not cases.labels.class_ids:
-            total -= np.log1p(-np.minimum(part.values[~part.hits], 1 - LEAST)).sum()
+            missed = np.log1p(-np.minimum(part.values[rest], 1 - LEAST))
+            total -= float(missed @ part.weight[rest])
     return float(total / cases.judged)
 
 
-def brier(eta: Any, y: Any = None) -> float:
+def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float:
     """Brier score: mean of (probability - label)², or with class ids its sum over classes.
 
     >>> from omma.calibration import brier
     >>> brier([[0.5, 0.25]], [[0, 1]])
     0.406
     """
-    cases = Cases.read("brier", eta, y)
+    cases = Cases.read("brier", eta, y, weights=weights)
     total = sum(
-        np.square(part.values - part.hits).sum() + part.hidden_hits for part in cases.parts()
+        np.square(part.values - part.hits) @ part.weight + part.hidden_hits
+        for part in cases.parts()
     )
     return float(total / cases.judged)
 
@@ -148,8 +166,9 @@ class Part(NamedTuple):
 
     values: Floats
     hits: NDArray[np.bool_]
-    hidden: int
-    hidden_hits: int
+    weight: Floats
+    hidden: float  # the weight of what is not stored
+    hidden_hits: float
 
 
 @dataclass(frozen=True)
@@ -159,11 +178,19 @@ class Cases:
     batch: Batch
     labels: Labels
     label: int | None = None
+    weights: Floats | None = None  # of the rows, where they were given
 
     @classmethod
-    def read(cls, owner: str, eta: Any, y: Any, label: int | None = None) -> Cases:
+    def read(
+        cls,
+        owner: str,
+        eta: Any,
+        y: Any,
+        label: int | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Cases:
         """Check all that is given."""
-        batch = Batch.read(owner, eta, y)
+        batch = Batch.read(owner, eta, y, weights)
         if not batch.n:
             raise ValueError(f"eta of {owner} must have at least one row, got none")
         batch.check(owner)
@@ -172,12 +199,16 @@ class Cases:
         if batch.labels is None:
             raise ValueError(f"y of {owner} must be given, got None")
         batch.labels.refuse_unknown(owner)
-        return cls(batch, batch.labels, label)
+        given = batch.weights if len(batch.weights) else None
+        if given is not None and not given.sum() > 0:
+            raise ValueError(f"weights of {owner} must not all be zero")
+        return cls(batch, batch.labels, label, given)
 
     @property
-    def judged(self) -> int:
+    def judged(self) -> float:
         """What a mean is taken over: rows with a class each, or pairs of row and label."""
-        return self.batch.n if self.labels.class_ids else self.batch.n * self.batch.m
+        total = self.batch.n if self.weights is None else float(self.weights.sum())
+        return total if self.labels.class_ids else total * self.batch.m
 
     def parts(self) -> Iterator[Part]:
         """Blocks of rows, one after another."""
@@ -188,29 +219,35 @@ class Cases:
 
     def _part(self, block: Any, owner: Any, true: Any) -> Part:
         m, eta = self.batch.m, self.batch.eta
+        weight = np.ones(len(block)) if self.weights is None else self.weights[block]
         if isinstance(eta, DenseProbabilities):
             values = np.asarray(eta.array[block], dtype=np.float64)
             hits = np.zeros(values.shape, dtype=np.bool_)
             hits[owner, true] = True
             if self.label is not None:
-                values, hits = values[:, self.label], hits[:, self.label]
-            return Part(values.ravel(), hits.ravel(), 0, 0)
+                return Part(values[:, self.label], hits[:, self.label], weight, 0.0, 0.0)
+            return Part(values.ravel(), hits.ravel(), np.repeat(weight, m), 0.0, 0.0)
         stored = eta.matrix[block[0] : block[-1] + 1].tocoo()
         values, row, column = stored.data.astype(np.float64), stored.coords[0], stored.coords[1]
-        pairs = len(block) * m
+        pairs = weight.sum() * m
         if self.label is not None:
             values, row = values[column == self.label], row[column == self.label]
             column = np.full(len(row), self.label)
-            owner, true, pairs = owner[true == self.label], true[true == self.label], len(block)
+            owner, true = owner[true == self.label], true[true == self.label]
+            pairs = weight.sum()
         hits = np.isin(row.astype(np.int64) * m + column, owner * m + true)
-        return Part(values, hits, pairs - len(values), len(true) - int(hits.sum()))
+        own = weight[row]
+        missed = weight[owner].sum() - own[hits].sum()
+        return Part(values, hits, own, pairs - own.sum(), missed)
 
 
 def _quantiles(cases: Cases, shares: Floats) -> Floats:
     """Edges of bins that hold as many cases each, equal edges being one."""
     parts = list(cases.parts())
+    if cases.weights is not None:
+        return _weighted_quantiles(parts, shares)
     values = np.sort(np.concatenate([part.values for part in parts]))
-    hidden = sum(part.hidden for part in parts)
+    hidden = round(sum(part.hidden for part in parts))
     # Cases that are not stored are zeros before all others; linear between neighbours, as NumPy.
     place = shares * (len(values) + hidden - 1)
     low = np.floor(place).astype(np.int64)
@@ -223,17 +260,31 @@ def _quantiles(cases: Cases, shares: Floats) -> Floats:
     return np.unique(first + (place - low) * (second - first))
 
 
+def _weighted_quantiles(parts: list[Part], shares: Floats) -> Floats:
+    """The same where cases weigh: the first probability at which so much weight is reached."""
+    values = np.append(0.0, np.concatenate([part.values for part in parts]))
+    weight = np.append(
+        sum(part.hidden for part in parts), np.concatenate([part.weight for part in parts])
+    )
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weight[order])
+    at = np.searchsorted(reached, shares * reached[-1] * (1 - 1e-12))
+    return np.unique(values[order][at])
+
+
 def _grouped(cases: Cases, edges: Floats) -> Reliability:
     """Sums of each bin; a bin reaches from its lower edge up to, but without, its upper one."""
     bins = max(1, len(edges) - 1)
-    count, total, hits = np.zeros(bins, np.int64), np.zeros(bins), np.zeros(bins)
+    count, total, hits = np.zeros(bins), np.zeros(bins), np.zeros(bins)
     for part in cases.parts():
         place = np.searchsorted(edges[1:-1], part.values, side="right")
-        count += np.bincount(place, minlength=bins)
-        total += np.bincount(place, part.values, minlength=bins)
-        hits += np.bincount(place, part.hits, minlength=bins)
+        count += np.bincount(place, part.weight, minlength=bins)
+        total += np.bincount(place, part.values * part.weight, minlength=bins)
+        hits += np.bincount(place, part.hits * part.weight, minlength=bins)
         zero = np.searchsorted(edges[1:-1], 0.0, side="right")
         count[zero] += part.hidden
         hits[zero] += part.hidden_hits
     with np.errstate(invalid="ignore"):
-        return Reliability(edges, total / count, hits / count, count)
+        predicted, observed = total / count, hits / count
+    whole = cases.weights is None
+    return Reliability(edges, predicted, observed, count.astype(np.int64) if whole else count)

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import NO_NUMBERS, UNKNOWN, Runner, labels_of, part_of, scratch_space
+from omma._run import ALL_KNOWN, NO_NUMBERS, UNKNOWN, Runner, labels_of, part_of, scratch_space
 from omma.gap import Gap, effective_rows, gap_from
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
@@ -123,7 +123,7 @@ class Certificate:
         if weight <= 0.0:
             return
         weights = self._in_units(np.array([weight]))
-        known = UNKNOWN if true is None else Listed(_at(0), _at(len(true)), true)
+        known = UNKNOWN if true is None else Listed(_at(0), _at(len(true)), true, ALL_KNOWN)
         if isinstance(row, tuple):
             self._run(kernel.certify_sparse, (*row, _at(0), _at(len(row[0]))), known, weights)
         else:

@@ -76,6 +76,15 @@ class Counts:
             )
         self.matrix = None if matrix is None else _square("matrix of Counts", matrix, self.m, hair)
 
+    # What stores objects by their state (skops, and MLflow with it) has no words for slots.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name in self.__slots__:
+            setattr(self, name, state[name])
+
     @classmethod
     def _unchecked(
         cls, tp: Vector, predicted: Vector, positive: Vector, n: float, matrix: Any

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from omma._json import parse_json
 from omma._run import Sequence, fixed_plan, run
-from omma._validate import check_budget, check_positive_int, shown
+from omma._validate import check_budget, check_number, check_positive_int, shown
 from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened, read_names
@@ -36,6 +36,11 @@ class Rule:
         a candidate.
     names : sequence of str, optional
         The names of the labels. Columns of a frame are then found by name.
+    at_most : int, optional
+        Up to so many labels a row: of those whose gain is at least 0, the largest.
+    calibration : tuple (a, b, b_j), optional
+        Probabilities are calibrated first: ``σ(a·logit(eta) + b + b_j)`` takes the place of eta
+        where eta is above 0, with eta kept within 1e-7 of 0 and 1; b_j has a number a label.
 
     Examples
     --------
@@ -55,6 +60,8 @@ class Rule:
     k: int | None = None
     matrix: NDArray[np.float64] | None = None
     names: Names | None = None
+    at_most: int | None = None
+    calibration: tuple[float, float, NDArray[np.float64]] | None = None
 
     def __post_init__(self) -> None:
         slope, offset = _frozen("slope", self.slope, 1), _frozen("offset", self.offset, 1)
@@ -77,6 +84,13 @@ class Rule:
                 )
             object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "names", read_names("Rule", self.names, len(slope)))
+        check_positive_int("Rule", "at_most", self.at_most, optional=True)
+        if self.at_most is not None and (self.k is not None or self.at_most > len(slope)):
+            raise ValueError(
+                f"at_most of Rule goes without k and up to the number of labels, {len(slope)}, got "
+                f"at_most={self.at_most} and k={self.k}"
+            )
+        object.__setattr__(self, "calibration", _calibration(self.calibration, len(slope)))
 
     @property
     def m(self) -> int:
@@ -95,6 +109,8 @@ class Rule:
                 f"a rule with a budget (k={self.k}) has no thresholds: it ranks labels by "
                 "rule.slope * eta + rule.offset; use rule.predict(eta)"
             )
+        if self.calibration is not None:
+            return replace(self, at_most=None).folded().thresholds
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = -self.offset / self.slope
         found = np.where(self.slope == 0, np.where(self.offset >= 0, 0.0, np.inf), found)
@@ -123,6 +139,31 @@ class Rule:
         """
         return self if names is None else replace(self, names=tuple(names))
 
+    def folded(self) -> Rule:
+        """The same decisions without calibration, where thresholds can take it in.
+
+        A rule that ranks labels needs calibrated probabilities, and stays as it is.
+
+        >>> rule = Rule([1.0], [-0.5], calibration=(2.0, 1.0, [0.0]))
+        >>> rule.folded().thresholds.round(4)
+        array([0.3775])
+        """
+        if self.calibration is None or self.k is not None or self.at_most is not None:
+            return self
+        a, b, own = self.calibration
+        raw = replace(self, calibration=None)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            cut = np.where(self.slope == 0, 0.5, -self.offset / self.slope)
+            inside = (cut > 0.0) & (cut < 1.0)
+            near = np.where(inside, cut, 0.5)
+            at = 1.0 / (1.0 + np.exp(-((np.log(near / (1.0 - near)) - b - own) / a)))
+        sign = np.sign(self.slope)
+        # A label that the cut never, or always, lets through has no slope.
+        always = np.where(sign > 0, cut <= 0.0, cut >= 1.0)
+        fixed = np.where(always, 0.0, -1.0)
+        offset = np.where(sign == 0, self.offset, np.where(inside, -sign * at, fixed))
+        return replace(raw, slope=np.where(inside & (sign != 0), sign, 0.0), offset=offset)
+
     def predict(self, eta: Any) -> Any:
         """Decide rows of probabilities: (n, m) or one row (m,), or a CSR matrix.
 
@@ -140,7 +181,11 @@ class Rule:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
         matrix = None if self.matrix is None else np.array(self.matrix)
         plan = fixed_plan(self.slope, self.offset, self.k, matrix=matrix)
-        predictions = run("Rule.predict", plan, Sequence(Batch(rows))).predictions
+        plan = replace(plan, at_most=self.at_most, calibrated=self.calibration is not None)
+        state = plan.start(self.m)
+        if self.calibration is not None and state.calibration is not None:
+            state.calibration.take(*self.calibration)
+        predictions = run("Rule.predict", plan, Sequence(Batch(rows)), state=state).predictions
         return predictions[0] if single else predictions
 
     def to_json(self) -> str:
@@ -159,6 +204,11 @@ class Rule:
             content["matrix"] = self.matrix.tolist()
         if self.names is not None:
             content["names"] = list(self.names)
+        if self.at_most is not None:
+            content["at_most"] = self.at_most
+        if self.calibration is not None:
+            a, b, own = self.calibration
+            content["calibration"] = [a, b, own.tolist()]
         return json.dumps(content)
 
     @classmethod
@@ -184,6 +234,8 @@ class Rule:
             content["k"],
             content.get("matrix"),
             None if names is None else tuple(names),
+            content.get("at_most"),
+            content.get("calibration"),
         )
 
     # Where models go: each target is a file of ``omma.export``, imported when it is asked for
@@ -291,6 +343,8 @@ class Rule:
         return (
             self.k == other.k
             and self.names == other.names
+            and self.at_most == other.at_most
+            and _same_calibration(self.calibration, other.calibration)
             and np.array_equal(self.slope, other.slope)
             and np.array_equal(self.offset, other.offset)
             and (self.matrix is None or np.array_equal(self.matrix, other.matrix))  # type: ignore[arg-type]
@@ -305,9 +359,33 @@ class Rule:
             for values in (self.slope, self.offset)
         )
         budget = "" if self.k is None else f", k={self.k}"
+        budget += "" if self.at_most is None else f", at_most={self.at_most}"
+        budget += "" if self.calibration is None else ", calibration=…"
         costs = "" if self.matrix is None else ", matrix=…"
         names = "" if self.names is None else f", names={shown(list(self.names))}"
         return f"Rule(slope={slope}, offset={offset}{budget}{costs}{names})"
+
+
+def _calibration(given: Any, m: int) -> tuple[float, float, NDArray[np.float64]] | None:
+    if given is None:
+        return None
+    try:
+        a, b, own = given
+    except (TypeError, ValueError):
+        a = b = own = None
+    bias = _frozen("calibration", [] if own is None else own, 1)
+    if len(bias) != m:
+        raise ValueError(
+            f"calibration of Rule must be (a, b, b_j) with {m} numbers b_j, got {shown(given)}"
+        )
+    slope = check_number("Rule", "a of calibration", a, low=0.0, strict=True)
+    return slope, check_number("Rule", "b of calibration", b), bias
+
+
+def _same_calibration(first: Any, second: Any) -> bool:
+    if first is None or second is None:
+        return first is second
+    return bool(first[:2] == second[:2] and np.array_equal(first[2], second[2]))
 
 
 def _frozen(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:

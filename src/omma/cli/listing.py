@@ -10,16 +10,6 @@ from omma.metrics import NAMES, metric as find_metric
 Rows = list[dict[str, Any]]
 # What tables leave out, for lack of room; JSON has it.
 UNSHOWN = ("d", "split", "paper", "licence", "source")
-# How each policy decides, in a few words.
-POLICIES = {
-    "baseline": "the threshold 0.5; with a budget, the top k",
-    "omma": "what gains most on the metric at the counts so far",
-    "greedy": "what raises the expected metric most, this row included",
-    "ofo": "for F1: the threshold is half of the F1 so far",
-    "online_fw": "Frank-Wolfe on all rows so far, which it keeps",
-    "offline_fw": "Frank-Wolfe on a sample beforehand",
-    "tuned": "the best thresholds of a sample beforehand",
-}
 
 
 def metrics() -> Rows:
@@ -43,22 +33,17 @@ def policies() -> Rows:
     """Every policy that commands know by name: whether it needs labels, whether it streams."""
     from omma.cli.evaluation import ALL
     from omma.cli.stream import POLICIES as STREAMED
+    from omma.policies.roster import ROSTER
 
     return [
         {
             "policy": name,
-            "labels": not (name.endswith("_eta") or name == "baseline"),
+            "labels": ROSTER[name].labels,
             "stream": name in STREAMED,
-            "decides by": _decides(name),
+            "decides by": ROSTER[name].about,
         }
         for name in ALL
     ]
-
-
-def _decides(name: str) -> str:
-    family = name.removesuffix("_eta")
-    same = f"the same as {family}, η in place of labels"
-    return same if family != name else POLICIES[name]
 
 
 def datasets() -> Rows:

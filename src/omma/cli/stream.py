@@ -13,6 +13,7 @@ import click
 
 from omma.cli.options import check_folder, sentence, usage, whole_number, work
 from omma.cli.targets import budget_option, check_policies, prior_option, read_metric
+from omma.policies.roster import ONLINE, ROSTER, STILL
 
 if TYPE_CHECKING:
     from omma.cli.readers import Lines
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from omma.online import OnlineClassifier
 
 # Those whose memory does not grow with the rows.
-POLICIES = ("omma", "omma_eta", "greedy", "greedy_eta", "ofo", "ofo_eta", "baseline")
+POLICIES = tuple(name for name, entry in ROSTER.items() if entry.kind in (ONLINE, STILL))
 SKIPPED = 3  # the code of a stream with lines that could not be read
 
 

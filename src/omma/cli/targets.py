@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from omma.cli.hints import metric_hint
 from omma.cli.options import sentence, usage
-from omma.metrics import Metric, metric as find_metric
+from omma.metrics import Metric, read_target
 from omma.policies import Policy
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -42,12 +41,9 @@ def prior_option(text: str, multiple: bool) -> Callable[[Command], Command]:
 
 def read_metric(text: str, k: int | None) -> tuple[Metric, int | None]:
     """A metric with its budget: what comes after an @, else the one given, else its own."""
-    name, at, after = text.partition("@")
     with usage("--metric"):
-        found = _found(name)
-        if at and not (after.isdecimal() and int(after) > 0):
-            raise ValueError(f"a whole number must follow the @, as in macro_f1@3, got {text!r}")
-    budget = int(after) if at else k
+        found, own = read_target(text)
+    budget = k if own is None else own
     if found.binary and budget is not None:
         raise click.BadParameter(
             f"{found.name} is a metric of one label and takes no budget.", param_hint="-k"
@@ -60,16 +56,6 @@ def read_metric(text: str, k: int | None) -> tuple[Metric, int | None]:
             )
         budget = 1
     return found, budget
-
-
-def _found(name: str) -> Metric:
-    try:
-        return find_metric(name)
-    except ValueError as error:
-        hint = metric_hint(name)
-        if hint is None:
-            raise
-        raise ValueError(hint) from error
 
 
 def check_policies(names: Iterable[str], known: Iterable[str]) -> None:

@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from omma._validate import check_budget, check_number, check_positive_int, shown
-from omma.metrics import Metric, metric as find_metric
+from omma.metrics import Metric, read_target
+from omma.metrics.target import Target as Named
 from omma.policies import Policy
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
 
 
-def read_rows(owner: str, eta: Any, y: Any, names: Names | None = None) -> Batch:
+def read_rows(
+    owner: str, eta: Any, y: Any, names: Names | None = None, weights: ArrayLike | None = None
+) -> Batch:
     """Rows as kernels read them fastest, so that no replay converts them again."""
     if y is None and not isinstance(eta, Batch):
         raise ValueError(f"y of {owner} must be given, got None")
-    batch = Batch.read(owner, eta, y, names=names)
+    batch = Batch.read(owner, eta, y, weights, names)
     if batch.labels is None:
         raise ValueError(f"eta of {owner} must be a batch with labels, got {batch!r}")
     batch.labels.refuse_unknown(owner)
@@ -62,21 +67,14 @@ def _target(given: Any, one_class: bool) -> Target:
     k = None
     if isinstance(given, tuple) and len(given) == 2:
         given, k = given
-    elif isinstance(given, str) and "@" in given:
-        given, _, after = given.partition("@")
-        if not after.isdecimal():
-            raise ValueError(
-                "metrics of compare must have a whole number after the @, as in 'macro_f1@3', "
-                f"got {given + '@' + after!r}"
-            )
-        k = int(after)
     if not isinstance(given, str | Metric):
         raise TypeError(
             f"metrics of compare must be names, metrics or pairs (metric, k), got {shown(given)}"
         )
-    metric = find_metric(given)
+    metric, own = read_target(given)
+    k = own if k is None else k
     check_positive_int("compare", f"budget of {metric.name}", k, optional=True)
-    name = metric.name if k is None else f"{metric.name}@{k}"
+    name = str(Named(metric.name, k))
     return Target(name, metric, 1 if k is None and (one_class or metric.multiclass) else k)
 
 

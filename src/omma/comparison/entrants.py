@@ -9,22 +9,10 @@ from typing import Any
 
 from omma._validate import nearest, shown
 from omma.comparison.arguments import distinct, listed
-from omma.metrics import Metric, metric as find_metric
-from omma.policies import (
-    OFO,
-    OMMA,
-    FrankWolfe,
-    Greedy,
-    MetricPolicy,
-    OnlineFrankWolfe,
-    Policy,
-    Threshold,
-    TopK,
-    TunedThresholds,
-    UnsupportedMetricError,
-)
+from omma.metrics import Metric
+from omma.policies import MetricPolicy, Policy
+from omma.policies.roster import NAMES, ONLINE, ROSTER, STILL
 from omma.rows.batch import Batch
-from omma.tables import HAT_ETA
 
 Make = Callable[[Metric, int | None, float], Policy]
 # The policies to run for a metric and a budget, by prior; None is the key of one without prior.
@@ -40,55 +28,13 @@ class Entrant:
     build: Build
 
 
-def _baseline(metric: Metric, k: int | None) -> Policy:
-    return Threshold(0.5) if k is None else TopK(k)
+TITLES: dict[str, str] = {name: entry.title for name, entry in ROSTER.items()}
 
 
 def _online(
     kind: type[MetricPolicy], feedback: str, metric: Metric, k: int | None, prior: float
 ) -> Policy:
     return kind(metric, k, feedback, prior)
-
-
-def _ofo(feedback: str, metric: Metric, k: int | None, prior: float) -> Policy:
-    for name, average in (("macro_f1", "macro"), ("f1", "macro"), ("micro_f1", "micro")):
-        if k is None and metric == find_metric(name):
-            return OFO(average, feedback, prior)
-    raise UnsupportedMetricError("OFO is for f1, macro_f1 and micro_f1 without a budget")
-
-
-def _offline(train: Batch, metric: Metric, k: int | None) -> Policy:
-    return FrankWolfe(metric, k).fit(train)
-
-
-def _tuned(train: Batch, metric: Metric, k: int | None) -> Policy:
-    if k is not None:
-        raise UnsupportedMetricError("TunedThresholds is for metrics without a budget")
-    return TunedThresholds(metric).fit(train)
-
-
-# For each name a title, and a function that makes the policy.
-_BY_PRIOR: dict[str, tuple[str, Make]] = {
-    f"{name}{ending}": (f"{title}{variant}", partial(make, feedback))
-    for ending, variant, feedback in (("", "", "labels"), ("_eta", f"({HAT_ETA})", "estimates"))
-    for name, title, make in (
-        ("omma", "OMMA", partial(_online, OMMA)),
-        ("greedy", "Greedy", partial(_online, Greedy)),
-        ("ofo", "OFO", _ofo),
-        ("online_fw", "Online-FW", partial(_online, OnlineFrankWolfe)),
-    )
-}
-_TRAINED: dict[str, tuple[str, Callable[[Batch, Metric, int | None], Policy]]] = {
-    "offline_fw": ("Offline-FW", _offline),
-    "tuned": ("Tuned thresholds", _tuned),
-}
-_PLAIN: dict[str, tuple[str, Callable[[Metric, int | None], Policy]]] = dict.fromkeys(
-    ("baseline", "top_k_or_half"), (f"Top-k / {HAT_ETA} ≥ 0.5", _baseline)
-)
-TITLES: dict[str, str] = {
-    name: known[0] for table in (_PLAIN, _BY_PRIOR, _TRAINED) for name, known in table.items()
-}
-NAMES: tuple[str, ...] = tuple(TITLES)
 
 
 def _for_each_prior(make: Make, priors: tuple[float, ...]) -> Build:
@@ -154,7 +100,7 @@ def _entrant(given: Any, name: str | None, train: Batch | None, priors: Any) -> 
     name = name or str(getattr(given, "__name__", shown(given)))
     if isinstance(given, type) and issubclass(given, MetricPolicy):
         return Entrant(name, name, _for_each_prior(partial(_online, given, "labels"), priors))
-    if callable(given) and not isinstance(given, type):
+    if callable(given) and not isinstance(given, type | Metric):
         return Entrant(name, name, _users_own(name, given, priors))
     raise TypeError(
         "policies of compare must be names, policies, functions of (metric, k, prior) or pairs "
@@ -163,16 +109,19 @@ def _entrant(given: Any, name: str | None, train: Batch | None, priors: Any) -> 
 
 
 def _by_name(name: str, train: Batch | None, priors: tuple[float, ...]) -> tuple[str, Build]:
-    if name in _PLAIN:
-        return _PLAIN[name][0], _once(_PLAIN[name][1])
-    if name in _BY_PRIOR:
-        return _BY_PRIOR[name][0], _for_each_prior(_BY_PRIOR[name][1], priors)
-    if name not in _TRAINED:
+    entry = ROSTER.get(name)
+    if entry is None:
         hint = nearest(name, NAMES) or f"; names are {', '.join(NAMES)}"
         raise ValueError(f"policies of compare must be known, got {name!r}{hint}")
+    if entry.kind == STILL:
+        return entry.title, _once(entry.make)
+    if entry.kind == ONLINE and entry.priors:
+        return entry.title, _for_each_prior(entry.make, priors)
+    if entry.kind == ONLINE:
+        return entry.title, _once(lambda metric, k: entry.make(metric, k, priors[0]))
     if train is None:
         raise ValueError(
             f"train of compare must be a pair (eta, y) for {name!r}, which learns beforehand, "
             "got None"
         )
-    return _TRAINED[name][0], _once(partial(_TRAINED[name][1], train))
+    return entry.title, _once(partial(entry.make, train))

@@ -53,6 +53,7 @@ def compare(
     metrics: Any = METRICS,
     policies: Any = POLICIES,
     *,
+    weights: ArrayLike | None = None,
     train: Any = None,
     seeds: Iterable[int | None] = range(5),
     priors: Iterable[float] | float = PRIORS,
@@ -79,6 +80,8 @@ def compare(
         ``offline_fw`` and ``tuned``, which learn from ``train``. Or policies, which run as they
         are for every metric; functions of (metric, k, prior) that return a policy; pairs (name,
         policy); or a dict of policies by name. What a policy does not support is a cell marked ×.
+    weights : array-like of shape (n,), optional
+        A row of weight w counts as w rows, for policies and for the metrics that judge them.
     train : pair (eta, y) or Batch, optional
         For policies that learn beforehand. Their fitting is not part of ``seconds``.
     seeds : iterable of int
@@ -112,7 +115,7 @@ def compare(
     dict_keys([0.0, 1e-06, 0.001, 0.1, 1.0])
     """
     check_positive_int("compare", "n_jobs", n_jobs, optional=True)
-    data = read_rows("compare", eta, y)
+    data = read_rows("compare", eta, y, weights=weights)
     targets = read_targets(metrics, data)
     tried, sequences = read_priors(priors), read_seeds(seeds)
     entrants = read_entrants(policies, read_train(train, data), tried)

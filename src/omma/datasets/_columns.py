@@ -96,7 +96,11 @@ def read(
     names: Names = None
     which = None
     if table.named:
-        names, which = named_columns(path, tuple(table.first), id_column)
+        try:
+            names, which = named_columns(path, tuple(table.first), id_column)
+        except ValueError as error:
+            hint = separated(table.top, separator)
+            raise ValueError(f"{error}{hint}") from error
         if table.second is None:
             raise ValueError(f"{path} must have rows of numbers, got none")
     elif id_column is not None:

@@ -40,6 +40,11 @@ class Parts:
     @classmethod
     def of(cls, rule: Any) -> Parts:
         """The parts of a rule, its calibration included if it has one."""
+        if getattr(rule, "at_most", None) is not None:
+            raise ValueError(
+                "a rule can be exported where it has thresholds or exactly k labels a row, got "
+                f"at_most={rule.at_most}"
+            )
         parts = (rule.slope, rule.offset, rule.k, rule.matrix, rule.names)
         calibration = getattr(rule, "calibration", None)
         if calibration is None:

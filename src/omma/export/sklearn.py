@@ -42,7 +42,8 @@ def one_threshold(rule: Any) -> Any:
     >>> float(one_threshold(Rule([1.0], [-0.5])))
     0.5
     """
-    if rule.m != 1 or rule.k is not None or getattr(rule, "calibration", None) is not None:
+    more = (rule.k, getattr(rule, "calibration", None), getattr(rule, "at_most", None))
+    if rule.m != 1 or any(one is not None for one in more):
         return None
     slope, offset = float(rule.slope[0]), float(rule.offset[0])
     if slope < 0:

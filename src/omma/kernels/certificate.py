@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 
 from omma.kernels.jit import entry, helper
+from omma.kernels.layout import CHOSEN_GAINS, FLAGS, GAINS, VALUES
 from omma.kernels.select import choose
-from omma.kernels.step import CHOSEN_GAINS, FLAGS, GAINS, VALUES, widen
+from omma.kernels.step import widen
 
 SLOPE: Final = 0
 OFFSET: Final = 1

@@ -28,6 +28,7 @@ from omma.kernels.kinds import (
     Quadratic,
     Rate,
     Smallest,
+    Steep,
     Sum,
     WeighedClasses,
 )
@@ -167,6 +168,11 @@ def by_rate_harmonic(mean, rate, weight):
 @by_rate.case(Quadratic)
 def by_rate_quadratic(mean, rate, weight):
     return weight * (1.0 - rate)
+
+
+@by_rate.case(Steep)
+def by_rate_steep(mean, rate, weight):
+    return weight / ((rate * rate) * (rate * rate))
 
 
 @by_kind

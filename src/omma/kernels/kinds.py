@@ -49,6 +49,12 @@ class Quadratic(NamedTuple):
     epsilon: float
 
 
+class Steep(NamedTuple):
+    """Over classes, a mean that follows the smallest rates: what stands for their minimum."""
+
+    epsilon: float
+
+
 class Correlation(NamedTuple):
     """Matthews: covariance over the root of the product of the two variances."""
 

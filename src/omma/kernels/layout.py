@@ -23,6 +23,16 @@ TOTALS: Final = 7
 SUMS: Final = 1
 SUMS_AND_PRODUCTS: Final = 2
 
+# Rows of float64 scratch space, each as long as there are labels.
+VALUES: Final = 0  # the row's probabilities, widened to float64, and calibrated
+GAINS: Final = 1
+FLAGS: Final = 2  # over all labels: one where the row's label is chosen
+CHOSEN_GAINS: Final = 3
+GATHERED: Final = 4  # three rows: counts gathered for a sparse row
+LOGITS: Final = 7  # of the probabilities as given
+PRESENT: Final = 8  # over all labels: one where a sparse row has the label
+SCRATCH: Final = 9
+
 # Added to denominators of fractions where a gradient is taken, as in the paper.
 EPSILON: Final = 1e-9
 # Keeps the infinite slope of a square root at zero a number.

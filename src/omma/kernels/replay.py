@@ -1,8 +1,7 @@
 """A whole block of rows, one after another: two thin loops over one shared step.
 
-``rows`` says which rows of the given arrays come, in their order. ``own`` are the counts that
-decisions look at. With labels as feedback they count true labels, and ``truth`` is None; with
-estimates they count probabilities, and ``truth`` counts true labels beside them. Of several fixed
+``rows`` says which rows of the given arrays come, in their order. ``feedback`` has the counts that
+decisions look at and that rows add to; a ``calibrator`` may stand before them. Of several fixed
 rules, ``picks[t]`` is the one for row t. Arrays of length zero stand for "not wanted".
 """
 
@@ -12,21 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from omma.kernels.count import (
-    count_expected,
-    count_expected_stored,
-    count_indicated,
-    count_predicted,
-    count_true,
-)
+from omma.kernels.calibrate import calibrate, fit
+from omma.kernels.feedback import look, truth
 from omma.kernels.jit import by_kind, entry, helper
-from omma.kernels.layout import N
+from omma.kernels.layout import FLAGS, PRESENT, VALUES, N
 from omma.kernels.step import (
-    FLAGS,
-    VALUES,
-    count_decision,
     decide_stored,
     find_gains,
+    fit_stored,
+    learn,
+    learn_stored,
     take,
     widen,
 )
@@ -35,12 +29,14 @@ from omma.kernels.step import (
 class Listed(NamedTuple):
     """True labels as ids, in the order of the replay: row t has ``ids[starts[t]:ends[t]]``.
 
-    No starts at all stand for labels that are not known.
+    No starts at all stand for labels that are not known; ``known[t]`` is zero where those of row
+    t are not, and empty where all are.
     """
 
     starts: Any
     ends: Any
     ids: Any
+    known: Any
 
 
 class Indicated(NamedTuple):
@@ -48,6 +44,7 @@ class Indicated(NamedTuple):
 
     array: Any
     rows: Any
+    known: Any
 
 
 class Marks(NamedTuple):
@@ -60,32 +57,12 @@ class Marks(NamedTuple):
 
 
 @helper
-def learn_stored(truth, labels, chosen, found, t, true, weight, sums, own, scratch):
-    """Count a decided row of stored labels, and clear its flags."""
-    flags = scratch[FLAGS]
-    count_predicted(chosen, found, weight, sums, own.cells, own.totals)
-    known = true.starts.shape[0] > 0
-    start, end = (true.starts[t], true.ends[t]) if known else (0, 0)
-    if truth is None:
-        count_true(true.ids, start, end, flags, weight, sums, own.cells, own.totals)
-    else:
-        if known:
-            count_predicted(chosen, found, weight, None, truth.cells, truth.totals)
-            count_true(true.ids, start, end, flags, weight, None, truth.cells, truth.totals)
-        values = scratch[VALUES]
-        count_expected_stored(labels, values, flags, weight, sums, own.cells, own.totals)
-    for i in range(found):
-        flags[chosen[i]] = 0.0
-
-
-@helper
-def mark(truth, own, marks, t):
+def mark(counted, marks, t):
     """Keep the counts of true labels where the caller wants to look back."""
     taken = marks.taken[0]
     if taken >= marks.places.shape[0] or marks.places[taken] != t + 1:
         return
     marks.taken[0] += 1
-    counted = own if truth is None else truth
     for cell in range(3):
         for j in range(counted.cells.shape[1]):
             marks.cells[taken, cell, j] = counted.cells[cell, j]
@@ -115,32 +92,30 @@ def write_chosen(budget, chosen, found, flags, row, out):
 
 @entry
 def replay_dense(
-    eta, rows, true, weights, decider, picks, sums, own, truth, marks, scratch, chosen, predictions
-):
+    eta, rows, true, weights, decider, picks, feedback, sums, calibrator, marks, scratch, chosen,
+    predictions,
+):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
     values, flags = scratch[VALUES], scratch[FLAGS]
-    for j in range(flags.shape[0]):
+    m = flags.shape[0]
+    for j in range(m):
         flags[j] = 0.0
-    budget = decider.budget
+    budget, counted = decider.budget, truth(feedback)
     for t in range(rows.shape[0]):
         if not widen(eta[rows[t]], values):
             return t
+        calibrate(calibrator, None, m, scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
-        find_gains(decider.term, decider.prior, pick, own, scratch)
+        find_gains(decider.term, decider.prior, pick, look(feedback, sums), scratch)
         found = take(budget, scratch, chosen)
         weight = weights[t] if weights.shape[0] > 0 else 1.0
-        count_decision(budget, chosen, found, flags, weight, sums, own)
-        if truth is not None:
-            count_expected(values, flags, weight, sums, own.cells, own.totals)
-        if true.rows.shape[0] > 0:
-            row = true.array[true.rows[t]]
-            if truth is None:
-                count_indicated(row, flags, weight, sums, own.cells, own.totals)
-            else:
-                count_decision(budget, chosen, found, flags, weight, None, truth)
-                count_indicated(row, flags, weight, None, truth.cells, truth.totals)
+        known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
+        y = true.array[true.rows[t] if known else 0]
+        learn(feedback, budget, chosen, found, y, known, weight, sums, scratch)
+        if known:
+            fit(calibrator, None, m, scratch, y, weight)
         write_decision(budget, chosen, found, flags, rows[t], predictions)
-        mark(truth, own, marks, t)
+        mark(counted, marks, t)
     return rows.shape[0]
 
 
@@ -169,8 +144,8 @@ def list_chosen(listed, chosen, found, written, row, out):
 
 @entry
 def replay_sparse(
-    indices, data, starts, ends, rows, true, weights, decider, picks, sums, own, truth, marks,
-    scratch, chosen, listed, out,
+    indices, data, starts, ends, rows, true, weights, decider, picks, feedback, sums, calibrator,
+    marks, scratch, chosen, listed, out,
 ):  # fmt: skip
     """Replay rows of stored labels; returns the number of good rows before the first wrong one.
 
@@ -178,23 +153,35 @@ def replay_sparse(
     and the decision goes into row ``rows[t]`` of ``out``. Otherwise the chosen labels are written
     one after another into ``listed``, and how many they are into ``out[rows[t], 0]``.
     """
-    m = own.cells.shape[1]
     values, flags = scratch[VALUES], scratch[FLAGS]
+    m = flags.shape[0]
     for j in range(m):
         flags[j] = 0.0
+        scratch[PRESENT, j] = 0.0
+    counted = truth(feedback)
     written = np.int64(0)  # not the constant, of which Numba would compile a copy
     for t in range(rows.shape[0]):
         labels = indices[starts[t] : ends[t]]
         if not rising(labels, m) or not widen(data[starts[t] : ends[t]], values):
             return t
+        calibrate(calibrator, labels, labels.shape[0], scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         found = decide_stored(
-            decider.term, labels, decider.budget, decider.prior, pick, own, scratch, chosen
-        )
+            decider.term, labels, decider.budget, decider.prior, pick, feedback, sums, scratch,
+            chosen,
+        )  # fmt: skip
         weight = weights[t] if weights.shape[0] > 0 else 1.0
-        learn_stored(truth, labels, chosen, found, t, true, weight, sums, own, scratch)
+        known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
+        begin, end = (true.starts[t], true.ends[t]) if known else (np.int64(0), np.int64(0))
+        learn_stored(
+            feedback, labels, chosen, found, true.ids, begin, end, known, weight, sums, scratch
+        )
+        if known:
+            fit_stored(calibrator, labels, true.ids, begin, end, weight, scratch)
+        for i in range(found):
+            flags[chosen[i]] = 0.0
         if out.shape[0] > 0:
             list_chosen(listed, chosen, found, written, rows[t], out)
             written += found
-        mark(truth, own, marks, t)
+        mark(counted, marks, t)
     return rows.shape[0]

@@ -8,10 +8,11 @@ flags at these, which must be cleared before the next row.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from omma.kernels.calibrate import Calibrator, calibrate, fit
 from omma.kernels.count import (
     count_expected,
     count_expected_stored,
@@ -20,20 +21,23 @@ from omma.kernels.count import (
     count_predicted,
     count_true,
 )
+from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels, gather, look
 from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Costs
-from omma.kernels.layout import POSITIVE, PREDICTED, TP
+from omma.kernels.layout import (
+    CHOSEN_GAINS,
+    FLAGS,
+    GAINS,
+    GATHERED,
+    POSITIVE,
+    PREDICTED,
+    PRESENT,
+    TP,
+    VALUES,
+)
 from omma.kernels.point import point_at
 from omma.kernels.select import choose
-
-# Rows of float64 scratch space, each as long as there are labels.
-VALUES: Final = 0  # the row's probabilities, widened to float64
-GAINS: Final = 1
-FLAGS: Final = 2  # over all labels: one where the row's label is chosen
-CHOSEN_GAINS: Final = 3
-GATHERED: Final = 4  # three rows: counts gathered for a sparse row
-SCRATCH: Final = 7
 
 
 class Decider(NamedTuple):
@@ -42,13 +46,6 @@ class Decider(NamedTuple):
     term: Any
     prior: float
     budget: Any  # None, Exactly or AtMost
-
-
-class Counted(NamedTuple):
-    """Counts of every label, and totals over them."""
-
-    cells: Any
-    totals: Any
 
 
 @helper
@@ -99,20 +96,15 @@ def find_cost_gains(term, prior, pick, counted, scratch):
 
 
 @helper
-def find_stored_gains(term, labels, prior, pick, counted, scratch):
+def find_stored_gains(term, labels, prior, pick, feedback, sums, scratch):
     """The same at the stored labels of a row."""
-    values, gains, cells = scratch[VALUES], scratch[GAINS], counted.cells
-    point = point_at(cells, counted.totals, prior)
-    ready = prepare(term, point, pick)
+    values, gains = scratch[VALUES], scratch[GAINS]
     tp, predicted, positive = scratch[GATHERED], scratch[GATHERED + 1], scratch[GATHERED + 2]
-    count = labels.shape[0]
     # Gathered first, so that the loop with the divisions becomes vector instructions.
-    for position in range(count):
-        j = labels[position]
-        tp[position] = cells[TP, j]
-        predicted[position] = cells[PREDICTED, j]
-        positive[position] = cells[POSITIVE, j]
-    for position in range(count):
+    shared = gather(feedback, labels, sums, tp, predicted, positive)
+    point = point_at(shared.cells, shared.totals, prior)
+    ready = prepare(term, point, pick)
+    for position in range(labels.shape[0]):
         slope, offset = weigh(
             term,
             ready,
@@ -161,18 +153,18 @@ def take_stored(labels, count, budget, scratch, chosen):
 
 
 @by_kind
-def decide_stored(term, labels, budget, prior, pick, counted, scratch, chosen):
+def decide_stored(term, labels, budget, prior, pick, feedback, sums, scratch, chosen):
     """Decide a row of stored labels; returns how many labels it gets."""
 
 
 @decide_stored.case()
-def decide_gathered(term, labels, budget, prior, pick, counted, scratch, chosen):
-    find_stored_gains(term, labels, prior, pick, counted, scratch)
+def decide_gathered(term, labels, budget, prior, pick, feedback, sums, scratch, chosen):
+    find_stored_gains(term, labels, prior, pick, feedback, sums, scratch)
     return take_stored(labels, labels.shape[0], budget, scratch, chosen)
 
 
 @decide_stored.case(Costs)
-def decide_spread(term, labels, budget, prior, pick, counted, scratch, chosen):
+def decide_spread(term, labels, budget, prior, pick, feedback, sums, scratch, chosen):
     """With costs every label is a candidate: spread the row over all, and back."""
     values, gathered = scratch[VALUES], scratch[GATHERED]
     m = values.shape[0]
@@ -182,7 +174,7 @@ def decide_spread(term, labels, budget, prior, pick, counted, scratch, chosen):
         values[j] = 0.0
     for position in range(labels.shape[0]):
         values[labels[position]] = gathered[position]
-    find_gains(term, prior, pick, counted, scratch)
+    find_gains(term, prior, pick, look(feedback, sums), scratch)
     for position in range(labels.shape[0]):
         values[position] = gathered[position]
     return take_stored(None, m, budget, scratch, chosen)
@@ -203,30 +195,130 @@ def count_decided_list(budget, chosen, found, flags, weight, sums, counted):
     count_predicted(chosen, found, weight, sums, counted.cells, counted.totals)
 
 
+@by_kind
+def learn(feedback, budget, chosen, found, true, known, weight, sums, scratch):
+    """Count a decided dense row; ``true`` are its indicators where its labels are ``known``."""
+
+
+@learn.case(FromLabels)
+def learn_labels(feedback, budget, chosen, found, true, known, weight, sums, scratch):
+    own, flags = feedback.own, scratch[FLAGS]
+    if known:
+        count_decision(budget, chosen, found, flags, weight, sums, own)
+        count_indicated(true, flags, weight, sums, own.cells, own.totals)
+
+
+@learn.case(FromEstimates)
+def learn_estimates(feedback, budget, chosen, found, true, known, weight, sums, scratch):
+    own, labels, flags = feedback.own, feedback.labels, scratch[FLAGS]
+    count_decision(budget, chosen, found, flags, weight, sums, own)
+    count_expected(scratch[VALUES], flags, weight, sums, own.cells, own.totals)
+    if known:
+        count_decision(budget, chosen, found, flags, weight, None, labels)
+        count_indicated(true, flags, weight, None, labels.cells, labels.totals)
+
+
+@learn.case(FromBoth)
+def learn_both(feedback, budget, chosen, found, true, known, weight, sums, scratch):
+    own, labels, both = feedback.own, feedback.labels, feedback.known
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    count_decision(budget, chosen, found, flags, weight, sums, own)
+    count_expected(values, flags, weight, sums, own.cells, own.totals)
+    if known:
+        count_decision(budget, chosen, found, flags, weight, sums, labels)
+        count_indicated(true, flags, weight, sums, labels.cells, labels.totals)
+        count_expected(values, flags, weight, sums, both.cells, both.totals)
+
+
+@by_kind
+def learn_stored(feedback, labels, chosen, found, true, start, end, known, weight, sums, scratch):
+    """Count a decided row of stored labels; its true ones are ``true[start:end]``."""
+
+
+@learn_stored.case(FromLabels)
+def learn_stored_labels(
+    feedback, labels, chosen, found, true, start, end, known, weight, sums, scratch
+):
+    own, flags = feedback.own, scratch[FLAGS]
+    if known:
+        count_predicted(chosen, found, weight, sums, own.cells, own.totals)
+        count_true(true, start, end, flags, weight, sums, own.cells, own.totals)
+
+
+@learn_stored.case(FromEstimates)
+def learn_stored_estimates(
+    feedback, labels, chosen, found, true, start, end, known, weight, sums, scratch
+):
+    own, beside, flags = feedback.own, feedback.labels, scratch[FLAGS]
+    values = scratch[VALUES]
+    count_predicted(chosen, found, weight, sums, own.cells, own.totals)
+    count_expected_stored(labels, values, flags, weight, sums, own.cells, own.totals)
+    if known:
+        count_predicted(chosen, found, weight, None, beside.cells, beside.totals)
+        count_true(true, start, end, flags, weight, None, beside.cells, beside.totals)
+
+
+@learn_stored.case(FromBoth)
+def learn_stored_both(
+    feedback, labels, chosen, found, true, start, end, known, weight, sums, scratch
+):
+    own, beside, both = feedback.own, feedback.labels, feedback.known
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    count_predicted(chosen, found, weight, sums, own.cells, own.totals)
+    count_expected_stored(labels, values, flags, weight, sums, own.cells, own.totals)
+    if known:
+        count_predicted(chosen, found, weight, sums, beside.cells, beside.totals)
+        count_true(true, start, end, flags, weight, sums, beside.cells, beside.totals)
+        count_expected_stored(labels, values, flags, weight, sums, both.cells, both.totals)
+
+
+@by_kind
+def fit_stored(calibrator, labels, true, start, end, weight, scratch):
+    """Learn calibration from a row of stored labels."""
+
+
+@fit_stored.case(None)
+def fit_stored_not(calibrator, labels, true, start, end, weight, scratch):
+    pass
+
+
+@fit_stored.case(Calibrator)
+def fit_stored_row(calibrator, labels, true, start, end, weight, scratch):
+    present = scratch[PRESENT]
+    for i in range(start, end):
+        present[true[i]] = 1.0
+    count = labels.shape[0]
+    fit(calibrator, labels, count, scratch, present, weight)
+    for i in range(start, end):
+        present[true[i]] = 0.0
+
+
 @entry
-def decide_dense(eta, decider, pick, cells, totals, scratch, chosen, out):
+def decide_dense(eta, decider, pick, feedback, sums, calibrator, scratch, chosen, out):
     """Decide one row of every label into ``out``; False where eta is no probability."""
-    flags = scratch[FLAGS]
-    for j in range(flags.shape[0]):
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    m = flags.shape[0]
+    for j in range(m):
         flags[j] = 0.0
-    if not widen(eta, scratch[VALUES]):
+    if not widen(eta, values):
         return False
-    counted = Counted(cells, totals)
-    find_gains(decider.term, decider.prior, pick, counted, scratch)
+    calibrate(calibrator, None, m, scratch)
+    find_gains(decider.term, decider.prior, pick, look(feedback, sums), scratch)
     take(decider.budget, scratch, chosen)
-    for j in range(flags.shape[0]):
+    for j in range(m):
         out[j] = np.int8(flags[j])
     return True
 
 
 @entry
-def decide_sparse(labels, eta, decider, pick, cells, totals, scratch, chosen):
+def decide_sparse(labels, eta, decider, pick, feedback, sums, calibrator, scratch, chosen):
     """Decide one row of stored labels into ``chosen``; returns how many, -1 if eta is wrong."""
-    if not widen(eta, scratch[VALUES]):
+    values = scratch[VALUES]
+    if not widen(eta, values):
         return -1
-    counted = Counted(cells, totals)
+    calibrate(calibrator, labels, labels.shape[0], scratch)
     return decide_stored(
-        decider.term, labels, decider.budget, decider.prior, pick, counted, scratch, chosen
+        decider.term, labels, decider.budget, decider.prior, pick, feedback, sums, scratch, chosen
     )
 
 
@@ -290,3 +382,33 @@ def expect_sparse(labels, eta, chosen, weight, sums, cells, totals, scratch):
         flags[chosen[i]] = 1.0
     count_predicted(chosen, chosen.shape[0], weight, sums, cells, totals)
     count_expected_stored(labels, eta, flags, weight, sums, cells, totals)
+
+
+@entry
+def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, scratch):
+    """Count one row of indicators in all that a policy keeps, and calibrate by it."""
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    m = flags.shape[0]
+    found = read_flags(predicted, flags)
+    widen(eta, values)
+    calibrate(calibrator, None, m, scratch)
+    learn(feedback, None, None, found, true, known, weight, sums, scratch)
+    if known:
+        fit(calibrator, None, m, scratch, true, weight)
+
+
+@entry
+def learn_sparse(labels, eta, true, known, chosen, weight, feedback, sums, calibrator, scratch):
+    """Count one row of label ids in all that a policy keeps, and calibrate by it."""
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    for j in range(flags.shape[0]):
+        flags[j] = 0.0
+        scratch[PRESENT, j] = 0.0
+    for i in range(chosen.shape[0]):
+        flags[chosen[i]] = 1.0
+    widen(eta, values)
+    calibrate(calibrator, labels, labels.shape[0], scratch)
+    found, end = chosen.shape[0], true.shape[0]
+    learn_stored(feedback, labels, chosen, found, true, 0, end, known, weight, sums, scratch)
+    if known:
+        fit_stored(calibrator, labels, true, 0, end, weight, scratch)

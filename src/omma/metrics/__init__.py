@@ -30,6 +30,7 @@ from omma.metrics.catalog import (
     minimum,
     precision,
     qmean,
+    read_target,
     recall,
     specificity,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "over_classes",
     "precision",
     "qmean",
+    "read_target",
     "recall",
     "smoothed",
     "smoothed_value",

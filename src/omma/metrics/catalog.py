@@ -6,6 +6,7 @@ tables and the property tests pick it up.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from omma._validate import check_number, nearest, shown
@@ -16,6 +17,7 @@ from omma.metrics.costs import costs
 from omma.metrics.minimum import Minimum, min_recall_specificity, minimum_from_json, of_two
 from omma.metrics.smoothed import smoothed
 from omma.metrics.sums import Sum
+from omma.metrics.target import parse_target
 
 LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": True}
 
@@ -129,7 +131,8 @@ def metric(name: str | Metric) -> Metric:
     ``f1``, ``jaccard``, ``gmean``, ``hmean``, ``qmean``, ``min_recall_specificity`` and ``mcc`` for
     one label; the same with ``macro_`` or ``micro_`` before them for many; and ``multiclass_`` with
     ``accuracy``, ``balanced_accuracy``, ``gmean``, ``hmean``, ``qmean``, ``min_recall``, ``mcc`` or
-    ``kappa`` for one class a row.
+    ``kappa`` for one class a row. ``f2``, ``macro_f0.5`` and so on are F-measures, and names of
+    scikit-learn such as ``f1_macro`` are understood.
 
     >>> metric("macro_f1").formula
     'mean over labels of 2·tp / (2·tp + fn + fp)'
@@ -142,10 +145,36 @@ def metric(name: str | Metric) -> Metric:
         return name
     if not isinstance(name, str):
         raise TypeError(f"a metric must be a name or a metric, got {shown(name)}")
-    if name not in _CATALOG:
+    found, k = read_target(name)
+    if k is not None:
+        raise ValueError(
+            f"a metric has no budget, got {name!r}: give it to a policy, as in omma.Auto({name!r})"
+        )
+    return found
+
+
+def read_target(given: str | Metric) -> tuple[Metric, int | None]:
+    """A metric and the budget after its @, as in "macro_f1@3"; scikit-learn's names are understood.
+
+    >>> read_target("macro_f1@3")
+    (<metric macro_f1>, 3)
+    >>> read_target("f1_micro")[0], read_target("macro_f2")[0]
+    (<metric micro_f1>, <metric macro_f2>)
+    """
+    if isinstance(given, Metric):
+        return given, None
+    name, k = parse_target(given, NAMES)
+    if name in _CATALOG:
+        return _CATALOG[name], k
+    average, _, label = name.rpartition("_")
+    beta = re.fullmatch(r"f(\d+(\.\d+)?)", label)
+    if beta is None or average not in ("", "macro", "micro") or float(beta[1]) == 0.0:
         hint = nearest(name, NAMES) or "; omma.metrics.NAMES lists them"
-        raise ValueError(f"unknown metric {name!r}{hint}")
-    return _CATALOG[name]
+        raise ValueError(f"unknown metric {given!r}{hint}")
+    of_label = fbeta(float(beta[1]))
+    if not average:
+        return of_label, k
+    return (Macro(of_label) if average == "macro" else Micro(of_label)), k
 
 
 def macro(metric: LabelMetric | str) -> Macro:

@@ -21,6 +21,7 @@ from omma.kernels.custom import (
 )
 from omma.kernels.kinds import Own
 from omma.metrics.averages import Macro, Micro
+from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
 
 Psi = Callable[[float, float, float, float], float]
@@ -136,7 +137,7 @@ def custom(
     1.5385
     """
     check_choice("custom", "average", average, (None, "macro", "micro"))
-    if not callable(psi):
+    if not callable(psi) or isinstance(psi, Metric):  # a metric is called by scikit-learn alone
         raise TypeError(f"psi of custom must be a function, got {shown(psi)}")
     if gradient is not None and not callable(gradient):
         raise TypeError(f"gradient of custom must be a function, got {shown(gradient)}")

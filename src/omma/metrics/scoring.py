@@ -31,10 +31,7 @@ def score_of(
 ) -> float:
     """The metric of predictions against true labels; ``Metric.score`` says what all that is."""
     owner = f"{metric.name}.score"
-    if not isinstance(zero_division, Real) or math.isinf(zero_division):
-        raise TypeError(
-            f"zero_division of {owner} must be a finite number or NaN, got {shown(zero_division)}"
-        )
+    check_zero_division(owner, zero_division)
     given = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight}
     check_same_rows(owner, given)
     sets = is_label_sets(y_true) or is_label_sets(y_pred)
@@ -50,7 +47,15 @@ def score_of(
     counts = Counts.from_labels(
         *pair, sample_weight=sample_weight, n_labels=width, matrix=metric.needs_matrix
     )
-    return _value(metric, counts, float(zero_division))
+    return value_with(metric, counts, float(zero_division))
+
+
+def check_zero_division(owner: str, zero_division: Any) -> None:
+    """A finite number, or NaN."""
+    if not isinstance(zero_division, Real) or math.isinf(zero_division):
+        raise TypeError(
+            f"zero_division of {owner} must be a finite number or NaN, got {shown(zero_division)}"
+        )
 
 
 def _refuse(owner: str, parameter: str, given: Any, what: str) -> None:
@@ -106,7 +111,8 @@ def _by_place(m: int, *vectors: Any) -> Any:
     return range(m) if fits else None
 
 
-def _value(metric: Metric, counts: Counts, zero_division: float) -> float:
+def value_with(metric: Metric, counts: Counts, zero_division: float) -> float:
+    """The metric of counts; NaN as the worth of 0/0 leaves out the labels that hang on it."""
     alone = metric.multiclass and counts.m == 1 and not metric.needs_matrix
     if not alone and not math.isnan(zero_division):
         return metric.value(counts, zero_division)

@@ -10,6 +10,7 @@ from typing import Any
 
 from omma._validate import nearest, shown
 from omma.metrics import Metric, metric_from_json
+from omma.policies.auto import Auto
 from omma.policies.base import LinearPolicy, MetricPolicy, Policy, UnsupportedMetricError
 from omma.policies.fixed import FixedRule, Threshold, TopK
 from omma.policies.frank_wolfe import ConvergenceWarning, FrankWolfe
@@ -22,7 +23,7 @@ from omma.policies.tuned import TunedThresholds
 
 POLICIES: dict[str, type[Policy]] = {
     one.__name__: one
-    for one in (OMMA, Greedy, OFO, OnlineFrankWolfe, Threshold, TopK, FixedRule, Mixture)
+    for one in (Auto, OMMA, Greedy, OFO, OnlineFrankWolfe, Threshold, TopK, FixedRule, Mixture)
 }
 
 
@@ -51,6 +52,7 @@ __all__ = [
     "OFO",
     "OMMA",
     "POLICIES",
+    "Auto",
     "ConvergenceWarning",
     "FixedRule",
     "FrankWolfe",

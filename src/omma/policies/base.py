@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
-from omma.metrics import Metric, metric as find_metric
+from omma.kernels.calibrate import INTERCEPT
+from omma.metrics import Metric, read_target
 from omma.policies.stepper import Stepper
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
@@ -44,7 +45,7 @@ class Policy(ABC):
     @property
     def needs_eta(self) -> bool:
         """Whether an update has to be told the probabilities of the row it counts."""
-        return self.feedback == "estimates"
+        return self.feedback != "labels"
 
     @property
     @abstractmethod
@@ -105,7 +106,7 @@ class LinearPolicy(Policy):
 
     def init(self, m: int) -> State:
         self.check_labels(m)
-        return State.zeros(m, soft=self.plan(m).soft)
+        return self.plan(m).start(m)
 
     def stepper(self, m: int) -> Stepper:
         """What runs single steps of the policy."""
@@ -117,7 +118,7 @@ class LinearPolicy(Policy):
 
     def decide_rows(self, state: State, eta: Any) -> Any:
         """Decide several rows on the present counts."""
-        return self.rule(state).predict(eta)
+        return self._rule(state).predict(eta)
 
     def update(self, state: State, eta: Any, y: Any, prediction: Any, weight: float = 1.0) -> None:
         owner, m = f"update of {self!r}", state.m
@@ -130,9 +131,19 @@ class LinearPolicy(Policy):
         self.stepper(m).count(state, row, true, chosen, weight)
 
     def rule(self, state: State) -> Rule:
+        return self._rule(state).folded()
+
+    def _rule(self, state: State) -> Rule:
+        """The rule with its calibration beside it, which decides to the bit as the policy does."""
         plan = self.plan(state.m)
         slope, offset = weights_now(plan, state)
-        return Rule(slope, offset, plan.k, plan.matrix)
+        found = state.calibration
+        calibration = None
+        if found is not None and found.rows > 0:
+            calibration = (found.slope, float(found.shared[INTERCEPT]), found.bias.copy())
+        return Rule(
+            slope, offset, plan.k, plan.matrix, at_most=plan.at_most, calibration=calibration
+        )
 
     def replay(self, given: Sequence) -> Run:
         return run(f"replay of {type(self).__name__}", self.plan(given.eta.m), given)
@@ -156,22 +167,35 @@ def check_task(owner: str, batch: Batch, k: int | None, metric: Metric | None) -
     )
 
 
-@dataclass(frozen=True)
-class MetricPolicy(LinearPolicy):
-    """A policy that maximizes a metric, with or without a budget, from labels or estimates."""
+class Maximizer(LinearPolicy):
+    """A policy that maximizes a metric, with or without a budget: what such policies share."""
 
     metric: Metric | str
-    k: int | None = None
-    feedback: str = "labels"
-    prior: float = 1e-6
+    k: int | None
+    at_most: int | None = None
 
-    def __post_init__(self) -> None:
-        found = find_metric(self.metric)
-        owner = type(self).__name__
+    def __repr__(self) -> str:
+        """As a dataclass has it, without options that are not used."""
+        shown_parts = [
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in fields(self)  # type: ignore[arg-type]
+            if one.name in ("metric", "k", "feedback", "prior")
+            or getattr(self, one.name) != one.default
+        ]
+        return f"{type(self).__name__}({', '.join(shown_parts)})"
+
+    def check_target(self) -> None:
+        """Find the metric, and refuse budgets that it cannot have."""
+        (found, k), owner = read_target(self.metric), type(self).__name__
         object.__setattr__(self, "metric", found)
+        if k is not None:
+            if self.k not in (None, k) or self.at_most is not None:
+                raise ValueError(
+                    f"{owner} has one budget, got {found.name}@{k} with k={self.k} and "
+                    f"at_most={self.at_most}"
+                )
+            object.__setattr__(self, "k", k)
         object.__setattr__(self, "k", check_positive_int(owner, "k", self.k, optional=True))
-        check_choice(owner, "feedback", self.feedback, ("labels", "estimates"))
-        object.__setattr__(self, "prior", check_number(owner, "prior", self.prior, low=0.0))
         if found.single_label and not found.needs_matrix and self.k not in (None, 1):
             raise ValueError(
                 f"k of {owner} must be 1 or None for {found.name}, which is defined for one "
@@ -181,6 +205,7 @@ class MetricPolicy(LinearPolicy):
             raise ValueError(
                 f"k of {owner} must be None for {found.name}, a metric of one label, got {self.k}"
             )
+        check_at_most(owner, found, self.k, self.at_most)
 
     @property
     def objective(self) -> Metric:
@@ -192,5 +217,48 @@ class MetricPolicy(LinearPolicy):
 
     @property
     def soft(self) -> bool:
-        """Whether probabilities are counted in place of labels."""
-        return self.feedback == "estimates"
+        """Whether probabilities are counted, in place of labels or beside them."""
+        return self.feedback != "labels"
+
+    def check_labels(self, m: int) -> None:
+        super().check_labels(m)
+        if self.at_most is not None and self.at_most > m:
+            raise ValueError(
+                f"at_most of {self!r} must be at most the number of labels, which is {m}, got "
+                f"{self.at_most}"
+            )
+
+
+@dataclass(frozen=True)
+class MetricPolicy(Maximizer):
+    """A policy that maximizes a metric from labels or estimates, with a prior."""
+
+    FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates")
+
+    metric: Metric | str
+    k: int | None = None
+    feedback: str = "labels"
+    prior: float = 1e-6
+
+    def __post_init__(self) -> None:
+        self.check_target()
+        owner = type(self).__name__
+        check_choice(owner, "feedback", self.feedback, self.FEEDBACKS)
+        object.__setattr__(self, "prior", check_number(owner, "prior", self.prior, low=0.0))
+
+
+def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None) -> None:
+    """Refuse an upper bound on labels a row that contradicts an exact number of them."""
+    check_positive_int(owner, "at_most", at_most, optional=True)
+    if at_most is None:
+        return
+    if k is not None:
+        raise ValueError(
+            f"{owner} takes k (exactly so many labels a row) or at_most (up to so many), got "
+            f"k={k} and at_most={at_most}"
+        )
+    if metric.multiclass or metric.binary or metric.needs_matrix:
+        kind = "one label" if metric.binary else "one class a row"
+        raise ValueError(
+            f"at_most of {owner} must be None for {metric.name}, a metric of {kind}, got {at_most}"
+        )

@@ -83,14 +83,16 @@ class Kept:
         count = self.weights.length
         rows = np.arange(0 if limit is None else max(0, count - limit), count, dtype=np.int64)
         ends = self.true_ends.values
-        true: Any = Listed(ends[:-1][rows], ends[1:][rows], self.true.values)
+        true: Any = Listed(
+            ends[:-1][rows], ends[1:][rows], self.true.values, np.empty(0, dtype=np.uint8)
+        )
         eta: Probabilities
         if self.thin:
             parts = (self.values.values, self.indices.values, self.ends.values)
             eta = SparseProbabilities(csr(parts, (count, self.m)))
         else:
             eta = DenseProbabilities(self.values.values, vector=False)
-            true = Indicated(*indicated(true.starts, true.ends, true.ids, self.m))
+            true = Indicated(*indicated(true.starts, true.ends, true.ids, self.m), true.known)
         return eta, rows, true, self.weights.values[rows]
 
     def forget(self, limit: int) -> None:

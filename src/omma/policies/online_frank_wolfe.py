@@ -136,7 +136,7 @@ class OnlineFrankWolfe(MetricPolicy):
         start = State.zeros(m, soft=self.soft)
         fixed = np.stack(first_rule(self.budget, m))[np.newaxis]
         return OnlineFrankWolfeState(
-            start.cells, start.totals, start.labels, 0, fixed, np.ones(1), 0, float(self.first)
+            start.cells, start.totals, start.labels, fixed=fixed, due=float(self.first)
         )
 
     def plan(self, m: int) -> Plan:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import Plan, scratch_space
+from omma._run import NO_LABELS, NO_NUMBERS, Plan, calibrator_of, scratch_space
 from omma.kernels import step
 from omma.rows.row import Row, refuse_indicators, refuse_row
 from omma.state import State
@@ -34,7 +34,10 @@ class Stepper:
         self.policy = policy
         self.m = m
         self.decider = plan.decider
+        self.plan = plan
         self.sums = plan.sums
+        # Counts of labels, or of estimates beside them, are counted by kernels of arrays alone.
+        self.simple = plan.shrinkage is None and not plan.calibrated
         self.space = Space(m)
         self.decide_dense = plan.kernel(step.decide_dense)
         self.decide_sparse = plan.kernel(step.decide_sparse)
@@ -42,7 +45,13 @@ class Stepper:
     def decide(self, state: State, eta: Row, pick: int = 0) -> NDArray[Any]:
         """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels."""
         space = self.space
-        counted = (state.cells, state.totals, space.scratch, space.ids)
+        counted = (
+            self.plan.feedback(state),
+            self.sums,
+            calibrator_of(state),
+            space.scratch,
+            space.ids,
+        )
         if isinstance(eta, tuple):
             count = self.decide_sparse(*eta, self.decider, pick, *counted)
             if count < 0:
@@ -66,6 +75,9 @@ class Stepper:
 
         Only where decisions look at probabilities ``eta`` is looked at.
         """
+        if not self.simple:
+            self._learn(state, eta, y, prediction, weight)
+            return
         thin, scratch = prediction.dtype == np.int32, self.space.scratch
         counted = (prediction, weight, self.sums)
         fine = True
@@ -83,3 +95,24 @@ class Stepper:
             if y is not None:
                 refuse_indicators("update", "y", y)
             refuse_indicators("update", "prediction", prediction)
+
+    def _learn(
+        self,
+        state: State,
+        eta: Row | None,
+        y: NDArray[Any] | None,
+        prediction: NDArray[Any],
+        weight: float,
+    ) -> None:
+        """Count a row where labels correct estimates, or calibrate them."""
+        kept = (weight, self.plan.feedback(state), self.sums, calibrator_of(state))
+        known = y is not None
+        if isinstance(eta, tuple):
+            true = NO_LABELS if y is None else y
+            step.learn_sparse(*eta, true, known, prediction, *kept, self.space.scratch)
+            return
+        refuse_indicators("update", "prediction", prediction)
+        if y is not None:
+            refuse_indicators("update", "y", y)
+        true = NO_NUMBERS if y is None else y
+        step.learn_dense(eta, true, known, prediction, *kept, self.space.scratch)

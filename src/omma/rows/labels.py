@@ -42,6 +42,13 @@ class Labels:
     known: NDArray[np.bool_] | None = None
     checked: bool = False
 
+    def known_of(self, rows: Rows) -> NDArray[np.uint8]:
+        """Which of some rows have labels, for the kernels; nothing where all have."""
+        if self.known is None:
+            return np.empty(0, dtype=np.uint8)
+        known = self.known[rows]
+        return np.asarray(known if known.ndim == 1 else known.all(axis=1), dtype=np.uint8)
+
     def block(self, rows: Rows) -> Ids:
         """Label ids of the wanted rows: those of row t are ``ids[starts[t]:ends[t]]``."""
         if sparse.issparse(self.given):

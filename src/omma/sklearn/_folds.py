@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from omma.rows.batch import Batch
@@ -25,21 +26,34 @@ def out_of_fold(
     splits: Iterable[tuple[Any, Any]],
     fit_params: dict[str, Any],
     weights: NDArray[Any] | None,
+    *,
+    n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> tuple[Batch, list[Any]]:
     """Train a clone on each training part, and take its probabilities of the other part."""
     labels = target.encode(y)
-    models, parts, rows = [], [], []
-    for train, test in splits:
-        params = _check_method_params(X, fit_params, indices=train)
-        model = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
-        models.append(model)
-        parts.append(probabilities(model, _safe_indexing(X, test), target).values)
-        rows.append(np.asarray(test))
-    if not models:
+    work = Parallel(n_jobs=n_jobs, verbose=verbose)
+    done = work(
+        delayed(_fold)(clone(estimator), X, y, target, train, test, fit_params)
+        for train, test in splits
+    )
+    if not done:
         raise ValueError(f"cv of {OWNER} must give at least one split, got none")
+    models, parts, rows = zip(*done, strict=True)
     every = np.concatenate([np.flatnonzero(test) if test.dtype == bool else test for test in rows])
     taken = None if weights is None else weights[every]
-    return Batch.read(OWNER, _stacked(parts), labels[every], taken).ready(), models
+    sample = Batch.read(OWNER, _stacked(list(parts)), labels[every], taken)
+    return sample.ready(), list(models)
+
+
+def _fold(
+    model: Any, X: Any, y: Any, target: Target, train: Any, test: Any, fit_params: dict[str, Any]
+) -> tuple[Any, Any, NDArray[Any]]:
+    """One split: the trained model, its probabilities of the other part, and that part's rows."""
+    params = _check_method_params(X, fit_params, indices=train)
+    model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
+    eta = probabilities(model, _safe_indexing(X, test), target).values
+    return model, eta, np.asarray(test)
 
 
 def _stacked(parts: list[Any]) -> Any:

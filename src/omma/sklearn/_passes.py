@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from omma.counts import Counts, state_of
 from omma.evaluation import Trace, replay
+from omma.metrics.scoring import value_with
 from omma.policies import OMMA, FixedRule
 from omma.rows.batch import Batch
 from omma.rule import Rule
@@ -43,30 +44,37 @@ class Found:
     values: NDArray[np.float64]
 
 
-def find_rule(policy: OMMA, sample: Batch, seed: int) -> Found:
-    """Run the policy over the sample in a random order, then settle its rule."""
+def find_rule(policy: OMMA, sample: Batch, seed: int, zero_division: float = 0.0) -> Found:
+    """Run the policy over the sample in a random order, then settle its rule.
+
+    Rules are chosen by their value with 0/0 worth ``zero_division``.
+    """
+
+    def worth(counts: Counts) -> float:
+        found = value_with(policy.objective, counts, zero_division) if counts.n > 0 else -np.inf
+        return -np.inf if np.isnan(found) else found
+
     trace = replay(policy, sample, seed=seed, predictions=False)
     assert trace.history is not None
     tried = [judged(policy, _usual(trace.rule), sample), *_settled(policy, trace.rule, sample)]
-    best = max(tried, key=lambda one: one.value)
+    best = max(tried, key=lambda one: worth(one.counts))
     tuned = tuned_rule(policy, sample)
-    if tuned is not None and _worth_of_tuning(policy, sample, seed) > best.value:
+    if tuned is not None and worth(_of_tuning(policy, sample, seed)) > worth(best.counts):
         best = judged(policy, tuned, sample)
     return Found(best, trace.history.rows, trace.history.values)
 
 
-def _worth_of_tuning(policy: OMMA, sample: Batch, seed: int) -> float:
-    """What tuned cuts get on rows that they were not tuned on: each half on the other."""
+def _of_tuning(policy: OMMA, sample: Batch, seed: int) -> Counts:
+    """What tuned cuts do on rows that they were not tuned on: each half on the other."""
     one, other = halves(sample, seed)
     if min(one.n, other.n) == 0:
-        return -np.inf
+        return Counts.zeros(1)
     parts = []
     for here, there in ((one, other), (other, one)):
         rule = tuned_rule(policy, here)
         assert rule is not None
         parts.append(judged(policy, rule, there).counts)
-    total = parts[0] + parts[1]
-    return policy.objective.value(total) if total.n > 0 else -np.inf
+    return parts[0] + parts[1]
 
 
 def _usual(rule: Rule) -> Rule:

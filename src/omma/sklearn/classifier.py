@@ -17,11 +17,13 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from omma.counts import Counts
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.scoring import check_zero_division, value_with
 from omma.online import OnlineClassifier
 from omma.policies import OMMA
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._checks import check_same_classes, checked, is_prefit, policy_of, vector
+from omma.sklearn._decision import decision_scores
 from omma.sklearn._folds import out_of_fold
 from omma.sklearn._passes import find_rule
 from omma.sklearn._probabilities import probabilities
@@ -79,7 +81,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     refit : bool, default=True
         Whether to train the estimator on all rows in the end. False needs ``cv`` of one split, and
         keeps the estimator trained on it.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=0
         What ``fit`` draws from: the order of the rows in the online pass, and the halves on which
         cuts tuned on labels are tried. With an int every ``fit`` on the same rows is the same; with
         None, NumPy's global generator is drawn from, and rule and predictions may differ a little
@@ -89,6 +91,14 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         The positive one of two classes, for metrics of one label such as ``"f1"``. None is 1 where
         classes are 0 and 1, -1 and 1, or False and True, and is refused for others, such as text.
         For metrics of both classes it changes nothing.
+    zero_division : float, default=0.0
+        What a rate of 0/0 is worth where rules are compared, and in ``value_``. NaN leaves labels
+        out whose rate is one, as scikit-learn does.
+    n_jobs : int, optional
+        How many folds are trained at a time; -1 is all cores. None is 1, unless in a
+        ``joblib.parallel_config``.
+    verbose : int, default=0
+        From 1 on joblib reports folds as they are done; the higher, the more often.
 
     Attributes
     ----------
@@ -152,8 +162,11 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         prior: float = 1e-6,
         cv: Any = None,
         refit: bool = True,
-        random_state: Any = None,
+        random_state: Any = 0,
         pos_label: Any = None,
+        zero_division: float = 0.0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.metric = metric
@@ -164,6 +177,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.refit = refit
         self.random_state = random_state
         self.pos_label = pos_label
+        self.zero_division = zero_division
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     # Learning
 
@@ -179,6 +195,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         **params : dict
             Passed on as metadata routing says, where that is enabled.
         """
+        check_zero_division(OWNER, self.zero_division)
         X, y, weights = checked(X, y, sample_weight, "fit")
         prefit = is_prefit(self.estimator, self.cv)
         known = getattr(self.estimator, "classes_", None) if prefit else None
@@ -194,7 +211,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             routed = route(self, "fit", sample_weight, params)
             estimator, sample, trained_on = self._trained(X, y, target, routed, weights)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        found = find_rule(policy, sample, int(seed))
+        found = find_rule(policy, sample, int(seed), self.zero_division)
         self._begin(estimator, target, policy)
         self._learner.merge(found.best.counts, found.best.own if policy.soft else None)
         self._keep(found.best.rule.named(target.names), trained_on)
@@ -218,7 +235,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 f"{len(splits)}: which of their estimators should be kept is not clear"
             )
         params = routed.estimator.fit
-        sample, models = out_of_fold(self.estimator, X, y, target, splits, params, weights)
+        work: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
+        sample, models = out_of_fold(self.estimator, X, y, target, splits, params, weights, **work)
         if self.refit:
             return clone(self.estimator).fit(X, y, **params), sample, _num_samples(X)
         part = np.arange(_num_samples(X))[splits[0][0]]  # by ids or by flags
@@ -306,8 +324,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _go_on(self, learner: OnlineClassifier, trained_on: int) -> None:
         """Take over what a learner has learned, once all else is done."""
         rows, values = self.history_
-        value = np.nan if learner.value is None else learner.value
-        self.history_ = History(np.append(rows, round(learner.counts.n)), np.append(values, value))
+        value = self._value(learner)
+        worth = np.nan if value is None else value
+        self.history_ = History(np.append(rows, round(learner.counts.n)), np.append(values, worth))
         self._learner = learner
         self._keep(learner.rule, self.n_samples_seen_ + trained_on)
 
@@ -325,10 +344,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return self._target.decode(self.rule_.predict(eta))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of the decisions; for labels, the part of rows with every label right.
-
-        Columns of a frame of labels are found by name.
-        """
+        """Accuracy; for labels, the part of rows with every label right, columns found by name."""
         check_is_fitted(self)
         return float(super().score(X, self._target.ordered(y), sample_weight))
 
@@ -344,11 +360,20 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(X)
 
-    @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]
+    @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """The estimator's scores."""
+        """How far probabilities are above what the rule asks for.
+
+        Where it is above zero, ``predict`` says yes; among several classes the largest is
+        predicted. So what decides by scores, such as ``OneVsRestClassifier``, decides by the rule.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes or n_labels)
+        """
         check_is_fitted(self)
-        return self.estimator_.decision_function(X)
+        eta = probabilities(self.estimator_, X, self._target).values
+        return decision_scores(self.rule_, eta, self._target)
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
@@ -384,8 +409,14 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _keep(self, rule: Rule, rows: int) -> None:
         self.rule_ = rule
         self.counts_: Counts = self._learner.counts
-        self.value_ = self._learner.value
+        self.value_ = self._value(self._learner)
         self.n_samples_seen_ = int(rows)
+
+    def _value(self, learner: OnlineClassifier) -> float | None:
+        """The metric of what a learner has counted; None before that."""
+        if learner.value is None:
+            return None
+        return value_with(find_metric(self.metric), learner.counts, self.zero_division)
 
     # Metadata
 

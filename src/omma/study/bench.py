@@ -15,8 +15,8 @@ from omma.evaluation import replay
 from omma.metrics import metric as find_metric
 from omma.policies import Policy
 from omma.policies.frank_wolfe import ConvergenceWarning
-from omma.study.data import AbsentError
-from omma.study.estimates import Desk, Estimates
+from omma.study.data import AbsentError, Estimates
+from omma.study.estimates import Desk
 from omma.study.jobs import Job, Outcome, Summary, perform
 from omma.study.policies import TRAINED, make
 from omma.study.suite import Run, Suite
@@ -88,7 +88,6 @@ class Bench:
 
     def present(self, suite: Suite) -> tuple[list[Run], dict[str, str]]:
         """Runs whose data are there, and a sentence for each dataset that is not."""
-        kept: list[Run] = []
         skipped: dict[str, str] = {}
         sources = {repr(one.source): one.source for one in suite.runs}
         for source in sources.values():
@@ -122,9 +121,7 @@ class Bench:
             "rows": given.batch.n,
             "history": {"rows": history.rows, "values": history.values},
             "counts": {
-                "tp": counts.tp,
-                "predicted": counts.predicted,
-                "positive": counts.positive,
+                **{name: getattr(counts, name) for name in ("tp", "predicted", "positive")},
                 "n": float(counts.n),
             },
             "names": given.batch.names,

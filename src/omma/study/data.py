@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,33 @@ class AbsentError(LookupError):
 
 
 @dataclass(frozen=True)
-class Known:
-    """Made-up data: labels, and the probabilities that they were drawn with.
+class Estimates:
+    """A sequence to decide: probabilities, labels, and what is known of both.
 
-    ``train`` is another draw of both, for policies that learn beforehand.
+    Attributes
+    ----------
+    batch : Batch
+        The rows to decide.
+    train : Batch or None
+        The training part, by the estimator that was fitted to it, or another draw of made-up
+        data; online there is none.
+    report : dict
+        What the estimator says of itself.
+    seconds : float
+        How long it took.
+    ordered : bool
+        Whether the rows stand in the order of the sequence: so it is where the estimator learned
+        along it.
     """
 
     batch: Batch
-    train: Batch
+    train: Batch | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    ordered: bool = False
 
 
-def load(source: Source, folder: Path | None) -> Dataset | Known:
+def load(source: Source, folder: Path | None) -> Dataset | Estimates:
     """The data of a source; classes become indicators where the task is multi-label."""
     if source.made:
         return make(source.made)
@@ -48,14 +64,15 @@ def load(source: Source, folder: Path | None) -> Dataset | Known:
     return found
 
 
-def make(made: Any) -> Known:
+def make(made: Any) -> Estimates:
     """Made-up data, by the name of what makes them and its options."""
     options = dict(made)
     generator = options.pop("by", None)
     check_choice("made data", "by", generator, GENERATORS)
     draw, seed = getattr(datasets, generator), options.pop("seed", 0)
-    first, second = (draw(**options, seed=one) for one in (seed, seed + 1))
-    return Known(*(Batch.read("made data", eta, y).ready() for eta, y in (first, second)))
+    drawn = (draw(**options, seed=one) for one in (seed, seed + 1))
+    batch, train = (Batch.read("made data", eta, y).ready() for eta, y in drawn)
+    return Estimates(batch, train)
 
 
 def _stored(name: str, folder: Path | None) -> Dataset:

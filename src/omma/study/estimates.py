@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -15,7 +15,7 @@ import numpy as np
 from omma.datasets import Dataset
 from omma.rows.batch import Batch
 from omma.study import npz
-from omma.study.data import Known, checksum, load
+from omma.study.data import Estimates, checksum, load
 from omma.study.estimators import KNOWN, make_estimator
 from omma.study.records import versions
 from omma.study.suite import Source
@@ -25,32 +25,6 @@ Found = TypeVar("Found")
 TEST = 0.3  # the share of test rows where there is no split, as in the paper
 SPLIT_SEED = 0
 HELD = 2  # of the latest in memory: runs come ordered by their source
-
-
-@dataclass(frozen=True)
-class Estimates:
-    """A sequence to decide: probabilities, labels, and what is known of both.
-
-    Attributes
-    ----------
-    batch : Batch
-        The rows to decide.
-    train : Batch or None
-        The training part, by the estimator that was fitted to it; online there is none.
-    report : dict
-        What the estimator says of itself.
-    seconds : float
-        How long it took.
-    ordered : bool
-        Whether the rows stand in the order of the sequence: so it is where the estimator learned
-        along it.
-    """
-
-    batch: Batch
-    train: Batch | None = None
-    report: dict[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-    ordered: bool = False
 
 
 class Desk:
@@ -65,7 +39,7 @@ class Desk:
         self._lock = Lock()
         self._held: dict[Any, Any] = {}
 
-    def dataset(self, source: Source) -> Dataset | Known:
+    def dataset(self, source: Source) -> Dataset | Estimates:
         """The data of a source."""
         key = ("data", source.dataset, source.task, repr(source.made))
         return self._once(key, lambda: load(source, self.data))
@@ -75,7 +49,7 @@ class Desk:
         given = self.dataset(source)
         if source.estimator["name"] == KNOWN:
             return _known(source, given)
-        if isinstance(given, Known):
+        if isinstance(given, Estimates):
             raise ValueError(
                 f"the dataset {source.dataset!r} has no features: its estimator must be {KNOWN!r}"
             )
@@ -155,11 +129,11 @@ def _along(source: Source, rows: Dataset) -> npz.Stored:
     return npz.Stored({"eta": eta}, dict(report), time.perf_counter() - started)
 
 
-def _known(source: Source, given: Dataset | Known) -> Estimates:
+def _known(source: Source, given: Dataset | Estimates) -> Estimates:
     """Probabilities that labels were drawn with."""
-    if not isinstance(given, Known):
+    if not isinstance(given, Estimates):
         raise ValueError(
             f"the probabilities of the dataset {source.dataset!r} are not known: it needs an "
             f"estimator other than {KNOWN!r}"
         )
-    return Estimates(given.batch, None if source.protocol == "online" else given.train)
+    return replace(given, train=None) if source.protocol == "online" else given

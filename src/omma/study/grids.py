@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from omma.metrics.target import Target
 from omma.study.paper import Figure, find
 from omma.study.sections import Section
 from omma.tables import Entry, Grid
@@ -26,7 +27,7 @@ def heading(metric: str, k: int | None) -> str:
     """
     average, _, name = metric.partition("_")
     if average not in AVERAGES or name not in NAMES:
-        return metric if k is None else f"{metric}@{k}"
+        return str(Target(metric, k))
     budget = "" if k is None or average == "multiclass" else f"@{k}"
     return f"{AVERAGES[average]} {NAMES[name]}{budget}"
 

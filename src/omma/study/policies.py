@@ -7,14 +7,14 @@ from dataclasses import fields, replace
 from typing import Any
 
 from omma._validate import nearest, shown
-from omma.comparison.entrants import NAMES, read_entrants
+from omma.comparison.entrants import read_entrants
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
+from omma.policies.roster import ETA, NAMES, ROSTER, TRAINED as LEARNS_BEFOREHAND
 from omma.rows.batch import Batch
 
-ETA = "_eta"
-TRAINED = ("offline_fw", "tuned")  # they learn from the training part, and have no λ to choose
-FIXED = ("baseline", "top_k_or_half")
+# They learn from the training part.
+TRAINED = tuple(name for name, entry in ROSTER.items() if entry.kind == LEARNS_BEFOREHAND)
 
 
 def check_name(owner: str, name: Any) -> str:
@@ -33,7 +33,7 @@ def parts_of(name: str) -> tuple[str, str | None]:
     """
     if name.endswith(ETA):
         return name.removesuffix(ETA), "estimates"
-    return name, None if name in FIXED + TRAINED else "labels"
+    return name, "labels" if ROSTER[name].priors else None
 
 
 def name_of(policy: str, feedback: str | None) -> str:
@@ -47,7 +47,7 @@ def name_of(policy: str, feedback: str | None) -> str:
 
 def has_prior(name: str) -> bool:
     """Whether λ has to be chosen for it."""
-    return name not in FIXED + TRAINED
+    return ROSTER[name].priors
 
 
 def supports(name: str, metric: str, k: int | None) -> bool:
@@ -92,7 +92,7 @@ def make(
 def check_options(owner: str, name: str, options: Mapping[str, Any]) -> None:
     """Options must be those of the policy, and none that the suite sets by itself."""
     check_name(owner, name)
-    if name in TRAINED + FIXED:
+    if not ROSTER[name].priors:
         raise ValueError(f"the policy {name!r} of {owner} takes no options, got {shown(options)}")
     made = make(name, find_metric("macro_f1"), None, 0.0)
     known = {one.name for one in fields(made)} - {"metric", "k", "feedback", "prior", "average"}  # type: ignore[arg-type]

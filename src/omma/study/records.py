@@ -236,7 +236,7 @@ def read(
 def read_file(path: Path, check: Callable[[Record], None] | None = None) -> Record:
     """One record."""
     try:
-        record = checked(parse_json("its text", path.read_text(encoding="utf-8")))
+        record = checked(parse_json(str(path), path.read_text(encoding="utf-8")))
         if check is not None:
             check(record)
     except ValueError as error:  # of JSON, of UTF-8, or of what it holds

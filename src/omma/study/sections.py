@@ -11,6 +11,7 @@ import numpy as np
 from omma.comparison import Comparison
 from omma.comparison.results import Cell, Runs
 from omma.datasets import CATALOGUE
+from omma.metrics.target import Target as Named
 from omma.study.policies import has_prior, name_of, supports
 from omma.study.records import Record
 
@@ -118,7 +119,7 @@ def title(metric: str, k: int | None) -> str:
     >>> title("macro_f1", 3), title("micro_f1", None)
     ('macro_f1@3', 'micro_f1')
     """
-    return metric if k is None else f"{metric}@{k}"
+    return str(Named(metric, k))
 
 
 def _target(record: Record) -> Target:

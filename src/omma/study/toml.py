@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omma._validate import check_choice, check_number, check_positive_int, nearest, shown
-from omma.metrics import metric as find_metric
+from omma.metrics import read_target
 from omma.study.estimators import check_estimator
 from omma.study.policies import TRAINED, check_name, check_options
 from omma.study.suite import PRIORS, SEEDS, Source, Suite
@@ -162,17 +162,11 @@ def _source(
 
 def _target(owner: str, text: str) -> tuple[str, int | None]:
     """A metric, with its budget after an @."""
-    name, at, budget = text.partition("@")
     try:
-        metric = find_metric(name)
+        metric, k = read_target(text)
     except ValueError as error:
         raise ValueError(f"metrics of {owner}: {error}") from error
-    if at and not (budget.isdecimal() and int(budget) > 0):
-        raise ValueError(
-            f"metrics of {owner} must have a whole number after the @, as in 'macro_f1@3', "
-            f"got {text!r}"
-        )
-    return metric.name, int(budget) if at else 1 if metric.multiclass else None
+    return metric.name, 1 if k is None and metric.multiclass else k
 
 
 def _require(owner: str, given: Mapping[str, Any], keys: Collection[str]) -> None:

@@ -70,7 +70,8 @@ def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
     if name == ESTIMATES:
         return policies.OMMA(metric, k=k, feedback="estimates")
     kinds = {OMMA: policies.OMMA, GREEDY: policies.Greedy, ONLINE: policies.OnlineFrankWolfe}
-    return kinds[name](metric, k=k)
+    made: Policy = kinds[name](metric, k=k)
+    return made
 
 
 def beta() -> Independent:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omma.study.jobs import Job, Outcome
 from omma.study.records import Record
-from omma.tables import Grid
+from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,6 +74,13 @@ class Suite:
             return Outcome(result, {"run": perf_counter() - start})
 
         return Job(self.name, spec, self.label.format(**one), run, kind="theory")
+
+
+def table(
+    title: str, words: Mapping[str, Column], numbers: Mapping[str, Column]
+) -> Callable[[list[Record]], list[Grid]]:
+    """What makes a table of records, a row for each."""
+    return lambda records: [texts(title, records, words, numbers)]
 
 
 def label(record: Record) -> str:

@@ -17,14 +17,14 @@ from omma.study.records import Record
 from omma.study.theory import utilities
 from omma.study.theory.cases import ESTIMATES, GREEDY, OMMA, policy
 from omma.study.theory.curves import standard_error
-from omma.study.theory.suite import Spec, Suite, label, last
+from omma.study.theory.suite import Spec, Suite, label, last, table
 from omma.study.theory.suites.drawing import BOUND, COLORS, DASHED, legend, named, panels
-from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, 5 / 6, 11 / 12, 1.0)  # they know the construction
+SAFEST = 5 / 6  # the share for which the worse of both regrets is least
+HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, SAFEST, 11 / 12, 1.0)  # they know the construction
 # Who plays, by name: policies, and shares of the first half that a hedge predicts.
 WHO: dict[str, str | float] = {who: who for who in (OMMA, ESTIMATES, GREEDY)}
 WHO |= {f"hedge {share:.3f}": share for share in HEDGES}
@@ -119,31 +119,19 @@ def simulate(spec: Spec) -> dict[str, Any]:
     return {**found, "rows": list(spec["rows"])}
 
 
-def tables(records: list[Record]) -> list[Grid]:
-    """Regret on both sequences at the largest n."""
-
-    def regret(record: Record) -> list[float]:
-        found: list[float] = record["result"]["regret"][-1]
-        return found
-
-    return [
-        texts(
-            "Regret on the two sequences; 1/36 = 0.0278, 1/9 = 0.1111",
-            records,
-            {"who": label},
-            {
-                "rows": last("rows", ","),
-                "S₁": last("share", ".3f"),
-                "sequence 1": lambda record: f"{regret(record)[0]:.4f}",
-                "sequence 2": lambda record: f"{regret(record)[1]:.4f}",
-                "worse": lambda record: f"{max(regret(record)):.4f}",
-                "limit for S₁": lambda record: (
-                    f"{float(worst_regret(record['result']['share'][-1])):.4f}"
-                ),
-                "no less than": last("lower_bound", ".4f"),
-            },
-        )
-    ]
+tables = table(
+    "Regret on the two sequences; 1/36 = 0.0278, 1/9 = 0.1111",
+    {"who": label},
+    {
+        "rows": last("rows", ","),
+        "S₁": last("share", ".3f"),
+        "sequence 1": lambda record: f"{record['result']['regret'][-1][0]:.4f}",
+        "sequence 2": lambda record: f"{record['result']['regret'][-1][1]:.4f}",
+        "worse": lambda record: f"{max(record['result']['regret'][-1]):.4f}",
+        "limit for S₁": lambda record: f"{float(worst_regret(record['result']['share'][-1])):.4f}",
+        "no less than": last("lower_bound", ".4f"),
+    },
+)
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:

@@ -22,9 +22,8 @@ from omma.study.theory.cases import CASES, GREEDY, OMMA, policy
 from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Discrete, Distribution, Independent
 from omma.study.theory.shortfall import Problem, counts_at, decisions
-from omma.study.theory.suite import Spec, Suite, interval, power, with_power
+from omma.study.theory.suite import Spec, Suite, interval, last, power, table, with_power
 from omma.study.theory.suites.drawing import COLORS, band, bound, legend, named, panels
-from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,31 +87,22 @@ def simulate(spec: Spec) -> dict[str, Any]:
     }
 
 
-def tables(records: list[Record]) -> list[Grid]:
-    """Disagreement early and late, and the power of t it falls with."""
-
-    def title(record: Record) -> str:
-        return CASES[record["spec"]["dataset"]].title
-
-    return [
-        texts(
-            f"How often {OMMA} and {GREEDY} decide a label differently, in %",
-            records,
-            {"problem": title},
-            {
-                "after 100 rows": lambda record: _at(record["result"], 100),
-                "after 10,000": lambda record: _at(record["result"], 10_000),
-                "at the end": lambda record: f"{100 * record['result']['same'][-1]:.4f}",
-                "power of t": power,
-                "95% interval": interval,
-            },
-        )
-    ]
-
-
 def _at(result: Mapping[str, Any], rows: int) -> str:
     place = result["rows"].index(rows) if rows in result["rows"] else None
     return "–" if place is None else f"{100 * result['same'][place]:.4f}"
+
+
+tables = table(
+    f"How often {OMMA} and {GREEDY} decide a label differently, in %",
+    {"problem": lambda record: CASES[record["spec"]["dataset"]].title},
+    {
+        "after 100 rows": lambda record: _at(record["result"], 100),
+        "after 10,000": lambda record: _at(record["result"], 10_000),
+        "at the end": last("same", ".4f", times=100),
+        "power of t": power,
+        "95% interval": interval,
+    },
+)
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:

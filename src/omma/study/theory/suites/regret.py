@@ -10,9 +10,8 @@ from omma.study.records import Record
 from omma.study.theory.cases import CASES, OMMA, ONLINE, policy
 from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.shortfall import measure
-from omma.study.theory.suite import Spec, Suite, interval, label, last, power, with_power
+from omma.study.theory.suite import Spec, Suite, interval, label, last, power, table, with_power
 from omma.study.theory.suites.drawing import COLORS, band, bound, legend, named, panels
-from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,23 +36,18 @@ def simulate(spec: Spec) -> dict[str, Any]:
     }
 
 
-def tables(records: list[Record]) -> list[Grid]:
-    """Regret at the end and the fitted power of n."""
-    return [
-        texts(
-            "Regret at the end of a sequence, and the power of n it falls with",
-            records,
-            {"problem": lambda record: CASES[record["spec"]["dataset"]].title, "policy": label},
-            {
-                "ψ(C*)": lambda record: f"{record['result']['best']:.4f}",
-                "rows": last("rows", ","),
-                "regret": last("regret", ".2e"),
-                "± 2 s.e.": last("regret_error", ".1e", times=2),
-                "power": power,
-                "95% interval": interval,
-            },
-        )
-    ]
+tables = table(
+    "Regret at the end of a sequence, and the power of n it falls with",
+    {"problem": lambda record: CASES[record["spec"]["dataset"]].title, "policy": label},
+    {
+        "ψ(C*)": lambda record: f"{record['result']['best']:.4f}",
+        "rows": last("rows", ","),
+        "regret": last("regret", ".2e"),
+        "± 2 s.e.": last("regret_error", ".1e", times=2),
+        "power": power,
+        "95% interval": interval,
+    },
+)
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:

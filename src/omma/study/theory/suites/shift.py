@@ -21,7 +21,7 @@ from omma.study.theory.best import optimum
 from omma.study.theory.curves import averaged, standard_error
 from omma.study.theory.distributions import Independent, LogisticNormal, Stream, threshold
 from omma.study.theory.shortfall import counts_at
-from omma.study.theory.suite import Spec, Suite, label
+from omma.study.theory.suite import Spec, Suite, label, table
 from omma.study.theory.suites.drawing import (
     BOUND,
     DASHED,
@@ -31,7 +31,6 @@ from omma.study.theory.suites.drawing import (
     named,
     panels,
 )
-from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,21 +122,16 @@ def _one(spec: Spec, number: int) -> tuple[list[float], list[float]]:
     return windows, [metric.value(part) for part in (seen[-1], middle, seen[-1] - middle)]
 
 
-def tables(records: list[Record]) -> list[Grid]:
-    """F1 of all rows and of each half."""
-    return [
-        texts(
-            "F1 when the label's frequency shifts after half of the rows, in %",
-            records,
-            {"the label becomes": lambda record: record["spec"]["shift"], "decided by": label},
-            {
-                "all rows": lambda record: f"{100 * record['result']['all']:.2f}",
-                "before": lambda record: f"{100 * record['result']['halves'][0]:.2f}",
-                "after": lambda record: f"{100 * record['result']['halves'][1]:.2f}",
-                "± 2 s.e.": lambda record: f"{200 * max(record['result']['error']):.2f}",
-            },
-        )
-    ]
+tables = table(
+    "F1 when the label's frequency shifts after half of the rows, in %",
+    {"the label becomes": lambda record: record["spec"]["shift"], "decided by": label},
+    {
+        "all rows": lambda record: f"{100 * record['result']['all']:.2f}",
+        "before": lambda record: f"{100 * record['result']['halves'][0]:.2f}",
+        "after": lambda record: f"{100 * record['result']['halves'][1]:.2f}",
+        "± 2 s.e.": lambda record: f"{200 * max(record['result']['error']):.2f}",
+    },
+)
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:

@@ -24,9 +24,8 @@ from omma.study.theory.cases import beta
 from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Independent, threshold
 from omma.study.theory.shortfall import Measured, Problem, measure
-from omma.study.theory.suite import Spec, Suite, interval, label, last, power, with_power
+from omma.study.theory.suite import Spec, Suite, interval, label, last, power, table, with_power
 from omma.study.theory.suites.drawing import MORE, band, bound, legend, named, panels
-from omma.tables import Grid, texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,28 +88,23 @@ def simulate(spec: Spec) -> dict[str, Any]:
     }
 
 
-def tables(records: list[Record]) -> list[Grid]:
-    """Shortfall and regret at the end, the rate and the bound of the former."""
+def _bound(record: Record) -> str:
+    return "none" if "kink" in record["label"] else last("bound", ".1e")(record)
 
-    def bounded(record: Record) -> str:
-        return "none" if "kink" in record["label"] else last("bound", ".1e")(record)
 
-    return [
-        texts(
-            "min{tp, tn}: shortfall from ψ(C*) and regret at the end of a sequence",
-            records,
-            {"metric followed": label},
-            {
-                "rows": last("rows", ","),
-                "shortfall": last("shortfall", ".1e"),
-                "± 2 s.e.": last("shortfall_error", ".0e", times=2),
-                "bound": bounded,
-                "power": power,
-                "95% interval": interval,
-                "regret": last("regret", ".1e"),
-            },
-        )
-    ]
+tables = table(
+    "min{tp, tn}: shortfall from ψ(C*) and regret at the end of a sequence",
+    {"metric followed": label},
+    {
+        "rows": last("rows", ","),
+        "shortfall": last("shortfall", ".1e"),
+        "± 2 s.e.": last("shortfall_error", ".0e", times=2),
+        "bound": _bound,
+        "power": power,
+        "95% interval": interval,
+        "regret": last("regret", ".1e"),
+    },
+)
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:

@@ -1,0 +1,224 @@
+"""What is counted of a row, and what decisions look at.
+
+With labels as feedback one set of counts does both. With estimates, probabilities are counted in
+place of labels, and true labels beside them. With both, a label's counts of probabilities are
+corrected by the ratio of labels to probabilities on the rows whose labels came: a Gamma posterior
+of that ratio, of strength s, so that s → 0 is labels and s → ∞ is estimates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.layout import (
+    POSITIVE,
+    PREDICTED,
+    SUM_CROSS,
+    SUM_POSITIVE,
+    SUM_POSITIVE_SQUARED,
+    SUM_PREDICTED,
+    SUM_PREDICTED_SQUARED,
+    SUM_TP,
+    TP,
+    N,
+)
+
+
+class Counted(NamedTuple):
+    """Counts of every label, and totals over them."""
+
+    cells: Any
+    totals: Any
+
+
+class FromLabels(NamedTuple):
+    """True labels are counted, and looked at."""
+
+    own: Counted
+
+
+class FromEstimates(NamedTuple):
+    """Probabilities are counted and looked at, true labels counted beside them."""
+
+    own: Counted
+    labels: Counted
+
+
+class FromBoth(NamedTuple):
+    """Probabilities of all rows, true labels and, of the rows with labels, probabilities.
+
+    Strengths are those of the correction of true positives, of positives, and of true positives
+    where none was ever hit; ``lucky`` is one where a label's hits so far bound its true positives
+    from below. ``seen`` has room for the counts that decisions look at, and ``whole`` says whether
+    they are needed for all labels or for those of a row only.
+    """
+
+    own: Counted
+    labels: Counted
+    known: Counted
+    hits: float
+    positives: float
+    unhit: float
+    lucky: float
+    seen: Counted
+    whole: Any  # None: those of a row
+
+
+@helper
+def shrunk_counts(both, tp, positive, known_tp, known_positive, every_tp, every_positive, most):
+    """True positives and positives that decisions look at.
+
+    With s the strength, e what was expected of rows with labels and y what was found, e becomes
+    e (y + s) / (e + s); what was expected of other rows is corrected by the same ratio, more
+    slowly. Positives have one strength for both. Branches would keep loops from being vector
+    instructions: both sides are worked out, and one is taken.
+    """
+    first = both.unhit if (tp <= 0.0) & (positive > 0.0) else both.hits
+    slow = both.positives
+    p = every_positive * ((positive + slow) / (known_positive + slow))
+    p = p if known_positive > 0.0 else positive + every_positive
+    corrected = known_tp * ((tp + first) / (known_tp + first))
+    lucky = both.lucky * tp
+    corrected = corrected if corrected > lucky else lucky
+    t = corrected + (every_tp - known_tp) * ((tp + slow) / (known_tp + slow))
+    t = t if known_tp > 0.0 else tp + every_tp
+    t = t if t < p else p
+    t = t if t < most else most
+    return (t if t > 0.0 else 0.0), p
+
+
+@helper
+def shrink_label(both, j):
+    """What decisions look at of label j."""
+    own, labels, known = both.own.cells, both.labels.cells, both.known.cells
+    return shrunk_counts(
+        both,
+        labels[TP, j],
+        labels[POSITIVE, j],
+        known[TP, j],
+        known[POSITIVE, j],
+        own[TP, j],
+        own[POSITIVE, j],
+        own[PREDICTED, j],
+    )
+
+
+@helper
+def shrink_totals(both, sums):
+    """Totals that decisions look at: the sums over labels are corrected as one label is."""
+    own, labels, known, seen = (
+        both.own.totals,
+        both.labels.totals,
+        both.known.totals,
+        both.seen.totals,
+    )
+    seen[N] = own[N]
+    if sums is not None:
+        t, p = shrunk_counts(
+            both,
+            labels[SUM_TP],
+            labels[SUM_POSITIVE],
+            known[SUM_TP],
+            known[SUM_POSITIVE],
+            own[SUM_TP],
+            own[SUM_POSITIVE],
+            own[SUM_PREDICTED],
+        )
+        seen[SUM_TP] = t
+        seen[SUM_POSITIVE] = p
+        seen[SUM_PREDICTED] = own[SUM_PREDICTED]
+
+
+@helper
+def shrink_all(both, sums):
+    """What decisions look at, of all labels."""
+    seen, own = both.seen.cells, both.own.cells
+    shrink_totals(both, sums)
+    for j in range(own.shape[1]):
+        seen[TP, j], seen[POSITIVE, j] = shrink_label(both, j)
+        seen[PREDICTED, j] = own[PREDICTED, j]
+    if both.whole is not None:
+        add_products(both.seen)
+
+
+@helper
+def add_products(seen):
+    """Sums of products over classes; they cannot be corrected as sums are."""
+    cells, totals = seen.cells, seen.totals
+    totals[SUM_TP] = totals[SUM_POSITIVE] = 0.0
+    totals[SUM_CROSS] = totals[SUM_PREDICTED_SQUARED] = totals[SUM_POSITIVE_SQUARED] = 0.0
+    for j in range(cells.shape[1]):
+        predicted, positive = cells[PREDICTED, j], cells[POSITIVE, j]
+        totals[SUM_TP] += cells[TP, j]
+        totals[SUM_POSITIVE] += positive
+        totals[SUM_CROSS] += predicted * positive
+        totals[SUM_PREDICTED_SQUARED] += predicted * predicted
+        totals[SUM_POSITIVE_SQUARED] += positive * positive
+
+
+@by_kind
+def look(feedback, sums):
+    """The counts of all labels that decisions on a dense row look at."""
+
+
+@look.case()
+def look_at_own(feedback, sums):
+    return feedback.own
+
+
+@look.case(FromBoth)
+def look_at_both(feedback, sums):
+    shrink_all(feedback, sums)
+    return feedback.seen
+
+
+@by_kind
+def gather(feedback, labels, sums, tp, predicted, positive):
+    """Put the counts of stored labels side by side; returns those that all labels share."""
+
+
+@gather.case()
+def gather_own(feedback, labels, sums, tp, predicted, positive):
+    cells = feedback.own.cells
+    for position in range(labels.shape[0]):
+        j = labels[position]
+        tp[position] = cells[TP, j]
+        predicted[position] = cells[PREDICTED, j]
+        positive[position] = cells[POSITIVE, j]
+    return feedback.own
+
+
+@gather.case(FromBoth)
+def gather_both(feedback, labels, sums, tp, predicted, positive):
+    if feedback.whole is not None:
+        shrink_all(feedback, sums)
+    else:
+        shrink_totals(feedback, sums)
+    own = feedback.own.cells
+    for position in range(labels.shape[0]):
+        j = labels[position]
+        tp[position], positive[position] = shrink_label(feedback, j)
+        predicted[position] = own[PREDICTED, j]
+    return feedback.seen
+
+
+@by_kind
+def truth(feedback):
+    """The counts of true labels."""
+
+
+@truth.case()
+def truth_beside(feedback):
+    return feedback.labels
+
+
+@truth.case(FromLabels)
+def truth_itself(feedback):
+    return feedback.own
+
+
+@entry
+def seen(both, sums):
+    """Work out what decisions look at, of all labels, into ``both.seen``."""
+    shrink_all(both, sums)

@@ -1,0 +1,107 @@
+"""Auto: the default, which needs no choice of feedback or prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from omma._run import Plan, Shrinkage
+from omma.kernels import kinds
+from omma.kernels.layout import EPSILON
+from omma.metrics import Metric, smoothed
+from omma.metrics.binary import RECALL
+from omma.metrics.tangent import is_minimum
+from omma.policies.base import Maximizer
+
+PRIOR = 1e-6
+# Positives need no luck to occur: what they cost is known from probabilities, and labels correct
+# that only once there are some. A hit is rarer, and says more.
+HITS, POSITIVES, UNHIT = 1.0, 10.0, 0.1
+PROPORTIONAL = (kinds.Macro, kinds.Micro, kinds.Classes, kinds.Nothing)
+
+
+@dataclass(frozen=True, repr=False)
+class Auto(Maximizer):
+    """OMMA that calibrates probabilities as labels come, and needs no choice.
+
+    OMMA asks for two choices that nobody can make in advance: labels or estimates as feedback, and
+    the prior. ``Auto`` counts both. Probabilities are calibrated on the labels seen so far; what is
+    expected by them is corrected, label by label, by what was found; and what was never labelled is
+    carried on from there. Before the first label it decides exactly as ``OMMA(feedback=
+    "estimates")`` does. Rows without labels count by their estimates.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        What to maximize: a name (see ``omma.metric``) or a metric.
+    k : int, optional
+        Predict exactly k labels a row.
+    at_most : int, optional
+        Predict the labels that gain, but no more than so many a row.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+    >>> wrong = eta ** 3  # probabilities that are far too low
+    >>> auto = omma.replay(omma.Auto("macro_f1"), wrong, y).value
+    >>> auto > omma.replay(omma.OMMA("macro_f1", feedback="estimates"), wrong, y).value
+    True
+    """
+
+    feedback: ClassVar[str] = "both"  # type: ignore[misc]
+    prior: ClassVar[float] = PRIOR
+
+    metric: Metric | str
+    k: int | None = None
+    at_most: int | None = None
+
+    def __post_init__(self) -> None:
+        self.check_target()
+
+    def plan(self, m: int) -> Plan:
+        plan = self.objective.plan(k=self.budget, prior=PRIOR, soft=True)
+        term = climbed(self.objective)
+        return replace(
+            plan,
+            term=term,
+            at_most=self.at_most,
+            shrinkage=shrinkage_of(term),
+            calibrated=True,
+        )
+
+
+def climbed(metric: Metric) -> Any:
+    """What is maximized for a metric: the metric, or for a minimum what is near it and smooth."""
+    if not is_minimum(metric):
+        return metric.term()
+    if metric.multiclass:
+        return kinds.Classes(1.0, kinds.Steep(EPSILON), RECALL.kind)
+    return metric.term() if metric.smooth else smoothed(metric).term()
+
+
+def shrinkage_of(term: Any) -> Shrinkage:
+    """How labels correct estimates, for what is maximized."""
+    whole = None if _looks_at_rows_only(term) else 1
+    return Shrinkage(HITS, POSITIVES, _unhit(term), _lucky(term), whole)
+
+
+def _looks_at_rows_only(term: Any) -> bool:
+    """Whether a label's gain depends on its own counts and on totals alone."""
+    if isinstance(term, kinds.Sum):
+        return _looks_at_rows_only(term.of) and _looks_at_rows_only(term.rest)
+    return isinstance(term, PROPORTIONAL)
+
+
+def _lucky(term: Any) -> float:
+    """Where positives do not matter, a label hit by luck keeps its precision if left alone."""
+    if isinstance(term, kinds.Macro) and isinstance(term.of, kinds.Rate):
+        positive = term.of.over[2] or term.of.under[2] or term.of.over[3] or term.of.under[3]
+        return 0.0 if positive else 1.0
+    return 0.0
+
+
+def _unhit(term: Any) -> float:
+    """One class that was never hit makes a geometric mean zero: estimates must not hide it."""
+    geometric = isinstance(term, kinds.Classes) and isinstance(term.of, kinds.Geometric)
+    return UNHIT if geometric else HITS

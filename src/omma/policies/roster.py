@@ -1,0 +1,134 @@
+"""The roster: every policy that people call by a name, once.
+
+Tables, the command line, suites of the study and comparisons all read it here. To add a policy,
+write its file and one line of ``ROSTER``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from omma.metrics import Metric, metric as find_metric
+from omma.policies.auto import Auto
+from omma.policies.base import MetricPolicy, Policy, UnsupportedMetricError
+from omma.policies.fixed import Threshold, TopK
+from omma.policies.frank_wolfe import FrankWolfe
+from omma.policies.greedy import Greedy
+from omma.policies.ofo import OFO
+from omma.policies.omma import OMMA
+from omma.policies.online_frank_wolfe import OnlineFrankWolfe
+from omma.policies.tuned import TunedThresholds
+from omma.rows.batch import Batch
+
+HAT_ETA = "η\u0302"
+ETA = "_eta"  # ends the name of a variant that counts probabilities in place of labels
+ONLINE, TRAINED, STILL = "online", "trained", "still"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A policy by its name.
+
+    Attributes
+    ----------
+    name, title : str
+        What it is called, and what tables call it.
+    about : str
+        How it decides, in a few words.
+    kind : str
+        "online" learns while it runs, "trained" from a sample beforehand, "still" never.
+    make : function
+        Of (metric, k, prior) for one that learns online, of (train, metric, k) for a trained one,
+        of (metric, k) for one that learns nothing.
+    priors : bool
+        Whether λ is to be chosen for it.
+    """
+
+    name: str
+    title: str
+    about: str
+    kind: str
+    make: Callable[..., Policy]
+    priors: bool = False
+
+    @property
+    def labels(self) -> bool:
+        """Whether it needs true labels to learn from."""
+        return self.kind != STILL and not self.name.endswith(ETA) and self.name != "auto"
+
+
+def _still(metric: Metric, k: int | None) -> Policy:
+    return Threshold(0.5) if k is None else TopK(k)
+
+
+def _auto(metric: Metric, k: int | None, prior: float) -> Policy:
+    return Auto(metric, k)
+
+
+def _maximizer(
+    kind: type[MetricPolicy], feedback: str, metric: Metric, k: int | None, prior: float
+) -> Policy:
+    return kind(metric, k, feedback, prior)
+
+
+def _ofo(feedback: str, metric: Metric, k: int | None, prior: float) -> Policy:
+    for name, average in (("macro_f1", "macro"), ("f1", "macro"), ("micro_f1", "micro")):
+        if k is None and metric == find_metric(name):
+            return OFO(average, feedback, prior)
+    raise UnsupportedMetricError("OFO is for f1, macro_f1 and micro_f1 without a budget")
+
+
+def _offline(train: Batch, metric: Metric, k: int | None) -> Policy:
+    return FrankWolfe(metric, k).fit(train)
+
+
+def _tuned(train: Batch, metric: Metric, k: int | None) -> Policy:
+    if k is not None:
+        raise UnsupportedMetricError("TunedThresholds is for metrics without a budget")
+    return TunedThresholds(metric).fit(train)
+
+
+def _both(name: str, title: str, about: str, make: Callable[..., Policy]) -> tuple[Entry, Entry]:
+    """A policy from labels, and the same from probabilities in their place."""
+    soft = f"the same as {name}, η in place of labels"
+    return (
+        Entry(name, title, about, ONLINE, partial(make, "labels"), priors=True),
+        Entry(
+            name + ETA, f"{title}({HAT_ETA})", soft, ONLINE, partial(make, "estimates"), priors=True
+        ),
+    )
+
+
+_HALF = f"Top-k / {HAT_ETA} ≥ 0.5"
+_LISTED = (
+    Entry("baseline", _HALF, "the threshold 0.5; with a budget, the top k", STILL, _still),
+    Entry("top_k_or_half", _HALF, "another name of baseline", STILL, _still),
+    Entry("auto", "Auto", "calibrates and learns from whatever labels come", ONLINE, _auto),
+    *_both(
+        "omma",
+        "OMMA",
+        "what gains most on the metric at the counts so far",
+        partial(_maximizer, OMMA),
+    ),
+    *_both(
+        "greedy",
+        "Greedy",
+        "what raises the expected metric most, this row included",
+        partial(_maximizer, Greedy),
+    ),
+    *_both("ofo", "OFO", "for F1: the threshold is half of the F1 so far", _ofo),
+    *_both(
+        "online_fw",
+        "Online-FW",
+        "Frank-Wolfe on all rows so far, which it keeps",
+        partial(_maximizer, OnlineFrankWolfe),
+    ),
+    Entry("offline_fw", "Offline-FW", "Frank-Wolfe on a sample beforehand", TRAINED, _offline),
+    Entry(
+        "tuned", "Tuned thresholds", "the best thresholds of a sample beforehand", TRAINED, _tuned
+    ),
+)
+ROSTER: dict[str, Entry] = {one.name: one for one in _LISTED}
+NAMES: tuple[str, ...] = tuple(ROSTER)

@@ -1,0 +1,230 @@
+"""omma.Auto against its slow twin, and what it promises."""
+
+import pickle
+
+import naive_auto
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from naive_baselines import class_stream, stream
+from scipy import sparse
+
+import omma
+
+LABELS = ["macro_f1", "micro_f1", "macro_recall", "macro_precision", "macro_gmean", "macro_hmean"]
+CLASSES = ["multiclass_gmean", "multiclass_hmean", "multiclass_qmean", "multiclass_min_recall"]
+LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
+BUDGETS = [{}, {"k": 1}, {"k": 3}, {"at_most": 2}]
+
+
+def dense(matrix):
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
+def twin(metric, eta, y, budget, known=None):
+    """Decisions of the slow twin; rows that are not known have no labels."""
+    slow = naive_auto.Auto(metric, eta.shape[1], **budget)
+    made = np.zeros(eta.shape, dtype=np.int8)
+    for t, row in enumerate(eta):
+        stored = np.flatnonzero(row)
+        made[t, slow.predict(row[stored], stored)] = 1
+        if slow.k is not None:  # the lowest other labels fill up
+            for j in range(eta.shape[1]):
+                if made[t].sum() < slow.k and not made[t, j]:
+                    made[t, j] = 1
+                    slow.q[j] += 1
+        slow.update(None if known is not None and not known[t] else np.flatnonzero(y[t]))
+    return made, slow
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("metric", LABELS)
+def test_decides_as_the_equations_say(metric, budget, layout):
+    eta, y = stream(3, 150, 6, zeros=0.0)
+    eta = np.clip(eta**1.7, 1e-6, 1 - 1e-6)
+    ours = omma.replay(omma.Auto(metric, **budget), LAYOUTS[layout](eta), y)
+    theirs, slow = twin(metric, eta, y, budget)
+    np.testing.assert_array_equal(dense(ours.predictions), theirs)
+    state = ours.state
+    np.testing.assert_allclose(state.cells, [slow.tp_a, slow.q, slow.pos_a], rtol=1e-9)
+    np.testing.assert_allclose(state.labels.cells[[0, 2]], [slow.tp_y, slow.pos_y], rtol=1e-9)
+    np.testing.assert_allclose(state.known.cells[[0, 2]], [slow.tp_e, slow.pos_e], rtol=1e-9)
+    np.testing.assert_allclose(state.calibration.shared[:2], slow.theta, rtol=1e-7)
+    np.testing.assert_allclose(state.calibration.bias, slow.b, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("metric", CLASSES[:3])
+def test_decides_classes_as_the_equations_say(metric, layout):
+    eta, ids = class_stream(4, 150, 5)
+    y = np.eye(5, dtype=np.int8)[ids]
+    ours = omma.replay(omma.Auto(metric), LAYOUTS[layout](eta), y)
+    theirs, _ = twin(metric, eta, y, {})
+    assert (dense(ours.predictions) == theirs).mean() > 0.99  # ε stands elsewhere in the twin
+
+
+EVERY = st.sampled_from(LABELS)
+
+
+@given(EVERY, st.sampled_from(BUDGETS), st.integers(0, 10_000), st.floats(0.3, 3.0))
+@settings(max_examples=40, deadline=None)
+def test_dense_is_sparse_and_steps_are_a_replay(metric, budget, seed, power):
+    eta, y = stream(seed, 40, 5, zeros=0.4)
+    eta = eta**power
+    policy = omma.Auto(metric, **budget)
+    wide, thin = omma.replay(policy, eta, y), omma.replay(policy, sparse.csr_array(eta), y)
+    np.testing.assert_array_equal(wide.predictions, dense(thin.predictions))
+    assert wide.state == thin.state
+    learner = omma.OnlineClassifier(policy, 5)
+    for t, row in enumerate(eta):
+        np.testing.assert_array_equal(learner.predict(row), wide.predictions[t])
+        learner.update(y[t])
+    assert learner.state == wide.state
+    assert learner.value == wide.value
+
+
+@pytest.mark.parametrize("metric", [*LABELS, *CLASSES, "multiclass_kappa", "multiclass_mcc"])
+def test_without_labels_it_is_omma_of_estimates(metric):
+    if metric.startswith("multiclass"):
+        eta, _ = class_stream(5, 80, 4)
+    else:
+        eta, _ = stream(5, 80, 4, zeros=0.3)
+    if metric == "multiclass_min_recall":
+        pytest.skip("Auto climbs what stands for a minimum")
+    estimates = omma.replay(omma.OMMA(metric, feedback="estimates"), eta)
+    np.testing.assert_array_equal(
+        omma.replay(omma.Auto(metric), eta).predictions, estimates.predictions
+    )
+
+
+def test_some_rows_without_labels():
+    eta, y = stream(6, 120, 4, zeros=0.0)
+    known = np.random.default_rng(0).random(120) < 0.3
+    theirs, slow = twin("macro_f1", eta, y, {}, known)
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1"), 4)
+    for t, row in enumerate(eta):
+        np.testing.assert_array_equal(learner.predict(row), theirs[t])
+        learner.update(y[t] if known[t] else None)
+    assert learner.counts.n == known.sum()
+    np.testing.assert_allclose(learner.state.cells[2], slow.pos_a)
+
+
+def test_its_parts_alone():
+    eta, y = stream(7, 400, 5, zeros=0.2)
+    wrong = eta**2.5
+    labels, estimates = (omma.OMMA("macro_f1", feedback=one) for one in ("labels", "estimates"))
+    both = omma.OMMA("macro_f1", feedback="both")
+    calibrated = omma.OMMA("macro_f1", calibration="online", feedback="estimates")
+    value = {one: omma.replay(one, wrong, y).value for one in (labels, estimates, both, calibrated)}
+    assert value[calibrated] > value[estimates]
+    whole = omma.OMMA("macro_f1", feedback="both", calibration="online")
+    np.testing.assert_array_equal(
+        omma.replay(whole, wrong, y).predictions,
+        omma.replay(omma.Auto("macro_f1"), wrong, y).predictions,
+    )
+
+
+def test_wrong_probabilities_are_made_good():
+    rng = np.random.default_rng(0)
+    eta = rng.beta(0.4, 3, (4000, 15))
+    y = (rng.random(eta.shape) < eta).astype(np.int8)
+    right = omma.replay(omma.Auto("macro_f1"), eta, y).value
+    for distorted in (eta**2, eta**0.5):
+        found = omma.replay(omma.Auto("macro_f1"), distorted, y)
+        assert found.value > right - 0.02
+        for feedback in ("labels", "estimates"):
+            plain = omma.replay(omma.OMMA("macro_f1", feedback=feedback), distorted, y)
+            assert found.value > plain.value
+
+
+@pytest.mark.parametrize("metric", ["macro_f1", "micro_f1"])
+def test_merging_two_streams(metric):
+    eta, y = stream(8, 300, 4, zeros=0.1)
+    policy = omma.Auto(metric)
+    first, second = (
+        omma.replay(policy, eta[part], y[part]).state for part in (slice(0, 150), slice(150, 300))
+    )
+    both = first + second
+    slow = twin(metric, eta[:150], y[:150], {})[1] + twin(metric, eta[150:], y[150:], {})[1]
+    np.testing.assert_allclose(both.calibration.shared[:2], slow.theta, rtol=1e-7)
+    np.testing.assert_allclose(both.calibration.bias, slow.b, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(both.cells, [slow.tp_a, slow.q, slow.pos_a])
+    swapped = second + first
+    for name, array in both.arrays().items():
+        np.testing.assert_allclose(array, swapped.arrays()[name], rtol=1e-9, atol=1e-12)
+    nothing = policy.init(4)
+    for name, array in (both + nothing).arrays().items():
+        np.testing.assert_allclose(array, both.arrays()[name], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_the_rule_to_deploy(budget):
+    eta, y = stream(9, 500, 5, zeros=0.2)
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1", **budget), 5)
+    for row, true in zip(eta, y, strict=True):
+        learner.predict(row)
+        learner.update(true)
+    fresh, _ = stream(10, 400, 5, zeros=0.2)
+    rule = learner.rule
+    np.testing.assert_array_equal(rule.predict(fresh), learner.predict(fresh))
+    assert omma.Rule.from_json(rule.to_json()) == rule
+    np.testing.assert_array_equal(dense(rule.predict(sparse.csr_array(fresh))), rule.predict(fresh))
+    if not budget:  # thresholds on the probabilities as they come
+        assert rule.calibration is None
+        np.testing.assert_array_equal(fresh >= rule.thresholds, rule.predict(fresh) == 1)
+
+
+def test_files_and_pickles(tmp_path):
+    eta, y = stream(11, 100, 4, zeros=0.2)
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1", at_most=2), 4)
+    for row, true in zip(eta[:60], y[:60], strict=True):
+        learner.predict(row)
+        learner.update(true)
+    learner.save(tmp_path / "auto.omma")
+    copies = [
+        omma.OnlineClassifier.load(tmp_path / "auto.omma"),
+        pickle.loads(pickle.dumps(learner)),
+    ]
+    for row, true in zip(eta[60:], y[60:], strict=True):
+        wanted = learner.predict(row)
+        learner.update(true)
+        for one in copies:
+            np.testing.assert_array_equal(one.predict(row), wanted)
+            one.update(true)
+    assert all(one.state == learner.state for one in copies)
+
+
+def test_weights_count_as_rows():
+    eta, y = stream(12, 50, 4, zeros=0.2)
+    light = omma.replay(omma.Auto("macro_f1"), eta, y)
+    heavy = omma.replay(omma.Auto("macro_f1"), eta, y, weights=np.full(50, 2.0))
+    assert heavy.counts.n == 2 * light.counts.n
+    assert heavy.state.calibration.rows == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metric": "macro_f1", "k": 2, "at_most": 2}, "takes k .* or at_most"),
+        ({"metric": "macro_f1", "at_most": 0}, "at_most of Auto must be a whole number"),
+        ({"metric": "multiclass_gmean", "at_most": 2}, "at_most of Auto must be None"),
+        ({"metric": "f1", "at_most": 1}, "at_most of Auto must be None"),
+    ],
+)
+def test_budgets_that_contradict(options, message):
+    with pytest.raises(ValueError, match=message):
+        omma.Auto(**options)
+
+
+def test_more_labels_than_there_are():
+    with pytest.raises(ValueError, match=r"at_most of Auto.* must be at most the number of labels"):
+        omma.replay(omma.Auto("macro_f1", at_most=5), *stream(1, 10, 4))
+
+
+def test_a_minimum_warns_once_and_auto_does_not():
+    omma.policies.omma.warn_of_kink.cache_clear()
+    with pytest.warns(UserWarning, match="smoothed"):
+        omma.OMMA("multiclass_min_recall")
+    omma.OMMA("multiclass_min_recall")
+    omma.Auto("multiclass_min_recall")
