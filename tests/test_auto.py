@@ -110,6 +110,34 @@ def test_some_rows_without_labels():
     np.testing.assert_allclose(learner.state.cells[2], slow.pos_a)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_of_a_sequence_without_labels(layout):
+    eta, y = stream(6, 120, 4, zeros=0.0)
+    known = np.random.default_rng(0).random(120) < 0.3
+    part = np.where(known[:, np.newaxis], y, np.nan)
+    trace = omma.replay(omma.Auto("macro_f1"), LAYOUTS[layout](eta), part)
+    theirs, _ = twin("macro_f1", eta, y, {}, known)
+    np.testing.assert_array_equal(dense(trace.predictions), theirs)
+    assert trace.counts == omma.Counts.from_labels(y[known], theirs[known])
+    with pytest.raises(ValueError, match="whose labels are unknown"):
+        omma.replay(omma.OMMA("macro_f1"), LAYOUTS[layout](eta), part)
+
+
+@pytest.mark.parametrize("metric", ["macro_f1", "micro_f1"])
+def test_labels_by_id_that_come_late(metric):
+    eta, y = stream(6, 60, 4, zeros=0.0)
+    learner = omma.OnlineClassifier(omma.Auto(metric), 4)
+    for t in range(60):
+        learner.predict(eta[t], id=t)
+    assert learner.counts.n == 0
+    for t in np.random.default_rng(0).permutation(60)[:40]:
+        learner.update(y[t], id=int(t))
+    assert learner.counts.n == 40
+    assert learner.state.rows == 60
+    assert learner.state.calibration.rows == 40
+    np.testing.assert_allclose(learner.state.cells[2], eta.sum(axis=0))
+
+
 def test_its_parts_alone():
     eta, y = stream(7, 400, 5, zeros=0.2)
     wrong = eta**2.5

@@ -7,8 +7,8 @@ from scipy import sparse
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss as sklearn_log_loss
 
-from omma import _rows
 from omma.calibration import brier, expected_error, log_loss, reliability
+from omma.rows import arrays
 
 
 def made(seed=0, n=200, m=5, density=0.7):
@@ -105,7 +105,7 @@ def test_blocks_do_not_matter(monkeypatch):
         (log_loss(e, y), brier(e, y), reliability(e, y).observed.tolist())
         for e in (eta, sparse.csr_array(eta))
     ]
-    monkeypatch.setattr(_rows, "BLOCK", 64)
+    monkeypatch.setattr(arrays, "BLOCK", 64)
     parts = [
         (log_loss(e, y), brier(e, y), reliability(e, y).observed.tolist())
         for e in (eta, sparse.csr_array(eta))

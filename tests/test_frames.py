@@ -11,7 +11,7 @@ from scipy import sparse
 from strategies import class_stream, stream
 
 import omma
-from omma._frames import values_of
+from omma.rows.frames import values_of
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

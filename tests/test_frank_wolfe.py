@@ -233,7 +233,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     for layout in LAYOUTS.values():
         expected = fitted("macro_hmean", layout(eta), y, k=1)
         with monkeypatch.context() as patch:
-            patch.setattr("omma._rows.BLOCK", 30)
+            patch.setattr("omma.rows.arrays.BLOCK", 30)
             same_mixture(expected, fitted("macro_hmean", layout(eta), y, k=1))
 
 

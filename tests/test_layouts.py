@@ -9,7 +9,7 @@ from scipy import sparse
 from strategies import class_stream, dense, one_hot, stepwise, stream
 
 import omma
-from omma import _rows
+from omma.rows import arrays, labels as true_labels
 
 POLICIES = [
     omma.OMMA("macro_f1"),
@@ -194,7 +194,7 @@ def test_labels_of_any_layout(policy, layout):
 def test_kernels_see_one_type_of_label_ids(layout):
     # Every other type would be compiled for, which takes some ten seconds.
     y = Y[layout](stream()[1])
-    starts, ends, ids = _rows.read_labels("test", y, *y.shape).block(np.arange(3))
+    starts, ends, ids = true_labels.read_labels("test", y, *y.shape).block(np.arange(3))
     assert (starts.dtype, ends.dtype, ids.dtype) == (np.int64, np.int64, np.int32)
 
 
@@ -388,10 +388,10 @@ def test_many_blocks_are_as_one(policy, seed, monkeypatch):
     layouts = [np.asarray, sparse.csr_array, ETA["fortran"], SPARSE["int64 indices"]]
     labels = [y, sparse.csr_array(y), y.astype(float)]
     whole = [omma.replay(policy, layout(eta), y, **options) for layout in layouts]
-    monkeypatch.setattr(_rows, "BLOCK", 64)
+    monkeypatch.setattr(arrays, "BLOCK", 64)
     for layout, expected in zip(layouts, whole, strict=True):
         given = layout(eta)
-        assert _rows.read_probabilities("test", given).rows_per_block < 30
+        assert arrays.read_probabilities("test", given).rows_per_block < 30
         for true in labels:
             same(omma.replay(policy, given, true, **options), expected)
         np.testing.assert_array_equal(
@@ -402,7 +402,7 @@ def test_many_blocks_are_as_one(policy, seed, monkeypatch):
 def test_blocks_of_one_row(monkeypatch):
     eta, y = stream(3, n=30, m=8)
     expected = omma.replay(omma.OMMA("macro_f1"), eta, y)
-    monkeypatch.setattr(_rows, "BLOCK", 1)
+    monkeypatch.setattr(arrays, "BLOCK", 1)
     same(omma.replay(omma.OMMA("macro_f1"), eta, y), expected)
     same(omma.replay(omma.OMMA("macro_f1"), sparse.csr_array(eta), y), expected)
 
@@ -410,7 +410,7 @@ def test_blocks_of_one_row(monkeypatch):
 @pytest.mark.parametrize("row", [0, 50, 79])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array, np.asfortranarray, wide_indices])
 def test_a_wrong_row_is_named_as_it_was_given(row, layout, monkeypatch):
-    monkeypatch.setattr(_rows, "BLOCK", 64)
+    monkeypatch.setattr(arrays, "BLOCK", 64)
     policy = omma.OMMA("macro_f1")
     eta, y = rows_for(policy)
     eta[row, 3] = 1.5
@@ -424,7 +424,7 @@ def test_a_wrong_row_is_named_as_it_was_given(row, layout, monkeypatch):
 @pytest.mark.parametrize("row", [0, 50, 79])
 @pytest.mark.parametrize("kind", [np.int8, np.float64, sparse.csr_array])
 def test_a_wrong_label_is_named_as_it_was_given(row, kind, monkeypatch):
-    monkeypatch.setattr(_rows, "BLOCK", 64)
+    monkeypatch.setattr(arrays, "BLOCK", 64)
     policy = omma.OMMA("macro_f1")
     eta, y = rows_for(policy)
     y[row, 3] = 2

@@ -38,7 +38,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 from omma.sklearn import MetricClassifier  # noqa: E402
-from omma.sklearn._folds import Sample  # noqa: E402
 from omma.sklearn._passes import find_rule, judged  # noqa: E402
 from omma.sklearn._probabilities import probabilities  # noqa: E402
 from omma.sklearn._target import read_target  # noqa: E402
@@ -272,7 +271,7 @@ def test_random_state_is_all_that_is_random():
 def test_the_kept_rule_is_the_best_seen_and_reproduces_itself(metric, k, feedback):
     eta, y = omma.datasets.long_tail(n=1000, m=8, seed=0)
     policy = omma.OMMA(metric, k=k, feedback=feedback)
-    sample = Sample(eta, y, None)
+    sample = omma.Batch.of(eta, y)
     found = find_rule(policy, sample, seed=0)
     last = omma.replay(policy, eta, y, seed=0).rule
     half = omma.Threshold(0.5) if k is None else omma.TopK(k)
@@ -404,7 +403,7 @@ def test_labels_never_seen_in_a_fold_have_probability_zero():
     y[:, 3] = 1
     for model in (MultiOutputClassifier(DecisionTreeClassifier()), DecisionTreeClassifier()):
         target = read_target(y, omma.metric("macro_f1"))
-        eta = probabilities(clone(model).fit(X, y), X, target)
+        eta = probabilities(clone(model).fit(X, y), X, target).values
         assert (eta[:, 2] == 0).all()
         assert (eta[:, 3] == 1).all()
 
@@ -422,7 +421,7 @@ def test_classes_absent_in_a_fold_map_to_their_columns():
     target = read_target(words, omma.metric("macro_f1"))
     for train, test in folds:
         model = GaussianNB().fit(X[train], words[train])
-        eta = probabilities(model, X[test], target)
+        eta = probabilities(model, X[test], target).values
         np.testing.assert_allclose(
             eta[:, np.searchsorted(target.classes, model.classes_)], model.predict_proba(X[test])
         )

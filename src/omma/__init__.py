@@ -29,6 +29,7 @@ from omma.policies import (
     TopK,
     TunedThresholds,
 )
+from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.state import State
 from omma.stepping import step
@@ -65,6 +66,7 @@ __all__ = [
     "OFO",
     "OMMA",
     "Auto",
+    "Batch",
     "Comparison",
     "Counts",
     "Curve",

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._frames import values_of
 from omma._validate import check_positive_int, shown
+from omma.rows.frames import values_of
 
 SETS = (list, tuple, set, frozenset)
 

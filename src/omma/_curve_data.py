@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._frames import Names, opened_pair
-from omma._rows import check_rows, entries_of, read_labels, read_probabilities, read_weights
 from omma._validate import shown
+from omma.rows.arrays import entries_of
+from omma.rows.batch import Batch
+from omma.rows.frames import Names
 
 Floats = NDArray[np.float64]
 Cells = tuple[Floats, Floats, Floats, Floats]
@@ -95,22 +96,24 @@ def read_entries(
     owner: str, eta: Any, y: Any, weights: Any, check_labels: Callable[[int], None]
 ) -> Reading:
     """Check all that is given, and lay it out by columns."""
-    table, y = opened_pair(owner, eta, y, weights=weights)
-    rows = read_probabilities(owner, table.values)
-    if not rows.n:
+    batch = Batch.read(owner, eta, y, weights)
+    if not batch.n:
         raise ValueError(f"eta of {owner} must have at least one row, got none")
-    check_labels(rows.m)
-    check_rows(owner, rows)
-    given = read_weights(owner, weights, rows.n)
-    labels = read_labels(owner, y, rows.n, rows.m)
-    starts, ends, ids = labels.block(np.arange(rows.n, dtype=np.int64))
-    row_of = np.repeat(np.arange(rows.n), ends - starts)
+    check_labels(batch.m)
+    batch.check(owner)
+    if batch.labels is None:
+        raise ValueError(f"y of {owner} must be given, got None")
+    batch.labels.refuse_unknown(owner)
+    starts, ends, ids = batch.labels.block(np.arange(batch.n, dtype=np.int64))
+    row_of = np.repeat(np.arange(batch.n), ends - starts)
     present = ids[entries_of(starts, ends)]
-    shape = (rows.n, rows.m)
+    shape = (batch.n, batch.m)
     true = sparse.csc_array((np.ones(len(present)), (row_of, present)), shape=shape)
-    plain = rows.matrix if hasattr(rows, "matrix") else np.asarray(rows.array)
+    plain = batch.values if batch.thin else np.asarray(batch.values).reshape(shape)
     found = sparse.csc_array(plain, dtype=np.float64)
     if not found.data.all():
         found = found.copy()
         found.eliminate_zeros()
-    return Reading(found, true, given if len(given) else np.ones(rows.n), table.names)
+    return Reading(
+        found, true, batch.weights if len(batch.weights) else np.ones(batch.n), batch.names
+    )

@@ -14,16 +14,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._rows import (
-    DenseProbabilities,
-    Labels,
-    Probabilities,
-    Rows,
-    SparseProbabilities,
-    blocks,
-    csr,
-    entries_of,
-)
 from omma.kernels import (
     fade as fade_kernel,
     gradient as gradient_kernel,
@@ -38,6 +28,17 @@ from omma.kernels.limits import MEAN, OnEstimates, OnLabels
 from omma.kernels.replay import Indicated, Listed, Marks, replay_dense, replay_sparse
 from omma.kernels.select import AtMost, Exactly
 from omma.kernels.step import Decider
+from omma.rows.arrays import (
+    DenseProbabilities,
+    Probabilities,
+    Rows,
+    SparseProbabilities,
+    blocks,
+    csr,
+    entries_of,
+)
+from omma.rows.batch import Batch
+from omma.rows.labels import Labels
 from omma.state import Prices, State
 
 NOTHING = Nothing(0.0)
@@ -202,17 +203,25 @@ class Sequence:
     rows to keep the counts, ``keep`` whether to keep predictions; ``progress`` hears of rows done.
     """
 
-    eta: Probabilities
-    labels: Labels | None = None
+    batch: Batch
     order: Rows | None = None
-    weights: NDArray[Any] = field(default_factory=lambda: NO_NUMBERS)
     checkpoints: NDArray[np.int64] = field(default_factory=lambda: NO_ROWS)
     keep: bool = True
     progress: Progress | None = None
 
+    @property
+    def eta(self) -> Probabilities:
+        """The probabilities of the batch."""
+        return self.batch.eta
+
+    @property
+    def weights(self) -> NDArray[Any]:
+        """The weights of the batch."""
+        return self.batch.weights
+
     def true(self, rows: Rows) -> Any:
         """The true labels of some rows, as kernels read them."""
-        return labels_of(self.labels, rows, listed=isinstance(self.eta, SparseProbabilities))
+        return labels_of(self.batch.labels, rows, listed=self.batch.thin)
 
 
 # Labels that are not known have the same type as others: no kernel is compiled again for them.

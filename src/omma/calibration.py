@@ -14,19 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._frames import opened_pair
-from omma._rows import (
-    DenseProbabilities,
-    Labels,
-    Probabilities,
-    blocks,
-    check_rows,
-    entries_of,
-    read_labels,
-    read_probabilities,
-    read_weights,
-)
 from omma._validate import check_choice, check_number, check_positive_int
+from omma.rows.arrays import DenseProbabilities, blocks, entries_of
+from omma.rows.batch import Batch
+from omma.rows.labels import Labels
 
 LEAST = 1e-15  # a probability of zero or one is not taken as certain
 Floats = NDArray[np.float64]
@@ -70,7 +61,7 @@ class Reliability:
 
 def reliability(
     eta: Any,
-    y: Any,
+    y: Any = None,
     bins: int = 10,
     *,
     strategy: str = "width",
@@ -81,7 +72,7 @@ def reliability(
 
     Parameters
     ----------
-    eta : ndarray or CSR of shape (n, m), or (n,)
+    eta : ndarray or CSR of shape (n, m), or (n,), or an ``omma.Batch`` with its labels
     y : indicators of shape (n, m), dense or sparse, or class ids of shape (n,)
     bins : int
     strategy : {"width", "mass"}
@@ -117,7 +108,7 @@ def reliability(
 
 def expected_error(
     eta: Any,
-    y: Any,
+    y: Any = None,
     bins: int = 10,
     *,
     strategy: str = "width",
@@ -132,7 +123,7 @@ def expected_error(
     return reliability(eta, y, bins, strategy=strategy, weights=weights).expected_error
 
 
-def log_loss(eta: Any, y: Any, *, weights: ArrayLike | None = None) -> float:
+def log_loss(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float:
     """Mean log-loss: over rows and labels, or with class ids over rows.
 
     Zeros and ones are taken as 1e-15 and 1 - 1e-15.
@@ -155,7 +146,7 @@ def log_loss(eta: Any, y: Any, *, weights: ArrayLike | None = None) -> float:
     return float(total / cases.judged)
 
 
-def brier(eta: Any, y: Any, *, weights: ArrayLike | None = None) -> float:
+def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float:
     """Brier score: mean of (probability - label)², or with class ids its sum over classes.
 
     >>> from omma.calibration import brier
@@ -184,7 +175,7 @@ class Part(NamedTuple):
 class Cases:
     """Every pair of row and label, read a block of rows at a time."""
 
-    rows: Probabilities
+    batch: Batch
     labels: Labels
     label: int | None = None
     weights: Floats | None = None  # of the rows, where they were given
@@ -199,42 +190,44 @@ class Cases:
         weights: ArrayLike | None = None,
     ) -> Cases:
         """Check all that is given."""
-        table, y = opened_pair(owner, eta, y, weights=weights)
-        rows = read_probabilities(owner, table.values)
-        if not rows.n:
+        batch = Batch.read(owner, eta, y, weights)
+        if not batch.n:
             raise ValueError(f"eta of {owner} must have at least one row, got none")
-        check_rows(owner, rows)
+        batch.check(owner)
         if label is not None:
-            check_number(owner, "label", label, low=0, high=rows.m - 1)
-        given = None if weights is None else read_weights(owner, weights, rows.n)
+            check_number(owner, "label", label, low=0, high=batch.m - 1)
+        if batch.labels is None:
+            raise ValueError(f"y of {owner} must be given, got None")
+        batch.labels.refuse_unknown(owner)
+        given = batch.weights if len(batch.weights) else None
         if given is not None and not given.sum() > 0:
             raise ValueError(f"weights of {owner} must not all be zero")
-        return cls(rows, read_labels(owner, y, rows.n, rows.m), label, given)
+        return cls(batch, batch.labels, label, given)
 
     @property
     def judged(self) -> float:
         """What a mean is taken over: rows with a class each, or pairs of row and label."""
-        total = self.rows.n if self.weights is None else float(self.weights.sum())
-        return total if self.labels.class_ids else total * self.rows.m
+        total = self.batch.n if self.weights is None else float(self.weights.sum())
+        return total if self.labels.class_ids else total * self.batch.m
 
     def parts(self) -> Iterator[Part]:
         """Blocks of rows, one after another."""
-        for _, block in blocks(self.rows.n, self.rows.rows_per_block, None):
+        for _, block in blocks(self.batch.n, self.batch.eta.rows_per_block, None):
             starts, ends, ids = self.labels.block(block)
             owner = np.repeat(np.arange(len(block)), ends - starts)
             yield self._part(block, owner, ids[entries_of(starts, ends)])
 
     def _part(self, block: Any, owner: Any, true: Any) -> Part:
-        m = self.rows.m
+        m, eta = self.batch.m, self.batch.eta
         weight = np.ones(len(block)) if self.weights is None else self.weights[block]
-        if isinstance(self.rows, DenseProbabilities):
-            values = np.asarray(self.rows.array[block], dtype=np.float64)
+        if isinstance(eta, DenseProbabilities):
+            values = np.asarray(eta.array[block], dtype=np.float64)
             hits = np.zeros(values.shape, dtype=np.bool_)
             hits[owner, true] = True
             if self.label is not None:
                 return Part(values[:, self.label], hits[:, self.label], weight, 0.0, 0.0)
             return Part(values.ravel(), hits.ravel(), np.repeat(weight, m), 0.0, 0.0)
-        stored = self.rows.matrix[block[0] : block[-1] + 1].tocoo()
+        stored = eta.matrix[block[0] : block[-1] + 1].tocoo()
         values, row, column = stored.data.astype(np.float64), stored.coords[0], stored.coords[1]
         pairs = weight.sum() * m
         if self.label is not None:

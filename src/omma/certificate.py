@@ -31,8 +31,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._row import Row
-from omma._rows import Probabilities, Rows, SparseProbabilities
 from omma._run import ALL_KNOWN, NO_NUMBERS, UNKNOWN, Runner, labels_of, part_of, scratch_space
 from omma.gap import Gap, effective_rows, gap_from
 from omma.kernels import certificate as kernel
@@ -42,6 +40,8 @@ from omma.metrics import Metric, Sum, Weighted, smoothed
 from omma.metrics.settled import settled, unseen
 from omma.metrics.tangent import is_minimum, tangent
 from omma.policies.omma import OMMA
+from omma.rows.arrays import Probabilities, Rows, SparseProbabilities
+from omma.rows.row import Row
 
 FIRST = 16  # rows before the first tangent
 GROWTH = 1.25  # of the number of rows between tangents
@@ -50,6 +50,7 @@ SKIPPED = 0.25  # of the rows, at the start
 # more frequent than they are; with 1, the estimate fell below ψ(C*) on the first 200 rows of a
 # stream whose labels have frequencies near 0.03.
 PRIOR = 0.1
+Look = Callable[[float | None], Gap | None]  # what is known, for values that come later
 HEAVIEST = 1e60  # in units; what is heavier still says no more, and its square would be no number
 # How sums over rows, and the totals of a state, grow with the unit of weights.
 SUM_POWERS = np.array([1, 2, 1, 2, 2, 1, 2, 1, 2, 2, 0])
@@ -86,13 +87,13 @@ class Certificate:
         """What could be gained over a value; None before there is anything to tell."""
         return self.look()(value)
 
-    def look(self) -> Callable[[float | None], Gap | None]:
+    def look(self) -> Look:
         """What is known now, for values that are worked out later."""
         kept = np.array(self.starts) >= max(SKIPPED * self.rows, 1.0)
         sums = self.sums[kept]
         used = sums[:, kernel.SUM_W]
         if sums[:, kernel.ROWS_USED].sum() < 2 or used.sum() <= 0.0:
-            return lambda value: None
+            return _nothing
         of_rows = min(effective_rows(sums), effective_rows(self.sums))
         unsure = float(used @ np.array(self.unseen)[kept] / used.sum())
         unsure = max(unsure - settled(self.metric, self.state), 0.0)
@@ -222,6 +223,10 @@ class Certificate:
 def parts_of(metric: Metric) -> tuple[Metric, ...]:
     """The terms of a sum, or the metric itself."""
     return tuple(part for _, part in metric.terms) if isinstance(metric, Sum) else (metric,)
+
+
+def _nothing(value: float | None) -> None:
+    """The gap over any value, before there is anything to tell."""
 
 
 def check_metric(owner: str, metric: Metric) -> None:

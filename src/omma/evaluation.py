@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,19 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._frames import Names, opened_pair, values_of
 from omma._html import html_table
-from omma._rows import (
-    Labels,
-    Probabilities,
-    Rows,
-    read_labels,
-    read_probabilities,
-    read_weights,
-)
-from omma._run import Progress, Run, Sequence, labels_of
+from omma._run import NO_ROWS, Progress, Run, Sequence, labels_of
 from omma._validate import check_positive_int, check_seed, shown
-from omma.certificate import Certificate
+from omma.certificate import Certificate, Look
 from omma.counts import Counts, counts_of
 from omma.gap import Gap
 from omma.held import Held, held
@@ -35,10 +26,25 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_task
+from omma.rows.batch import Batch
+from omma.rows.frames import Names, values_of
+from omma.rows.labels import Labels
 from omma.rule import Rule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshots:
+    """Counts after some rows as plain arrays: cells (places, 3, m), and how much rows weighed."""
+
+    cells: NDArray[np.float64]
+    rows: NDArray[np.float64]
+
+    def __iter__(self) -> Iterator[Counts]:
+        for cells, n in zip(self.cells, self.rows, strict=True):
+            yield Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n))
 
 
 @dataclass(frozen=True)
@@ -50,17 +56,15 @@ class History:
     """
 
     rows: NDArray[np.int64]
-    _counts: Callable[[], list[Counts]] = field(repr=False)
+    _counts: Iterable[Counts] = field(repr=False)
     _metric: Metric = field(repr=False)
-    _gaps: Callable[[NDArray[np.float64]], tuple[Gap | None, ...]] | None = field(
-        default=None, repr=False
-    )
+    _looks: tuple[Look, ...] = field(default=(), repr=False)  # what a certificate saw at each
     _limits: tuple[Limit, ...] = field(default=(), repr=False)
 
     @cached_property
     def limits(self) -> dict[str, NDArray[np.float64]]:
         """The values of the policy's limits over the first ``rows[i]`` rows, by their texts."""
-        every = self._counts() if self._limits else []
+        every = list(self._counts) if self._limits else []
         return {
             str(one): np.array([one.value(counts) if counts.n > 0 else np.nan for counts in every])
             for one in self._limits
@@ -69,13 +73,14 @@ class History:
     @cached_property
     def gaps(self) -> tuple[Gap | None, ...]:
         """What could still be gained after ``rows[i]`` rows; empty where it was not asked for."""
-        return () if self._gaps is None else self._gaps(self.values)
+        pairs = zip(self._looks, self.values, strict=False)  # the last look is after all rows
+        return tuple(look(float(value)) for look, value in pairs)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The metric over the first ``rows[i]`` rows; NaN where their weight is zero."""
         return np.array(
-            [self._metric.value(counts) if counts.n > 0 else np.nan for counts in self._counts()]
+            [self._metric.value(counts) if counts.n > 0 else np.nan for counts in self._counts]
         )
 
     def __len__(self) -> int:
@@ -208,7 +213,7 @@ def replay(
         For example ``omma.OMMA("macro_f1")``.
     eta : array-like, sparse matrix, frame or tensor of shape (n, m), or (n,) for a binary problem
         Probability of each label in each row. pandas and polars frames and torch tensors are read
-        as they are.
+        as they are. Or an ``omma.Batch`` with all of eta, y and weights, read before.
     y : as eta, or class ids of shape (n,), optional
         True labels. They may be left out with ``feedback="estimates"``. Columns of a frame are
         matched with those of eta by name; class names stand for ids where names are known. Class
@@ -255,80 +260,58 @@ def replay(
     if seed is not None:
         check_seed("replay", seed)
     judged_by = _judge(policy, metric)
-    table, y = opened_pair("replay", eta, y, policy.names, weights)
-    policy = policy.for_names(table.names)
-    rows = read_probabilities("replay", table.values)
-    if rows.n == 0 or rows.m == 0:
-        raise ValueError(f"eta of replay must have at least one row and label, got {_size(rows)}")
-    judged_by.check_labels(rows.m)
-    policy.check_labels(rows.m)
-    labels = _labels(policy, judged_by, y, rows)
-    order = None if seed is None else np.random.default_rng(seed).permutation(rows.n)
-    row_weights = read_weights("replay", weights, rows.n)
-    places = _places(checkpoints, rows.n) if labels is not None else np.empty(0, dtype=np.int64)
-    keep = predictions or judged_by.needs_matrix
-    certificate = Certificate("replay", judged_by, policy.budget, rows.m) if gap else None
-    with progress_bar(rows.n, repr(policy), progress) as advance:
-        nowhere = np.empty(0, dtype=np.int64)
-        done = policy.replay(
-            Sequence(
-                rows,
-                labels,
-                order,
-                row_weights,
-                checkpoints=nowhere if judged_by.needs_matrix else places,
-                keep=keep,
-                progress=advance,
-            )
-        )
-    counts, history = _measured(judged_by, rows, labels, order, row_weights, places, done)
+    batch = Batch.read("replay", eta, y, weights, policy.names)
+    policy = policy.for_names(batch.names)
+    _check(policy, judged_by, batch)
+    order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
+    given = Sequence(
+        batch,
+        order,
+        _places(checkpoints, batch.n) if batch.labels is not None else NO_ROWS,
+        keep=predictions or judged_by.needs_matrix,
+    )
+    certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
+    done = _run(policy, given, pairs=judged_by.needs_matrix, progress=progress)
+    counts, history = _measured(judged_by, given, done)
     if history is not None and policy.limits:
-        found = tuple(one.named(None, rows.m, "replay") for one in policy.limits)
+        found = tuple(one.named(None, batch.m, "replay") for one in policy.limits)
         history = replace(history, _limits=found)
     if certificate is not None:
-        taken = _certified(certificate, rows, labels, order, row_weights, places)
-        history = None if history is None else replace(history, _gaps=taken)
+        looks = _certified(certificate, given)
+        history = None if history is None else replace(history, _looks=looks)
     trace = Trace(
         policy,
         judged_by,
         counts,
-        table.close(done.predictions) if predictions else None,
+        batch.close(done.predictions) if predictions else None,
         history,
         done.state,
         done.seconds,
-        table.names,
+        batch.names,
         _chosen=done.chosen,
     )
     return trace if certificate is None else replace(trace, gap=certificate.gap(trace.value))
 
 
-def _certified(
-    certificate: Certificate,
-    rows: Probabilities,
-    labels: Labels | None,
-    order: Rows | None,
-    weights: NDArray[Any],
-    places: NDArray[np.int64],
-) -> Callable[[NDArray[np.float64]], tuple[Gap | None, ...]]:
-    """Run a certificate over a sequence; what is left makes the gap at each place of the values."""
-    looks = []
-    edges = np.concatenate(([0], places, [rows.n]))
-    for start, stop in pairwise(edges):
-        for begin in range(start, stop, rows.rows_per_block):
-            end = min(begin + rows.rows_per_block, stop)
-            part = np.arange(begin, end) if order is None else order[begin:end]
-            true = labels_of(labels, part, listed=True)
-            certificate.replay(rows, part, true, weights[part] if len(weights) else weights)
+def _run(policy: Policy, given: Sequence, *, pairs: bool, progress: bool) -> Run:
+    """Run the policy; where pairs of classes are counted afterwards, it keeps no other counts."""
+    with progress_bar(given.batch.n, policy, progress) as advance:
+        wanted = NO_ROWS if pairs else given.checkpoints
+        return policy.replay(replace(given, checkpoints=wanted, progress=advance))
+
+
+def _certified(certificate: Certificate, given: Sequence) -> tuple[Look, ...]:
+    """Run a certificate over a sequence; what it saw at each checkpoint, and at the end."""
+    looks, weights = [], given.weights
+    step = given.eta.rows_per_block
+    for start, stop in pairwise((0, *given.checkpoints.tolist(), given.batch.n)):
+        for begin in range(start, stop, step):
+            end = min(begin + step, stop)
+            part = np.arange(begin, end) if given.order is None else given.order[begin:end]
+            true = labels_of(given.batch.labels, part, listed=True)
+            certificate.replay(given.eta, part, true, weights[part] if len(weights) else weights)
         looks.append(certificate.look())
-
-    def gaps(values: NDArray[np.float64]) -> tuple[Gap | None, ...]:
-        return tuple(look(float(value)) for look, value in zip(looks, values, strict=False))
-
-    return gaps
-
-
-def _size(rows: Probabilities) -> str:
-    return f"{rows.n} rows and {rows.m} labels"
+    return tuple(looks)
 
 
 def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
@@ -342,17 +325,23 @@ def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
     return policy.objective
 
 
-def _labels(policy: Policy, judged_by: Metric, y: Any, rows: Probabilities) -> Labels | None:
-    if y is None:
-        if policy.needs_labels:
-            raise ValueError(
-                f"y of replay must be given for {policy!r}: only feedback='estimates' learns "
-                "without labels"
-            )
-        return None
-    labels = read_labels("replay", y, rows.n, rows.m)
-    check_task("replay", labels, rows, policy.budget, judged_by)
-    return labels
+def _check(policy: Policy, judged_by: Metric, batch: Batch) -> None:
+    """Refuse rows that policy or metric cannot go with."""
+    if batch.n == 0 or batch.m == 0:
+        raise ValueError(
+            f"eta of replay must have at least one row and label, got {batch.n} rows and "
+            f"{batch.m} labels"
+        )
+    if judged_by is not policy.objective:
+        judged_by.check_labels(batch.m)
+    policy.check_labels(batch.m)
+    if batch.labels is not None:
+        check_task("replay", batch, policy.budget, judged_by, unknown=not policy.needs_labels)
+    elif policy.needs_labels:
+        raise ValueError(
+            f"y of replay must be given for {policy!r}: only feedback='estimates' learns "
+            "without labels"
+        )
 
 
 def _places(checkpoints: int | ArrayLike, n: int) -> NDArray[np.int64]:
@@ -376,58 +365,37 @@ def _places(checkpoints: int | ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 def _measured(
-    judged_by: Metric,
-    rows: Probabilities,
-    labels: Labels | None,
-    order: Rows | None,
-    weights: NDArray[Any],
-    places: NDArray[np.int64],
-    done: Run,
+    judged_by: Metric, given: Sequence, done: Run
 ) -> tuple[Counts | None, History | None]:
-    if labels is None:
+    if given.batch.labels is None:
         return None, None
     if judged_by.needs_matrix:
-        every = _pair_counts(rows, labels, order, weights, places, done)
-        return every[-1], History(places, lambda: every[:-1], judged_by)
-
-    def snapshots() -> list[Counts]:
-        pairs = zip(done.snapshots, done.snapshot_rows, strict=True)
-        return [
-            Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n)) for cells, n in pairs
-        ]
-
-    return counts_of(done.state), History(places, snapshots, judged_by)
+        *every, last = _pair_counts(given, given.batch.labels, done)
+        return last, History(given.checkpoints, tuple(every), judged_by)
+    taken = Snapshots(done.snapshots, done.snapshot_rows)
+    return counts_of(done.state), History(given.checkpoints, taken, judged_by)
 
 
-def _pair_counts(
-    rows: Probabilities,
-    labels: Labels,
-    order: Rows | None,
-    weights: NDArray[Any],
-    places: NDArray[np.int64],
-    done: Run,
-) -> list[Counts]:
-    """Counts of class pairs after each place and at the end, for metrics that need them."""
-    total = Counts.zeros(rows.m, matrix=True)
-    every = []
-    edges = np.concatenate(([0], places, [rows.n]))
-    for start, stop in pairwise(edges):
+def _pair_counts(given: Sequence, labels: Labels, done: Run) -> Iterator[Counts]:
+    """Counts of class pairs after each checkpoint and at the end, for metrics that need them."""
+    batch, weights = given.batch, given.weights
+    total = Counts.zeros(batch.m, matrix=True)
+    for start, stop in pairwise((0, *given.checkpoints.tolist(), batch.n)):
         if start < stop:
-            part = np.arange(start, stop) if order is None else order[start:stop]
+            part = np.arange(start, stop) if given.order is None else given.order[start:stop]
             starts, _, ids = labels.block(part)
             total = total + Counts.from_labels(
                 ids[starts],
                 done.predictions[part],
                 sample_weight=weights[part] if len(weights) else None,
-                n_labels=rows.m,
+                n_labels=batch.m,
                 matrix=True,
             )
-        every.append(total)
-    return every
+        yield total
 
 
 @contextmanager
-def progress_bar(total: int, title: str, wanted: bool) -> Iterator[Progress | None]:
+def progress_bar(total: int, title: object, wanted: bool) -> Iterator[Progress | None]:
     """A progress bar on standard error, if wanted."""
     if not wanted:
         yield None
@@ -451,6 +419,6 @@ def progress_bar(total: int, title: str, wanted: bool) -> Iterator[Progress | No
         task = bar.add_task("compiling", total=total)
 
         def advance(count: int) -> None:
-            bar.update(task, description=title, advance=count)
+            bar.update(task, description=str(title), advance=count)
 
         yield advance

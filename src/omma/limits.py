@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from omma._frames import Names
 from omma._run import Limited
 from omma._validate import check_number, nearest, shown
 from omma.counts import Counts
 from omma.kernels.limits import CAP, COUNTED, FORM, MARGIN, MEAN, NUMBERS, STEADY, UNDER, WEIGHT
 from omma.metrics import NAMES as METRICS, Binary, fbeta, metric as find_metric
 from omma.metrics.binary import Rate
+from omma.rows.frames import Names
 
 PREDICTED = Rate(over=(0, 1, 0, 0), under=(0, 0, 0, 1))
 STEADY_NAMES = ("labels_per_row", "predicted_rate")

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from omma._frames import Names, opened, read_names
 from omma._html import html_table
 from omma._json import parse_json
-from omma._rows import read_probabilities
 from omma._run import Sequence, fixed_plan, run
 from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_budget, check_number, check_positive_int, shown
+from omma.rows.arrays import read_probabilities
+from omma.rows.batch import Batch
+from omma.rows.frames import Names, opened, read_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +195,7 @@ class Rule:
         state = plan.start(self.m)
         if self.calibration is not None and state.calibration is not None:
             state.calibration.take(*self.calibration)
-        predictions = run("Rule.predict", plan, Sequence(rows), state=state).predictions
+        predictions = run("Rule.predict", plan, Sequence(Batch(rows)), state=state).predictions
         return predictions[0] if single else predictions
 
     def to_json(self) -> str:

@@ -13,22 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._frames import opened_pair
-from omma._rows import (
-    Labels,
-    Probabilities,
-    SparseProbabilities,
-    blocks,
-    check_rows,
-    read_labels,
-    read_probabilities,
-    read_weights,
-)
 from omma._run import Plan, calibrator_of, labels_of, scratch_space
 from omma._validate import shown
-from omma.kernels import batch
+from omma.kernels import batch as kernel
 from omma.policies import LinearPolicy, Policy
 from omma.policies.base import check_task
+from omma.rows.arrays import Probabilities, SparseProbabilities, blocks
+from omma.rows.batch import Batch
+from omma.rows.labels import Labels
 from omma.state import State
 
 
@@ -77,21 +69,19 @@ def step(
     2000.0
     """
     linear = _checked(policy, state)
-    table, y = opened_pair("step", eta, y, policy.names, weights)
-    rows = read_probabilities("step", table.values)
-    if rows.m != state.m:
-        raise ValueError(f"eta of step must have {state.m} labels, as the state, got {rows.m}")
-    check_rows("step", rows)
-    labels = None
-    if y is not None:
-        labels = read_labels("step", y, rows.n, rows.m)
-        check_task("step", labels, rows, policy.budget, policy.objective)
-    row_weights = read_weights("step", weights, rows.n)
+    batch = Batch.read("step", eta, y, weights, policy.names)
+    if batch.m != state.m:
+        raise ValueError(f"eta of step must have {state.m} labels, as the state, got {batch.m}")
+    batch.check("step")
+    if batch.labels is not None:
+        unknown = not policy.needs_labels
+        check_task("step", batch, policy.budget, policy.objective, unknown=unknown)
     _warn_of_cold_start(linear, state)
-    predictions = linear.decide_rows(state, table.values)
-    plan = linear.plan(rows.m)
-    delta = count_batch(plan, state, rows, labels, as_rows(predictions), row_weights)
-    return table.close(predictions), delta
+    predictions = linear.decide_rows(state, batch.values)
+    plan = linear.plan(batch.m)
+    decided = as_rows(predictions)
+    delta = count_batch(plan, state, batch.eta, batch.labels, decided, batch.weights)
+    return batch.close(predictions), delta
 
 
 def count_batch(
@@ -116,12 +106,12 @@ def count_batch(
         some = weights[part] if len(weights) else weights
         if isinstance(rows, SparseProbabilities):
             starts, ends = predictions.indptr[part], predictions.indptr[part + 1]
-            chosen = batch.Chosen(
+            chosen = kernel.Chosen(
                 starts.astype(np.int64), ends.astype(np.int64), predictions.indices.astype(np.int32)
             )
-            batch.count_rows_sparse(*rows.block(part), true, chosen, some, *counted)
+            kernel.count_rows_sparse(*rows.block(part), true, chosen, some, *counted)
         else:
-            batch.count_rows_dense(*rows.block(part), true, predictions[part], some, *counted)
+            kernel.count_rows_dense(*rows.block(part), true, predictions[part], some, *counted)
     delta.laid_out("C")
     if delta.calibration is not None and state.calibration is not None:
         delta.calibration = delta.calibration.combined(state.calibration, -1.0, delta.unit)

@@ -12,6 +12,7 @@ from omma.cli.targets import budget_option, check_policies, prior_option, read_m
 
 if TYPE_CHECKING:
     from omma.cli.evaluation import Job
+    from omma.rows.batch import Batch
 
 
 @click.command("evaluate")
@@ -198,10 +199,10 @@ def _run(
     from omma.cli.reading import read_inputs
 
     inputs = read_inputs(*files, **options)
-    train: Any = None
+    train: Batch | None = None
     if train_files[0] is not None:
         sample = read_inputs(train_files[0], train_files[1], **options)
-        train = in_order(train_files[0], sample, inputs.names)
+        train = in_order(train_files[0], sample.batch, inputs.names)
     check_task(inputs, job.targets)
     terminal = Console(stderr=True).is_terminal
     if not terminal:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from omma.datasets.text import compressing
 from omma.evaluation import Trace, replay
 from omma.metrics import Metric
 from omma.policies import UnsupportedMetricError
+from omma.rows.batch import Batch
 
 ALL = tuple(name for name in NAMES if name != "top_k_or_half")
 USUAL = ("baseline", "tuned", "ofo", "greedy", "omma", "omma_eta")
@@ -47,7 +47,7 @@ class Found:
 
     job: Job
     inputs: Inputs
-    train: Any
+    train: Batch | None
     comparison: Comparison | None
     blind: dict[tuple[str, str], Trace]
 
@@ -73,7 +73,7 @@ class Found:
             policy = make_policy(self.decider, metric, k, prior, self.train)
         except UnsupportedMetricError as error:
             raise ValueError(f"{self.decider} cannot decide by {name}: {error}") from error
-        return replay(policy, self.inputs.eta, self.inputs.y, metric=metric, seed=self.job.seeds[0])
+        return replay(policy, self.inputs.batch, metric=metric, seed=self.job.seeds[0])
 
 
 def titled(metric: Metric, k: int | None) -> str:
@@ -94,15 +94,15 @@ def chosen_policies(given: tuple[str, ...], labels: bool) -> tuple[str, ...]:
     return USUAL if labels else BLIND
 
 
-def run(job: Job, inputs: Inputs, train: Any, *, progress: bool) -> Found:
+def run(job: Job, inputs: Inputs, train: Batch | None, *, progress: bool) -> Found:
     """Run every policy for every metric."""
     if inputs.y is None:
         return Found(job, inputs, None, None, dict(_blind(job, inputs)))
     check_one_class(inputs, job)
-    sample = (inputs.eta, inputs.y) if train is None else train
+    sample = inputs.batch if train is None else train
     results = compare(
-        inputs.eta,
-        inputs.y,
+        inputs.batch,
+        None,
         [(metric, k) if not metric.multiclass else metric for metric, k in job.targets],
         list(job.policies),
         train=sample if set(TRAINED) & set(job.policies) else None,
@@ -126,12 +126,11 @@ def check_one_class(inputs: Inputs, job: Job) -> None:
     metric = next((metric for metric, _ in job.targets if metric.multiclass), None)
     if metric is None or inputs.class_ids or inputs.m == 1:
         return
-    found = np.asarray(inputs.y.sum(axis=1)).ravel()
-    wrong = np.flatnonzero(found != 1)
-    if len(wrong):
+    if inputs.batch.odd_row is not None:
+        row, found = inputs.batch.odd_row
         raise ValueError(
-            f"the labels must be one class a row for {metric.name}, got {int(found[wrong[0]])} in "
-            f"row {wrong[0]}; for rows of several labels choose a macro_ or micro_ metric"
+            f"the labels must be one class a row for {metric.name}, got {found} in row {row}; "
+            "for rows of several labels choose a macro_ or micro_ metric"
         )
 
 
@@ -158,7 +157,7 @@ def _blind(job: Job, inputs: Inputs) -> Iterator[tuple[tuple[str, str], Trace]]:
                 continue
             yield (
                 (name, titled(metric, k)),
-                replay(policy, inputs.eta, metric=metric, seed=job.seeds[0]),
+                replay(policy, inputs.batch, metric=metric, seed=job.seeds[0]),
             )
 
 

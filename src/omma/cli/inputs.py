@@ -2,47 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from omma.metrics import Metric
+from omma.rows.batch import Batch
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What files hold: ``y`` is None where there are no labels; notes are for the user.
+    """What files hold: labels may be missing from the batch; notes are for the user.
 
     ``rows`` is what the column that names rows is called, and its cells.
     """
 
-    eta: Any
-    y: Any
-    names: tuple[str, ...] | None
+    batch: Batch
     notes: tuple[str, ...] = ()
     rows: tuple[str, tuple[str, ...]] | None = None
 
     @property
+    def eta(self) -> Any:
+        """Probabilities, dense or sparse."""
+        return self.batch.values
+
+    @property
+    def y(self) -> Any:
+        """Labels, or None."""
+        return None if self.batch.labels is None else self.batch.labels.given
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the columns."""
+        return self.batch.names
+
+    @property
     def n(self) -> int:
         """Number of rows."""
-        return int(self.eta.shape[0])
+        return self.batch.n
 
     @property
     def m(self) -> int:
         """Number of labels."""
-        return 1 if self.eta.ndim == 1 else int(self.eta.shape[1])
+        return self.batch.m
 
     @property
     def class_ids(self) -> bool:
         """Whether labels are one class id a row."""
-        return self.y is not None and self.y.ndim == 1 and self.m > 1
+        return self.batch.class_ids
 
     def sentence(self) -> str:
         """The data in a few words."""
         rows = f"{self.n:,} row{'s' * (self.n != 1)}"
-        kind = "sparse probabilities" if sparse.issparse(self.eta) else "probabilities"
+        kind = "sparse probabilities" if self.batch.thin else "probabilities"
         if self.m == 1:
             return f"{rows}, one yes or no each; {self._positive()}"
         what = "classes, one a row" if self.class_ids else "labels"
@@ -79,20 +92,22 @@ def check_task(inputs: Inputs, metrics: list[tuple[Metric, int | None]]) -> None
             )
 
 
-def in_order(path: str, sample: Inputs, names: tuple[str, ...] | None) -> tuple[Any, Any]:
-    """Probabilities and labels of a sample, their columns in the order of the names."""
+def in_order(path: str, sample: Batch, names: tuple[str, ...] | None) -> Batch:
+    """A sample with its columns in the order of the names."""
     if names is None or sample.names is None or sample.names == names:
-        return sample.eta, sample.y
+        return sample
     if set(sample.names) != set(names):
         raise ValueError(
             f"{path} must have the columns of --eta, {_listed(names)}, got {_listed(sample.names)}"
         )
+    assert sample.labels is not None
     place = {name: number for number, name in enumerate(sample.names)}
     places = [place[name] for name in names]
-    if not sample.class_ids:
-        return sample.eta[:, places], sample.y[:, places]
-    back = np.argsort(places)  # the new place of each class
-    return sample.eta[:, places], back[sample.y]
+    y = sample.labels.given
+    # Of classes, the new place of each; of indicators, the columns.
+    y = np.argsort(places)[y] if sample.class_ids else y[:, places]
+    made = Batch.read(path, sample.values[:, places]).labelled(path, y)
+    return replace(made, names=names).ready()
 
 
 def _listed(names: tuple[str, ...]) -> str:

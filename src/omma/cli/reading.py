@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from omma._rows import check_rows, read_probabilities
 from omma._validate import nearest, shown
 from omma.cli.classes import read_classes
 from omma.cli.inputs import Inputs
 from omma.cli.pairing import paired_columns, paired_rows
 from omma.datasets import Matrix, read_matrix
 from omma.datasets.matrices import column_names
+from omma.rows.arrays import meaning
+from omma.rows.batch import Batch
 
 
 def read_inputs(
@@ -32,10 +34,10 @@ def read_inputs(
         raise ValueError(f"{eta} must have at least one row and label, got none")
     place = None if column is None else _place(eta, probabilities, column)
     chosen = probabilities if place is None else _column(probabilities, place)
-    _check_probabilities(eta, chosen)
+    batch = replace(_checked(eta, chosen), names=chosen.names)
     rows = None if probabilities.ids is None else (id_column or "", probabilities.ids)
     if labels is None:
-        return Inputs(chosen.values, None, chosen.names, rows=rows)
+        return Inputs(batch, rows=rows)
     one = chosen.names[0] if chosen.names and len(chosen.names) == 1 else None
     truth = read_classes(labels, probabilities.names, own[labels], one)
     if truth is None:
@@ -50,7 +52,7 @@ def read_inputs(
             notes += more
         truth = truth if place is None else _column(truth, place)
     y = _fitted(eta, labels, chosen, truth)
-    return Inputs(chosen.values, y, chosen.names, tuple(notes), rows)
+    return Inputs(batch.labelled(labels, y).ready(), tuple(notes), rows)
 
 
 def _id_columns(paths: Iterable[str | None], id_column: str | None) -> dict[str, str | None]:
@@ -91,13 +93,14 @@ def _column(matrix: Matrix, place: int) -> Matrix:
     return Matrix(dense, (matrix.names or ())[place : place + 1] or None, matrix.ids)
 
 
-def _check_probabilities(path: str, matrix: Matrix) -> None:
+def _checked(path: str, matrix: Matrix) -> Batch:
     """Refuse what is no probability; a column with a name may be there by mistake."""
     try:
-        check_rows(path, read_probabilities(path, matrix.values))
+        return Batch.read(path, matrix.values).check(path)
     except ValueError as error:
-        hint = _meaning(matrix.values)
-        name = None if hint else _odd_column(matrix)
+        told = meaning(np.ravel(_stored(matrix.values)))
+        hint = "" if told else _look_like_labels(matrix.values)
+        name = None if hint or told else _odd_column(matrix)
         if name is not None:
             hint = (
                 f", the column {shown(name)}: if it names rows, pass --id {name or repr('')}; to "
@@ -106,25 +109,22 @@ def _check_probabilities(path: str, matrix: Matrix) -> None:
         raise ValueError(f"{error}{hint}") from error
 
 
-def _meaning(values: Any) -> str:
-    """What numbers that are no probabilities may be, as the end of a sentence; or nothing."""
-    stored = np.ravel(values.data if sparse.issparse(values) else values)
-    stored = stored[stored != 0]
+def _stored(values: Any) -> Any:
+    return np.ravel(values.data if sparse.issparse(values) else values)
+
+
+def _look_like_labels(values: Any) -> str:
+    """Whether numbers that are no probabilities may be labels, as the end of a sentence."""
+    stored = _stored(values)
     if not len(stored) or not np.isfinite(stored).all():
         return ""
-    if (stored == np.floor(stored)).all() and stored.min() >= 0:
-        return "; whole numbers look like labels: are --eta and --labels swapped?"
-    if stored.min() >= 0 and stored.max() <= 100 and np.median(stored) > 1:
-        return "; if these are percent, divide them by 100"
-    return "; if these are log-odds, take 1 / (1 + exp(-x))" if np.median(stored) < 0 else ""
+    whole = (stored == np.floor(stored)).all() and stored.min() >= 0
+    return "; whole numbers look like labels: are --eta and --labels swapped?" if whole else ""
 
 
 def _swapped(probabilities: Matrix, truth: Matrix) -> str:
     """Whether labels were given as probabilities, as the end of a sentence."""
-    first, second = (
-        np.ravel(one.data if sparse.issparse(one) else one)
-        for one in (probabilities.values, truth.values)
-    )
+    first, second = _stored(probabilities.values), _stored(truth.values)
     whole, fractions = (first == np.floor(first)).all(), (second != np.floor(second)).any()
     inside = len(second) and second.min() >= 0 and second.max() <= 1
     return "; are --eta and --labels swapped?" if whole and fractions and inside else ""

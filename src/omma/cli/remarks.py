@@ -45,7 +45,7 @@ def _sums(values: Any, n: int) -> NDArray[np.float64]:
 
 def trust(inputs: Inputs) -> tuple[float, str]:
     """How far probabilities are from frequencies on average, and whether that is much."""
-    curve = reliability(inputs.eta, inputs.y, bins=20)
+    curve = reliability(inputs.batch, bins=20)
     full = curve.count > 0
     share = curve.count[full] / curve.count.sum()
     predicted, rate = curve.predicted[full], float(share @ curve.observed[full])

@@ -7,64 +7,40 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import ArrayLike
 
-from omma._frames import Names, opened_pair
-from omma._rows import (
-    SparseProbabilities,
-    read_labels,
-    read_probabilities,
-    read_sparse_labels,
-    read_weights,
-)
 from omma._validate import check_budget, check_number, check_positive_int, shown
 from omma.metrics import Metric, read_target
 from omma.metrics.target import Target as Named
 from omma.policies import Policy
-
-Train = tuple[Any, Any]
-
-
-@dataclass(frozen=True)
-class Data:
-    """Rows that every policy runs on, converted once."""
-
-    eta: Any
-    y: Any
-    m: int
-    one_class: bool
-    names: Names | None = None
-    weights: NDArray[Any] | None = None
+from omma.rows.batch import Batch
+from omma.rows.frames import Names
 
 
-def read_data(
+def read_rows(
     owner: str, eta: Any, y: Any, names: Names | None = None, weights: ArrayLike | None = None
-) -> Data:
-    """Data as kernels read it fastest, so that no replay converts it again."""
-    if y is None:
+) -> Batch:
+    """Rows as kernels read them fastest, so that no replay converts them again."""
+    if y is None and not isinstance(eta, Batch):
         raise ValueError(f"y of {owner} must be given, got None")
-    table, y = opened_pair(owner, eta, y, names, weights)
-    rows = read_probabilities(owner, table.values).ready()
-    labels = read_labels(owner, y, rows.n, rows.m)
-    given = labels.given
-    if not labels.class_ids:
-        given = read_sparse_labels(owner, sparse.csr_array(given), "y")
-    array = rows.matrix if isinstance(rows, SparseProbabilities) else rows.array
-    weight = None if weights is None else read_weights(owner, weights, rows.n)
-    return Data(array, given, rows.m, labels.class_ids, table.names, weight)
+    batch = Batch.read(owner, eta, y, weights, names)
+    if batch.labels is None:
+        raise ValueError(f"eta of {owner} must be a batch with labels, got {batch!r}")
+    batch.labels.refuse_unknown(owner)
+    return batch.ready()
 
 
-def read_train(train: Any, m: int, names: Names | None = None) -> Train | None:
+def read_train(train: Any, data: Batch) -> Batch | None:
     """What policies learn from beforehand, if there is any."""
     if train is None:
         return None
-    if not isinstance(train, tuple | list) or len(train) != 2:
+    pair = (train, None) if isinstance(train, Batch) else train
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"train of compare must be a pair (eta, y), got {shown(train)}")
-    read = read_data("compare's train", train[0], train[1], names)
-    if read.m != m:
-        raise ValueError(f"train of compare must have {m} labels, as eta, got {read.m}")
-    return read.eta, read.y
+    read = read_rows("compare's train", pair[0], pair[1], data.names)
+    if read.m != data.m:
+        raise ValueError(f"train of compare must have {data.m} labels, as eta, got {read.m}")
+    return read
 
 
 @dataclass(frozen=True)
@@ -76,9 +52,9 @@ class Target:
     k: int | None
 
 
-def read_targets(metrics: Any, data: Data) -> list[Target]:
+def read_targets(metrics: Any, data: Batch) -> list[Target]:
     """All metrics, each with a budget that the data has labels for."""
-    targets = [_target(one, data.one_class) for one in listed("metrics", metrics)]
+    targets = [_target(one, data.class_ids) for one in listed("metrics", metrics)]
     distinct("metrics", [target.name for target in targets])
     for target in targets:
         target.metric.check_labels(data.m)

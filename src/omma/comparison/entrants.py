@@ -9,10 +9,11 @@ from typing import Any
 
 from omma._types import Feedback
 from omma._validate import nearest, shown
-from omma.comparison.arguments import Train, distinct, listed
+from omma.comparison.arguments import distinct, listed
 from omma.metrics import Metric
 from omma.policies import MetricPolicy, Policy
 from omma.policies.roster import NAMES, ONLINE, ROSTER, STILL
+from omma.rows.batch import Batch
 
 Make = Callable[[Metric, int | None, float], Policy]
 # The policies to run for a metric and a budget, by prior; None is the key of one without prior.
@@ -74,7 +75,7 @@ def _equal(one: Policy, other: Policy) -> bool:
         return False
 
 
-def read_entrants(policies: Any, train: Train | None, priors: tuple[float, ...]) -> list[Entrant]:
+def read_entrants(policies: Any, train: Batch | None, priors: tuple[float, ...]) -> list[Entrant]:
     """All who take part, each under a name of its own."""
     entrants = [_entrant(one, None, train, priors) for one in listed("policies", policies)]
     distinct("policies", [one.name for one in entrants], ": name them by a dict")
@@ -87,7 +88,7 @@ def titles(entrants: list[Entrant]) -> dict[str, str]:
     return {one.name: one.name if every.count(one.title) > 1 else one.title for one in entrants}
 
 
-def _entrant(given: Any, name: str | None, train: Train | None, priors: Any) -> Entrant:
+def _entrant(given: Any, name: str | None, train: Batch | None, priors: Any) -> Entrant:
     """Whoever takes part, by a name, as a policy, or as a function that makes one."""
     if isinstance(given, str):
         title, build = _by_name(given, train, priors)
@@ -108,7 +109,7 @@ def _entrant(given: Any, name: str | None, train: Train | None, priors: Any) -> 
     )
 
 
-def _by_name(name: str, train: Train | None, priors: tuple[float, ...]) -> tuple[str, Build]:
+def _by_name(name: str, train: Batch | None, priors: tuple[float, ...]) -> tuple[str, Build]:
     entry = ROSTER.get(name)
     if entry is None:
         hint = nearest(name, NAMES) or f"; names are {', '.join(NAMES)}"

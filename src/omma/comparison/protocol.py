@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from omma._frames import Names
 from omma._pool import run_all
 from omma._validate import check_positive_int, shown
 from omma.comparison.arguments import (
     Target,
-    Train,
-    read_data,
     read_priors,
+    read_rows,
     read_seeds,
     read_targets,
     read_train,
@@ -28,6 +26,7 @@ from omma.comparison.results import Cell, Runs
 from omma.comparison.runner import Key, Outcome, Task, cores, run, small
 from omma.policies import Policy, UnsupportedMetricError
 from omma.policies.fixed import Fixed
+from omma.rows.frames import Names
 
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)
 METRICS = ("micro_f1", "macro_f1")
@@ -50,12 +49,12 @@ class Made:
 
 def compare(
     eta: Any,
-    y: Any,
+    y: Any = None,
     metrics: Any = METRICS,
     policies: Any = POLICIES,
     *,
     weights: ArrayLike | None = None,
-    train: Train | None = None,
+    train: Any = None,
     seeds: Iterable[int | None] = range(5),
     priors: Iterable[float] | float = PRIORS,
     checkpoints: int | ArrayLike = 50,
@@ -71,7 +70,8 @@ def compare(
     Parameters
     ----------
     eta, y
-        As of ``omma.replay``. Where y holds class ids, metrics without a budget take k = 1.
+        As of ``omma.replay``, or an ``omma.Batch`` of both. Where y holds class ids, metrics
+        without a budget take k = 1.
     metrics : list
         Names, with a budget after an @ (``"macro_f1@3"``), metrics, or pairs (metric, k).
     policies : list or dict
@@ -82,7 +82,7 @@ def compare(
         policy); or a dict of policies by name. What a policy does not support is a cell marked ×.
     weights : array-like of shape (n,), optional
         A row of weight w counts as w rows, for policies and for the metrics that judge them.
-    train : pair (eta, y), optional
+    train : pair (eta, y) or Batch, optional
         For policies that learn beforehand. Their fitting is not part of ``seconds``.
     seeds : iterable of int
         One sequence for each, as of ``omma.replay``; None keeps the order given.
@@ -115,10 +115,10 @@ def compare(
     dict_keys([0.0, 1e-06, 0.001, 0.1, 1.0])
     """
     check_positive_int("compare", "n_jobs", n_jobs, optional=True)
-    data = read_data("compare", eta, y, weights=weights)
+    data = read_rows("compare", eta, y, weights=weights)
     targets = read_targets(metrics, data)
     tried, sequences = read_priors(priors), read_seeds(seeds)
-    entrants = read_entrants(policies, read_train(train, data.m, data.names), tried)
+    entrants = read_entrants(policies, read_train(train, data), tried)
 
     made = [_made(entrant, target) for entrant in entrants for target in targets]
     _check_names(made, data.names)

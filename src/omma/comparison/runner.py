@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma.comparison.arguments import Data
 from omma.comparison.results import Curve
 from omma.evaluation import replay
 from omma.metrics import Metric
 from omma.policies import Policy
+from omma.rows.batch import Batch
 
 KEPT = 1 << 28  # bytes of counts that wait for curves to be asked for
 
@@ -54,15 +54,13 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def run(data: Data, checkpoints: int | ArrayLike, later: bool, task: Task) -> Outcome:
+def run(data: Batch, checkpoints: int | ArrayLike, later: bool, task: Task) -> Outcome:
     """One run; its curve is worked out at once, or later if asked for."""
     trace = replay(
         task.policy,
-        data.eta,
-        data.y,
+        data,
         metric=task.metric,
         seed=task.key.seed,
-        weights=data.weights,
         predictions=False,
         checkpoints=checkpoints,
     )

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._rows import read_sparse_labels
 from omma._validate import check_positive_int, shown
+from omma.rows.labels import read_sparse_labels
 
 BLOCK = 1 << 22  # numbers made at a time when probabilities are computed
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
-from omma._rows import csr
 from omma.estimators._data import read_features, row_blocks
+from omma.rows.arrays import csr
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._rows import unflagged
 from omma._validate import check_choice, check_number, check_positive_int, check_seed, shown
 from omma.calibration import log_loss
 from omma.estimators._data import (
@@ -24,6 +23,7 @@ from omma.estimators.choosing import check_grid, choose
 from omma.estimators.moments import Floats, Moments, check_adam, hyperparameters
 from omma.estimators.scaling import check_standardise, wants_scaling
 from omma.kernels.adam import run_dense, run_sparse
+from omma.rows.arrays import unflagged
 
 OWNER = "OnlineLinear"
 RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)

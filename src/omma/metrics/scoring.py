@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from omma._classes import class_indicators, is_label_sets, is_vector
-from omma._frames import values_of
-from omma._index import check_same_rows
 from omma._validate import shown
 from omma.counts import Counts
 from omma.metrics.base import Metric
 from omma.metrics.skipping import value_skipping
+from omma.rows.frames import values_of
+from omma.rows.index import check_same_rows
 
 
 def score_of(

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._frames import Names
-from omma._row import Row
 from omma.certificate import Certificate
 from omma.metrics import Metric
 from omma.online import events
@@ -20,6 +18,8 @@ from omma.online.pending import Id, Pending
 from omma.online.stats import Seen
 from omma.online.steps import Step, Task
 from omma.policies import LinearPolicy
+from omma.rows.frames import Names
+from omma.rows.row import Row
 
 
 class Counting:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._frames import Names
-from omma._row import SparseRow
+from omma.rows.frames import Names
+from omma.rows.row import SparseRow
 
 CSR = (sparse.csr_array, sparse.csr_matrix)
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from omma._frames import Opened, is_foreign, opened
-from omma._index import index_of
-from omma._row import as_table, single_row, sparse_row
 from omma.online import events
 from omma.online.counting import Counting
 from omma.online.decided import Decided, indicated_row, stored_of
 from omma.online.late import check_as_many, read_ids, rows_of
 from omma.policies.stepper import UnsortedError
+from omma.rows.frames import Opened, is_foreign, opened
+from omma.rows.index import index_of
+from omma.rows.row import as_table, single_row, sparse_row
 
 
 class Deciding(Counting):

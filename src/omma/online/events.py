@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._frames import read_names
 from omma._json import parse_json
-from omma._row import Row
 from omma.online.packed import Decision, check_unpacked, pack, unpack
 from omma.online.pending import Id, check_id
 from omma.online.steps import HEAVIEST, Step
+from omma.rows.frames import read_names
+from omma.rows.row import Row
 
 if TYPE_CHECKING:
     from omma.online.learner import OnlineClassifier

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._row import Row, indicator_rows, probability_rows
 from omma._validate import shown
 from omma.online.decided import Decided
 from omma.online.pending import (
@@ -20,6 +19,7 @@ from omma.online.pending import (
     UnknownIdError,
     check_id,
 )
+from omma.rows.row import Row, indicator_rows, probability_rows
 
 # What each is called where it is counted; the first that fits is taken.
 KINDS: tuple[tuple[type[Exception], str], ...] = (

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from omma._frames import is_foreign, read_names
 from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_positive_int, shown
 from omma.counts import Counts, counts_of, estimates_of, state_of
@@ -25,6 +24,7 @@ from omma.online.learning import FLOAT64, Learning
 from omma.online.pending import Id, Pending
 from omma.online.stats import Seen, calibration_error, moved_most, recent_value
 from omma.policies import LinearPolicy, Policy
+from omma.rows.frames import is_foreign, read_names
 from omma.rule import Rule
 from omma.state import State
 

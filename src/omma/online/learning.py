@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._frames import Names, by_name, check_order, numbered
-from omma._index import check_same_indexes
-from omma._row import are_ids, as_table, probability_rows
 from omma._validate import shown
 from omma.online import events
 from omma.online.decided import Decided, true_ids
@@ -17,6 +14,9 @@ from omma.online.deciding import Deciding
 from omma.online.late import check_as_many
 from omma.online.pending import Id
 from omma.online.steps import HEAVIEST, Step, read_steps, true_rows, weights_of
+from omma.rows.frames import Names, by_name, check_order, numbered
+from omma.rows.index import check_same_indexes
+from omma.rows.row import are_ids, as_table, probability_rows
 
 FLOAT64 = np.dtype(np.float64)
 

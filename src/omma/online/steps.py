@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._row import Row, are_ids, indicator_rows, one_hot, probability_rows
-from omma._rows import read_numbers, read_weights
 from omma._validate import check_number
 from omma.metrics import Metric
 from omma.policies import Policy
+from omma.rows.arrays import read_numbers, read_weights
+from omma.rows.row import Row, are_ids, indicator_rows, one_hot, probability_rows
 
 HEAVIEST = 1e100  # a row may weigh; sums of squares of such weights are still numbers
 

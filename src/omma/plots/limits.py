@@ -102,7 +102,7 @@ def _draw(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
 
 def _values(limit: Limit, trace: Trace) -> NDArray[np.float64]:
     assert trace.history is not None
-    every = trace.history._counts()
+    every = trace.history._counts
     return np.array([limit.value(counts) if counts.n > 0 else np.nan for counts in every])
 
 

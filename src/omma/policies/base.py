@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-import numpy as np
-
-from omma._frames import Names
-from omma._row import labels_of_row, one_row, refuse_row
-from omma._rows import Labels, Probabilities, blocks
 from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._types import Feedback
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.kernels.calibrate import INTERCEPT
 from omma.kernels.layout import EPSILON, SUMS
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
-from omma.metrics import Metric, metric as find_metric, read_target
+from omma.metrics import Metric, read_target
 from omma.metrics.names import MetricName
 from omma.policies.stepper import Stepper
+from omma.rows.batch import Batch
+from omma.rows.frames import Names
+from omma.rows.row import labels_of_row, one_row, refuse_row
 from omma.rule import Rule
 from omma.state import State
 
@@ -76,7 +75,7 @@ class Policy(ABC):
 
     @abstractmethod
     def replay(self, given: Sequence) -> Run:
-        """Run a whole sequence from a fresh state."""
+        """Run a whole sequence, whose number of labels was checked, from a fresh state."""
 
     def to_json(self) -> dict[str, Any]:
         """The policy as JSON describes it."""
@@ -100,9 +99,11 @@ class Policy(ABC):
 
     def check_labels(self, m: int) -> None:
         """Refuse a number of labels that the policy cannot decide."""
-        check_budget(repr(self), self.budget, m)
-        if self.objective is not None:
-            self.objective.check_labels(m)
+        k, metric = self.budget, self.objective
+        if k is not None and k > m:  # only then a sentence is made
+            check_budget(repr(self), k, m)
+        if metric is not None:
+            metric.check_labels(m)
 
 
 class UnsupportedMetricError(ValueError):
@@ -162,30 +163,27 @@ class LinearPolicy(Policy):
         )
 
     def replay(self, given: Sequence) -> Run:
-        self.check_labels(given.eta.m)
-        return run(f"replay of {self!r}", self.plan(given.eta.m), given)
+        return run(f"replay of {type(self).__name__}", self.plan(given.eta.m), given)
 
 
 def check_task(
-    owner: str, labels: Labels, rows: Probabilities, k: int | None, metric: Metric | None
+    owner: str, batch: Batch, k: int | None, metric: Metric | None, *, unknown: bool = False
 ) -> None:
-    """Refuse labels that do not go with the budget or the metric."""
-    if labels.class_ids and k is None:
+    """Refuse labels that do not go with the budget or the metric; ``unknown`` lets some miss."""
+    if batch.labels is not None and not unknown:
+        batch.labels.refuse_unknown(owner)
+    if batch.class_ids and k is None:
         raise ValueError(
             f"y of {owner} has class ids, and there is no budget: pass k=1 to predict one class "
             "a row, or y as indicators"
         )
-    if metric is None or not metric.single_label or labels.class_ids:
+    if metric is None or not metric.single_label or batch.odd_row is None:
         return
-    for _, block in blocks(rows.n, rows.rows_per_block, None):
-        starts, ends, _ = labels.block(block)
-        wrong = np.flatnonzero(ends - starts != 1)
-        if len(wrong):
-            row = wrong[0]
-            raise ValueError(
-                f"y of {owner} must have exactly one label a row for {metric.name}, got "
-                f"{int(ends[row] - starts[row])} in row {int(block[row])}"
-            )
+    row, found = batch.odd_row
+    raise ValueError(
+        f"y of {owner} must have exactly one label a row for {metric.name}, got {found} in row "
+        f"{row}"
+    )
 
 
 class Maximizer(LinearPolicy):
@@ -244,7 +242,7 @@ class Maximizer(LinearPolicy):
         """The fewest and the most labels that a row can get."""
         if self.budget is not None:
             return float(self.budget), float(self.budget)
-        return 0.0, float(self.at_most or m or np.inf)
+        return 0.0, float(self.at_most or m or math.inf)
 
     def _found_limits(self, m: int, names: Names | None = None) -> tuple[Limit, ...]:
         owner = type(self).__name__
@@ -264,7 +262,7 @@ class Maximizer(LinearPolicy):
 
     @property
     def objective(self) -> Metric:
-        return find_metric(self.metric)
+        return cast("Metric", self.metric)  # found by its name once, when the policy was made
 
     @property
     def budget(self) -> int | None:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._row import Row
-from omma._rows import Probabilities, Rows, SparseProbabilities, blocks
 from omma.kernels.fingerprint import fingerprints_dense, fingerprints_sparse
+from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks
+from omma.rows.row import Row
 
 Draws = NDArray[np.float64]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omma._frames import Names
 from omma._run import Plan
 from omma._validate import check_number, shown
 from omma.metrics import Metric
@@ -13,6 +12,7 @@ from omma.policies.auto import Auto
 from omma.policies.base import LinearPolicy
 from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
+from omma.rows.frames import Names
 
 HALF_LIFE = 10_000
 

@@ -10,17 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._frames import opened_pair
-from omma._rows import (
-    Labels,
-    Probabilities,
-    SparseProbabilities,
-    blocks,
-    read_labels,
-    read_probabilities,
-    read_weights,
-)
 from omma._run import (
+    NO_NUMBERS,
     Plan,
     Runner,
     fixed_plan,
@@ -40,6 +31,8 @@ from omma.policies.base import (
 )
 from omma.policies.mixture import Iteration, Mixture
 from omma.policies.starts import STARTS, Weights, start_at, top
+from omma.rows.arrays import blocks
+from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.state import State
 
@@ -231,37 +224,30 @@ class FrankWolfe:
         Parameters
         ----------
         eta, y, weights
-            As of ``omma.replay``; y may be left out with ``feedback="estimates"``.
+            As of ``omma.replay``, be it a ``Batch``; y may be left out with
+            ``feedback="estimates"``.
         """
         shared = self._shared()
         owner = "FrankWolfe.fit"
-        table, y = opened_pair(owner, eta, y, weights=weights)
-        rows = read_probabilities(owner, table.values)
-        shared.check_labels(rows.m)
-        if y is None and shared.soft:
-            labels, row_weights = None, read_weights(owner, weights, rows.n)
-        else:
-            labels, row_weights = read_sample(
-                owner, rows, y, weights, shared.budget, shared.objective
-            )
-        listed = isinstance(rows, SparseProbabilities)
+        batch = Batch.read(owner, eta, y, weights)
+        shared.check_labels(batch.m)
+        check_sample(owner, batch, shared.budget, shared.objective, optional=shared.soft)
         parts = [
-            (block, labels_of(labels, block, listed))
-            for _, block in blocks(rows.n, rows.rows_per_block, None)
+            (rows, labels_of(batch.labels, rows, listed=batch.thin))
+            for _, rows in blocks(batch.n, batch.eta.rows_per_block, None)
         ]
 
         def confusion(slope: NDArray[np.float64], offset: NDArray[np.float64]) -> State:
             plan = fixed_plan(slope, offset, shared.budget, soft=shared.soft)
-            runner = Runner(owner, plan, rows, keep=False)
-            for block, true in parts:
-                part = row_weights[block] if len(row_weights) else row_weights
-                runner.feed(block, true, part)
+            runner = Runner(owner, plan, batch.eta, keep=False)
+            for rows, true in parts:
+                runner.feed(rows, true, batch.weights[rows] if len(batch.weights) else NO_NUMBERS)
             return runner.state
 
-        solution = self._best(shared, confusion, rows.m)
+        solution = self._best(shared, confusion, batch.m)
         self._remark(solution, shared.proves)
         mixture = as_mixture(solution, shared.budget, shared.objective, self.seed)
-        return replace(mixture, rules=tuple(rule.named(table.names) for rule in mixture.rules))
+        return replace(mixture, rules=tuple(rule.named(batch.names) for rule in mixture.rules))
 
     def _shared(self) -> _Objective:
         given = (self.metric, self.k, self.feedback, self.prior)
@@ -311,25 +297,24 @@ class FrankWolfe:
         warnings.warn(said, ConvergenceWarning, stacklevel=3)
 
 
-def read_sample(
+def check_sample(
     owner: str,
-    rows: Probabilities,
-    y: Any,
-    weights: ArrayLike | None,
+    batch: Batch,
     k: int | None = None,
     metric: Metric | None = None,
-) -> tuple[Labels, NDArray[Any]]:
-    """Labels and weights of a sample to fit on."""
-    if rows.n == 0:
+    *,
+    optional: bool = False,
+) -> None:
+    """Refuse what nothing can be fitted to; ``optional`` says that labels may be missing."""
+    if batch.labels is None and optional:
+        return
+    if batch.n == 0:
         raise ValueError(f"eta of {owner} must have at least one row, got none")
-    if y is None:
+    if batch.labels is None:
         raise ValueError(f"y of {owner} must be given, got None")
-    labels = read_labels(owner, y, rows.n, rows.m)
-    check_task(owner, labels, rows, k, metric)
-    given = read_weights(owner, weights, rows.n)
-    if len(given) and given.sum() == 0:
+    check_task(owner, batch, k, metric)
+    if len(batch.weights) and batch.weights.sum() == 0:
         raise ValueError(f"weights of {owner} must not all be 0")
-    return labels, given
 
 
 def as_mixture(solution: Solution, k: int | None, metric: Metric, seed: int) -> Mixture:

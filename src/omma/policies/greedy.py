@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from omma._rows import blocks, read_probabilities
 from omma._run import NO_ROWS, Plan, Runner, Sequence
 from omma._validate import check_choice
 from omma.kernels.kinds import Change, Macro, PlugIn, Sum
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
+from omma.rows.arrays import blocks
+from omma.rows.batch import Batch
 from omma.state import State
 
 EXPECTATIONS = ("exact", "plug_in")
@@ -76,10 +77,11 @@ class Greedy(MetricPolicy):
             return super().decide_rows(state, eta)
         # No rule decides as the plug-in does: rows of no weight are decided, and count for nothing.
         owner = f"predict of {self!r}"
-        rows = read_probabilities(owner, eta)
+        batch = Batch.read(owner, eta)
+        rows = batch.eta
         if rows.m != state.m:
             raise ValueError(f"eta of {owner} must have {state.m} labels, got {rows.m}")
-        given = Sequence(rows)
+        given = Sequence(batch)
         runner = Runner(owner, self.plan(state.m), rows, state=state.copy())
         for _, block in blocks(rows.n, rows.rows_per_block, None):
             runner.feed(block, given.true(NO_ROWS), np.zeros(len(block)))

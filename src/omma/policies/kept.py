@@ -7,16 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._row import SparseRow
-from omma._rows import (
-    DenseProbabilities,
-    Probabilities,
-    Rows,
-    SparseProbabilities,
-    csr,
-    indicated,
-)
 from omma.kernels.replay import Indicated, Listed
+from omma.rows.arrays import DenseProbabilities, Probabilities, Rows, SparseProbabilities, csr
+from omma.rows.labels import indicated
+from omma.rows.row import SparseRow
 
 # (rows of eta, their true labels, their weights): what a run of Frank-Wolfe looks at.
 Sample = tuple[Probabilities, Rows, Any, NDArray[Any]]

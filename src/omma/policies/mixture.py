@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._frames import Names
-from omma._row import Row
-from omma._rows import read_probabilities
 from omma._run import Plan, Run, Sequence, run
 from omma._validate import check_seed, shown
 from omma.kernels.kinds import Fixed as Rules
@@ -19,6 +16,10 @@ from omma.metrics.names import MetricName
 from omma.policies.draws import draws, of_row, of_rows, picked
 from omma.policies.fixed import Fixed
 from omma.policies.stepper import Stepper
+from omma.rows.arrays import read_probabilities
+from omma.rows.batch import Batch
+from omma.rows.frames import Names
+from omma.rows.row import Row
 from omma.rule import Rule
 from omma.state import State, check_part
 
@@ -195,14 +196,13 @@ class Mixture(Fixed):
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows = read_probabilities("Mixture", eta)
         picks = picked(self.shares, draws(self.seed, state.drawn, of_rows(rows)))
-        return run("Mixture", self.plan(rows.m), Sequence(rows), picks).predictions
+        return run("Mixture", self.plan(rows.m), Sequence(Batch(rows)), picks).predictions
 
     def rule(self, state: Any) -> Rule:
         """One of the rules, drawn for the place alone: a row's own draw is turned by its hash."""
         return self.rules[int(picked(self.shares, draws(self.seed, state.drawn, np.zeros(1)))[0])]
 
     def replay(self, given: Sequence) -> Run:
-        self.check_labels(given.eta.m)
         n = given.eta.n
         picks = picked(self.shares, draws(self.seed, 0, of_rows(given.eta, given.order)))
         done = run("replay of Mixture", self.plan(given.eta.m), given, picks)

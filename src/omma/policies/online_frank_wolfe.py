@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._row import Row
-from omma._rows import read_probabilities
 from omma._run import (
     NO_NUMBERS,
     NO_ROWS,
@@ -32,6 +30,9 @@ from omma.policies.frank_wolfe import check_metric, maximize
 from omma.policies.kept import Kept, Sample
 from omma.policies.mixture import MixtureState, MixtureStepper
 from omma.policies.starts import STARTS, start_at, top
+from omma.rows.arrays import read_probabilities
+from omma.rows.batch import Batch
+from omma.rows.row import Row
 from omma.rule import Rule
 from omma.state import State, check_part
 
@@ -166,9 +167,9 @@ class OnlineFrankWolfe(MetricPolicy):
         return Rule(slope, offset, self.budget)
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
-        rows = read_probabilities("OnlineFrankWolfe", eta)
-        picks = picked(state.shares, draws(self.seed, state.drawn, of_rows(rows)))
-        return run("OnlineFrankWolfe", self.plan_of(state), Sequence(rows), picks).predictions
+        given = Sequence(Batch(read_probabilities("OnlineFrankWolfe", eta)))
+        picks = picked(state.shares, draws(self.seed, state.drawn, of_rows(given.eta)))
+        return run("OnlineFrankWolfe", self.plan_of(state), given, picks).predictions
 
     def stepper(self, m: int) -> OnlineFrankWolfeStepper:
         return OnlineFrankWolfeStepper(self, m)
@@ -208,7 +209,6 @@ class OnlineFrankWolfe(MetricPolicy):
         state.shares = found.shares[used]
 
     def replay(self, given: Sequence) -> Run:
-        self.check_labels(given.eta.m)
         eta = given.eta.ready()
         rows = np.arange(eta.n, dtype=np.int64) if given.order is None else given.order
         state = self.init(eta.m)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from omma._types import Feedback
 from omma.metrics import Metric, metric as find_metric
@@ -22,12 +22,11 @@ from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
 from omma.policies.online_frank_wolfe import OnlineFrankWolfe
 from omma.policies.tuned import TunedThresholds
+from omma.rows.batch import Batch
 
 HAT_ETA = "η\u0302"
 ETA = "_eta"  # ends the name of a variant that counts probabilities in place of labels
 ONLINE, TRAINED, STILL = "online", "trained", "still"
-
-Train = Any  # a pair (eta, y), or what stands for it
 
 
 @dataclass(frozen=True)
@@ -92,14 +91,14 @@ def _ofo(
     raise UnsupportedMetricError("OFO is for f1, macro_f1 and micro_f1 without a budget")
 
 
-def _offline(train: Train, metric: Metric, k: int | None) -> Policy:
-    return FrankWolfe(metric, k).fit(*train)
+def _offline(train: Batch, metric: Metric, k: int | None) -> Policy:
+    return FrankWolfe(metric, k).fit(train)
 
 
-def _tuned(train: Train, metric: Metric, k: int | None) -> Policy:
+def _tuned(train: Batch, metric: Metric, k: int | None) -> Policy:
     if k is not None:
         raise UnsupportedMetricError("TunedThresholds is for metrics without a budget")
-    return TunedThresholds(metric).fit(*train)
+    return TunedThresholds(metric).fit(train)
 
 
 def _both(name: str, title: str, about: str, make: Callable[..., Policy]) -> tuple[Entry, Entry]:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._row import Row, refuse_indicators, refuse_row
 from omma._run import NO_LABELS, NO_NUMBERS, Plan, calibrator_of, scratch_space
 from omma.kernels import step
 from omma.kernels.feedback import Counted
 from omma.kernels.plain import plain
+from omma.rows.row import Row, refuse_indicators, refuse_row
 from omma.state import State
 
 
@@ -28,7 +28,7 @@ class UnsortedError(ValueError):
 
 
 class Stepper:
-    """Decides and counts rows that ``omma._row`` let in.
+    """Decides and counts rows that ``omma.rows.row`` let in.
 
     A dense row is float64 probabilities, float64 labels and an int8 prediction, each over all
     labels. A sparse row is a pair (label ids, probabilities), with the ids of true and of predicted

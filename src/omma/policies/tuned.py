@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from omma._frames import opened_pair
-from omma._rows import check_rows, entries_of, read_probabilities
 from omma.limits import check_limits, read_limits
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies.base import UnsupportedMetricError
 from omma.policies.fixed import FixedRule
-from omma.policies.frank_wolfe import read_sample
+from omma.policies.frank_wolfe import check_sample
 from omma.policies.tuned_limits import Cuts, Sample, tuned
+from omma.rows.arrays import entries_of
+from omma.rows.batch import Batch
 from omma.rule import Rule
 
 
@@ -64,42 +64,41 @@ class TunedThresholds:
         limits = read_limits("TunedThresholds", self.subject_to)
         object.__setattr__(self, "subject_to", limits)
 
-    def fit(self, eta: Any, y: Any, *, weights: ArrayLike | None = None) -> FixedRule:
+    def fit(self, eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> FixedRule:
         """Find the thresholds that maximize the metric on a sample; of equals, the highest.
 
         Labels of probability zero are never predicted, as everywhere in this library.
         """
         owner = "TunedThresholds.fit"
         found = find_metric(self.metric)
-        table, y = opened_pair(owner, eta, y, weights=weights)
-        eta = table.values
-        rows = read_probabilities(owner, eta)
-        found.check_labels(rows.m)
-        check_rows(owner, rows)
-        labels, given = read_sample(owner, rows, y, weights)
-        weight = given if len(given) else np.ones(rows.n)
-        starts, ends, ids = labels.block(np.arange(rows.n, dtype=np.int64))
-        row_of = np.repeat(np.arange(rows.n), ends - starts)
+        batch = Batch.read(owner, eta, y, weights)
+        found.check_labels(batch.m)
+        batch.check(owner)
+        check_sample(owner, batch)
+        assert batch.labels is not None
+        weight = batch.weights if len(batch.weights) else np.ones(batch.n)
+        starts, ends, ids = batch.labels.block(np.arange(batch.n, dtype=np.int64))
+        row_of = np.repeat(np.arange(batch.n), ends - starts)
         present = ids[entries_of(starts, ends)]
-        shape = (rows.n, rows.m)
+        shape = (batch.n, batch.m)
         true = sparse.csc_array((np.ones(len(present)), (row_of, present)), shape=shape)
-        columns = sparse.csc_array(eta) if sparse.issparse(eta) else None
+        columns = sparse.csc_array(batch.values) if batch.thin else None
         of = found.of if isinstance(found, Macro) else found
         assert isinstance(of, LabelMetric)
         limits = tuple(
-            one.named(table.names, rows.m, "TunedThresholds") for one in self.subject_to or ()
+            one.named(batch.names, batch.m, "TunedThresholds") for one in self.subject_to or ()
         )
-        check_limits("TunedThresholds", limits, rows.m, 0.0, float(rows.m))
+        check_limits("TunedThresholds", limits, batch.m, 0.0, float(batch.m))
         every = []
-        for j in range(rows.m):
-            which, values = _column(rows, columns, j)
+        for j in range(batch.m):
+            which, values = _column(batch.eta, columns, j)
             every.append(_cuts(values, true[:, [j]].toarray().ravel(), weight, which))
         sample = Sample(every, of, float(weight.sum()))
         chosen = tuned(sample, limits)
         thresholds = np.array(
             [cuts.thresholds[one] for cuts, one in zip(every, chosen, strict=True)]
         )
-        return FixedRule(_as_rule(thresholds).named(table.names), found)
+        return FixedRule(_as_rule(thresholds).named(batch.names), found)
 
 
 def _column(rows: Any, columns: Any, j: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

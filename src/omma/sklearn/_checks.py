@@ -9,9 +9,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from omma._rows import read_weights
 from omma._validate import shown
 from omma.policies import OMMA
+from omma.rows.arrays import read_weights
 from omma.sklearn._target import CLASSES, LABELS, OWNER, Target
 
 

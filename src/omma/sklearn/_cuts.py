@@ -16,37 +16,38 @@ from numpy.typing import NDArray
 from omma.counts import Counts
 from omma.metrics import LabelMetric, Macro, Metric
 from omma.policies import OMMA, TunedThresholds
+from omma.rows.batch import Batch
 from omma.rule import Rule
-from omma.sklearn._folds import Sample
 
 CUTS = 200  # tried at most between two classes: more would tell apart no more than accidents
 
 
-def tuned_rule(policy: OMMA, sample: Sample) -> Rule | None:
+def tuned_rule(policy: OMMA, sample: Batch) -> Rule | None:
     """The rule with the best cuts for the sample; None where cuts do not make a rule."""
     metric = policy.objective
     if policy.soft or not metric.compiles:
         return None
     if policy.budget is None and isinstance(metric, Macro | LabelMetric):
-        return TunedThresholds(metric).fit(sample.eta, sample.y, weights=sample.weights).decision
-    if policy.budget == 1 and sample.eta.shape[1] == 2 and isinstance(sample.eta, np.ndarray):
-        cut = _best_cut(metric, sample.eta[:, 1], sample)
+        return TunedThresholds(metric).fit(sample).decision
+    if policy.budget == 1 and sample.m == 2 and not sample.thin and sample.class_ids:
+        cut = _best_cut(metric, sample.values[:, 1], sample)
         return Rule(np.ones(2), np.array([0.0, 1.0 - 2.0 * cut]), 1)  # p + 1 − 2·cut > 1 − p
     return None
 
 
-def halves(sample: Sample, seed: int) -> tuple[Sample, Sample]:
+def halves(sample: Batch, seed: int) -> tuple[Batch, Batch]:
     """Two random halves of the rows."""
-    order = np.random.default_rng(seed).permutation(sample.eta.shape[0])
+    order = np.random.default_rng(seed).permutation(sample.n)
     middle = len(order) // 2
     return sample.take(order[:middle]), sample.take(order[middle:])
 
 
-def _best_cut(metric: Metric, p: NDArray[Any], sample: Sample) -> float:
+def _best_cut(metric: Metric, p: NDArray[Any], sample: Batch) -> float:
     """The probability of the second of two classes above which it is best to predict it."""
-    weight = np.ones(len(p)) if sample.weights is None else sample.weights
+    assert sample.labels is not None
+    weight = sample.weights if len(sample.weights) else np.ones(len(p))
     order = np.argsort(-p, kind="stable")
-    falling, weight, y = p[order].astype(np.float64), weight[order], np.asarray(sample.y)[order]
+    falling, weight, y = p[order].astype(np.float64), weight[order], sample.labels.given[order]
     ends = np.flatnonzero(np.diff(falling) < 0)  # cut between different probabilities only
     if not len(ends):
         return 0.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
+from omma.rows.batch import Batch
 from omma.sklearn._probabilities import probabilities
 from omma.sklearn._target import OWNER, Target
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Rows to learn a rule from: probabilities, true labels as omma takes them, weights."""
-
-    eta: Any
-    y: Any
-    weights: NDArray[Any] | None
-
-    def take(self, rows: NDArray[np.int64]) -> Sample:
-        """Some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        return Sample(self.eta[rows], self.y[rows], weights)
 
 
 def out_of_fold(
@@ -43,7 +29,7 @@ def out_of_fold(
     *,
     n_jobs: int | None = None,
     verbose: int = 0,
-) -> tuple[Sample, list[Any]]:
+) -> tuple[Batch, list[Any]]:
     """Train a clone on each training part, and take its probabilities of the other part."""
     labels = target.encode(y)
     work = Parallel(n_jobs=n_jobs, verbose=verbose)
@@ -56,7 +42,8 @@ def out_of_fold(
     models, parts, rows = zip(*done, strict=True)
     every = np.concatenate([np.flatnonzero(test) if test.dtype == bool else test for test in rows])
     taken = None if weights is None else weights[every]
-    return Sample(_stacked(list(parts)), labels[every], taken), list(models)
+    sample = Batch.read(OWNER, _stacked(list(parts)), labels[every], taken)
+    return sample.ready(), list(models)
 
 
 def _fold(
@@ -65,7 +52,8 @@ def _fold(
     """One split: the trained model, its probabilities of the other part, and that part's rows."""
     params = _check_method_params(X, fit_params, indices=train)
     model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
-    return model, probabilities(model, _safe_indexing(X, test), target), np.asarray(test)
+    eta = probabilities(model, _safe_indexing(X, test), target).values
+    return model, eta, np.asarray(test)
 
 
 def _stacked(parts: list[Any]) -> Any:

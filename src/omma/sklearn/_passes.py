@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,9 @@ from omma.counts import Counts, state_of
 from omma.evaluation import Trace, replay
 from omma.metrics.scoring import value_with
 from omma.policies import OMMA, FixedRule
+from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._cuts import halves, tuned_rule
-from omma.sklearn._folds import Sample
 
 PASSES = 20
 
@@ -45,7 +44,7 @@ class Found:
     values: NDArray[np.float64]
 
 
-def find_rule(policy: OMMA, sample: Sample, seed: int, zero_division: float = 0.0) -> Found:
+def find_rule(policy: OMMA, sample: Batch, seed: int, zero_division: float = 0.0) -> Found:
     """Run the policy over the sample in a random order, then settle its rule.
 
     Rules are chosen by their value with 0/0 worth ``zero_division``.
@@ -55,9 +54,7 @@ def find_rule(policy: OMMA, sample: Sample, seed: int, zero_division: float = 0.
         found = value_with(policy.objective, counts, zero_division) if counts.n > 0 else -np.inf
         return -np.inf if np.isnan(found) else found
 
-    trace = replay(
-        policy, sample.eta, sample.y, seed=seed, weights=sample.weights, predictions=False
-    )
+    trace = replay(policy, sample, seed=seed, predictions=False)
     assert trace.history is not None
     tried = [judged(policy, _usual(trace.rule), sample), *_settled(policy, trace.rule, sample)]
     best = max(tried, key=lambda one: worth(one.counts))
@@ -67,10 +64,10 @@ def find_rule(policy: OMMA, sample: Sample, seed: int, zero_division: float = 0.
     return Found(best, trace.history.rows, trace.history.values)
 
 
-def _of_tuning(policy: OMMA, sample: Sample, seed: int) -> Counts:
+def _of_tuning(policy: OMMA, sample: Batch, seed: int) -> Counts:
     """What tuned cuts do on rows that they were not tuned on: each half on the other."""
     one, other = halves(sample, seed)
-    if min(one.eta.shape[0], other.eta.shape[0]) == 0:
+    if min(one.n, other.n) == 0:
         return Counts.zeros(1)
     parts = []
     for here, there in ((one, other), (other, one)):
@@ -86,7 +83,7 @@ def _usual(rule: Rule) -> Rule:
     return Rule(np.ones(rule.m), np.full(rule.m, offset), rule.k)
 
 
-def _settled(policy: OMMA, rule: Rule, sample: Sample) -> Iterator[Judged]:
+def _settled(policy: OMMA, rule: Rule, sample: Batch) -> Iterator[Judged]:
     """The rule after each pass, until decisions repeat."""
     seen: list[Counts] = []
     for one in islice(_followed(policy, rule, sample), PASSES):
@@ -96,31 +93,26 @@ def _settled(policy: OMMA, rule: Rule, sample: Sample) -> Iterator[Judged]:
         seen.append(one.own)
 
 
-def _followed(policy: OMMA, rule: Rule, sample: Sample) -> Iterator[Judged]:
+def _followed(policy: OMMA, rule: Rule, sample: Batch) -> Iterator[Judged]:
     while True:
         one = judged(policy, rule, sample)
         yield one
         rule = policy.rule(state_of(one.own))
 
 
-def judged(policy: OMMA, rule: Rule, sample: Sample) -> Judged:
+def judged(policy: OMMA, rule: Rule, sample: Batch) -> Judged:
     """Decide the whole sample by one rule."""
-    trace = replay(
-        FixedRule(rule, policy.objective),
-        sample.eta,
-        sample.y,
-        weights=sample.weights,
-        predictions=policy.soft,
-        checkpoints=0,
-    )
+    fixed = FixedRule(rule, policy.objective)
+    trace = replay(fixed, sample, predictions=policy.soft, checkpoints=0)
     assert trace.counts is not None
     assert trace.value is not None
     own = _estimated(trace, sample) if policy.soft else trace.counts
     return Judged(rule, trace.counts, own, trace.value)
 
 
-def _estimated(trace: Trace, sample: Sample) -> Counts:
+def _estimated(trace: Trace, sample: Batch) -> Counts:
     """Probabilities counted in place of labels."""
-    eta: Any = sample.eta
-    m = 1 if eta.ndim == 1 else eta.shape[1]
-    return Counts.from_labels(eta, trace.predictions, sample_weight=sample.weights, n_labels=m)
+    weights = sample.weights if len(sample.weights) else None
+    return Counts.from_labels(
+        sample.values, trace.predictions, sample_weight=weights, n_labels=sample.m
+    )

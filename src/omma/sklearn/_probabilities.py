@@ -8,23 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._frames import values_of
-from omma._rows import check_rows, read_probabilities
+from omma.rows.batch import Batch
+from omma.rows.frames import values_of
 from omma.sklearn._target import LABELS, OWNER, YES, Target
 
 ROUNDING = 1e-6  # how far beyond 0 and 1 a probability may lie and still be one
 
 
-def probabilities(estimator: Any, X: Any, target: Target) -> Any:
+def probabilities(estimator: Any, X: Any, target: Target) -> Batch:
     """The estimator's probabilities, a column for each class or label of the target."""
     found = estimator.predict_proba(X)
     if target.kind == LABELS:
         eta = _of_labels(found, estimator, target.m)
     else:
         eta = _of_classes(_plain(found), estimator, target)
-    eta = _within(eta)
-    check_rows(OWNER, read_probabilities(OWNER, eta))
-    return eta
+    return Batch.read(OWNER, _within(eta)).check(OWNER)
 
 
 def _plain(found: Any) -> Any:

@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from omma._frames import Names, opened, reordered
-from omma._rows import refuse_labels
 from omma._validate import shown
 from omma.metrics import Metric
+from omma.rows.frames import Names, opened, reordered
+from omma.rows.labels import refuse_labels
 
 OWNER = "MetricClassifier"
 YES, CLASSES, LABELS = "yes or no", "one class a row", "labels"

@@ -22,10 +22,11 @@ from omma.metrics.names import MetricName
 from omma.metrics.scoring import check_zero_division, value_with
 from omma.online import OnlineClassifier
 from omma.policies import OMMA
+from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._checks import check_same_classes, checked, is_prefit, policy_of, vector
 from omma.sklearn._decision import decision_scores
-from omma.sklearn._folds import Sample, out_of_fold
+from omma.sklearn._folds import out_of_fold
 from omma.sklearn._passes import find_rule
 from omma.sklearn._probabilities import probabilities
 from omma.sklearn._routing import metadata_router, route
@@ -204,7 +205,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         policy = policy_of(self, target)
         if prefit:
             _raise_for_params(params, self, "fit")
-            sample = Sample(probabilities(self.estimator, X, target), target.encode(y), weights)
+            sample = probabilities(self.estimator, X, target)
+            sample = sample.labelled(OWNER, target.encode(y), weights).ready()
             estimator, trained_on = self.estimator, 0
         else:
             y = y if target.kind == LABELS else np.asarray(y).reshape(-1)
@@ -225,7 +227,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         target: Target,
         routed: Any,
         weights: NDArray[Any] | None,
-    ) -> tuple[Any, Sample, int]:
+    ) -> tuple[Any, Batch, int]:
         """The estimator, probabilities by models that did not see the rows, and how many it saw."""
         cv = check_cv(self.cv, y=y, classifier=target.kind != LABELS)
         splits = list(cv.split(X, y, **routed.splitter.split))
@@ -318,7 +320,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     ) -> tuple[Any, OnlineClassifier]:
         """Decisions on rows, each learned before the next, and a learner that has learned all."""
         learner = deepcopy(self._learner)  # should anything fail on the way, ours is as it was
-        eta = probabilities(self.estimator_, X, self._target)
+        eta = probabilities(self.estimator_, X, self._target).values
         return decide_rows(learner, eta, labels, weights, self._target), learner
 
     def _go_on(self, learner: OnlineClassifier, trained_on: int) -> None:
@@ -340,7 +342,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Classes, or indicators in the type of y: sparse where y was, or where probabilities are.
         """
         check_is_fitted(self)
-        eta = probabilities(self.estimator_, X, self._target)
+        eta = probabilities(self.estimator_, X, self._target).values
         return self._target.decode(self.rule_.predict(eta))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -372,7 +374,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes or n_labels)
         """
         check_is_fitted(self)
-        eta = probabilities(self.estimator_, X, self._target)
+        eta = probabilities(self.estimator_, X, self._target).values
         return decision_scores(self.rule_, eta, self._target)
 
     @property

@@ -70,7 +70,7 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         """Decide rows by the rule."""
         check_is_fitted(self)
         target = self._target()
-        return target.decode(self.rule.predict(probabilities(self._trained(), X, target)))
+        return target.decode(self.rule.predict(probabilities(self._trained(), X, target).values))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:

@@ -104,7 +104,7 @@ class BudgetScorer:
     def _best(self, estimator: Any, X: Any, m: int) -> Any:
         """The k most probable labels."""
         problem = Problem(LABELS, np.arange(m), None, np.dtype(np.int8))
-        return self._most_probable(probabilities(estimator, X, problem), m)
+        return self._most_probable(probabilities(estimator, X, problem).values, m)
 
     def _classes(self, estimator: Any, X: Any, y_true: Any) -> tuple[Any, Any]:
         """The classes of rows as indicators, and the k most probable ones."""

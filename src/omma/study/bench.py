@@ -106,8 +106,7 @@ class Bench:
         policy, fit_seconds = self._policy(run, given)
         trace = replay(
             policy,
-            given.eta,
-            given.y,
+            given.batch,
             metric=metric,
             seed=None if given.ordered else run.seed,
             predictions=False,
@@ -119,13 +118,13 @@ class Bench:
         assert history is not None
         result = {
             "value": trace.value,
-            "rows": int(given.eta.shape[0]),
+            "rows": given.batch.n,
             "history": {"rows": history.rows, "values": history.values},
             "counts": {
                 **{name: getattr(counts, name) for name in ("tp", "predicted", "positive")},
                 "n": float(counts.n),
             },
-            "names": given.names,
+            "names": given.batch.names,
         }
         seconds = {
             "compile": compile_seconds,
@@ -139,15 +138,15 @@ class Bench:
 
     def _warm(self, run: Run, given: Estimates) -> float:
         """Decide a few rows first, so that compiling is not timed as running."""
-        key = (run.policy, run.metric, run.k, type(given.eta))
+        key = (run.policy, run.metric, run.k, type(given.batch.values))
         with self._lock:
             if key in self._warmed:
                 return 0.0
             self._warmed.add(key)
             started = time.perf_counter()
-            eta, y = given.eta[:WARM], given.y[:WARM]
-            policy = make(run.policy, find_metric(run.metric), run.k, run.prior, (eta, y))
-            replay(policy, eta, y, metric=run.metric, predictions=False, checkpoints=1)
+            few = given.batch.take(slice(WARM))
+            policy = make(run.policy, find_metric(run.metric), run.k, run.prior, few)
+            replay(policy, few, metric=run.metric, predictions=False, checkpoints=1)
             return time.perf_counter() - started
 
     def _policy(self, run: Run, given: Estimates) -> tuple[Policy, float]:

@@ -13,6 +13,7 @@ from scipy import sparse
 from omma import datasets
 from omma._validate import check_choice
 from omma.datasets import Dataset
+from omma.rows.batch import Batch
 from omma.study.suite import Source
 
 GENERATORS = ("like", "long_tail")
@@ -28,13 +29,11 @@ class Estimates:
 
     Attributes
     ----------
-    eta, y
-        Of the rows to decide.
-    train : (eta, y) or None
-        Of the training part, by the estimator that was fitted to it, or another draw of made-up
+    batch : Batch
+        The rows to decide.
+    train : Batch or None
+        The training part, by the estimator that was fitted to it, or another draw of made-up
         data; online there is none.
-    names : tuple of str or None
-        Of labels.
     report : dict
         What the estimator says of itself.
     seconds : float
@@ -44,10 +43,8 @@ class Estimates:
         along it.
     """
 
-    eta: Any
-    y: Any
-    train: tuple[Any, Any] | None = None
-    names: tuple[str, ...] | None = None
+    batch: Batch
+    train: Batch | None = None
     report: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     ordered: bool = False
@@ -73,8 +70,9 @@ def make(made: Any) -> Estimates:
     generator = options.pop("by", None)
     check_choice("made data", "by", generator, GENERATORS)
     draw, seed = getattr(datasets, generator), options.pop("seed", 0)
-    eta, y = draw(**options, seed=seed)
-    return Estimates(eta, y, train=draw(**options, seed=seed + 1))
+    drawn = (draw(**options, seed=one) for one in (seed, seed + 1))
+    batch, train = (Batch.read("made data", eta, y).ready() for eta, y in drawn)
+    return Estimates(batch, train)
 
 
 def _stored(name: str, folder: Path | None) -> Dataset:
@@ -91,12 +89,10 @@ def as_labels(given: Dataset) -> Dataset:
     return Dataset(given.name, "multilabel", given.X, y, given.split, given.labels)
 
 
-def checksum(given: Dataset | Estimates) -> str:
+def checksum(given: Dataset) -> str:
     """Of all numbers, so that other data under the same name are not mistaken for these."""
-    arrays = (given.eta, given.y) if isinstance(given, Estimates) else (given.X, given.y)
-    sums = [zlib.crc32(part) for array in arrays for part in _buffers(array)]
-    split = None if isinstance(given, Estimates) else given.split
-    return "-".join([f"{one:08x}" for one in sums] + [str(split)])
+    sums = [zlib.crc32(part) for array in (given.X, given.y) for part in _buffers(array)]
+    return "-".join([f"{one:08x}" for one in sums] + [str(given.split)])
 
 
 def _buffers(array: Any) -> list[Any]:

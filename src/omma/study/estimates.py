@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from omma.datasets import Dataset
+from omma.rows.batch import Batch
 from omma.study import npz
 from omma.study.data import Estimates, checksum, load
 from omma.study.estimators import KNOWN, make_estimator
@@ -74,10 +75,8 @@ class Desk:
         found = self._kept(source, given, {}, partial(_fit, source, train, test))
         report = {**found.report, "train_rows": train.n}
         return Estimates(
-            found.arrays["eta"],
-            test.y,
-            (found.arrays["train"], train.y),
-            _names(given),
+            _batch(found.arrays["eta"], test),
+            _batch(found.arrays["train"], train),
             report,
             found.seconds,
         )
@@ -86,9 +85,8 @@ class Desk:
         order = np.random.default_rng(seed).permutation(given.n)
         rows = replace(given, X=given.X[order], y=given.y[order], split=None)
         found = self._kept(source, given, {"seed": seed}, partial(_along, source, rows))
-        return Estimates(
-            found.arrays["eta"], rows.y, None, _names(given), found.report, found.seconds, True
-        )
+        batch = _batch(found.arrays["eta"], rows)
+        return Estimates(batch, None, found.report, found.seconds, ordered=True)
 
     def _kept(
         self, source: Source, given: Dataset, more: dict[str, Any], make: Callable[[], npz.Stored]
@@ -110,8 +108,10 @@ class Desk:
         return found
 
 
-def _names(given: Dataset) -> tuple[str, ...] | None:
-    return None if given.labels is None else tuple(given.labels)
+def _batch(eta: Any, given: Dataset) -> Batch:
+    """Probabilities with the labels of a part of the data, and their names."""
+    names = None if given.labels is None else tuple(given.labels)
+    return replace(Batch.read("the study", eta, given.y).ready(), names=names)
 
 
 def _fit(source: Source, train: Dataset, test: Dataset) -> npz.Stored:

@@ -11,6 +11,7 @@ from omma.comparison.entrants import read_entrants
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
 from omma.policies.roster import ETA, NAMES, ROSTER, TRAINED as LEARNS_BEFOREHAND
+from omma.rows.batch import Batch
 
 # They learn from the training part.
 TRAINED = tuple(name for name, entry in ROSTER.items() if entry.kind == LEARNS_BEFOREHAND)
@@ -79,7 +80,7 @@ def make(
     metric: Metric,
     k: int | None,
     prior: float | None,
-    train: tuple[Any, Any] | None = None,
+    train: Batch | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Policy:
     """The policy for one run; those that learn from the training part are fitted here."""

@@ -7,34 +7,57 @@ predictions made of it close to a frame of the same library, columns and index.
 Columns are found by name, whatever their order. Columns that were never named (0, 1, … in pandas,
 column_0, column_1, … in polars) are taken by their place, as those of an array are. So are classes:
 by name, be it text or a number, where names are known, and else by place. Rows always go by their
-place; ``_index`` refuses those that pandas would pair otherwise.
+place; ``index`` refuses those that pandas would pair otherwise.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._index import check_same_rows
 from omma._validate import shown
+from omma.rows.index import check_same_rows
 
 Names = tuple[str, ...]
-SIGNS = ("detach", "collect", "to_frame", "columns", "__dataframe__")  # in this order: lazy frames
-# have columns, but warn who asks for them
+# In this order: lazy frames have columns, but warn who asks for them.
+SIGNS = ("detach", "coords", "collect", "to_frame", "columns", "__dataframe__")
 WHOLE = re.compile(r"-?[0-9]{1,18}(\.0)?")  # of a size that int64 holds
 OURS = (np.ndarray, list, tuple, int, float, type(None))
 
 
-def _as_it_is(values: Any) -> Any:
-    return values
+@dataclass(frozen=True)
+class Look:
+    """How predictions are to look: as what was given, of which no number is kept.
+
+    ``columns`` is the name where a series was given, ``index`` that of pandas, ``back`` says where
+    each column was.
+    """
+
+    kind: Any = None
+    columns: Any = None
+    index: Any = None
+    back: NDArray[np.intp] | None = None
+    make: Callable[[Look, Any], Any] | None = None
+
+    def __call__(self, values: Any) -> Any:
+        """Predictions as the user wants them."""
+        if self.back is not None:
+            values = values[..., self.back]
+        return values if self.make is None else self.make(self, values)
+
+    def take(self, rows: Any) -> Look:
+        """That of some of the rows."""
+        return self if self.index is None else replace(self, index=self.index[rows])
+
+
+PLAIN = Look()
 
 
 @dataclass(frozen=True)
@@ -48,7 +71,7 @@ class Opened:
 
     values: Any
     names: Names | None = None
-    close: Callable[[Any], Any] = _as_it_is
+    close: Look = PLAIN
     own: bool = False
     moved: bool = False
 
@@ -70,7 +93,9 @@ def opened(
     if not is_foreign(given):
         return Opened(given, names)
     if hasattr(given, "detach"):
-        return Opened(_tensor_values(owner, parameter, given), names, partial(_as_tensor, given))
+        return Opened(_tensor_values(owner, parameter, given), names, Look(make=_as_tensor))
+    if hasattr(given, "coords"):
+        return Opened(_uncoordinated(owner, parameter, given), names)
     if hasattr(given, "collect") or not hasattr(given, "to_numpy"):
         way = "collect()" if hasattr(given, "collect") else "to_pandas()"
         raise TypeError(
@@ -139,22 +164,32 @@ def by_name(y: Any, names: Names | None) -> bool:
     return array.dtype.kind in "fiub" and len(names) > 1 and _whole(names) is not None
 
 
+def is_missing(one: Any) -> bool:
+    """Whether an object stands for a value that is not known."""
+    return one is None or type(one).__name__ == "NAType" or (isinstance(one, float) and one != one)
+
+
 def numbered(owner: str, parameter: str, y: Any, names: Names | None) -> Any:
-    """Places of classes in place of their names, where they are told so; others as they are."""
+    """Places of classes in place of their names, where they are told so; others as they are.
+
+    Of a class that is missing, the place is NaN.
+    """
     if names is None or not by_name(y, names):
         return y
     array = np.asanyarray(y)
     if array.dtype.kind in "fiub":
         return _numbers_numbered(owner, parameter, array, names)
     ids = {name: place for place, name in enumerate(names)}
-    unknown = [one for one in array.ravel().tolist() if str(one) not in ids]
-    if unknown:
-        raise ValueError(
-            f"class names in {parameter} of {owner} must be among {shown(list(names))}, got "
-            f"{shown(unknown[0])}"
-        )
-    found: NDArray[np.int64] = np.array([ids[str(one)] for one in array.ravel().tolist()])
-    return found.reshape(array.shape)
+    found: list[float] = []
+    for one in array.ravel().tolist():
+        if str(one) not in ids and not is_missing(one):
+            raise ValueError(
+                f"class names in {parameter} of {owner} must be among {shown(list(names))}, got "
+                f"{shown(one)}"
+            )
+        found.append(ids.get(str(one), np.nan))
+    places = np.array(found).reshape(array.shape)
+    return places if np.isnan(places).any() else places.astype(np.int64)
 
 
 def _numbers_numbered(owner: str, parameter: str, y: NDArray[Any], names: Names) -> Any:
@@ -165,13 +200,14 @@ def _numbers_numbered(owner: str, parameter: str, y: NDArray[Any], names: Names)
     order = np.argsort(numbers)
     at = np.searchsorted(numbers[order], y)
     found = order[np.minimum(at, len(names) - 1)]
-    wrong = np.ravel(y)[np.ravel(numbers[found] != y)]
+    missing = np.isnan(y)
+    wrong = np.ravel(y)[np.ravel((numbers[found] != y) & ~missing)]
     if len(wrong):
         raise ValueError(
             f"class ids in {parameter} of {owner} must be names of labels where these are "
             f"numbers, {shown(list(names))}, got {wrong[0]}"
         )
-    return found
+    return np.where(missing, np.nan, found) if missing.any() else found
 
 
 def _whole(names: Names) -> NDArray[np.int64] | None:
@@ -201,16 +237,18 @@ def _ordered(
     given: Any,
     labels: list[Any] | None,
     names: Names | None,
-    like: Callable[[Any, Any], Any],
+    make: Callable[[Look, Any], Any],
 ) -> Opened:
     """Values with their last dimension in the order of the names, and the way back."""
     values = _numbers(owner, parameter, given)
     own = None if labels is None else _own_names(owner, parameter, labels, names)
+    columns = given.columns if hasattr(given, "columns") else given.name
+    index = given.index if hasattr(given, "iloc") else None  # polars has none
+    close = Look(type(given), columns, index, make=make)
     if own is None or names in (None, own):
-        return Opened(values, own or names, partial(like, given), own is not None)
+        return Opened(values, own or names, close, own is not None)
     there = _places(owner, parameter, own, names)
-    back = np.argsort(there)
-    close: Callable[[Any], Any] = lambda found: like(given, found[..., back])  # noqa: E731
+    close = replace(close, back=np.argsort(there))
     return Opened(values[..., there], names, close, own=True, moved=True)
 
 
@@ -264,20 +302,31 @@ def _numbers(owner: str, parameter: str, given: Any) -> Any:
     return values
 
 
-def _as_frame(given: Any, values: Any) -> Any:
+def _as_frame(look: Look, values: Any) -> Any:
     """Predictions as a frame with the columns, and in pandas the index, of the one given."""
-    if not hasattr(given, "iloc"):
-        return type(given)(values, schema=list(given.columns), orient="row")
-    kind = type(given)
+    if look.index is None:
+        return look.kind(values, schema=list(look.columns), orient="row")
+    named = {"index": look.index, "columns": look.columns}
     if sparse.issparse(values):
-        return kind.sparse.from_spmatrix(values, index=given.index, columns=given.columns)
-    return kind(values, index=given.index, columns=given.columns, copy=False)
+        return look.kind.sparse.from_spmatrix(values, **named)
+    return look.kind(values, **named, copy=False)
 
 
-def _as_series(given: Any, values: Any) -> Any:
-    if not hasattr(given, "iloc"):
-        return type(given)(given.name, values)
-    return type(given)(values, index=given.index, name=given.name)
+def _as_series(look: Look, values: Any) -> Any:
+    if look.index is None:
+        return look.kind(look.columns, values)
+    return look.kind(values, index=look.index, name=look.columns)
+
+
+def _uncoordinated(owner: str, parameter: str, given: Any) -> NDArray[Any]:
+    """The values of an array of xarray; its coordinates name rows and labels, and would be lost."""
+    if len(given.coords):
+        raise TypeError(
+            f"{parameter} of {owner} must have no coordinates, got a {type(given).__name__} with "
+            f"{shown(list(given.coords))}: pass its to_pandas(), to go by names, or its to_numpy()"
+        )
+    values: NDArray[Any] = given.to_numpy()
+    return values
 
 
 def _tensor_values(owner: str, parameter: str, tensor: Any) -> NDArray[Any]:
@@ -307,6 +356,6 @@ def _tensor_values(owner: str, parameter: str, tensor: Any) -> NDArray[Any]:
     return values
 
 
-def _as_tensor(given: Any, values: Any) -> Any:
-    del given  # predictions are on the CPU and int8, whatever it was
-    return sys.modules["torch"].from_numpy(np.asarray(values))
+def _as_tensor(look: Look, values: Any) -> Any:
+    del look  # predictions are on the CPU and int8, whatever it was
+    return import_module("torch").from_numpy(np.asarray(values))

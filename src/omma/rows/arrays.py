@@ -1,7 +1,7 @@
-"""Rows as users give them, laid out for the kernels block by block.
+"""Probabilities as users give them, laid out for the kernels block by block.
 
-Probabilities and labels come as NumPy arrays of any type and order, as SciPy sparse matrices, as
-class ids, read-only or mapped from a file. What a kernel can read as it is, it reads as it is;
+They come as NumPy arrays of any type and order, or as SciPy sparse matrices, read-only or mapped
+from a file. What a kernel can read as it is, it reads as it is;
 anything else is converted a block of rows at a time, so that no second copy of the data is made.
 """
 
@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._frames import values_of
 from omma._validate import shown
+from omma.rows.frames import is_missing, values_of
 
 BLOCK = 1 << 20  # stored numbers handed to a kernel at a time
+SEEN = 1000  # rows that are looked at to guess what wrong numbers mean
+MANY = 0.25  # of the numbers must be outside of 0 to 1 before they look like something else
 
 Rows = NDArray[np.int64]
-Ids = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
 class _Alias:
@@ -86,7 +89,12 @@ class DenseProbabilities:
         """What is wrong with a row that a kernel refused."""
         values = np.asarray(self.array[row], dtype=np.float64)
         wrong = int(np.flatnonzero(~((values >= 0) & (values <= 1)))[0])
-        return f"probabilities from 0 to 1, got {values[wrong]:g} in row {row}, label {wrong}"
+        said = f"probabilities from 0 to 1, got {values[wrong]:g} in row {row}, label {wrong}"
+        return said + meaning(self.array[:SEEN])
+
+    def take(self, rows: Any) -> DenseProbabilities:
+        """Some of the rows: ids, flags or a slice."""
+        return DenseProbabilities(self.array[rows], self.vector)
 
 
 @dataclass(frozen=True)
@@ -138,11 +146,34 @@ class SparseProbabilities:
         wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
         if len(wrong):
             at = int(wrong[0])
-            return f"probabilities from 0 to 1, got {values[at]:g} in row {row}, label {labels[at]}"
+            said = f"probabilities from 0 to 1, got {values[at]:g} in row {row}, label {labels[at]}"
+            return said + meaning(self.matrix.data[: SEEN * 10])
         return f"sorted label ids below {self.m} in each row, got {shown(labels.tolist())}"
+
+    def take(self, rows: Any) -> SparseProbabilities:
+        """Some of the rows: ids, flags or a slice."""
+        return SparseProbabilities(self.matrix[rows])
 
 
 Probabilities = DenseProbabilities | SparseProbabilities
+
+
+def meaning(values: Any) -> str:
+    """What numbers that are no probabilities may be, as the end of a sentence; or nothing."""
+    stored = np.ravel(values)
+    stored = stored[stored != 0]
+    if not len(stored) or not np.isfinite(stored).all():
+        return ""
+    if stored.min() >= 0 and stored.max() <= 100 and np.median(stored) > 1:
+        whole = (stored == np.floor(stored)).all()  # labels or counts, more likely
+        return "" if whole else "; if these are percent, divide them by 100"
+    outside = ((stored < 0) | (stored > 1)).mean()
+    if stored.min() < 0 and outside >= MANY:
+        return (
+            "; if these are log-odds (logits), pass their sigmoid, 1 / (1 + exp(-x)), or where a "
+            "row has one class their softmax"
+        )
+    return ""
 
 
 def csr(parts: tuple[Any, ...], shape: tuple[int, int], kind: Any = sparse.csr_array) -> Any:
@@ -165,14 +196,6 @@ def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np
     return entries
 
 
-def indicated(starts: Rows, ends: Rows, ids: Any, m: int) -> tuple[NDArray[np.uint8], Rows]:
-    """Lists of label ids as an array of indicators, and the places of its rows."""
-    places = np.arange(len(starts), dtype=np.int64)
-    made = np.zeros((len(starts), m), dtype=np.uint8)
-    made[np.repeat(places, ends - starts), ids[entries_of(starts, ends)]] = 1
-    return made, places
-
-
 def read_probabilities(owner: str, eta: Any) -> Probabilities:
     """Probabilities of a sequence: (n,), (n, m), or sparse of that shape."""
     eta = values_of(owner, "eta", eta)
@@ -184,7 +207,7 @@ def read_probabilities(owner: str, eta: Any) -> Probabilities:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         return SparseProbabilities(check_kind(owner, matrix, matrix.dtype))
-    array = np.asanyarray(eta)
+    array = from_objects(np.asanyarray(eta))
     check_kind(owner, array, array.dtype)
     if array.ndim == 1:
         return DenseProbabilities(array[:, np.newaxis], vector=True)
@@ -196,8 +219,8 @@ def read_probabilities(owner: str, eta: Any) -> Probabilities:
     return DenseProbabilities(array, vector=False)
 
 
-def check_rows(owner: str, rows: Probabilities) -> None:
-    """Refuse what no kernel will look at: anything that is no probability."""
+def wrong_row(rows: Probabilities) -> int | None:
+    """The first row with anything that is no probability."""
     for _, block in blocks(rows.n, rows.rows_per_block, None):
         if isinstance(rows, DenseProbabilities):
             values = np.asarray(rows.array[block], dtype=np.float64)
@@ -208,7 +231,8 @@ def check_rows(owner: str, rows: Probabilities) -> None:
             at = np.flatnonzero(~((values >= 0) & (values <= 1)))
             wrong = np.searchsorted(rows.matrix.indptr[block + 1] - start, at, side="right")
         if len(wrong):
-            raise ValueError(f"eta of {owner} must hold {rows.explain(int(block[wrong[0]]))}")
+            return int(block[wrong[0]])
+    return None
 
 
 def check_kind(owner: str, values: Any, dtype: Any) -> Any:
@@ -218,137 +242,20 @@ def check_kind(owner: str, values: Any, dtype: Any) -> Any:
     return values
 
 
-@dataclass(frozen=True)
-class Labels:
-    """True labels, read a block at a time; ``owner`` and ``parameter`` appear in messages."""
-
-    owner: str
-    parameter: str
-    given: Any
-    m: int
-    known: NDArray[np.bool_] | None = None  # which rows have labels; None is all
-
-    def known_of(self, rows: Rows) -> NDArray[np.uint8]:
-        """Which of some rows have labels, for the kernels; nothing where all have."""
-        if self.known is None:
-            return np.empty(0, dtype=np.uint8)
-        return self.known[rows].astype(np.uint8)
-
-    def block(self, rows: Rows) -> Ids:
-        """Label ids of the wanted rows: those of row t are ``ids[starts[t]:ends[t]]``."""
-        if sparse.issparse(self.given):
-            return self._sparse_block(rows)
-        if self.given.ndim == 1:
-            return self._class_block(rows)
-        return self._dense_block(rows)
-
-    @property
-    def class_ids(self) -> bool:
-        """Whether labels came as one class id a row."""
-        return not sparse.issparse(self.given) and self.given.ndim == 1
-
-    def _class_block(self, rows: Rows) -> Ids:
-        ids = self.given[rows]
-        wrong = np.flatnonzero((ids < 0) | (ids >= self.m) | (ids != np.floor(ids)))
-        if len(wrong):
-            raise ValueError(
-                f"class ids in {self.parameter} of {self.owner} must be whole numbers from 0 to "
-                f"{self.m - 1}, got {ids[wrong[0]]} in row {rows[wrong[0]]}"
-            )
-        places = np.arange(len(rows) + 1, dtype=np.int64)
-        return places[:-1], places[1:], ids.astype(np.int32)
-
-    @property
-    def indicated(self) -> bool:
-        """Whether labels came as an array of indicators."""
-        return not sparse.issparse(self.given) and self.given.ndim == 2
-
-    def indicators(self, rows: Rows) -> tuple[NDArray[np.uint8], Rows]:
-        """Indicators that kernels read, and where the wanted rows are in them."""
-        array = self.given
-        if not self.indicated:
-            return indicated(*self.block(rows), self.m)
-        if as_it_is(array, (np.bool_, np.int8, np.uint8)):
-            read, wanted = unflagged(array).view(np.uint8), rows
-        else:
-            taken = np.ascontiguousarray(array[rows])
-            self._check(taken, rows)
-            read, wanted = taken.astype(np.uint8), np.arange(len(rows), dtype=np.int64)
-        some = read if wanted is not rows or len(rows) == len(read) else read[rows]
-        if some.size and some.max() > 1:
-            self._check(self.given[rows], rows)
-        return read, wanted
-
-    def _check(self, taken: NDArray[Any], rows: Rows) -> None:
-        wrong = np.flatnonzero(~((taken == 0) | (taken == 1)).all(axis=1))
-        if len(wrong):
-            at = int(wrong[0])
-            refuse_labels(self.owner, self.parameter, int(rows[at]), taken[at])
-
-    def _dense_block(self, rows: Rows) -> Ids:
-        read, wanted = self.indicators(rows)
-        taken = read if len(wanted) == len(read) and wanted is not rows else read[wanted]
-        where, ids = np.nonzero(taken)
-        edges = np.searchsorted(where, np.arange(len(rows) + 1))
-        return edges[:-1], edges[1:], ids.astype(np.int32)
-
-    def _sparse_block(self, rows: Rows) -> Ids:
-        indptr = self.given.indptr
-        return (
-            indptr[rows].astype(np.int64),
-            indptr[rows + 1].astype(np.int64),
-            unflagged(self.given.indices),
-        )
+def from_objects(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers that came as Python objects as float64, missing ones NaN; anything else as it is."""
+    if array.dtype.kind != "O":
+        return array
+    found = [_number(one) for one in array.ravel().tolist()]
+    if any(one is None for one in found):
+        return array
+    return np.array(found, dtype=np.float64).reshape(array.shape)
 
 
-def refuse_labels(owner: str, parameter: str, row: int, values: NDArray[Any]) -> None:
-    """Say which value is neither zero nor one."""
-    wrong = values[(values != 0) & (values != 1)][0]
-    raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {wrong} in row {row}")
-
-
-def read_sparse_labels(owner: str, y: Any, parameter: str) -> Any:
-    """A CSR matrix that stores nothing but ones, with sorted int32 label ids."""
-    given = y.tocsr()
-    if given.nnz and not (given.indices.min() >= 0 and given.indices.max() < given.shape[1]):
-        raise ValueError(
-            f"label ids stored in {parameter} of {owner} must be from 0 to {given.shape[1] - 1}, "
-            f"got {given.indices.min()} to {given.indices.max()}"
-        )
-    if not given.has_canonical_format:
-        given = given.copy()
-        given.sum_duplicates()
-    wrong = np.flatnonzero((given.data != 0) & (given.data != 1))
-    if len(wrong):
-        row = int(np.searchsorted(given.indptr, wrong[0], side="right")) - 1
-        refuse_labels(owner, parameter, row, given.data[wrong[:1]])
-    if not given.data.all():
-        given = given.copy()
-        given.eliminate_zeros()
-    if not as_it_is(given.indices, (np.int32,)):
-        given = csr((given.data, given.indices.astype(np.int32), given.indptr), given.shape)
-    return given
-
-
-def read_labels(owner: str, y: Any, n: int, m: int, parameter: str = "y") -> Labels:
-    """True labels of n rows: indicators (n, m), sparse or not, or class ids (n,)."""
-    y = values_of(owner, parameter, y)
-    if sparse.issparse(y):
-        given = read_sparse_labels(owner, y, parameter)
-    else:
-        given = np.asanyarray(y)
-        if given.dtype.kind not in "fiub":
-            raise TypeError(f"{parameter} of {owner} must hold numbers, got the type {given.dtype}")
-        if given.ndim == 1 and m == 1:
-            given = given[:, np.newaxis]
-    shapes = {(n, m), (n,)} if m > 1 else {(n, 1)}
-    if given.shape not in shapes:
-        wanted = f"({n}, {m})" + (f", or ({n},) for class ids" if m > 1 else f" or ({n},)")
-        raise ValueError(
-            f"{parameter} of {owner} must have the shape {wanted} to fit eta, "
-            f"got shape {tuple(given.shape)}"
-        )
-    return Labels(owner, parameter, given, m)
+def _number(one: Any) -> float | None:
+    if is_missing(one):
+        return np.nan
+    return float(one) if isinstance(one, Real | Decimal | np.bool_) else None
 
 
 def read_numbers(owner: str, parameter: str, given: Any) -> NDArray[np.float64]:
