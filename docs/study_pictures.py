@@ -57,7 +57,9 @@ def dots(names, gaps):
     """A line for each dataset, so that no name runs into the next; a dot for each metric."""
     figure = Figure(figsize=(7.4, 1.1 + 0.34 * len(names)), layout="constrained")
     ax = figure.add_subplot()
-    for (metric, values), color, aside in zip(gaps.items(), (BLUE, ORANGE), (-0.12, 0.12), strict=True):
+    for (metric, values), color, aside in zip(
+        gaps.items(), (BLUE, ORANGE), (-0.12, 0.12), strict=True
+    ):
         places = [place + aside for place in range(len(names))]
         ax.plot(values, places, "o", color=color, markersize=7, label=metric)
     ax.axvline(0, color="#999999", linewidth=0.8)
