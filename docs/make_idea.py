@@ -41,9 +41,9 @@ def worth():
     """The running macro F1 of a threshold of 0.5, of OMMA and of Auto."""
     eta, y = omma.datasets.long_tail(20_000, 50, seed=0)
     policies = {
-        "Auto": (omma.Auto("macro_f1"), color_of("auto"), "-", 13),
+        "Auto": (omma.Auto("macro_f1"), color_of("auto"), "-", 0),
         "OMMA, without labels": (
-            omma.OMMA("macro_f1", feedback="estimates"), color_of("omma"), DASHES[1], 1,
+            omma.OMMA("macro_f1", feedback="estimates"), color_of("omma"), DASHES[1], 12,
         ),
         "OMMA": (omma.OMMA("macro_f1"), color_of("omma"), "-", -12),
         "threshold 0.5": (omma.Threshold(0.5), color_of("baseline"), "-", 0),

@@ -125,15 +125,6 @@ def test_every_metric_is_in_the_reference(scripts):
     assert set(found) == set(omma.metrics.NAMES)
 
 
-def test_the_speed_table_is_that_of_the_readme():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = [line for line in readme.splitlines() if " × " in line and line.startswith("|")]
-    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
-    assert len(table) >= 5
-    for line in table:
-        assert line in page
-
-
 @pytest.fixture
 def scripts(monkeypatch):
     """The scripts that make pages, imported."""

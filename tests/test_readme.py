@@ -10,7 +10,14 @@ from omma import demo as job
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/prior.md", "docs/certificate.md"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/prior.md",
+    "docs/certificate.md",
+    "docs/overview.md",
+]
 
 
 def test_the_table_is_what_the_demo_prints():
@@ -27,6 +34,10 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         if not target.startswith("https://"):
             assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
+def test_it_is_read_in_a_few_minutes():
+    assert len(README.split()) < 1200
 
 
 def test_every_metric_is_named():

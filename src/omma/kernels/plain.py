@@ -17,30 +17,9 @@ from omma.kernels import kinds
 from omma.kernels.jit import INSIDE
 from omma.kernels.select import AtMost, Exactly
 
-# Machine code on disk knows kinds by their places here.
+# Places are part of machine code on disk, which is found again only where all sources are the same.
 KINDS: tuple[Any, ...] = (
-    kinds.Rate,
-    kinds.Arithmetic,
-    kinds.Geometric,
-    kinds.Harmonic,
-    kinds.Quadratic,
-    kinds.Correlation,
-    kinds.Smaller,
-    kinds.Own,
-    kinds.Change,
-    kinds.Macro,
-    kinds.Micro,
-    kinds.Classes,
-    kinds.WeighedClasses,
-    kinds.Smallest,
-    kinds.Kappa,
-    kinds.ClassCorrelation,
-    kinds.MacroThreshold,
-    kinds.MicroThreshold,
-    kinds.Fixed,
-    kinds.Nothing,
-    kinds.Costs,
-    kinds.Sum,
+    *(one for one in vars(kinds).values() if isinstance(one, type) and issubclass(one, tuple)),
     Exactly,
     AtMost,
 )
