@@ -33,9 +33,7 @@ def ids(policy):
 def test_omma_decides_as_if_all_counts_were_multiplied(policy, half_life, layout):
     eta, y = stream(5, 250, 6)
     weights = np.random.default_rng(0).choice([0.0, 1.0, 2.5], len(eta))
-    slow = naive_forgetting.OMMA(
-        policy.metric.name, 6, half_life, policy.feedback, policy.prior
-    )
+    slow = naive_forgetting.OMMA(policy.metric.name, 6, half_life, policy.feedback, policy.prior)
     made = np.zeros(eta.shape, dtype=np.int8)
     for t, row in enumerate(eta):
         made[t] = slow.predict(row)
@@ -143,7 +141,11 @@ def test_it_can_be_saved_and_pickled(policy, tmp_path):
 def test_a_spoiled_pace_is_refused():
     state = omma.Forgetting(omma.OMMA("macro_f1"), 3).init(2)
     arrays = state.copy().arrays()
-    for pace in ([0.0, arrays["pace"][1], 0.0], [1.0, 2.0, 0.0], [2.0**101, arrays["pace"][1], 0.0]):
+    for pace in (
+        [0.0, arrays["pace"][1], 0.0],
+        [1.0, 2.0, 0.0],
+        [2.0**101, arrays["pace"][1], 0.0],
+    ):
         with pytest.raises(ValueError, match="pace of a state must"):
             state.restore({**arrays, "pace": np.array(pace)})
 
@@ -194,7 +196,7 @@ def test_what_cannot_fade_is_refused():
         omma.Forgetting(omma.Greedy("macro_f1"))
     with pytest.raises(TypeError, match="policy of Forgetting"):
         omma.Forgetting("macro_f1")
-    with pytest.raises(ValueError, match="half_life of Forgetting must be .* at least 1"):
+    with pytest.raises(ValueError, match=r"half_life of Forgetting must be .* at least 1"):
         omma.Forgetting(omma.OMMA("macro_f1"), 0.5)
     with pytest.raises(TypeError, match="half_life of Forgetting"):
         omma.Forgetting(omma.OMMA("macro_f1"), "long")

@@ -13,12 +13,13 @@ from omma._row import Row
 from omma._rows import read_probabilities
 from omma._run import Plan, Run, Sequence, run
 from omma._validate import check_seed, shown
+from omma.calibrated import check_part
 from omma.kernels.kinds import Fixed as Rules
 from omma.metrics import Metric, metric as find_metric
 from omma.policies.fixed import Fixed
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
-from omma.state import State, check_part
+from omma.state import State
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,14 @@ from omma._run import (
     run,
 )
 from omma._validate import check_number, check_positive_int, check_seed
+from omma.calibrated import check_part
 from omma.kernels.kinds import Fixed
 from omma.policies.base import MetricPolicy
 from omma.policies.frank_wolfe import check_metric, first_rule, maximize
 from omma.policies.kept import Kept, Sample
 from omma.policies.mixture import MixtureState, MixtureStepper, draws, picked
 from omma.rule import Rule
-from omma.state import State, check_part
+from omma.state import State
 
 
 @dataclass(eq=False)

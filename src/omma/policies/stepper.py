@@ -116,4 +116,6 @@ class Stepper:
         if y is not None:
             refuse_indicators("update", "y", y)
         true = NO_NUMBERS if y is None else y
-        step.learn_dense(NO_NUMBERS if eta is None else eta, true, known, prediction, *kept, self.space.scratch)
+        step.learn_dense(
+            NO_NUMBERS if eta is None else eta, true, known, prediction, *kept, self.space.scratch
+        )
