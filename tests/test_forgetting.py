@@ -196,7 +196,7 @@ def test_what_cannot_fade_is_refused():
         omma.Forgetting(omma.Greedy("macro_f1"))
     with pytest.raises(TypeError, match="policy of Forgetting"):
         omma.Forgetting("macro_f1")
-    with pytest.raises(ValueError, match="half_life of Forgetting must be .* at least 1"):
+    with pytest.raises(ValueError, match=r"half_life of Forgetting must be .* at least 1"):
         omma.Forgetting(omma.OMMA("macro_f1"), 0.5)
     with pytest.raises(TypeError, match="half_life of Forgetting"):
         omma.Forgetting(omma.OMMA("macro_f1"), "long")

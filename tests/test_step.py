@@ -1,5 +1,7 @@
 """omma.step: pure, and what it returns adds up."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -24,7 +26,7 @@ def close(first, second, rtol=1e-12):
 
 def split(eta, y, parts=3):
     edges = np.linspace(0, len(eta), parts + 1).astype(int)
-    return [(eta[a:b], y[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [(eta[a:b], y[a:b]) for a, b in pairwise(edges)]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -140,8 +142,8 @@ def test_what_cannot_be_stepped_is_refused():
     state = LABELS.init(5)
     with pytest.raises(TypeError, match="policy of step must be a policy"):
         omma.step("macro_f1", state, eta, y)
+    mixed = omma.OnlineFrankWolfe("macro_f1")
     with pytest.raises(TypeError, match="state of step must be counts only"):
-        mixed = omma.OnlineFrankWolfe("macro_f1")
         omma.step(mixed, mixed.init(5), eta, y)
     with pytest.raises(TypeError, match="state of step must be one that"):
         omma.step(SOFT, state, eta, y)

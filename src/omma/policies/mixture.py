@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from omma._run import Plan, Run, Sequence, run
 from omma._validate import check_seed, shown
+from omma.calibrated import check_part
 from omma.kernels.kinds import Fixed as Rules
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
@@ -21,7 +22,7 @@ from omma.rows.batch import Batch
 from omma.rows.frames import Names
 from omma.rows.row import Row
 from omma.rule import Rule
-from omma.state import State, check_part
+from omma.state import State
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from omma._run import (
     run,
 )
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
+from omma.calibrated import check_part
 from omma.kernels.kinds import Fixed
 from omma.kernels.plain import plain
 from omma.policies.base import MetricPolicy
@@ -34,7 +35,7 @@ from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.row import Row
 from omma.rule import Rule
-from omma.state import State, check_part
+from omma.state import State
 
 
 @dataclass(eq=False)
