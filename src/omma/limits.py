@@ -1,8 +1,8 @@
 """Limits: what must hold while a metric is maximized.
 
 A limit is a text such as ``"micro_precision >= 0.9"`` or ``"recall[fraud] >= 0.8"``, or what
-``at_least`` and ``at_most`` make. Rates of one label, or of all labels counted together, are held by
-their linear form; so is the mean of recalls over labels, whose denominators no decision changes.
+``at_least`` and ``at_most`` make. Rates of one label, or of all labels counted together, are held
+by their linear form; so is the mean of recalls over labels, whose denominators no decision changes.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Limit:
         """The counts that it looks at: (tp, predicted, positive, all)."""
         if self.over_all:
             whole = counts.n * (counts.m if self.of.startswith("micro_") else 1)
-            sums = (one.sum() for one in (counts.tp, counts.predicted, counts.positive))
-            return (*sums, whole)  # type: ignore[return-value]
+            tp, predicted = counts.tp.sum(), counts.predicted.sum()
+            return tp, predicted, counts.positive.sum(), whole
         j = 0 if self.index is None else self.index
         return counts.tp[j], counts.predicted[j], counts.positive[j], counts.n
 
@@ -374,7 +374,8 @@ def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high
         else:
             most[j] = min(most[j], one.bound)
     excluded = f"subject_to of {owner} must not exclude itself:"
-    for j in np.flatnonzero(least > most):
+    for place in np.flatnonzero(least > most):
+        j = int(place)
         raise ValueError(
             f"{excluded} label {j} cannot be predicted in at least {least[j]:g} and at most "
             f"{most[j]:g} of rows"
@@ -386,8 +387,8 @@ def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high
         )
     if most.sum() < low - HAIR:
         raise ValueError(
-            f"{excluded} predicted_rate leaves at most {most.sum():g} labels a row in all, and rows "
-            f"get at least {low:g}"
+            f"{excluded} predicted_rate leaves at most {most.sum():g} labels a row in all, and "
+            f"rows get at least {low:g}"
         )
 
 
@@ -396,7 +397,7 @@ def limited(limits: tuple[Limit, ...], m: int) -> Limited:
     numbers = np.zeros((len(limits), NUMBERS))
     kinds, labels = np.empty(len(limits), dtype=np.int64), np.empty(len(limits), dtype=np.int64)
     for row, one, place in zip(numbers, limits, range(len(limits)), strict=True):
-        labels[place] = -1 if one.over_all else one.index
+        labels[place] = -1 if one.over_all else one.index or 0
         kinds[place] = _fill(row, one, m)
     return Limited(numbers, kinds, labels)
 

@@ -149,11 +149,9 @@ def _room(limit: Limit, sample: Sample, j: int) -> NDArray[np.float64]:
         share = cuts.tp / cuts.positive if cuts.positive > 0 else np.full(len(cuts.tp), limit.bound)
         return limit.sign * (share - limit.bound) / m
     n = sample.n / m if limit.of == "labels_per_row" else sample.n
-    cells = (cuts.tp, cuts.predicted, np.full(len(cuts.tp), cuts.positive), n)
-    over, under = (
-        sum(weight * cell for weight, cell in zip(form, cells, strict=True))
-        for form in (limit.rate.over, limit.rate.under)
-    )
+    ones = np.ones(len(cuts.tp))
+    cells = np.stack((cuts.tp, cuts.predicted, ones * cuts.positive, ones * n))
+    over, under = (np.array(form) @ cells for form in (limit.rate.over, limit.rate.under))
     found: NDArray[np.float64] = limit.sign * np.asarray(over - limit.bound * under) / sample.n
     return found
 
