@@ -60,13 +60,13 @@ def test_a_refused_predict_keeps_the_guards_of_the_one_before(learner):
 
 
 def test_weights_stay_small_enough_for_a_file(learner, tmp_path):
-    for weight in (1e308, np.float64(1e308), [1e308], 1.1e100, np.inf, np.nan):
+    for weight in (1e308, np.float64(1e308), [1e308], 1.1e60, np.inf, np.nan):
         learner.predict(ETA[0])
         with pytest.raises(ValueError, match="weight"):
             learner.update(Y[0], weight=weight)
     for _ in range(3):
         learner.predict(ETA[0])
-        learner.update(Y[0], weight=1e100)
+        learner.update(Y[0], weight=1e60)
     learner.save(tmp_path / "s.npz")
     assert omma.OnlineClassifier.load(tmp_path / "s.npz").state == learner.state
 
@@ -147,3 +147,18 @@ def test_files_that_are_none(learner, tmp_path, name):
         omma.OnlineClassifier.load(path)
     assert len(str(caught.value)) < 400
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("weight", [1e-60, 1.0, 1e60])
+@pytest.mark.parametrize("metric", ["macro_f1", "macro_gmean", "macro_mcc", "micro_gmean"])
+def test_all_weights_alike_change_nothing(metric, weight):
+    policy = omma.OMMA(metric, prior=0.0)
+    light = omma.replay(policy, ETA, Y)
+    heavy = omma.replay(policy, ETA, Y, weights=np.full(len(ETA), weight))
+    assert heavy.value == pytest.approx(light.value)
+    np.testing.assert_array_equal(heavy.predictions, light.predictions)
+
+
+def test_weights_that_products_cannot_hold_are_refused():
+    with pytest.raises(ValueError, match="at most 1e\\+60"):
+        omma.replay(omma.OMMA("macro_gmean"), ETA, Y, weights=np.full(len(ETA), 1e78))

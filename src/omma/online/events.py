@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from omma._json import parse_json
 from omma.online.packed import Decision, check_unpacked, pack, unpack
 from omma.online.pending import Id, check_id
-from omma.online.steps import HEAVIEST, Step
+from omma.online.steps import Step
+from omma.rows.arrays import HEAVIEST
 from omma.rows.frames import read_names
 from omma.rows.row import Row
 

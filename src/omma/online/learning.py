@@ -13,7 +13,8 @@ from omma.online.decided import Decided, true_ids
 from omma.online.deciding import Deciding
 from omma.online.late import check_as_many
 from omma.online.pending import Id
-from omma.online.steps import HEAVIEST, Step, read_steps, true_rows, weights_of
+from omma.online.steps import Step, read_steps, true_rows, weights_of
+from omma.rows.arrays import HEAVIEST
 from omma.rows.frames import Names, by_name, check_order, numbered
 from omma.rows.index import check_same_indexes
 from omma.rows.row import are_ids, as_table, probability_rows

@@ -12,10 +12,8 @@ from scipy import sparse
 from omma._validate import check_number
 from omma.metrics import Metric
 from omma.policies import Policy
-from omma.rows.arrays import read_numbers, read_weights
+from omma.rows.arrays import HEAVIEST, read_numbers, read_weights
 from omma.rows.row import Row, are_ids, indicator_rows, one_hot, probability_rows
-
-HEAVIEST = 1e100  # a row may weigh; sums of squares of such weights are still numbers
 
 
 class Step(NamedTuple):

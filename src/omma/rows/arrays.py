@@ -20,6 +20,8 @@ from scipy import sparse
 from omma._validate import shown
 from omma.rows.frames import is_missing, values_of
 
+# What a row may weigh: metrics multiply four counts, and these products must remain numbers.
+HEAVIEST = 1e60
 BLOCK = 1 << 20  # stored numbers handed to a kernel at a time
 SEEN = 1000  # rows that are looked at to guess what wrong numbers mean
 MANY = 0.25  # of the numbers must be outside of 0 to 1 before they look like something else
@@ -278,10 +280,10 @@ def read_weights(owner: str, weights: Any, n: int, parameter: str = "weights") -
         raise ValueError(
             f"{parameter} of {owner} must have the shape ({n},), got shape {array.shape}"
         )
-    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    wrong = np.flatnonzero(~((array >= 0) & (array <= HEAVIEST)))
     if len(wrong):
         raise ValueError(
-            f"{parameter} of {owner} must be finite and at least 0, "
+            f"{parameter} of {owner} must be finite and at least 0, and at most {HEAVIEST:g}, "
             f"got {array[wrong[0]]:g} in row {wrong[0]}"
         )
     return np.ascontiguousarray(array)
