@@ -30,15 +30,20 @@ from omma.rule import Rule
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from omma.choice import Choice, choose
     from omma.comparison import Comparison, compare
 
 
 def __getattr__(name: str) -> Any:
-    """Import the comparison of policies only when it is asked for: serving does without it."""
+    """Import comparisons of policies and rules only when asked for: serving does without them."""
     if name in ("Comparison", "compare"):
         from omma import comparison
 
         return getattr(comparison, name)
+    if name in ("Choice", "choose"):
+        from omma import choice
+
+        return getattr(choice, name)
     raise AttributeError(f"module 'omma' has no attribute {name!r}")
 
 
@@ -46,6 +51,7 @@ __all__ = [
     "OFO",
     "OMMA",
     "Auto",
+    "Choice",
     "Comparison",
     "Counts",
     "FixedRule",
@@ -62,6 +68,7 @@ __all__ = [
     "TopK",
     "Trace",
     "TunedThresholds",
+    "choose",
     "compare",
     "datasets",
     "metric",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from omma._candidates import warn_of_rows
 from omma._frames import Names, opened_pair, values_of
 from omma._rows import (
     Labels,
@@ -174,7 +175,8 @@ def replay(
     weights : array-like of shape (n,), optional
         A row of weight w counts as w rows with the same decision.
     predictions : bool
-        Keep the predictions.
+        Keep the predictions. Where a row has fewer than k labels of probability above zero, the
+        lowest other labels fill up, and a warning says in how many rows; ``at_most`` has none.
     checkpoints : int or array-like
         How many places, evenly spaced, to take ``trace.history`` at; or the numbers of rows.
     progress : bool
@@ -211,6 +213,8 @@ def replay(
     judged_by.check_labels(rows.m)
     policy.check_labels(rows.m)
     labels = _labels(policy, judged_by, y, rows)
+    if not _takes_all(policy):
+        warn_of_rows("replay", rows, policy.budget)
     order = None if seed is None else np.random.default_rng(seed).permutation(rows.n)
     row_weights = read_weights("replay", weights, rows.n)
     places = _places(checkpoints, rows.n) if labels is not None else np.empty(0, dtype=np.int64)
@@ -270,6 +274,11 @@ def _certified(
         return tuple(look(float(value)) for look, value in zip(looks, values, strict=False))
 
     return gaps
+
+
+def _takes_all(policy: Policy) -> bool:
+    """Whether labels of probability zero are candidates: with a matrix of costs they are."""
+    return policy.objective is not None and policy.objective.needs_matrix
 
 
 def _size(rows: Probabilities) -> str:

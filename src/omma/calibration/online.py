@@ -139,7 +139,7 @@ class OnlineCalibrator:
     @property
     def bias(self) -> NDArray[np.float64]:
         """What is added to the logits of each label besides."""
-        return self._learned.bias.copy()
+        return np.array(self._learned.bias)
 
     @property
     def rows(self) -> float:

@@ -45,7 +45,5 @@ def calibrate_sparse(indices, data, starts, ends, true, weights, calibrator, scr
         written += count
         if true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0):
             weight = weights[t] if weights.shape[0] > 0 else 1.0
-            fit_stored(
-                calibrator, labels, true.ids, true.starts[t], true.ends[t], weight, scratch
-            )
+            fit_stored(calibrator, labels, true.ids, true.starts[t], true.ends[t], weight, scratch)
     return starts.shape[0]

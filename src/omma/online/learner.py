@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from omma._candidates import candidates_of, warn_of_row, warn_of_rows
 from omma._frames import (
     Names,
     Opened,
@@ -33,7 +34,7 @@ from omma._row import (
     probability_rows,
     single_row,
 )
-from omma._rows import read_numbers, read_weights
+from omma._rows import read_numbers, read_probabilities, read_weights
 from omma._validate import check_number, check_positive_int, shown
 from omma.certificate import Certificate
 from omma.counts import Counts, counts_of, estimates_of, state_of
@@ -44,6 +45,7 @@ from omma.policies import LinearPolicy, Policy
 from omma.rule import Rule
 from omma.state import State
 
+LOOKS = 1000  # questions of a learner that are looked at for want of candidates
 HEAVIEST = 1e100  # a row may weigh; sums of squares of such weights are still numbers
 
 
@@ -124,6 +126,10 @@ class OnlineClassifier:
         self._lock = threading.RLock()  # counting is one thing at a time; deciding needs none
         one_each = self.metric is not None and self.metric.single_label
         self._keeps = self.policy.needs_eta or self._certificate is not None
+        # With costs every label is a candidate; with k = m every label is predicted.
+        k = self.policy.budget
+        costs = self.metric is not None and self.metric.needs_matrix
+        self._looks = 0 if k is None or k >= self.n_labels or costs else LOOKS
         # Whether a row is counted by one call of a kernel.
         self._plain = not (one_each or self._pairs is not None or self._certificate is not None)
 
@@ -185,7 +191,8 @@ class OnlineClassifier:
         """Decide one row, or each row of a matrix on the present counts. Asking changes nothing.
 
         What is decided waits for its labels until the next is asked for. A learner may be asked
-        from several threads at once.
+        from several threads at once. Where one of the first 1,000 questions has fewer than k
+        labels of probability above zero, a warning says so once: the lowest others fill up.
 
         Parameters
         ----------
@@ -207,6 +214,8 @@ class OnlineClassifier:
     def _decide(self, eta: Any) -> Decision:
         """Decide what NumPy or SciPy holds; what is kept is a copy: buffers may be used again."""
         row = single_row("predict", eta, self.n_labels)
+        if self._looks:
+            self._look(eta, row)
         if row is None:
             prediction = self.policy.decide_rows(self.state, eta)
             return Decision(prediction, _copied(eta) if self._keeps else None)
@@ -215,6 +224,18 @@ class OnlineClassifier:
             prediction = as_sparse([chosen], self.n_labels, type(eta.tocsr()))
             return Decision(prediction, eta.copy() if self._keeps else None)
         return Decision(chosen, row.copy() if self._keeps else None)
+
+    def _look(self, eta: Any, row: Row | None) -> None:
+        """Say once where a budget exceeds the candidates; only the first rows are looked at."""
+        k = self.policy.budget
+        assert k is not None
+        self._looks -= 1
+        if row is None:
+            if warn_of_rows("predict", read_probabilities("predict", eta), k, stacklevel=5):
+                self._looks = 0
+        elif (found := candidates_of(row)) < k:
+            self._looks = 0
+            warn_of_row("predict", found, k)
 
     def _predict_opened(self, eta: Any) -> Any:
         """Decide what another library made, and answer in its own kind."""

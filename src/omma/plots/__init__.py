@@ -1,6 +1,7 @@
 """Pictures of how a metric develops along a sequence; the only room that knows matplotlib."""
 
 from omma.plots.bands import FIXED, LEARNING, Band, plot_bands
+from omma.plots.choice import plot_choice
 from omma.plots.frames import require_matplotlib, save
 from omma.plots.labels import spread
 from omma.plots.priors import plot_priors
@@ -12,6 +13,7 @@ __all__ = [
     "LEARNING",
     "Band",
     "plot_bands",
+    "plot_choice",
     "plot_panels",
     "plot_priors",
     "plot_reliability",
