@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from omma.online import OnlineClassifier
 
 # Those whose memory does not grow with the rows.
-POLICIES = ("omma", "omma_eta", "greedy", "greedy_eta", "ofo", "ofo_eta", "baseline")
+POLICIES = ("auto", "omma", "omma_eta", "greedy", "greedy_eta", "ofo", "ofo_eta", "baseline")
 SKIPPED = 3  # the code of a stream with lines that could not be read
 
 
@@ -44,12 +44,12 @@ class Saving(NamedTuple):
 @budget_option()
 @click.option(
     "--policy",
-    default="omma",
+    default="auto",
     show_default=True,
     metavar="NAME",
     help=f"One of {', '.join(POLICIES)}.",
 )
-@prior_option("λ of policies that learn.  [default: 1e-6]", False)
+@prior_option("λ of policies that have one; auto has none to choose.  [default: 1e-6]", False)
 @click.option(
     "--format",
     "form",
@@ -105,7 +105,8 @@ def command(
     --json tells those decided as "labels". Where the truth comes later, the row comes without y
     first, and its id with y later (in CSV with empty cells for the probabilities). Rows that wait
     are not part of --state; a line may bring its "decision" along instead, as --json wrote it:
-    {"y": [1, 0], "decision": [1, 1]}. One stream at a time may use a --state.
+    {"y": [1, 0], "decision": [1, 1]}; auto and the policies that end in _eta learn from
+    probabilities too, so that they want its "eta" again. One stream at a time may use a --state.
 
     \b
     Examples:

@@ -73,16 +73,16 @@ class Stream:
         if line.decision is not None:  # made before a restart
             if line.y is None:
                 raise ValueError("expected labels y with a decision, got none")
-            self._learn_earlier(learner, line, line.decision)
+            self._learn_earlier(learner, line, line.decision, line.eta)
             self.learner, self.waiting = learner, waiting
             return
         decision = learner.predict(line.eta)
-        if line.y is not None or _soft(learner):
+        if line.y is not None or _soft(learner) or (_both(learner) and line.id is None):
             learner.update(line.y)
             self.learned += line.y is not None
         self.learner, self.waiting = learner, waiting
         if line.y is None and line.id is not None:
-            waiting.put(line.id, None, decision)
+            waiting.put(line.id, line.eta if _both(learner) else None, decision)
         self.decided += 1
         self._emit(line.id, decision, learner.names)
         self._hint()
@@ -100,6 +100,8 @@ class Stream:
         return learner, self.waiting
 
     def _forgotten(self, key: Id, decision: Any) -> None:
+        if self.learner is not None and _both(self.learner):  # it counts by its probabilities
+            self.learner.update(None, prediction=decision.prediction, eta=decision.eta)
         if self.waiting is not None and self.waiting.forgotten == 1:
             self.say(
                 f"id {key!r} was forgotten: more than {self.limit:,} rows wait for labels "
@@ -112,22 +114,32 @@ class Stream:
             raise ValueError("expected probabilities, labels or both, got neither")
         if line.decision is not None:
             learner, waiting = self._begun(len(line.decision))
-            self._learn_earlier(learner, line, line.decision)
+            self._learn_earlier(learner, line, line.decision, None)
             self.learner, self.waiting = learner, waiting
         elif self.learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
             learner, waiting = self._begun(self.learner.n_labels)
-            self._learn_earlier(learner, line, waiting.get(line.id).prediction)
+            found = waiting.get(line.id)
+            self._learn_earlier(learner, line, found.prediction, found.eta)
             waiting.take(line.id)
 
-    def _learn_earlier(self, learner: OnlineClassifier, line: Line, decision: NDArray[Any]) -> None:
+    def _learn_earlier(
+        self, learner: OnlineClassifier, line: Line, decision: NDArray[Any], eta: Any
+    ) -> None:
         _check_labels(learner, line.y)
         _check_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
         if _soft(learner):
             found = _counted(learner, line.y, decision)
             self._late = found if self._late is None else self._late + found
+        elif _both(learner):
+            if eta is None:
+                raise ValueError(
+                    "expected probabilities eta beside a decision made earlier, as "
+                    f"{learner.policy!r} learns from them too, got none"
+                )
+            learner.update(line.y, prediction=decision.astype(np.int8), eta=np.asarray(eta))
         else:
             learner.update(line.y, prediction=decision.astype(np.int8))
         self.learned += 1
@@ -144,6 +156,8 @@ class Stream:
         if learner is None or self.learned or not self.decided or _soft(learner):
             return None
         if learner.policy.objective is None:  # a baseline learns nothing anyway
+            return None
+        if _both(learner) and self._with_id is not True:  # such rows do not wait for labels
             return None
         return (
             "No labels came, so that decisions keep to the thresholds they began with: send labels "
@@ -202,6 +216,11 @@ class Stream:
 
 def _soft(learner: OnlineClassifier) -> bool:
     return learner.policy.feedback == "estimates"
+
+
+def _both(learner: OnlineClassifier) -> bool:
+    """Whether it learns from labels, and from probabilities where none come."""
+    return learner.policy.feedback == "both"
 
 
 def _check_row(learner: OnlineClassifier, line: Line, names: Names | None) -> None:

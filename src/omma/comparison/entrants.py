@@ -13,6 +13,7 @@ from omma.metrics import Metric, metric as find_metric
 from omma.policies import (
     OFO,
     OMMA,
+    Auto,
     FrankWolfe,
     Greedy,
     MetricPolicy,
@@ -41,6 +42,10 @@ class Entrant:
 
 def _baseline(metric: Metric, k: int | None) -> Policy:
     return Threshold(0.5) if k is None else TopK(k)
+
+
+def _auto(metric: Metric, k: int | None) -> Policy:
+    return Auto(metric, k)
 
 
 def _online(
@@ -81,9 +86,10 @@ _TRAINED: dict[str, tuple[str, Callable[[Train, Metric, int | None], Policy]]] =
     "offline_fw": ("Offline-FW", _offline),
     "tuned": ("Tuned thresholds", _tuned),
 }
-_PLAIN: dict[str, tuple[str, Callable[[Metric, int | None], Policy]]] = dict.fromkeys(
-    ("baseline", "top_k_or_half"), (f"Top-k / {HAT_ETA} ≥ 0.5", _baseline)
-)
+_PLAIN: dict[str, tuple[str, Callable[[Metric, int | None], Policy]]] = {
+    **dict.fromkeys(("baseline", "top_k_or_half"), (f"Top-k / {HAT_ETA} ≥ 0.5", _baseline)),
+    "auto": ("Auto", _auto),
+}
 NAMES: tuple[str, ...] = (*_PLAIN, *_BY_PRIOR, *_TRAINED)
 
 

@@ -15,7 +15,7 @@ Look = dict[str, Any]
 Draw = Callable[[Cell, Look], Band]
 
 # Whose colours are the same in all figures; those of others come after them.
-LEARNING = ("omma", "greedy", "ofo", "online_fw")
+LEARNING = ("omma", "greedy", "ofo", "online_fw", "auto")
 FIXED = ("baseline", "offline_fw", "tuned")
 
 
