@@ -4,7 +4,8 @@ A first look: macro-F1 on a long tail
 
 Fifty labels, most of them rare. A threshold of 0.5 never predicts a label whose probability stays
 below 0.5, so rare labels score nothing and the mean over labels suffers. OMMA moves each label's
-threshold to where F1 is largest, while the rows come in. OMMA(η̂) does so without seeing labels.
+threshold to where F1 is largest, while the rows come in. OMMA(η̂) does so without seeing labels;
+Auto counts both, and calibrates probabilities as labels come.
 """
 
 import omma
@@ -13,6 +14,7 @@ from omma.plots import plot_running, save
 eta, y = omma.datasets.long_tail(n=20_000, m=50, seed=0)
 policies = {
     "threshold 0.5": omma.Threshold(0.5),
+    "Auto": omma.Auto("macro_f1"),
     "OMMA": omma.OMMA("macro_f1"),
     "OMMA(η̂)": omma.OMMA("macro_f1", feedback="estimates"),
 }

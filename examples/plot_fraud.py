@@ -3,7 +3,7 @@ Fraud at 1:500, and the threshold of each metric
 ================================================
 
 One payment in 500 is fraud. What counts as a good decision depends on the metric: F1 and MCC want
-few false alarms, G-mean wants to catch nearly all fraud and takes many false alarms. OMMA finds
+few false alarms, G-mean wants to catch nearly all fraud and takes many false alarms. Auto finds
 each metric's threshold in one pass. The dots mark the best fixed threshold, known only afterwards.
 """
 
@@ -22,7 +22,7 @@ y = (rng.random(n) < eta).astype(np.int8)
 figure = Figure(figsize=(8.5, 4.2))
 axes = figure.add_axes((0.1, 0.14, 0.6, 0.74))
 for color, name in zip(LEARNING, ("f1", "mcc", "balanced_accuracy", "gmean"), strict=False):
-    learner = omma.OnlineClassifier(omma.OMMA(name), n_labels=1)
+    learner = omma.OnlineClassifier(omma.Auto(name), n_labels=1)
     rows, thresholds = [], []
     for start in range(0, n, 500):
         block = slice(start, start + 500)
@@ -32,7 +32,7 @@ for color, name in zip(LEARNING, ("f1", "mcc", "balanced_accuracy", "gmean"), st
         thresholds.append(learner.rule.thresholds[0])
     tuned = omma.TunedThresholds(name).fit(eta, y)
     best = omma.replay(tuned, eta, y).rule.thresholds[0]
-    value = omma.replay(omma.OMMA(name), eta, y).value
+    value = omma.replay(omma.Auto(name), eta, y).value
     axes.plot(rows, thresholds, color=color, lw=1.6, label=f"{name}: {100 * value:.1f} %")
     axes.plot(n, best, "o", color=color, clip_on=False)
 axes.set_yscale("log")

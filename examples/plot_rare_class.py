@@ -4,7 +4,7 @@ Many classes, some of them rare
 
 Ten classes, the rarest a hundred times rarer than the commonest. The most probable class is right
 most often, and hardly ever a rare class. The geometric mean of the recalls asks that no class be
-given up: OMMA trades some accuracy on common classes for the rare ones.
+given up: Auto trades some accuracy on common classes for the rare ones.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ scores = np.log(shares) + 1.6 * rng.standard_normal((n, m))
 eta = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 y = (eta.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
 
-policies = {"most probable class": omma.TopK(1), "OMMA, G-mean": omma.OMMA("multiclass_gmean")}
+policies = {"most probable class": omma.TopK(1), "Auto, G-mean": omma.Auto("multiclass_gmean")}
 figure = Figure(figsize=(8, 4))
 axes = figure.add_axes((0.08, 0.14, 0.62, 0.76))
 for place, (name, policy) in enumerate(policies.items()):

@@ -3,7 +3,7 @@ Three slots to fill
 ===================
 
 A page shows three items to each visitor. The three most probable ones are nearly always the same
-popular items. With macro-recall@3 or macro-F1@3 as its aim, OMMA gives rare items their turn when
+popular items. With macro-recall@3 or macro-F1@3 as its aim, Auto gives rare items their turn when
 a visitor is likely to want them: fewer hits in all, many more items that are found.
 """
 
@@ -16,8 +16,8 @@ from omma.plots import FIXED, LEARNING, save
 eta, y = omma.datasets.long_tail(n=20_000, m=60, labels_per_row=3, tail=1.1, seed=1)
 policies = {
     "the 3 most probable": omma.TopK(3),
-    "OMMA, macro-F1@3": omma.OMMA("macro_f1", k=3),
-    "OMMA, macro-recall@3": omma.OMMA("macro_recall", k=3),
+    "Auto, macro-F1@3": omma.Auto("macro_f1", k=3),
+    "Auto, macro-recall@3": omma.Auto("macro_recall", k=3),
 }
 colors = (FIXED[0], LEARNING[0], LEARNING[1])
 

@@ -381,3 +381,32 @@ def test_rolling_windows_work():
         judge.update(y, model.predict_one(x))
         model.learn_one(x, y)
     assert judge.counts.n == 100
+
+
+def test_auto_decides_unless_feedback_or_prior_is_given():
+    from omma.policies import OMMA, Auto
+
+    plain = linear_model.LogisticRegression()
+    assert MetricClassifier(plain, "f1")._growing.policy == Auto("f1")
+    assert MetricClassifier(plain, "f1", prior=0.1)._growing.policy == OMMA("f1", prior=0.1)
+    given = MetricClassifier(plain, "f1", feedback="estimates")
+    assert given._growing.policy == OMMA("f1", feedback="estimates")
+
+
+def test_auto_over_labels_that_turn_up_late_is_auto_over_all_of_them():
+    """A label joins with nothing counted and nothing learned, as if it had been there."""
+    from omma.policies import Auto
+    from omma.river.growing import GrowingCounts
+
+    eta, y = omma.datasets.long_tail(n=200, m=4, seed=1)
+    eta[:60, 2:] = 0.0
+    y[:60, 2:] = 0
+    growing, learner = GrowingCounts(Auto("macro_f1")), omma.OnlineClassifier(Auto("macro_f1"), 4)
+    for t, (row, true) in enumerate(zip(eta, y, strict=True)):
+        shown = {j: row[j] for j in range(2 if t < 60 else 4)}
+        chosen = growing.decide(shown)
+        assert list(chosen) == learner.predict(row).nonzero()[0].tolist()
+        growing.count(shown, true.nonzero()[0].tolist(), chosen, 1.0)
+        learner.update(true)
+    np.testing.assert_array_equal(growing._state.calibration.bias, learner.state.calibration.bias)
+    assert growing.counts == learner.counts

@@ -819,3 +819,40 @@ def test_a_journal_and_a_state_are_one_too_many(stream):
     bad = stream('{"eta": [2, 3]}\n', "--metric", "macro_f1", "--journal", "none")
     assert bad.exit_code == 3
     assert not Path("none").exists()
+
+
+def test_auto_is_the_default_and_learns_from_labels_and_from_rows_without(stream):
+    """Rows count by their probabilities; labels correct them, with the row or later by its id."""
+    eta, y = omma.datasets.long_tail(n=60, m=3, seed=2)
+    lines = []
+    for t in range(60):
+        row = {"eta": eta[t].tolist()}
+        if t % 3 == 0:
+            row["y"] = y[t].tolist()
+        elif t % 3 == 1:
+            row["id"] = t
+        lines.append(json.dumps(row))
+        if t % 3 == 2:
+            lines.append(json.dumps({"id": t - 1, "y": y[t - 1].tolist()}))
+    done = stream("\n".join(lines) + "\n", "--metric", "macro_f1", "--json")
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1"), 3)
+    expected = []
+    for t in range(60):
+        expected.append(learner.predict(eta[t], id=t if t % 3 == 1 else None).tolist())
+        if t % 3 == 0:
+            learner.update(y[t])
+        elif t % 3 == 2:
+            learner.update(None)
+            learner.update(y[t - 1], id=t - 1)
+    told = [json.loads(line)["decision"] for line in done.stdout.splitlines()]
+    assert told == expected
+
+
+def test_auto_counts_forgotten_rows_by_their_probabilities_and_wants_eta_again(stream):
+    rows = [json.dumps({"id": t, "eta": [0.6, 0.2]}) for t in range(5)]
+    done = stream("\n".join(rows) + "\n", "--metric", "macro_f1", "--pending", "2", "--json")
+    assert "forgotten" in done.stderr
+    line = json.dumps({"y": [1, 0], "decision": [1, 1]})
+    first = json.dumps({"eta": [0.6, 0.2], "y": [1, 0]})
+    done = stream(f"{first}\n{line}\n", "--metric", "macro_f1")
+    assert "expected probabilities eta beside a decision" in done.stderr

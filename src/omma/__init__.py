@@ -38,6 +38,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from omma import datasets
+    from omma.choice import Choice, choose
     from omma.comparison import Comparison, compare
     from omma.curves import Curve, curve
 
@@ -54,6 +55,10 @@ def __getattr__(name: str) -> Any:
         from omma import curves
 
         return getattr(curves, name)
+    if name in ("Choice", "choose"):
+        from omma import choice
+
+        return getattr(choice, name)
     raise AttributeError(f"module 'omma' has no attribute {name!r}")
 
 
@@ -67,6 +72,7 @@ __all__ = [
     "OMMA",
     "Auto",
     "Batch",
+    "Choice",
     "Comparison",
     "Counts",
     "Curve",
@@ -91,6 +97,7 @@ __all__ = [
     "TunedThresholds",
     "at_least",
     "at_most",
+    "choose",
     "compare",
     "curve",
     "datasets",

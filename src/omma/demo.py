@@ -15,7 +15,7 @@ from rich.text import Text
 
 from omma.datasets import long_tail
 from omma.evaluation import Trace, replay
-from omma.policies import OMMA, Policy, Threshold, TopK
+from omma.policies import OMMA, Auto, Policy, Threshold, TopK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ WITH_BUDGET = ("macro_f1", "macro_precision", "macro_recall", "macro_gmean")
 PICTURED = ("macro_f1", "macro_gmean", "macro_precision@", "macro_recall@")
 STEPS = 2 + len(WITHOUT_BUDGET) + len(WITH_BUDGET)  # how often run reports
 
-HALF, LABELS, ESTIMATES = "threshold 0.5", "OMMA", "OMMA(η̂)"
+HALF, AUTO, LABELS, ESTIMATES = "threshold 0.5", "Auto", "OMMA", "OMMA(η̂)"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Demo:
     @property
     def policies(self) -> tuple[str, ...]:
         """Names of all policies, as the table orders them."""
-        return (HALF, f"top-{self.k}", LABELS, ESTIMATES)
+        return (HALF, f"top-{self.k}", AUTO, LABELS, ESTIMATES)
 
     def seconds(self, policy: str) -> float:
         """How long all replays of a policy took."""
@@ -131,6 +131,7 @@ def policies(metric: str, k: int | None) -> dict[str, Policy]:
     usual: dict[str, Policy] = {HALF: Threshold(0.5)} if k is None else {f"top-{k}": TopK(k)}
     return {
         **usual,
+        AUTO: Auto(metric, k=k),
         LABELS: OMMA(metric, k=k),
         ESTIMATES: OMMA(metric, k=k, feedback="estimates"),
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from omma._candidates import warn_of_rows
 from omma._html import html_table
 from omma._run import NO_ROWS, Progress, Run, Sequence, labels_of
 from omma._validate import check_positive_int, check_seed, shown
@@ -230,7 +231,8 @@ def replay(
     weights : array-like of shape (n,), optional
         A row of weight w counts as w rows with the same decision.
     predictions : bool
-        Keep the predictions.
+        Keep the predictions. Where a row has fewer than k labels of probability above zero, the
+        lowest other labels fill up, and a warning says in how many rows; ``at_most`` has none.
     checkpoints : int or array-like
         How many places, evenly spaced, to take ``trace.history`` at; or the numbers of rows.
     progress : bool
@@ -263,6 +265,8 @@ def replay(
     batch = Batch.read("replay", eta, y, weights, policy.names)
     policy = policy.for_names(batch.names)
     _check(policy, judged_by, batch)
+    if not _takes_all(policy):
+        warn_of_rows("replay", batch.eta, policy.budget)
     order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
     given = Sequence(
         batch,
@@ -312,6 +316,11 @@ def _certified(certificate: Certificate, given: Sequence) -> tuple[Look, ...]:
             certificate.replay(given.eta, part, true, weights[part] if len(weights) else weights)
         looks.append(certificate.look())
     return tuple(looks)
+
+
+def _takes_all(policy: Policy) -> bool:
+    """Whether labels of probability zero are candidates: with a matrix of costs they are."""
+    return policy.objective is not None and policy.objective.needs_matrix
 
 
 def _judge(policy: Policy, metric: str | Metric | None) -> Metric:

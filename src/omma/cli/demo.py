@@ -28,8 +28,8 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
     """Decide a stream with many rare labels, and compare.
 
     Draws labels whose probabilities are known; decides every row by a threshold of 0.5, by the k
-    most probable labels, and by OMMA with and without seeing labels; prints what each is worth by
-    ten metrics, and draws how four of them develop.
+    most probable labels, by Auto, and by OMMA with and without seeing labels; prints what each is
+    worth by ten metrics, and draws how four of them develop.
 
     \b
     Example:

@@ -45,12 +45,12 @@ class Saving(NamedTuple):
 @budget_option()
 @click.option(
     "--policy",
-    default="omma",
+    default="auto",
     show_default=True,
     metavar="NAME",
     help=f"One of {', '.join(POLICIES)}.",
 )
-@prior_option("λ of policies that learn.  [default: 1e-6]", False)
+@prior_option("λ of policies that have one; auto has none to choose.  [default: 1e-6]", False)
 @click.option(
     "--format",
     "form",

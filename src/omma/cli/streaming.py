@@ -74,7 +74,7 @@ class Stream:
         if line.decision is not None:  # made before a restart
             if line.y is None:
                 raise ValueError("expected labels y with a decision, got none")
-            self._learn_earlier(learner, line, line.decision)
+            self._learn_earlier(learner, line, line.decision, line.eta)
             self._keep(learner)
             return
         decision = self._decide(learner, line)
@@ -99,7 +99,7 @@ class Stream:
                 )
             return decision
         decision = learner.predict(line.eta)
-        if line.y is not None or _soft(learner):
+        if line.y is not None or _soft(learner) or _both(learner):
             learner.update(line.y)
         return decision
 
@@ -127,7 +127,7 @@ class Stream:
         known = self.learner is not None and key is not None and key in self.learner.waiting
         if line.decision is not None and not known:
             learner = self._begun(len(line.decision))
-            self._learn_earlier(learner, line, line.decision)
+            self._learn_earlier(learner, line, line.decision, line.eta)
             self._keep(learner)
         elif self.learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
@@ -136,13 +136,22 @@ class Stream:
             self.learner.update(line.y, id=line.id)
             self.learned += 1
 
-    def _learn_earlier(self, learner: OnlineClassifier, line: Line, decision: NDArray[Any]) -> None:
+    def _learn_earlier(
+        self, learner: OnlineClassifier, line: Line, decision: NDArray[Any], eta: Any
+    ) -> None:
         _check_labels(learner, line.y)
         _check_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
         if _soft(learner):  # it has learned from the probabilities; labels say how good it was
             nothing = Counts.zeros(learner.n_labels)
             learner.merge(_counted(learner, line.y, decision), estimates=nothing)
+        elif _both(learner):
+            if eta is None:
+                raise ValueError(
+                    "expected probabilities eta beside a decision made earlier, as "
+                    f"{learner.policy!r} learns from them too, got none"
+                )
+            learner.update(line.y, prediction=decision.astype(np.int8), eta=np.asarray(eta))
         else:
             learner.update(line.y, prediction=decision.astype(np.int8))
         self.learned += 1
@@ -159,6 +168,8 @@ class Stream:
         if learner is None or self.learned or not self.decided or _soft(learner):
             return None
         if learner.policy.objective is None:  # a baseline learns nothing anyway
+            return None
+        if _both(learner) and self._with_id is not True:  # such rows do not wait for labels
             return None
         return (
             "No labels came, so that decisions keep to the thresholds they began with: send labels "
@@ -213,6 +224,11 @@ class Stream:
 
 def _soft(learner: OnlineClassifier) -> bool:
     return learner.policy.feedback == "estimates"
+
+
+def _both(learner: OnlineClassifier) -> bool:
+    """Whether it learns from labels, and from probabilities where none come."""
+    return learner.policy.feedback == "both"
 
 
 def _check_row(learner: OnlineClassifier, line: Line, names: Names | None) -> None:

@@ -21,6 +21,8 @@ from omma.policies import LinearPolicy
 from omma.rows.frames import Names
 from omma.rows.row import Row
 
+LOOKS = 1000  # questions of a learner that are looked at for want of candidates
+
 
 class Counting:
     """The parts of a learner that change, and every way in which they do."""
@@ -50,6 +52,10 @@ class Counting:
         self._keeps_late = judged or corrects or (self.policy.needs_eta and not soft)
         self._pending.evicted = self._forgotten
         self._row_shape = (self.n_labels,)
+        # With costs every label is a candidate; with k = m every label is predicted.
+        k = self.policy.budget
+        costs = self.metric is not None and self.metric.needs_matrix
+        self._looks = 0 if k is None or k >= self.n_labels or costs else LOOKS
         # Whether a row is counted by one call of a kernel.
         self._simple = not (one_each or self._pairs is not None or judged)
         self._plain = self._simple

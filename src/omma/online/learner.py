@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from omma._candidates import candidates_of, warn_of_row, warn_of_rows
 from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_positive_int, shown
 from omma.counts import Counts, counts_of, estimates_of, state_of
@@ -24,6 +25,7 @@ from omma.online.learning import FLOAT64, Learning
 from omma.online.pending import Id, Pending
 from omma.online.stats import Seen, calibration_error, moved_most, recent_value
 from omma.policies import LinearPolicy, Policy
+from omma.rows.arrays import read_probabilities
 from omma.rows.frames import is_foreign, read_names
 from omma.rule import Rule
 from omma.state import State
@@ -204,7 +206,9 @@ class OnlineClassifier(Learning):
         Without an id nothing is changed: what is decided waits for its labels until the next is
         asked for, and a learner may be asked from several threads at once. With an id the decision
         waits for ``update`` with the same id, whenever that comes; with ``feedback="estimates"``
-        its probabilities are counted at once, and only the judgement waits for labels.
+        its probabilities are counted at once, and only the judgement waits for labels. Where one
+        of the first 1,000 questions has fewer than k labels of probability above zero, a warning
+        says so once: the lowest others fill up.
 
         Parameters
         ----------
@@ -235,6 +239,8 @@ class OnlineClassifier(Learning):
             return self._predict_late(eta, id, ids)
         if type(eta) is list:
             eta = array_of(eta)
+        if self._looks:
+            self._look(eta)
         if type(eta) is np.ndarray and eta.dtype is FLOAT64 and eta.shape == self._row_shape:
             if eta.flags.carray:  # the usual case: nothing is to be converted
                 chosen = self._stepper.decide(self.state, eta)
@@ -246,6 +252,20 @@ class OnlineClassifier(Learning):
             return answer
         self._last, answer = self._decide(eta)
         return answer
+
+    def _look(self, eta: Any) -> None:
+        """Say once where a budget exceeds the candidates; only the first rows are looked at."""
+        k = self.policy.budget
+        self._looks -= 1
+        values = eta if sparse.issparse(eta) else None if is_foreign(eta) else np.asarray(eta)
+        if k is None or values is None or values.dtype.kind not in "fiub":
+            return
+        if values.ndim == 2 and values.shape[1] == self.n_labels:
+            short = warn_of_rows("predict", read_probabilities("predict", values), k, stacklevel=4)
+            self._looks = 0 if short else self._looks
+        elif values.shape == self._row_shape and (found := candidates_of(values)) < k:
+            self._looks = 0
+            warn_of_row("predict", found, k)
 
     @property
     def waiting(self) -> Pending:

@@ -1,6 +1,7 @@
 """Pictures of how a metric develops along a sequence; the only room that knows matplotlib."""
 
 from omma.plots.bands import Band, plot_bands
+from omma.plots.choice import plot_choice
 from omma.plots.curve import plot_curve
 from omma.plots.frames import require_matplotlib, save
 from omma.plots.frontier import plot_frontier
@@ -17,6 +18,7 @@ __all__ = [
     "Band",
     "color_of",
     "plot_bands",
+    "plot_choice",
     "plot_curve",
     "plot_frontier",
     "plot_limits",

@@ -14,7 +14,7 @@ from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies import OMMA
+from omma.policies import OMMA, Auto
 from omma.river.growing import GrowingCounts
 from omma.river.kind import check_label, check_labels, is_multi, is_single
 from omma.river.metric import refuse_for_streams, value_of
@@ -24,11 +24,12 @@ from omma.river.pending import Decision, Pending, content_of
 class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     """Decides by what gains most on a metric, given a model's probabilities.
 
-    The wrapped model learns and gives probabilities as before. Its decisions are made by OMMA
-    ([Kotłowski et al., 2024](https://proceedings.mlr.press/v235/kotlowski24a.html)), which keeps
-    three counts for each label, and predicts what gains most on the metric at those counts. The
-    model may be binary, multi-class or multi-label; labels and classes may appear while the stream
-    runs. Memory grows with the number of labels, not of rows.
+    The wrapped model learns and gives probabilities as before. Its decisions are made by `Auto`,
+    OMMA ([Kotłowski et al., 2024](https://proceedings.mlr.press/v235/kotlowski24a.html)) with
+    probabilities that are calibrated as labels come: it keeps a few counts for each label, and
+    predicts what gains most on the metric at those counts. The model may be binary, multi-class or
+    multi-label; labels and classes may appear while the stream runs. Memory grows with the number
+    of labels, not of rows.
 
     What counts for a row is the decision that was made when it was predicted, however late its
     label comes. Decisions wait for `learn_one` by the content of `x`. If a row was never
@@ -49,10 +50,12 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         How many labels a row gets exactly, for a multi-label model. By default each label is
         predicted where that gains. One class a row is 1 by itself.
     feedback
-        `"labels"` counts true labels. `"estimates"` counts the model's probabilities in their
-        place, which varies less where labels are rare.
+        By default `Auto` decides, which counts labels and probabilities and needs no choice. Given,
+        plain OMMA decides: `"labels"` counts true labels, `"estimates"` the model's probabilities
+        in their place.
     prior
-        Added to each of the four cells of each label when a decision is made.
+        Of plain OMMA: added to each of the four cells of each label when a decision is made,
+        1e-6 where only `feedback` is given.
     pos_val
         Value to treat as "positive", for a metric of yes or no.
     max_pending
@@ -92,8 +95,8 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         model: base.Classifier | base.MultiLabelClassifier,
         metric: MetricName | str | Metric,
         k: int | None = None,
-        feedback: Feedback = "labels",
-        prior: float = 1e-6,
+        feedback: Feedback | None = None,
+        prior: float | None = None,
         pos_val: Any = True,
         max_pending: int = 10_000,
     ) -> None:
@@ -182,14 +185,21 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
             self._growing.count(decision.eta, true, decision.chosen, weight)
 
     def _remembered(self, chosen: tuple[Hashable, ...], eta: dict[Hashable, float]) -> Decision:
-        return Decision(chosen, dict(eta) if self.feedback == "estimates" else None)
+        return Decision(chosen, dict(eta) if self._growing.policy.needs_eta else None)
+
+    def _decider(self, metric: str | Metric, k: int | None) -> OMMA | Auto:
+        """Auto, or where anything of it was chosen, OMMA."""
+        if self.feedback is None and self.prior is None:
+            return Auto(metric, k)
+        feedback = "labels" if self.feedback is None else self.feedback
+        return OMMA(metric, k, feedback, 1e-6 if self.prior is None else self.prior)
 
     @abstractmethod
     def _check_model(self) -> None:
         """Refuse a model of the other kind."""
 
     @abstractmethod
-    def _policy(self) -> OMMA:
+    def _policy(self) -> OMMA | Auto:
         """The policy that decides."""
 
     @abstractmethod
@@ -215,14 +225,14 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
     def _binary(self) -> bool:
         return find_metric(self.metric).binary
 
-    def _policy(self) -> OMMA:
+    def _policy(self) -> OMMA | Auto:
         if self.k not in (None, 1):
             raise ValueError(
                 "k of MetricClassifier must be 1 or None for a model that predicts one class a "
                 f"row, got {shown(self.k)}"
             )
         k = None if self._binary else 1
-        return OMMA(self.metric, k, self.feedback, self.prior)
+        return self._decider(self.metric, k)
 
     def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
         eta = self.predict_proba_one(x, **kwargs)
@@ -260,7 +270,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
                 f"{shown(self.model)}"
             )
 
-    def _policy(self) -> OMMA:
+    def _policy(self) -> OMMA | Auto:
         metric = find_metric(self.metric)
         if metric.binary or metric.multiclass:
             name = metric.name.removeprefix("multiclass_")
@@ -268,7 +278,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
                 f"metric of MetricClassifier must be a metric of many labels for a multi-label "
                 f"model, such as macro_f1 or micro_f1, got {name}"
             )
-        return OMMA(metric, self.k, self.feedback, self.prior)
+        return self._decider(metric, self.k)
 
     def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
         eta = {

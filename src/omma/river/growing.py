@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.counts import Counts, counts_of
-from omma.policies import OMMA
+from omma.policies import OMMA, Auto
 from omma.policies.stepper import Stepper
-from omma.state import State
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
 
@@ -32,10 +31,10 @@ class GrowingCounts:
     ('cat', 'dog', 'owl')
     """
 
-    def __init__(self, policy: OMMA) -> None:
+    def __init__(self, policy: OMMA | Auto) -> None:
         self.policy = policy
         self._ids: dict[Hashable, int] = {}
-        self._state = State.zeros(0, soft=policy.soft)
+        self._state = policy.plan(0).start(0)
         self._stepper: Stepper | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -59,9 +58,14 @@ class GrowingCounts:
         self._ids.update(zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True))
         room = np.zeros((3, len(new)))
         self._stepper = None  # it is for another number of labels
-        self._state.cells = np.hstack((self._state.cells, room))
-        if self._state.labels is not None:
-            self._state.labels.cells = np.hstack((self._state.labels.cells, room))
+        state = self._state
+        for counted in (state, state.labels, state.known):
+            if counted is not None:
+                counted.cells = np.hstack((counted.cells, room))
+        learned = state.calibration
+        if learned is not None:
+            learned.bias = np.append(learned.bias, room[0])
+            learned.precision = np.append(learned.precision, room[0])
 
     @property
     def _steps(self) -> Stepper:
@@ -90,7 +94,7 @@ class GrowingCounts:
         self.meet(true)
         self.meet(chosen)
         y, prediction = self._indicators(true), self._indicators(chosen).astype(np.int8)
-        row = self._row(eta or {}) if self.policy.soft else None
+        row = self._row(eta or {}) if self.policy.needs_eta else None
         self._steps.count(self._state, row, y, prediction, weight)
 
     def _row(self, eta: Mapping[Any, float]) -> NDArray[np.float64]:

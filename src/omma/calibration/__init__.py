@@ -1,0 +1,29 @@
+"""How far probabilities can be trusted, and how to make them trustworthy as labels come.
+
+Reliability, expected calibration error, log-loss and Brier take probabilities and labels as
+``omma.replay`` does. ``OnlineCalibrator`` is the calibration inside ``omma.Auto``, alone.
+"""
+
+from omma.calibration.online import Calibrated, OnlineCalibrator, Scores
+from omma.calibration.reliability import (
+    LEAST,
+    Cases,
+    Reliability,
+    brier,
+    expected_error,
+    log_loss,
+    reliability,
+)
+
+__all__ = [
+    "LEAST",
+    "Calibrated",
+    "Cases",
+    "OnlineCalibrator",
+    "Reliability",
+    "Scores",
+    "brier",
+    "expected_error",
+    "log_loss",
+    "reliability",
+]

@@ -1,0 +1,87 @@
+"""The rules that compete, and how each is made of labelled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from omma.evaluation import replay
+from omma.metrics import Metric
+from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
+from omma.rule import Rule
+from omma.tables import HAT_ETA
+
+Make = Callable[[Any, Any], Rule]
+SIMPLE, TUNED, AUTO = "baseline", "tuned", "auto"
+
+
+@dataclass(frozen=True)
+class Maker:
+    """One way to a rule; ``policy`` is what would run online, where there is such a thing."""
+
+    name: str
+    title: str
+    make: Make
+    policy: Policy | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What rules are to maximize, and how many labels a row they may predict."""
+
+    metric: Metric
+    k: int | None
+    at_most: int | None
+    m: int
+
+
+def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
+    """All that can be made for a task, the simplest first: of equals, the first is the best."""
+    simple = simple_rule(task)
+    title = "0.5 threshold" if task.k is None else f"top-{task.k} rule"
+    yield Maker(SIMPLE, title, lambda eta, y: simple)
+    if task.k is None and task.at_most is None:
+        yield from _tuned(task.metric)
+    for name, title, policy in _online(task):
+        yield Maker(name, title, _streamed(policy), policy)
+    if frank_wolfe:
+        yield Maker("frank_wolfe", "Frank-Wolfe's best rule", _offline(task))
+
+
+def simple_rule(task: Task) -> Rule:
+    """What people do without this library: half, or the k most probable."""
+    offset = np.full(task.m, -0.5 if task.k is None else 0.0)
+    return Rule(np.ones(task.m), offset, task.k, at_most=task.at_most)
+
+
+def _tuned(metric: Metric) -> Iterator[Maker]:
+    try:
+        tuned = TunedThresholds(metric)
+    except UnsupportedMetricError:  # no thresholds can be found one label at a time
+        return
+    yield Maker(TUNED, "tuned thresholds", lambda eta, y: tuned.fit(eta, y).decision)
+
+
+def _online(task: Task) -> Iterator[tuple[str, str, Policy]]:
+    metric, k, most = task.metric, task.k, task.at_most
+    yield AUTO, "Auto", Auto(metric, k, most)
+    estimates = OMMA(metric, k, feedback="estimates", at_most=most)
+    yield "omma_eta", f"OMMA({HAT_ETA})", estimates
+    yield "omma", "OMMA", OMMA(metric, k, at_most=most)
+
+
+def _streamed(policy: Policy) -> Make:
+    def make(eta: Any, y: Any) -> Rule:
+        return replay(policy, eta, y, predictions=False, checkpoints=0).rule
+
+    return make
+
+
+def _offline(task: Task) -> Make:
+    if task.at_most is not None:
+        raise ValueError("frank_wolfe of choose goes without at_most: it has no such rules")
+    search = FrankWolfe(task.metric, task.k)
+    return lambda eta, y: search.fit(eta, y).deterministic().rules[0]

@@ -1,0 +1,196 @@
+"""Cross-fitting: every row is decided by a rule that was made without it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._candidates import warn_of_rows
+from omma._validate import check_positive_int, check_seed
+from omma.choice.makers import SIMPLE, Make, Maker, Task, makers
+from omma.choice.report import Candidate, Choice, PerLabel
+from omma.choice.resample import Resampler
+from omma.comparison.arguments import read_rows, read_targets
+from omma.counts import Counts
+from omma.evaluation import replay
+from omma.metrics import LabelMetric, Metric, OverClasses, metric as find_metric
+from omma.policies import Auto, Policy
+from omma.rows.batch import Batch
+
+NORMAL = 1.96  # standard errors on either side of 95 %
+
+
+def choose(
+    eta: Any,
+    y: Any,
+    metric: str | Metric,
+    k: int | None = None,
+    at_most: int | None = None,
+    *,
+    frank_wolfe: bool = False,
+    folds: int = 5,
+    draws: int = 400,
+    seed: int = 0,
+) -> Choice:
+    """Which rule to deploy, and what it will be worth on rows that it has not seen.
+
+    Candidates are the 0.5 threshold (or with ``k`` the k most probable labels), thresholds tuned on
+    the rows, and the last rules of ``omma.Auto``, OMMA(η̂) and OMMA after one pass. Rows are dealt
+    into folds; the rows of each fold are decided by rules made of the others, so that no rule
+    judges a row it has learned from. All decisions are counted together.
+
+    Parameters
+    ----------
+    eta, y : as for ``omma.replay``
+        Probabilities, and labels of every row.
+    metric : str or Metric
+        A name may have its budget with it, as in ``"macro_f1@3"``.
+    k : int, optional
+        Exactly k labels a row.
+    at_most : int, optional
+        Up to so many labels a row.
+    frank_wolfe : bool
+        Let the offline Frank-Wolfe algorithm compete too, with the best of its rules.
+    folds : int
+        At least two. More folds judge rules that were made of more rows, and take longer.
+    draws : int
+        How often rows are drawn again for the intervals.
+    seed : int
+        Of the folds, of the order in which rows are streamed, and of the draws.
+
+    Returns
+    -------
+    Choice
+        ``print`` it; ``.best``, ``.rule``, ``.table`` and ``.plot()`` have the rest.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=10, seed=0)
+    >>> choice = omma.choose(eta ** 2, y, "macro_f1")  # probabilities that are too low
+    >>> choice.best.value > choice["baseline"].value
+    True
+    >>> choice.rule.thresholds.shape
+    (10,)
+    """
+    owner = "choose"
+    check_seed(owner, seed)
+    check_positive_int(owner, "draws", draws)
+    if draws < 2:
+        raise ValueError(f"draws of choose must be at least 2, got {draws}")
+    data = read_rows(owner, eta, y)
+    target = read_targets([metric if k is None else (metric, k)], data)[0]
+    Auto(target.metric, target.k, at_most)  # refuses budgets that do not go with the metric
+    task = Task(target.metric, target.k, at_most, data.m)
+    if target.metric.multiclass and at_most is None:
+        task = Task(target.metric, 1, None, data.m)
+    warn_of_rows(owner, data.eta, task.k)
+    trial = Trial(data, task, _folds(data.n, folds, seed))
+    every = list(makers(task, frank_wolfe))
+    with warnings.catch_warnings():  # said once, not by every fold
+        warnings.filterwarnings("ignore", ".*lowest other labels fill up", UserWarning)
+        decided = {one.name: trial.unseen(one.make) for one in every}
+        streams = {one.name: trial.stream(one.policy, seed) for one in every}
+    truth = _indicators(data)
+    resampler = Resampler(truth, task.metric, draws, seed)
+    values = {name: resampler.values(made) for name, made in decided.items()}
+    best = max(every, key=lambda one: values[one.name][0])  # of equals the simplest, which is first
+    order = np.concatenate(trial.folds)
+    return Choice(
+        target.name if at_most is None else f"{target.name}, at most {at_most} a row",
+        tuple(_candidate(one, values, best.name, streams[one.name]) for one in every),
+        best.make(data.values[order], _given(data)[order]).named(data.names),
+        _labels(task.metric, truth, decided[SIMPLE], decided[best.name]),
+        f"{folds} folds of {data.n:,} rows",
+    )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Rows in folds, and what is asked of rules."""
+
+    data: Batch
+    task: Task
+    folds: list[NDArray[np.int64]]
+
+    def unseen(self, make: Make) -> Any:
+        """Decisions on every row, by rules that were made of the rows of other folds."""
+        eta, y = self.data.values, _given(self.data)
+        rows, made = [], []
+        for place, fold in enumerate(self.folds):
+            others = np.concatenate(self.folds[:place] + self.folds[place + 1 :])
+            rule = make(eta[others], y[others])
+            rows.append(fold)
+            made.append(sparse.csr_array(rule.predict(eta[fold]), dtype=np.float64))
+        back = np.argsort(np.concatenate(rows))
+        return sparse.csr_array(sparse.vstack(made, format="csr")[back])
+
+    def stream(self, policy: Policy | None, seed: int) -> float | None:
+        """What a policy is worth that goes on learning; nothing where it cannot."""
+        if policy is None:
+            return None
+        eta, y = self.data.values, _given(self.data)
+        trace = replay(policy, eta, y, seed=seed, predictions=False, checkpoints=0)
+        return trace.value
+
+
+def _candidate(
+    maker: Maker, values: dict[str, NDArray[np.float64]], best: str, stream: float | None
+) -> Candidate:
+    """What was found of one rule: of the spread of its draws comes the interval."""
+    mine, others = values[maker.name], values[best]
+    half = NORMAL * float(np.std(mine[1:], ddof=1))
+    behind = float(mine[0] - others[0])
+    spread = NORMAL * float(np.std(mine[1:] - others[1:], ddof=1))
+    return Candidate(
+        maker.name,
+        maker.title,
+        float(mine[0]),
+        (float(mine[0]) - half, float(mine[0]) + half),
+        behind,
+        (behind - spread, behind + spread),
+        stream,
+    )
+
+
+def _folds(n: int, folds: int, seed: int) -> list[NDArray[np.int64]]:
+    """Rows dealt out at random."""
+    check_positive_int("choose", "folds", folds)
+    if not 2 <= folds <= n:
+        raise ValueError(
+            f"folds of choose must be from 2 to the number of rows, which is {n}, got {folds}"
+        )
+    order = np.random.default_rng(seed).permutation(n)
+    return [order[start::folds] for start in range(folds)]
+
+
+def _given(data: Batch) -> Any:
+    """The labels as they were given."""
+    assert data.labels is not None
+    return data.labels.given
+
+
+def _indicators(data: Batch) -> Any:
+    """True labels as a sparse matrix, whatever they came as."""
+    if not data.class_ids:
+        return sparse.csr_array(_given(data), dtype=np.float64)
+    n = data.n
+    ids = np.asarray(_given(data)).astype(np.int64)
+    return sparse.csr_array((np.ones(n), (np.arange(n), ids)), shape=(n, data.m))
+
+
+def _labels(metric: Metric, y: Any, simple: Any, best: Any) -> PerLabel | None:
+    """The metric of each label by the simple rule and by the best, where there is such a thing."""
+    of = metric if isinstance(metric, LabelMetric) else getattr(metric, "of", None)
+    if isinstance(metric, OverClasses):
+        of = find_metric("recall")
+    if not isinstance(of, LabelMetric):
+        return None
+    every = [Counts.from_labels(y, made) for made in (simple, best)]
+    before, after = (of.of_cells(one.tp, one.predicted, one.positive, one.n) for one in every)
+    return PerLabel(of.name, every[0].positive, before, after)

@@ -1,0 +1,268 @@
+"""What was found, in words, as a table, as data and as a picture."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma import plots
+from omma._validate import nearest
+from omma.choice.makers import SIMPLE
+from omma.rule import Rule
+from omma.tables import MISSING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table as Drawn
+
+Range = tuple[float, float]
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One rule, judged on rows that it has not seen.
+
+    Attributes
+    ----------
+    name, title : str
+        For programs, and for people.
+    value : float
+        The metric.
+    interval : tuple of float
+        Where the value lies with 95 % confidence, were the rows drawn again; the rule itself is
+        taken as it is.
+    behind : float
+        How far it is below the best: 0 for the best, below 0 for the others.
+    behind_interval : tuple of float
+        The same for that difference. Both rules are judged on the same rows, so it is known better
+        than either value.
+    stream : float or None
+        The metric of its policy as it runs online over all rows, learning as it goes.
+    """
+
+    name: str
+    title: str
+    value: float
+    interval: Range
+    behind: float
+    behind_interval: Range
+    stream: float | None
+
+    @property
+    def as_good(self) -> bool:
+        """Whether it may be as good as the best, by these rows."""
+        return self.behind_interval[1] >= 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class PerLabel:
+    """A metric of each label: by the simple rule, and by the best one.
+
+    Attributes
+    ----------
+    metric : str
+        Of one label.
+    positive : ndarray of shape (m,)
+        How often each label occurs.
+    simple, best : ndarray of shape (m,)
+    """
+
+    metric: str
+    positive: Vector
+    simple: Vector
+    best: Vector
+
+    @property
+    def gains(self) -> Vector:
+        """What the best rule adds to each label."""
+        found: Vector = self.best - self.simple
+        return found
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and lines: printed as text, drawn by rich, or taken as data."""
+
+    columns: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    data: list[dict[str, Any]] = field(repr=False)
+    note: str = ""
+
+    def __str__(self) -> str:
+        every = (self.columns, *self.lines)
+        wide = [max(_width(line[place]) for line in every) for place in range(len(self.columns))]
+        return "\n".join("  ".join(_placed(line, wide)).rstrip() for line in every)
+
+    def __rich__(self) -> Drawn:
+        from rich import box
+        from rich.table import Table as Drawn
+
+        table = Drawn(box=box.SIMPLE_HEAD, caption=self.note or None, caption_justify="left")
+        for place, column in enumerate(self.columns):
+            table.add_column(column, justify="right" if place else "left")
+        for line in self.lines:
+            table.add_row(*line)
+        return table
+
+
+def _placed(line: tuple[str, ...], wide: list[int]) -> Iterator[str]:
+    for place, (text, width) in enumerate(zip(line, wide, strict=True)):
+        room = " " * (width - _width(text))
+        yield room + text if place else text + room
+
+
+def _width(text: str) -> int:
+    """Letters that take room: the hat of η̂ does not."""
+    return sum(not unicodedata.combining(letter) for letter in text)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice:
+    """Rules judged on rows that they have not seen; what ``omma.choose`` returns.
+
+    Attributes
+    ----------
+    metric : str
+        What they are judged by.
+    candidates : tuple of Candidate
+        The simplest first.
+    rule : Rule
+        The best, made again of all rows: what to deploy.
+    labels : PerLabel or None
+        What it gains on each label over the simple rule; None where labels have no metric of
+        their own.
+    how : str
+        How many folds and rows there were.
+    """
+
+    metric: str
+    candidates: tuple[Candidate, ...]
+    rule: Rule
+    labels: PerLabel | None
+    how: str
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate of the highest value, of equals the simplest."""
+        return max(self.candidates, key=lambda one: one.value)
+
+    def __getitem__(self, name: str) -> Candidate:
+        known = {one.name: one for one in self.candidates}
+        if name not in known:
+            hint = nearest(str(name), tuple(known)) or f"; there are {', '.join(known)}"
+            raise KeyError(f"a choice has no candidate {name!r}{hint}")
+        return known[name]
+
+    @property
+    def verdict(self) -> str:
+        """What to do, in a sentence or two."""
+        best, simple = self.best, self[SIMPLE]
+        low, high = (100 * one for one in best.interval)
+        worth = f"expect {100 * best.value:.2f} % ({low:.2f} to {high:.2f}) on new rows"
+        if best.name == SIMPLE:
+            return f"The {simple.title} is as good as anything here: {worth}."
+        less, more = -100 * simple.behind_interval[1], -100 * simple.behind_interval[0]
+        gain = f"{-100 * simple.behind:.2f} points ({less:.2f} to {more:.2f})"
+        if simple.as_good:
+            return (
+                f"The {simple.title} is as good, as far as these rows can tell: {best.title} is "
+                f"ahead by {gain}; {worth}."
+            )
+        return f"Deploy {best.title}: {worth}, {gain} more than the {simple.title}."
+
+    @property
+    def table(self) -> Table:
+        """A line for each candidate, in %: as text, for rich, and as ``data``."""
+        columns = ("rule", "unseen rows", "95 % interval", "to the best", "95 % interval", "stream")
+        return Table(columns, tuple(map(_line, self.candidates)), self.data, self.note)
+
+    @property
+    def data(self) -> list[dict[str, Any]]:
+        """A record for each candidate, as fractions and in full."""
+        return [
+            {
+                "rule": one.name,
+                "value": one.value,
+                "low": one.interval[0],
+                "high": one.interval[1],
+                "behind": one.behind,
+                "behind_low": one.behind_interval[0],
+                "behind_high": one.behind_interval[1],
+                "stream": one.stream,
+                "best": one is self.best,
+            }
+            for one in self.candidates
+        ]
+
+    @property
+    def note(self) -> str:
+        """How values were found."""
+        return (
+            f"{self.metric} in %, {self.how}: every row is decided by a rule made without it. "
+            "stream: the policy goes on learning as it decides."
+        )
+
+    @property
+    def label_table(self) -> Table:
+        """The threshold of each label, where the rule has thresholds, and what it gains."""
+        if self.labels is None:
+            raise ValueError(f"{self.metric} has no part for each label, so there is no table")
+        free = self.rule.k is None and self.rule.at_most is None
+        cuts = self.rule.thresholds if free else np.full(self.rule.m, np.nan)
+        names = self.rule.names or tuple(map(str, range(self.rule.m)))
+        columns = ("label", "occurs", "threshold", self[SIMPLE].title, self.best.title, "gain")
+        found, numbers = self.labels, []
+        for name, *cells in zip(
+            names, found.positive, cuts, found.simple, found.best, found.gains, strict=True
+        ):
+            numbers.append(dict(zip(LABEL_FIELDS, (name, *map(float, cells)), strict=True)))
+        lines = tuple(_label_line(one) for one in numbers)
+        return Table(columns, lines, numbers, f"{found.metric} of each label on unseen rows, in %.")
+
+    def plot(self) -> Figure:
+        """Draw the value of each candidate with its interval; the figure has a ``savefig``."""
+        bars = {
+            one.title: (100 * one.value, 100 * one.interval[0], 100 * one.interval[1])
+            for one in self.candidates
+        }
+        return plots.plot_choice(bars, self.best.title, title=f"{self.metric} on unseen rows, %")
+
+    def __rich__(self) -> Drawn:
+        return self.table.__rich__()
+
+    def __str__(self) -> str:
+        return f"{self.table}\n\n{self.verdict}\n{self.note}"
+
+    def __repr__(self) -> str:
+        return f"<choice by {self.metric}: {self.best.title}, {100 * self.best.value:.2f} %>"
+
+
+LABEL_FIELDS = ("label", "occurs", "threshold", "simple", "best", "gain")
+
+
+def _line(one: Candidate) -> tuple[str, ...]:
+    leads = one.behind == 0.0 and one.behind_interval == (0.0, 0.0)
+    return (
+        one.title,
+        f"{100 * one.value:.2f}",
+        _range(one.interval),
+        "best" if leads else f"{100 * one.behind:+.2f}",
+        "" if leads else _range(one.behind_interval),
+        MISSING if one.stream is None else f"{100 * one.stream:.2f}",
+    )
+
+
+def _range(ends: Range) -> str:
+    return f"{100 * ends[0]:.2f} … {100 * ends[1]:.2f}"
+
+
+def _label_line(one: dict[str, Any]) -> tuple[str, ...]:
+    cut = MISSING if np.isnan(one["threshold"]) else f"{one['threshold']:.4g}"
+    rates = (f"{100 * one[name]:.2f}" for name in ("simple", "best"))
+    return (one["label"], f"{one['occurs']:g}", cut, *rates, f"{100 * one['gain']:+.2f}")

@@ -1,0 +1,208 @@
+"""omma.choose: rules are judged on rows they have not seen, and the right one is recommended."""
+
+import io
+
+import numpy as np
+import pytest
+from naive_baselines import class_stream, stream
+from rich.console import Console
+from scipy import sparse
+from scipy.special import expit, logit
+
+import omma
+from omma.choice.makers import Task, makers
+from omma.choice.resample import Resampler
+
+
+@pytest.fixture(scope="module")
+def tail():
+    return omma.datasets.long_tail(n=3000, m=6, seed=0)
+
+
+def test_auto_wins_where_probabilities_are_off_and_labels_are_rare():
+    eta, y = omma.datasets.long_tail(n=1500, m=30, seed=0)
+    choice = omma.choose(expit(0.5 * logit(eta) + 1.0), y, "macro_f1")
+    assert choice.best.name == "auto"
+    assert not any(choice[one].as_good for one in ("baseline", "omma", "omma_eta"))
+    assert choice.verdict.startswith("Deploy Auto: expect ")
+    fresh, truth = omma.datasets.long_tail(n=20_000, m=30, seed=1)
+    decided = choice.rule.predict(expit(0.5 * logit(fresh) + 1.0))
+    worth = omma.metric("macro_f1").score(truth, decided)
+    low, high = choice.best.interval
+    assert low - 0.01 < worth < high + 0.01  # what was promised is kept on rows never seen
+
+
+def test_tuned_thresholds_win_where_no_sigmoid_helps(tail):
+    eta, y = tail
+    # Two plateaus with the order kept: what lies between them is right for no calibration.
+    odd = np.where(eta > 0.25, 0.3 + 0.02 * eta, 0.28 + 0.02 * eta)
+    choice = omma.choose(odd, y, "macro_f1")
+    assert choice.best.name == "tuned"
+    assert not choice["omma_eta"].as_good
+    np.testing.assert_array_equal(choice.rule.slope, np.ones(6))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_says_when_the_simple_rule_is_as_good(tail, layout):
+    eta, y = tail
+    half = omma.choose(layout(eta), y, "macro_accuracy")
+    assert half.best.name == "baseline"
+    assert half.verdict.startswith("The 0.5 threshold is as good")
+    top = omma.choose(layout(eta), y, "micro_recall@2")
+    assert top.verdict.startswith("The top-2 rule is as good")
+    assert top.rule.k == 2
+
+
+def test_rows_are_decided_by_rules_made_without_them():
+    """On labels of pure noise no rule can know more than chance; a rule that saw them would."""
+    rng = np.random.default_rng(0)
+    eta, y = rng.random((400, 40)), (rng.random((400, 40)) < 0.02).astype(np.int8)
+    choice = omma.choose(eta, y, "macro_f1")
+    seen = omma.metric("macro_f1").score(
+        y, omma.TunedThresholds("macro_f1").fit(eta, y).decision.predict(eta)
+    )
+    assert choice["tuned"].value < 0.6 * seen
+
+
+def test_values_are_those_of_out_of_fold_decisions(tail):
+    eta, y = (part[:300] for part in tail)
+    choice = omma.choose(eta, y, "macro_f1", folds=3, seed=5)
+    order = np.random.default_rng(5).permutation(300)
+    made = np.zeros(y.shape, dtype=np.int8)
+    for fold in range(3):
+        others = np.concatenate([order[one::3] for one in range(3) if one != fold])
+        rule = omma.replay(omma.Auto("macro_f1"), eta[others], y[others]).rule
+        made[order[fold::3]] = rule.predict(eta[order[fold::3]])
+    assert choice["auto"].value == pytest.approx(omma.metric("macro_f1").score(y, made), abs=1e-12)
+    stream = omma.replay(omma.Auto("macro_f1"), eta, y, seed=5).value
+    assert choice["auto"].stream == stream
+    assert choice["tuned"].stream is None
+
+
+def test_dense_is_sparse_and_a_seed_decides_all(tail):
+    eta, y = (part[:500] for part in tail)
+    one, same, thin = (
+        omma.choose(layout(eta), y, "micro_f1", at_most=2, seed=3)
+        for layout in (np.asarray, np.asarray, sparse.csr_array)
+    )
+    assert one.data == same.data
+    for mine, others in zip(one.data, thin.data, strict=True):
+        assert mine["value"] == pytest.approx(others["value"], abs=1e-12)
+    assert one.rule.at_most == 2
+    assert one.data != omma.choose(eta, y, "micro_f1", at_most=2, seed=4).data
+    with pytest.raises(KeyError, match="no candidate 'atuo'"):
+        one["atuo"]
+
+
+def test_intervals_cover_and_differences_are_narrower():
+    """Of many samples, the value of a fixed rule on all rows lies in nearly all intervals."""
+    every, labels = omma.datasets.long_tail(n=40_000, m=5, seed=2)
+    truth = omma.metric("micro_f1").score(labels, every >= 0.5)
+    covered = []
+    for part in range(60):
+        rows = slice(600 * part, 600 * part + 600)
+        draw = Resampler(
+            sparse.csr_array(labels[rows], dtype=float), omma.metric("micro_f1"), 200, 0
+        )
+        values = draw.values(every[rows] >= 0.5)
+        covered.append(abs(values[0] - truth) <= 1.96 * values[1:].std())
+    assert np.mean(covered) > 0.85
+    choice = omma.choose(every[:2000], labels[:2000], "micro_f1")
+    width = np.subtract(*choice["omma"].interval[::-1])
+    assert np.subtract(*choice["omma"].behind_interval[::-1]) < width
+
+
+def test_groups_of_rows_are_rows_where_there_are_few():
+    eta, y = stream(0, 50, 3)
+    made = Resampler(sparse.csr_array(y, dtype=float), omma.metric("macro_f1"), 5, 1)
+    decided = (eta >= 0.4).astype(float)
+    values = made.values(decided)
+    of_row = made._by_group.tocoo()
+    for weights, value in zip(made.weights, values, strict=True):
+        per_row = np.empty(50)
+        per_row[of_row.coords[1]] = weights[of_row.coords[0]]
+        expected = omma.metric("macro_f1").score(y, decided, sample_weight=per_row)
+        assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_classes_costs_and_frank_wolfe():
+    eta, ids = class_stream(1, 400, 4)
+    choice = omma.choose(eta, ids, "multiclass_gmean", frank_wolfe=True)
+    assert [one.name for one in choice.candidates] == [
+        "baseline", "auto", "omma_eta", "omma", "frank_wolfe",
+    ]  # fmt: skip
+    assert choice.rule.k == 1
+    assert choice.labels.metric == "recall"
+    costs = omma.metrics.costs(np.eye(4) - 0.2)
+    judged = omma.choose(eta, ids, costs)
+    top = omma.Counts.from_labels(ids, eta.argmax(axis=1), n_labels=4, matrix=True)
+    assert judged["baseline"].value == pytest.approx(costs.value(top))
+    assert judged.labels is None
+    with pytest.raises(ValueError, match="no part for each label"):
+        _ = judged.label_table
+
+
+def test_one_label(tail):
+    eta, y = tail
+    choice = omma.choose(eta[:, 0], y[:, 0], "f1")
+    assert choice.rule.m == 1
+    assert choice["tuned"].value > choice["baseline"].value
+
+
+def test_told_as_text_rich_data_and_picture(tail):
+    eta, y = (part[:400] for part in tail)
+    pandas = pytest.importorskip("pandas")
+    names = [f"tag {j}" for j in range(6)]
+    choice = omma.choose(pandas.DataFrame(eta, columns=names), y, "macro_f1")
+    assert choice.rule.names == tuple(names)
+    text = str(choice)
+    assert choice.verdict in text
+    assert "every row is decided by a rule made without it" in text
+    console = Console(file=io.StringIO(), width=120)
+    console.print(choice)
+    console.print(choice.label_table)
+    drawn = console.file.getvalue()
+    assert "Auto" in drawn
+    assert "tag 3" in drawn
+    record = choice.label_table.data[0]
+    assert record["gain"] == record["best"] - record["simple"]
+    np.testing.assert_allclose(
+        np.mean(choice.labels.gains), choice.best.value - choice["baseline"].value, atol=1e-12
+    )
+    assert [one["threshold"] for one in choice.label_table.data] == choice.rule.thresholds.tolist()
+    lines = str(choice.table).splitlines()
+    assert len(lines) == 1 + len(choice.candidates)
+    titles = [text.get_text() for text in choice.plot().axes[0].get_yticklabels()]
+    assert titles == [one.title for one in choice.candidates]
+    assert repr(choice).startswith("<choice by macro_f1")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"folds": 1}, "folds of choose must be from 2"),
+        ({"folds": 101}, "folds of choose must be from 2"),
+        ({"draws": 1}, "draws of choose must be at least 2"),
+        ({"seed": -1}, "seed"),
+        ({"k": 9}, "9"),
+        ({"k": 2, "at_most": 2}, "at_most"),
+        ({"at_most": 2, "frank_wolfe": True}, "frank_wolfe of choose"),
+    ],
+)
+def test_refuses_in_a_sentence(tail, options, said):
+    eta, y = (part[:100] for part in tail)
+    with pytest.raises(ValueError, match=said):
+        omma.choose(eta, y, "macro_f1", **options)
+    with pytest.raises(ValueError, match="y of choose"):
+        omma.choose(eta, None, "macro_f1")
+
+
+def test_tuned_thresholds_compete_only_where_they_apply():
+    def names(metric, **budget):
+        task = Task(omma.metric(metric), budget.get("k"), budget.get("at_most"), 5)
+        return [one.name for one in makers(task, False)]
+
+    assert "tuned" in names("macro_f1")
+    assert "tuned" not in names("micro_f1")
+    assert "tuned" not in names("macro_f1", k=2)
+    assert "tuned" not in names("macro_f1", at_most=2)

@@ -1,0 +1,160 @@
+"""OnlineCalibrator: the calibration of Auto alone, to the bit; merged, saved, refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from naive_auto import Auto as Twin
+from naive_baselines import stream
+from scipy import sparse
+from scipy.special import expit, logit
+
+import omma
+from omma.calibration import OnlineCalibrator, brier, expected_error, log_loss
+from omma.plots import plot_reliability
+
+LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array, "float32": np.float32}
+
+
+def dense(matrix):
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
+def miscalibrated(seed=0, n=3000, m=8):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(-2.0, 1.5, (n, m))
+    y = (rng.random((n, m)) < expit(z)).astype(np.int8)
+    return expit(0.6 * z + 1.0), y
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_is_the_calibration_of_auto(layout):
+    eta, y = stream(1, 200, 5, zeros=0.3)
+    eta, weights = LAYOUTS[layout](eta), np.linspace(0.5, 2.0, 200)
+    calibrator = OnlineCalibrator(5)
+    calibrator.replay(eta, y, weights=weights, seed=3)
+    state = omma.replay(omma.Auto("macro_f1"), eta, y, weights=weights, seed=3).state
+    for name, array in calibrator.arrays().items():
+        np.testing.assert_array_equal(array, state.calibration.arrays()[name])
+
+
+@given(st.integers(0, 10_000), st.floats(0.3, 3.0))
+@settings(max_examples=25, deadline=None)
+def test_steps_are_a_replay_dense_is_sparse_and_the_twin_agrees(seed, power):
+    eta, y = stream(seed, 40, 4, zeros=0.4)
+    eta = eta**power
+    wide, thin, steps, slow = *(OnlineCalibrator(4) for _ in range(3)), Twin("macro_f1", 4)
+    found, sparse_found = wide.replay(eta, y), thin.replay(sparse.csr_array(eta), y)
+    for row, true, expected in zip(eta, y, found.probabilities, strict=True):
+        np.testing.assert_array_equal(steps.predict(row), expected)
+        stored = np.flatnonzero(row)
+        np.testing.assert_allclose(
+            slow.calibrate(row[stored], stored)[0], expected[stored], rtol=1e-6
+        )
+        steps.update(row, true)
+        slow.predict(row[stored], stored)
+        slow.update(np.flatnonzero(true))
+    np.testing.assert_array_equal(dense(sparse_found.probabilities), found.probabilities)
+    assert wide == thin == steps
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_undoes_a_shift_and_says_by_how_much(layout):
+    eta, y = miscalibrated()
+    eta = LAYOUTS[layout](eta)
+    calibrator = OnlineCalibrator(8)
+    found = calibrator.replay(eta, y)
+    assert found.before.log_loss == log_loss(eta, y)
+    assert found.after.brier == brier(found.probabilities, y)
+    assert found.after.expected_error == expected_error(found.probabilities, y)
+    assert found.after.expected_error < 0.25 * found.before.expected_error
+    assert found.after.log_loss < found.before.log_loss
+    assert calibrator.slope == pytest.approx(1 / 0.6, rel=0.1)
+    assert calibrator.rows == 3000
+    assert "log-loss" in repr(found)
+    assert "8 labels" in repr(calibrator)
+    assert len(plot_reliability(found.curves).axes[0].get_legend().get_texts()) == 2
+
+
+def test_prediction_is_the_formula_and_learns_nothing():
+    eta, y = miscalibrated(n=300)
+    calibrator = OnlineCalibrator(8)
+    np.testing.assert_array_equal(calibrator.predict(eta), eta)  # until labels come
+    calibrator.update(eta, y)
+    before = calibrator.arrays()
+    formula = expit(calibrator.slope * logit(eta) + calibrator.intercept + calibrator.bias)
+    np.testing.assert_allclose(calibrator.predict(eta), formula, rtol=1e-9)
+    assert all(np.array_equal(one, before[name]) for name, one in calibrator.arrays().items())
+    calibrator.update(eta[0], None)
+    assert all(np.array_equal(one, before[name]) for name, one in calibrator.arrays().items())
+
+
+def test_weights_class_ids_and_one_label():
+    eta, y = miscalibrated(n=200)
+    ids = y.argmax(axis=1)
+    by_id, by_row = OnlineCalibrator(8), OnlineCalibrator(8)
+    by_id.update(eta, ids)
+    by_row.update(eta, np.eye(8, dtype=np.int8)[ids])
+    assert by_id == by_row
+    one, column = OnlineCalibrator(1), OnlineCalibrator(1)
+    one.update(eta[:, 0], y[:, 0], weight=2.0)
+    column.update(eta[:, [0]], y[:, [0]], weight=np.full(200, 2.0))
+    assert one == column
+    assert one.predict(eta[:, 0]).shape == (200,)
+    assert one.rows == 400
+
+
+def test_merged_parts_know_what_the_whole_knows():
+    eta, y = miscalibrated(n=20_000)
+    parts = [OnlineCalibrator(8) for _ in range(2)]
+    for place, part in enumerate(parts):
+        part.update(eta[place::2], y[place::2])
+    whole, both = OnlineCalibrator(8), parts[0] + parts[1]
+    whole.update(eta, y)
+    assert both.rows == whole.rows
+    np.testing.assert_allclose(both.predict(eta), whole.predict(eta), atol=0.02)
+    nothing = both + OnlineCalibrator(8)
+    np.testing.assert_allclose(nothing.predict(eta), both.predict(eta), rtol=1e-9)
+
+
+def test_saved_and_loaded(tmp_path):
+    eta, y = miscalibrated(n=100)
+    calibrator = OnlineCalibrator(8)
+    calibrator.update(eta, y)
+    calibrator.save(tmp_path / "calibrator.npz")
+    assert OnlineCalibrator.load(tmp_path / "calibrator.npz") == calibrator
+    broken = calibrator.arrays() | {"precision": np.zeros(8)}
+    with pytest.raises(ValueError, match="precision"):
+        OnlineCalibrator.from_arrays(broken)
+    with pytest.raises(ValueError, match="bias"):
+        OnlineCalibrator.from_arrays({})
+
+
+def test_frames_keep_their_columns():
+    pandas = pytest.importorskip("pandas")
+    eta, y = miscalibrated(n=50, m=2)
+    frame = pandas.DataFrame(eta, columns=["cat", "dog"])
+    found = OnlineCalibrator(2).replay(frame, y).probabilities
+    assert list(found.columns) == ["cat", "dog"]
+
+
+def test_wrong_rows_change_nothing():
+    eta, y = miscalibrated(n=20)
+    calibrator = OnlineCalibrator(8)
+    calibrator.update(eta, y)
+    before = OnlineCalibrator.from_arrays(calibrator.arrays())
+    wrong = eta.copy()
+    wrong[10, 3] = np.nan
+    for call in (calibrator.update, calibrator.replay):
+        with pytest.raises(ValueError, match="probabilities from 0 to 1, got nan in row 10"):
+            call(wrong, y)
+        with pytest.raises(ValueError, match="must have 8 labels, got 7"):
+            call(eta[:, :7], y)
+        with pytest.raises(ValueError, match="only 0 and 1"):
+            call(eta, 2 * y)
+    assert calibrator == before
+    with pytest.raises(ValueError, match="must be given"):
+        calibrator.replay(eta, None)
+    with pytest.raises(ValueError, match="same number of labels"):
+        calibrator + OnlineCalibrator(3)
+    with pytest.raises(ValueError, match="n_labels"):
+        OnlineCalibrator(0)
