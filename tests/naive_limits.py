@@ -134,8 +134,8 @@ class Plain:
             (one + times * LAM * w) * inv for one, times in zip(cells, (1, 2, 2), strict=True)
         )
         slope, offset = naive_auto.gradient(self.kind, t, q, p, w)
-        slope, offset = (np.full(self.m, x if self.micro else 0.0) + (0.0 if self.micro else x / self.m)
-                         for x in (slope, offset))  # fmt: skip
+        shared = 1.0 if self.micro else self.m
+        slope, offset = (np.zeros(self.m) + x / shared for x in (slope, offset))
         for price in self.prices:
             more = price.at(self.n, self.tp, self.q, self.pos)
             slope, offset = slope + more[0], offset + more[1]

@@ -1,8 +1,8 @@
 """Limits: what must hold while a metric is maximized.
 
 A limit is a text such as ``"micro_precision >= 0.9"`` or ``"recall[fraud] >= 0.8"``, or what
-``at_least`` and ``at_most`` make. Rates of one label, or of all labels counted together, are held by
-their linear form; so is the mean of recalls over labels, whose denominators no decision changes.
+``at_least`` and ``at_most`` make. Rates of one label, or of all labels counted together, are held
+by their linear form; so is the mean of recalls over labels, whose denominators no decision changes.
 """
 
 from __future__ import annotations
@@ -386,8 +386,8 @@ def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high
         )
     if most.sum() < low - HAIR:
         raise ValueError(
-            f"{excluded} predicted_rate leaves at most {most.sum():g} labels a row in all, and rows "
-            f"get at least {low:g}"
+            f"{excluded} predicted_rate leaves at most {most.sum():g} labels a row in all, and "
+            f"rows get at least {low:g}"
         )
 
 
