@@ -35,10 +35,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from omma.comparison import Comparison, compare
     from omma.curves import Curve, curve
+    from omma.moved import Drift, drift
 
 
 def __getattr__(name: str) -> Any:
-    """Import comparisons and curves only when they are asked for: serving does without them."""
+    """Import comparisons and the like only when they are asked for: serving does without them."""
     if name in ("Comparison", "compare"):
         from omma import comparison
 
@@ -47,6 +48,10 @@ def __getattr__(name: str) -> Any:
         from omma import curves
 
         return getattr(curves, name)
+    if name in ("Drift", "drift"):
+        from omma import moved
+
+        return getattr(moved, name)
     raise AttributeError(f"module 'omma' has no attribute {name!r}")
 
 
@@ -57,6 +62,7 @@ __all__ = [
     "Comparison",
     "Counts",
     "Curve",
+    "Drift",
     "FixedRule",
     "Forgetting",
     "FrankWolfe",
@@ -76,6 +82,7 @@ __all__ = [
     "compare",
     "curve",
     "datasets",
+    "drift",
     "metric",
     "metrics",
     "replay",
