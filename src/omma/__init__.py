@@ -41,24 +41,29 @@ if TYPE_CHECKING:
     from omma.choice import Choice, choose
     from omma.comparison import Comparison, compare
     from omma.curves import Curve, curve
+    from omma.moved import Drift, drift
+
+
+# Serving does without these: they are imported when they are asked for.
+ROOMS = ("calibration", "datasets", "export", "plots", "river", "sklearn", "study", "theory")
+ELSEWHERE = {
+    "Choice": "choice",
+    "Comparison": "comparison",
+    "Curve": "curves",
+    "Drift": "moved",
+    "choose": "choice",
+    "compare": "comparison",
+    "curve": "curves",
+    "drift": "moved",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what serving does without only when it is asked for: comparisons, data, curves."""
-    if name == "datasets":
-        return import_module("omma.datasets")
-    if name in ("Comparison", "compare"):
-        from omma import comparison
-
-        return getattr(comparison, name)
-    if name in ("Curve", "curve"):
-        from omma import curves
-
-        return getattr(curves, name)
-    if name in ("Choice", "choose"):
-        from omma import choice
-
-        return getattr(choice, name)
+    """Import what is not needed by everybody, once it is asked for."""
+    if name in ROOMS:
+        return import_module(f"omma.{name}")
+    if name in ELSEWHERE:
+        return getattr(import_module(f"omma.{ELSEWHERE[name]}"), name)
     raise AttributeError(f"module 'omma' has no attribute {name!r}")
 
 
@@ -76,6 +81,7 @@ __all__ = [
     "Comparison",
     "Counts",
     "Curve",
+    "Drift",
     "FixedRule",
     "Forgetting",
     "FrankWolfe",
@@ -102,6 +108,7 @@ __all__ = [
     "curve",
     "datasets",
     "frontier",
+    "drift",
     "metric",
     "metrics",
     "replay",

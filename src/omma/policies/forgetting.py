@@ -40,14 +40,15 @@ class Forgetting(LinearPolicy):
 
     Examples
     --------
-    >>> import omma
-    >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
-    >>> later = eta ** 3  # the same labels become rare
-    >>> eta, y = np.concatenate((eta, later)), np.concatenate((y, later > 0.5))
-    >>> plain = omma.replay(omma.OMMA("macro_f1"), eta, y, checkpoints=2)
-    >>> fading = omma.replay(omma.Forgetting(omma.OMMA("macro_f1"), half_life=200), eta, y)
-    >>> fading.value > plain.value
-    True
+    >>> import numpy as np, omma
+    >>> rng = np.random.default_rng(0)
+    >>> rates = np.repeat([0.4, 0.02], 3000)  # after 3000 rows the label becomes rare
+    >>> eta = rng.beta(8 * rates, 8 * (1 - rates))
+    >>> y = rng.random(6000) < eta
+    >>> policy = omma.OMMA("f1")
+    >>> plain, fading = (omma.replay(one, eta, y) for one in (policy, omma.Forgetting(policy, 200)))
+    >>> plain.rule.thresholds.round(1), fading.rule.thresholds.round(1)
+    (array([0.2]), array([0.1]))
     """
 
     policy: LinearPolicy

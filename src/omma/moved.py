@@ -1,0 +1,147 @@
+"""Which labels have moved: a test on counts that a person can read.
+
+Counts are there anyway, so looking costs nothing while rows come, and needs no threshold to be
+tuned for each label, as detectors of single streams (ADWIN, Page-Hinkley) do: one test a label,
+corrected for their number, says which labels occur more or less often than before, and by how much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from omma._validate import check_number, shown
+from omma.counts import Counts, counts_of
+from omma.kernels.layout import GROWTH, POSITIVE, N
+from omma.state import State
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """How often labels occur, before and now.
+
+    Attributes
+    ----------
+    before, now : ndarray of shape (m,)
+        The share of rows with each label.
+    p_values : ndarray of shape (m,)
+        How likely so large a difference is by chance, corrected for the number of labels.
+    moved : tuple of int
+        The labels that moved, the clearest case first.
+    """
+
+    before: Vector
+    now: Vector
+    p_values: Vector
+    moved: tuple[int, ...]
+
+    def __bool__(self) -> bool:
+        """Whether any label moved."""
+        return bool(self.moved)
+
+    def __str__(self) -> str:
+        if not self.moved:
+            return f"none of {len(self.now)} labels moved"
+        lines = [f"{len(self.moved)} of {len(self.now)} labels moved:"]
+        for j in self.moved:
+            lines.append(f"label {j}: {self.before[j]:.3%} of rows before, {self.now[j]:.3%} now")
+        return "\n".join(lines)
+
+
+def drift(earlier: Any, later: Any = None, *, level: float = 0.01) -> Drift:
+    """Say which labels occur more or less often than before.
+
+    Two sets of rows are compared label by label (Fisher's exact test, corrected by Bonferroni for
+    the number of labels). With ``omma.Forgetting`` one is enough: what fades is what happens now,
+    and the rest of all rows is what was before.
+
+    Parameters
+    ----------
+    earlier : Counts, trace or learner
+        True labels of some rows.
+    later : Counts, trace or learner, optional
+        Those of other, later rows, such as ``learner.counts - counts_of_last_week``. May be left
+        out where ``earlier`` forgets.
+    level : float
+        How often, at most, a world that stays as it was is said to have moved.
+
+    Returns
+    -------
+    Drift
+
+    Examples
+    --------
+    >>> import omma
+    >>> last_week = omma.Counts([50, 9], [90, 20], [100, 30], 1000)
+    >>> this_week = omma.Counts([40, 0], [80, 20], [98, 6], 1000)
+    >>> print(omma.drift(last_week, this_week))
+    1 of 2 labels moved:
+    label 1: 3.000% of rows before, 0.600% now
+    """
+    check_number("drift", "level", level, low=0.0, high=1.0)
+    if later is None:
+        windows = _windows_of(earlier)
+    else:
+        windows = (_window("earlier", earlier), _window("later", later))
+    (first, n_first), (second, n_second) = windows
+    if len(first) != len(second):
+        raise ValueError(
+            f"earlier and later of drift must have the same labels, got {len(first)} and "
+            f"{len(second)} of them"
+        )
+    if min(n_first, n_second) <= 0:
+        raise ValueError(
+            f"earlier and later of drift must have rows, got {n_first:g} and {n_second:g}"
+        )
+    p_values = np.minimum(len(first) * _fisher(first, n_first, second, n_second), 1.0)
+    order = np.argsort(p_values, kind="stable")
+    moved = tuple(int(j) for j in order if p_values[j] < level)
+    return Drift(first / n_first, second / n_second, p_values, moved)
+
+
+def _fisher(first: Vector, n_first: float, second: Vector, n_second: float) -> Vector:
+    """Two-sided p-values that two shares differ by chance; weighed rows are rounded to whole."""
+    k, rows = np.round(second), round(n_second)
+    total = np.round(first) + k
+    every = round(n_first) + rows
+    total = np.minimum(total, every)
+    below = stats.hypergeom.cdf(k, every, total, rows)
+    above = stats.hypergeom.sf(k - 1, every, total, rows)
+    found: Vector = np.minimum(2.0 * np.minimum(below, above), 1.0)
+    return found
+
+
+def _window(parameter: str, given: Any) -> tuple[Vector, float]:
+    """Occurrences of labels, and rows."""
+    counts = given if isinstance(given, Counts) else getattr(given, "counts", None)
+    if not isinstance(counts, Counts):
+        raise TypeError(
+            f"{parameter} of drift must be counts, a trace or a learner, got {shown(given)}"
+        )
+    return counts.positive, counts.n
+
+
+def _windows_of(given: Any) -> tuple[tuple[Vector, float], tuple[Vector, float]]:
+    """What happened before and what happens now, of a state that forgets."""
+    state = given if isinstance(given, State) else getattr(given, "state", None)
+    if not isinstance(state, State) or state.pace is None:
+        raise ValueError(
+            "later of drift must be given, except for what omma.Forgetting has counted, got "
+            f"{shown(given)} alone"
+        )
+    recent = state.now()
+    labels = recent if recent.labels is None else recent.labels
+    every = counts_of(state)
+    positive, rows = labels.cells[POSITIVE], float(labels.totals[N])
+    if rows <= 0 or every.n - rows <= 0:
+        return (every.positive, every.n), (positive, rows)
+    # Rows that count for less say less: so many whole rows say as much.
+    keep = 1.0 / state.pace[GROWTH]
+    whole = rows**2 * (1 - keep**2) / (1 - keep ** (2 * every.n))
+    return (every.positive - positive, every.n - rows), (positive * (whole / rows), whole)
