@@ -59,7 +59,7 @@ def test_default_wins_on_the_page(page, watched):
     names = {}
     for one in doctest.DocTestParser().get_examples(text):
         if "print(text)" not in one.source:
-            exec(compile(one.source, page, "single"), names)  # noqa: S102
+            exec(compile(one.source, page, "single"), names)
     check(watched, page)
 
 

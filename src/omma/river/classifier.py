@@ -25,8 +25,9 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     The wrapped model learns and gives probabilities as before. Its decisions are made by `Auto`,
     OMMA ([Kotłowski et al., 2024](https://proceedings.mlr.press/v235/kotlowski24a.html)) with
     probabilities that are calibrated as labels come: it keeps a few counts for each label, and
-    predicts what gains most on the metric at those counts. The model may be binary, multi-class or multi-label; labels and classes may appear while the stream
-    runs. Memory grows with the number of labels, not of rows.
+    predicts what gains most on the metric at those counts. The model may be binary, multi-class or
+    multi-label; labels and classes may appear while the stream runs. Memory grows with the number
+    of labels, not of rows.
 
     What counts for a row is the decision that was made when it was predicted, however late its
     label comes. Decisions wait for `learn_one` by the content of `x`. If a row was never

@@ -12,7 +12,6 @@ from omma.counts import Counts, counts_of
 from omma.kernels.calibrate import START_PRECISION
 from omma.policies import OMMA, Auto
 from omma.policies.stepper import Stepper
-from omma.state import State
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
 
