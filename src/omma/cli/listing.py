@@ -13,6 +13,7 @@ UNSHOWN = ("d", "split", "paper", "licence", "source")
 # How each policy decides, in a few words.
 POLICIES = {
     "baseline": "the threshold 0.5; with a budget, the top k",
+    "auto": "the default: as omma, calibrating as labels come, with nothing to choose",
     "omma": "what gains most on the metric at the counts so far",
     "greedy": "what raises the expected metric most, this row included",
     "ofo": "for F1: the threshold is half of the F1 so far",
@@ -47,7 +48,7 @@ def policies() -> Rows:
     return [
         {
             "policy": name,
-            "labels": not (name.endswith("_eta") or name == "baseline"),
+            "labels": not (name.endswith("_eta") or name in ("auto", "baseline")),
             "stream": name in STREAMED,
             "decides by": _decides(name),
         }
