@@ -3,8 +3,8 @@
     python docs/make_calibration.py
 
 The first half of each stream is what scikit-learn's calibrators are fitted on, label by label; the
-second half judges all. ``OnlineCalibrator`` is judged twice: kept as it is after the first half, and
-going on to learn, each row being calibrated before its labels are seen.
+second half judges all. ``OnlineCalibrator`` is judged twice: kept as it is after the first half,
+and going on to learn, each row being calibrated before its labels are seen.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ ROWS, LABELS, SEEDS = 6000, 10, range(2)
 class Logits(ClassifierMixin, BaseEstimator):
     """A model whose only feature is the logit that it gives."""
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # noqa: N803
         """Nothing is learned."""
         self.classes_ = np.array([0, 1])
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X):  # noqa: N803
         """The logit."""
         return X[:, 0]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X):  # noqa: N803
         """What the logit says."""
         return np.column_stack((expit(-X[:, 0]), expit(X[:, 0])))
 
-    def predict(self, X):
+    def predict(self, X):  # noqa: N803
         """The likelier class."""
         return (X[:, 0] >= 0).astype(int)
 

@@ -54,14 +54,14 @@ def test_says_when_the_simple_rule_is_as_good(tail, layout):
 
 
 def test_rows_are_decided_by_rules_made_without_them():
-    """On labels of pure noise no rule can know more than chance; a rule that saw them would."""
+    """On labels of pure noise a rule that saw them scores far more than one that did not."""
     rng = np.random.default_rng(0)
     eta, y = rng.random((400, 40)), (rng.random((400, 40)) < 0.02).astype(np.int8)
     choice = omma.choose(eta, y, "macro_f1")
     seen = omma.metric("macro_f1").score(
         y, omma.TunedThresholds("macro_f1").fit(eta, y).decision.predict(eta)
     )
-    assert choice["tuned"].value < 0.6 * seen
+    assert choice["tuned"].value < 0.7 * seen
 
 
 def test_values_are_those_of_out_of_fold_decisions(tail):
