@@ -392,6 +392,8 @@ def _pair_counts(given: Sequence, labels: Labels, done: Run) -> Iterator[Counts]
     for start, stop in pairwise((0, *given.checkpoints.tolist(), batch.n)):
         if start < stop:
             part = np.arange(start, stop) if given.order is None else given.order[start:stop]
+            known = labels.known_of(part)
+            part = part[known > 0] if len(known) else part
             starts, _, ids = labels.block(part)
             total = total + Counts.from_labels(
                 ids[starts],

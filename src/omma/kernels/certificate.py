@@ -65,7 +65,7 @@ def certify_row(labels, count, t, true, row_weights, weights, intercept, budget,
     sums[SUM_WWU] += w * w * worth
     sums[SUM_WWUU] += w * w * worth * worth
     sums[ROWS_USED] += 1.0
-    if true.starts.shape[0] > 0:
+    if true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0):
         off = -expected
         for i in range(true.starts[t], true.ends[t]):
             j = true.ids[i]

@@ -170,7 +170,9 @@ def check_task(
     owner: str, batch: Batch, k: int | None, metric: Metric | None, *, unknown: bool = False
 ) -> None:
     """Refuse labels that do not go with the budget or the metric; ``unknown`` lets some miss."""
-    if batch.labels is not None and not unknown:
+    if batch.labels is not None and unknown:
+        batch.labels.refuse_halves(owner)
+    elif batch.labels is not None:
         batch.labels.refuse_unknown(owner)
     if batch.class_ids and k is None:
         raise ValueError(

@@ -312,7 +312,7 @@ def check_sample(
         raise ValueError(f"eta of {owner} must have at least one row, got none")
     if batch.labels is None:
         raise ValueError(f"y of {owner} must be given, got None")
-    check_task(owner, batch, k, metric)
+    check_task(owner, batch, k, metric, unknown=optional)
     if len(batch.weights) and batch.weights.sum() == 0:
         raise ValueError(f"weights of {owner} must not all be 0")
 

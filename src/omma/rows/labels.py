@@ -167,6 +167,16 @@ class Labels:
             "batch.take(batch.known) does for an omma.Batch"
         )
 
+    def refuse_halves(self, owner: str) -> None:
+        """Say where a row is labelled in part, to who takes rows with labels and rows without."""
+        if self.known is None or self.known.ndim == 1:
+            return
+        row = int(np.flatnonzero(self.known.any(axis=1) & ~self.known.all(axis=1))[0])
+        raise ValueError(
+            f"{self.parameter} of {owner} must have all labels of a row or none, got a part of "
+            f"them in row {row}"
+        )
+
 
 def refuse_labels(owner: str, parameter: str, row: int, values: NDArray[Any]) -> None:
     """Say which value is neither zero nor one."""

@@ -1,0 +1,143 @@
+"""Rows without labels in a replay: who learns from estimates goes by these, and counts the rest."""
+
+import numpy as np
+import pytest
+from naive_baselines import class_stream, stream
+from scipy import sparse
+
+import omma
+
+LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
+POLICIES = {
+    "auto": omma.Auto("macro_f1"),
+    "auto at most two": omma.Auto("macro_f1", at_most=2),
+    "auto at 2": omma.Auto("micro_f1", k=2),
+    "omma of estimates": omma.OMMA("macro_f1", feedback="estimates"),
+    "greedy of estimates": omma.Greedy("macro_f1", k=2, feedback="estimates"),
+    "online_fw of estimates": omma.OnlineFrankWolfe("macro_f1", feedback="estimates"),
+}
+
+
+def dense(matrix):
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
+def given(n=300, share=0.6):
+    """Probabilities, labels that are NaN where they are unknown, and where they are known."""
+    eta, y = stream(5, n, 6)
+    known = np.random.default_rng(0).random(n) < share
+    return eta, np.where(known[:, np.newaxis], y, np.nan), known
+
+
+def stepped(policy, eta, y, known, order=None, **options):
+    """The same, a row at a time."""
+    learner = omma.OnlineClassifier(policy, n_labels=eta.shape[1], **options)
+    made = np.zeros(eta.shape, dtype=np.int8)
+    for t in range(eta.shape[0]) if order is None else order:
+        made[t] = dense(learner.predict(eta[[t]] if sparse.issparse(eta) else eta[t])).ravel()
+        learner.update(y[[t]] if known[t] else None)
+    return made, learner
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_a_replay_is_updates_without_labels(policy, layout):
+    eta, y, known = given()
+    eta = LAYOUTS[layout](eta)
+    trace = omma.replay(policy, eta, y)
+    made, learner = stepped(policy, eta, y, known)
+    np.testing.assert_array_equal(dense(trace.predictions), made)
+    assert trace.counts == learner.counts
+    np.testing.assert_array_equal(trace.state.cells, learner.state.cells)
+    np.testing.assert_array_equal(trace.state.totals, learner.state.totals)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_only_rows_with_labels_are_counted(layout):
+    eta, y, known = given()
+    trace = omma.replay(omma.Auto("macro_f1"), LAYOUTS[layout](eta), y, seed=1)
+    assert trace.counts.n == known.sum()
+    true, decided = y[known].astype(np.int8), dense(trace.predictions)[known]
+    assert trace.counts == omma.Counts.from_labels(true, decided)
+    order = np.random.default_rng(1).permutation(len(known))
+    for place, value in zip(trace.history.rows, trace.history.values, strict=True):
+        rows = order[:place][known[order[:place]]]
+        counts = omma.Counts.from_labels(y[rows].astype(np.int8), dense(trace.predictions)[rows])
+        assert value == trace.metric.value(counts)
+
+
+def test_what_is_known_may_be_said_beside_sparse_labels():
+    eta, y, known = given()
+    batch = omma.Batch.of(sparse.csr_array(eta), sparse.csr_array(np.nan_to_num(y)), known=known)
+    trace = omma.replay(omma.Auto("macro_f1"), batch)
+    same = omma.replay(omma.Auto("macro_f1"), sparse.csr_array(eta), y)
+    assert trace.counts == same.counts
+    np.testing.assert_array_equal(dense(trace.predictions), dense(same.predictions))
+
+
+def test_no_row_with_labels_is_no_labels():
+    eta, y, _ = given()
+    trace = omma.replay(omma.Auto("macro_f1"), eta, np.full(y.shape, np.nan))
+    without = omma.replay(omma.Auto("macro_f1"), eta)
+    np.testing.assert_array_equal(trace.predictions, without.predictions)
+    assert trace.counts.n == 0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("metric", ["multiclass_gmean", "multiclass_mcc"])
+def test_classes(metric, layout):
+    eta, ids = class_stream(4, 200, 5)
+    known = np.random.default_rng(2).random(200) < 0.5
+    policy = omma.Auto("multiclass_gmean")
+    trace = omma.replay(policy, LAYOUTS[layout](eta), np.where(known, ids, np.nan), metric=metric)
+    decided = dense(trace.predictions)[known]
+    pairs = trace.metric.needs_matrix
+    expected = omma.Counts.from_labels(ids[known], decided, n_labels=5, matrix=pairs)
+    assert trace.counts == expected
+
+
+def test_indicators_of_one_class_may_be_unknown():
+    eta, ids = class_stream(4, 200, 5)
+    known = np.arange(200) % 3 > 0
+    y = np.where(known[:, np.newaxis], np.eye(5)[ids], np.nan)
+    trace = omma.replay(omma.Auto("multiclass_gmean"), eta, y)
+    assert trace.counts.n == known.sum()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_gap_takes_labels_where_there_are_any(layout):
+    eta, y, known = given(600)
+    eta, policy = LAYOUTS[layout](eta), omma.Auto("macro_f1")
+    trace = omma.replay(policy, eta, y, gap=True)
+    _, learner = stepped(policy, eta, y, known, gap=True)
+    assert trace.gap == learner.gap
+    labels = omma.replay(policy, eta, np.nan_to_num(y), gap=True)
+    assert trace.gap != labels.gap
+
+
+def test_a_fixed_rule_is_judged_by_rows_with_labels():
+    eta, y, known = given()
+    trace = omma.replay(omma.Threshold(0.3), eta, y, metric="macro_f1")
+    of_known = omma.replay(omma.Threshold(0.3), eta[known], y[known], metric="macro_f1")
+    assert trace.counts == of_known.counts
+
+
+def test_frank_wolfe_on_estimates_needs_no_labels():
+    eta, y, _ = given()
+    fit = omma.FrankWolfe("macro_f1", feedback="estimates").fit
+    for one, other in zip(fit(eta, y).rules, fit(eta).rules, strict=True):
+        np.testing.assert_array_equal(one.slope, other.slope)
+
+
+def test_a_row_labelled_in_part_is_refused():
+    eta, y, _ = given()
+    y[3] = [0, 1, np.nan, 0, 0, 1]
+    message = "y of replay must have all labels of a row or none, got a part of them in row 3"
+    with pytest.raises(ValueError, match=message):
+        omma.replay(omma.Auto("macro_f1"), eta, y)
+
+
+def test_who_learns_from_labels_refuses_rows_without():
+    eta, y, _ = given()
+    with pytest.raises(ValueError, match="whose labels are unknown"):
+        omma.replay(omma.OMMA("macro_f1"), eta, y)
