@@ -92,7 +92,7 @@ class Policy(ABC):
         """What must hold while the metric is maximized."""
         return ()
 
-    def for_names(self, names: Names | None) -> Policy:
+    def for_names(self, names: Names | None) -> Self:
         """The same policy, where its limits are about labels by these names."""
         return self
 
