@@ -100,7 +100,7 @@ class Limit:
         if self.over_all:
             whole = counts.n * (counts.m if self.of.startswith("micro_") else 1)
             sums = (one.sum() for one in (counts.tp, counts.predicted, counts.positive))
-            return (*sums, whole)  # type: ignore[return-value]
+            return (*sums, whole)
         j = 0 if self.index is None else self.index
         return counts.tp[j], counts.predicted[j], counts.positive[j], counts.n
 
@@ -374,10 +374,10 @@ def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high
         else:
             most[j] = min(most[j], one.bound)
     excluded = f"subject_to of {owner} must not exclude itself:"
-    for j in np.flatnonzero(least > most):
+    for place in np.flatnonzero(least > most):
         raise ValueError(
-            f"{excluded} label {j} cannot be predicted in at least {least[j]:g} and at most "
-            f"{most[j]:g} of rows"
+            f"{excluded} label {place} cannot be predicted in at least {least[place]:g} and at "
+            f"most {most[place]:g} of rows"
         )
     if least.sum() > high + HAIR:
         raise ValueError(
@@ -396,7 +396,7 @@ def limited(limits: tuple[Limit, ...], m: int) -> Limited:
     numbers = np.zeros((len(limits), NUMBERS))
     kinds, labels = np.empty(len(limits), dtype=np.int64), np.empty(len(limits), dtype=np.int64)
     for row, one, place in zip(numbers, limits, range(len(limits)), strict=True):
-        labels[place] = -1 if one.over_all else one.index
+        labels[place] = -1 if one.over_all or one.index is None else one.index
         kinds[place] = _fill(row, one, m)
     return Limited(numbers, kinds, labels)
 

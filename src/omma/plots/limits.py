@@ -81,7 +81,7 @@ def _draw(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
     """One limit: its value along each trace, its bound, and where it is broken."""
     share = limit.of != "labels_per_row"
     scale, unit = (100.0, ", %") if share else (1.0, "")
-    colors, texts, ends, looks = count(), [], [], []
+    colors, texts, ends, looks, last = count(), [], [], [], 1
     for name, trace in traces.items():
         assert trace.history is not None
         rows, values = trace.history.rows, scale * _values(limit, trace)
@@ -91,11 +91,12 @@ def _draw(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
             _shade(ax, rows, values, scale * limit.bound, limit.sign)
         texts.append(f"{values[-1]:.1f}  {name}" if share else f"{values[-1]:.2f}  {name}")
         ends.append(float(values[-1]))
+        last = max(last, int(rows[-1]))
         looks.append({"color": color})
     ax.axhline(scale * limit.bound, color="#222222", linewidth=1.0, linestyle=(0, (4, 2)))
     clean(ax)
     entitle(ax, f"{limit.name} so far{unit}", "rows")
-    ax.set_xlim(0, ax.get_lines()[0].get_xdata()[-1])  # type: ignore[index]
+    ax.set_xlim(0, last)
     texts.append(f"{'≥' if limit.sign > 0 else '≤'} {scale * limit.bound:g}")
     label_ends(ax, texts, [*ends, scale * limit.bound], [*looks, {"color": "#222222"}])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from omma.metrics import Metric, metric as find_metric, read_target
 from omma.policies.stepper import Stepper
 from omma.rule import Rule
 from omma.state import State
+
+Some = TypeVar("Some", bound="Policy")
 
 
 class Policy(ABC):
@@ -92,7 +94,7 @@ class Policy(ABC):
         """What must hold while the metric is maximized."""
         return ()
 
-    def for_names(self, names: Names | None) -> Self:
+    def for_names(self: Some, names: Names | None) -> Some:
         """The same policy, where its limits are about labels by these names."""
         return self
 
@@ -244,18 +246,16 @@ class Maximizer(LinearPolicy):
             return float(self.budget), float(self.budget)
         return 0.0, float(self.at_most or m or np.inf)
 
-    def _found_limits(self, m: int, names: Names | None = None) -> tuple[Limit, ...]:
-        owner = type(self).__name__
-        return tuple(one.named(names, m, owner) for one in self.limits)
-
-    def for_names(self, names: Names | None) -> Self:
+    def for_names(self: Some, names: Names | None) -> Some:
         if names is None or not self.limits:
             return self
-        return replace(self, subject_to=self._found_limits(len(names), names))  # type: ignore[type-var]
+        found = _found_limits(self, len(names), names)
+        made: Some = replace(self, subject_to=found)  # type: ignore[type-var]
+        return made
 
     def limited_plan(self, plan: Plan, m: int) -> Plan:
         """The plan with the policy's limits."""
-        found = self._found_limits(m)
+        found = _found_limits(self, m)
         if not found:
             return plan
         return replace(plan, limits=limited(found, m), sums=max(plan.sums or 0, SUMS))
@@ -275,7 +275,7 @@ class Maximizer(LinearPolicy):
 
     def check_labels(self, m: int) -> None:
         super().check_labels(m)
-        check_limits(type(self).__name__, self._found_limits(m), m, *self._labels_per_row(m))
+        check_limits(type(self).__name__, _found_limits(self, m), m, *self._labels_per_row(m))
         if self.at_most is not None and self.at_most > m:
             raise ValueError(
                 f"at_most of {self!r} must be at most the number of labels, which is {m}, got "
@@ -299,6 +299,12 @@ class MetricPolicy(Maximizer):
         owner = type(self).__name__
         check_choice(owner, "feedback", self.feedback, self.FEEDBACKS)
         object.__setattr__(self, "prior", check_number(owner, "prior", self.prior, low=0.0))
+
+
+def _found_limits(policy: Policy, m: int, names: Names | None = None) -> tuple[Limit, ...]:
+    """The limits of a policy, with the places of their labels."""
+    owner = type(policy).__name__
+    return tuple(one.named(names, m, owner) for one in policy.limits)
 
 
 def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None) -> None:

@@ -9,6 +9,7 @@ the right price the limit holds and no cut that meets it is worth more at that p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,7 +150,7 @@ def _room(limit: Limit, sample: Sample, j: int) -> NDArray[np.float64]:
         share = cuts.tp / cuts.positive if cuts.positive > 0 else np.full(len(cuts.tp), limit.bound)
         return limit.sign * (share - limit.bound) / m
     n = sample.n / m if limit.of == "labels_per_row" else sample.n
-    cells = (cuts.tp, cuts.predicted, np.full(len(cuts.tp), cuts.positive), n)
+    cells: tuple[Any, ...] = (cuts.tp, cuts.predicted, np.full(len(cuts.tp), cuts.positive), n)
     over, under = (
         sum(weight * cell for weight, cell in zip(form, cells, strict=True))
         for form in (limit.rate.over, limit.rate.under)
