@@ -174,7 +174,8 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
     prior = float(plan.prior) * state.unit
     gradient_kernel.gradient(plan.term, prior, cells, totals, slope, offset)
     if plan.limits is not None:
-        limits_kernel.add_prices(plan.prices(state), *np.zeros((2, state.m)), slope, offset)
+        own = np.zeros((2, state.m))
+        limits_kernel.add_prices(plan.prices(state), own[0], own[1], slope, offset)
     return slope, offset
 
 

@@ -42,7 +42,7 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     if ax is None:
         import matplotlib.pyplot as plt
 
-        ax = plt.figure(figsize=(6.0, 4.0), layout="constrained").add_subplot()
+        ax = plt.figure(figsize=(6.0, 4.0)).add_axes((0.09, 0.14, 0.87, 0.75))
     limit, met = frontier.limit, frontier.met
     per_row = limit.of == "labels_per_row"
     scale = 1.0 if per_row else 100.0
