@@ -42,8 +42,8 @@ def choose(
     Candidates are the 0.5 threshold (or with ``k`` the k most probable labels), thresholds tuned on
     the rows, and the last rules of ``omma.Auto``, OMMA(η̂) and OMMA after one pass. Rows are dealt
     into folds; the rows of each fold are decided by rules made of the others, so that no rule
-    judges a row it has learned from. All decisions are counted together. Where a label occurs only a
-    handful of times, that is still a little optimistic: a hit in one fold moves the thresholds of
+    judges a row it has learned from. All decisions are counted together. Where a label occurs only
+    a handful of times, that is still a little optimistic: a hit in one fold moves the thresholds of
     the others, and the metric is no mean over rows.
 
     Parameters
