@@ -181,6 +181,13 @@ def test_merging_two_streams(metric):
     swapped = second + first
     for name, array in both.arrays().items():
         np.testing.assert_allclose(array, swapped.arrays()[name], rtol=1e-9, atol=1e-12)
+    learner, other = omma.OnlineClassifier(policy, 4), omma.OnlineClassifier(policy, 4)
+    learner.state.restore(first.arrays())
+    other.state.restore(second.arrays())
+    with pytest.raises(TypeError, match=r"pass other\.state"):
+        learner.merge(other.counts)
+    learner.merge(other.state)
+    assert learner.state == both
     nothing = policy.init(4)
     for name, array in (both + nothing).arrays().items():
         np.testing.assert_allclose(array, both.arrays()[name], rtol=1e-9, atol=1e-12)
@@ -193,11 +200,20 @@ def test_the_rule_to_deploy(budget):
     for row, true in zip(eta, y, strict=True):
         learner.predict(row)
         learner.update(true)
-    fresh, _ = stream(10, 400, 5, zeros=0.2)
+    fresh, later = stream(10, 400, 5, zeros=0.2)
     rule = learner.rule
     np.testing.assert_array_equal(rule.predict(fresh), learner.predict(fresh))
     assert omma.Rule.from_json(rule.to_json()) == rule
     np.testing.assert_array_equal(dense(rule.predict(sparse.csr_array(fresh))), rule.predict(fresh))
+    fixed = omma.replay(
+        omma.FixedRule(rule), fresh, later, metric="macro_f1"
+    )  # which learns nothing
+    np.testing.assert_array_equal(fixed.predictions, rule.predict(fresh))
+    served = omma.OnlineClassifier(omma.FixedRule(rule), 5, metric="macro_f1")
+    for row, true, wanted in zip(fresh, later, fixed.predictions, strict=True):
+        np.testing.assert_array_equal(served.predict(row), wanted)
+        served.update(true)
+    assert served.counts == fixed.counts
     if not budget:  # thresholds on the probabilities as they come
         assert rule.calibration is None
         np.testing.assert_array_equal(fresh >= rule.thresholds, rule.predict(fresh) == 1)

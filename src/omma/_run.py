@@ -19,7 +19,7 @@ from omma.kernels import (
     gradient as gradient_kernel,
     limits as limits_kernel,
 )
-from omma.kernels.calibrate import Calibrator
+from omma.kernels.calibrate import Calibrator, Settled
 from omma.kernels.fade import Fading
 from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels
 from omma.kernels.kinds import Costs, Fixed, Nothing
@@ -87,6 +87,7 @@ class Plan:
     at_most: int | None = None
     shrinkage: Shrinkage | None = None  # feedback from labels and estimates both
     calibrated: bool = False
+    settled: tuple[float, float, NDArray[Any]] | None = None  # calibration that learns no more
     growth: float | None = None  # of the weight of rows, where the past fades
     limits: Limited | None = None
 
@@ -110,6 +111,8 @@ class Plan:
             m, soft=self.soft, both=both, calibrated=self.calibrated, growth=self.growth
         )
         made.prices = None if self.limits is None else self.limits.start()
+        if self.settled is not None and made.calibration is not None:
+            made.calibration.take(*self.settled)
         return made
 
     def feedback(self, state: State, own: Counted | None = None) -> Any:
@@ -155,9 +158,19 @@ def fixed_plan(
     *,
     matrix: NDArray[np.float64] | None = None,
     soft: bool = False,
+    at_most: int | None = None,
+    calibration: tuple[float, float, NDArray[Any]] | None = None,
 ) -> Plan:
     """The plan of a rule that never changes."""
-    return Plan(k, Fixed(np.stack((slope, offset))[np.newaxis]), matrix, soft=soft)
+    return Plan(
+        k,
+        Fixed(np.stack((slope, offset))[np.newaxis]),
+        matrix,
+        soft=soft,
+        at_most=at_most,
+        calibrated=calibration is not None,
+        settled=calibration,
+    )
 
 
 def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
@@ -187,13 +200,14 @@ def looked_at(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np
     return np.ascontiguousarray(seen.cells), seen.totals
 
 
-def calibrator_of(state: State) -> Calibrator | None:
-    """The calibration of a state, as the kernels know it."""
+def calibrator_of(state: State, settled: bool = False) -> Calibrator | Settled | None:
+    """The calibration of a state, as the kernels know it; a ``settled`` one learns no more."""
     found = state.calibration
     if found is None:
         return None
     pace = STEADY if state.pace is None else state.pace
-    return Calibrator(found.shared, found.bias, found.precision, pace)
+    kind = Settled if settled else Calibrator
+    return kind(found.shared, found.bias, found.precision, pace)
 
 
 @dataclass(frozen=True)
@@ -325,7 +339,7 @@ class Runner:
                 picks,
                 plan.feedback(state),
                 plan.sums,
-                calibrator_of(state),
+                calibrator_of(state, plan.settled is not None),
                 plan.prices(state),
                 marks,
                 *self._work,

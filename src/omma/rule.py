@@ -190,12 +190,15 @@ class Rule:
         if rows.m != self.m:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
         matrix = None if self.matrix is None else np.array(self.matrix)
-        plan = fixed_plan(self.slope, self.offset, self.k, matrix=matrix)
-        plan = replace(plan, at_most=self.at_most, calibrated=self.calibration is not None)
-        state = plan.start(self.m)
-        if self.calibration is not None and state.calibration is not None:
-            state.calibration.take(*self.calibration)
-        predictions = run("Rule.predict", plan, Sequence(Batch(rows)), state=state).predictions
+        plan = fixed_plan(
+            self.slope,
+            self.offset,
+            self.k,
+            matrix=matrix,
+            at_most=self.at_most,
+            calibration=self.calibration,
+        )
+        predictions = run("Rule.predict", plan, Sequence(Batch(rows))).predictions
         return predictions[0] if single else predictions
 
     def to_json(self) -> str:

@@ -99,7 +99,8 @@ def count_batch(
     delta = empty_like(plan, state)
     delta.laid_out("F" if isinstance(rows, SparseProbabilities) else "C")
     feedback, scratch = plan.feedback(delta), scratch_space(rows.m)[0]
-    counted = (feedback, plan.sums, calibrator_of(delta), scratch)
+    calibrator = calibrator_of(delta, plan.settled is not None)
+    counted = (feedback, plan.sums, calibrator, scratch)
     for _, part in blocks(rows.n, rows.rows_per_block, None):
         thin = isinstance(rows, SparseProbabilities)
         true = labels_of(labels, part, listed=thin)

@@ -45,6 +45,15 @@ class Calibrator(NamedTuple):
     pace: Any
 
 
+class Settled(NamedTuple):
+    """The same of a rule that stands still: it calibrates, and learns no more."""
+
+    shared: Any
+    bias: Any
+    precision: Any
+    pace: Any
+
+
 @helper
 def held(slope):
     """A slope that is neither flat nor a wall; sums of calibrators may go past either."""
@@ -61,6 +70,7 @@ def calibrate_not(calibrator, labels, count, scratch):
     pass
 
 
+@calibrate.case(Settled)
 @calibrate.case(Calibrator)
 def calibrate_row(calibrator, labels, count, scratch):
     shared, bias = calibrator.shared, calibrator.bias
@@ -81,6 +91,7 @@ def fit(calibrator, labels, count, scratch, present, weight):
     """Learn from a row: ``present[j]`` is one where label j is true."""
 
 
+@fit.case(Settled)
 @fit.case(None)
 def fit_not(calibrator, labels, count, scratch, present, weight):
     pass

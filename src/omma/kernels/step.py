@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from omma.kernels.calibrate import Calibrator, calibrate, fit
+from omma.kernels.calibrate import Calibrator, Settled, calibrate, fit
 from omma.kernels.count import (
     count_expected,
     count_expected_stored,
@@ -320,6 +320,7 @@ def fit_stored(calibrator, labels, true, start, end, weight, scratch):
     """Learn calibration from a row of stored labels."""
 
 
+@fit_stored.case(Settled)
 @fit_stored.case(None)
 def fit_stored_not(calibrator, labels, true, start, end, weight, scratch):
     pass

@@ -322,15 +322,16 @@ class OnlineClassifier(Learning):
             elif not self._update_fast(y, prediction, eta, weight):
                 self._update_any(y, prediction, eta, weight)
 
-    def merge(self, counts: Counts, estimates: Counts | None = None) -> None:
+    def merge(self, counts: Counts | State, estimates: Counts | None = None) -> None:
         """Add what was counted elsewhere, as by a learner on another machine.
 
         Of ``gap`` only the value changes: what is attainable is estimated on this learner's rows.
 
         Parameters
         ----------
-        counts : Counts
-            True labels against predictions, such as ``other.counts``.
+        counts : Counts or State
+            True labels against predictions, such as ``other.counts``; or all that another learner
+            of the same policy keeps, ``other.state``: then nothing else is needed.
         estimates : Counts, optional
             Probabilities against predictions, needed with ``feedback="estimates"``.
 
@@ -342,6 +343,14 @@ class OnlineClassifier(Learning):
         """
         if type(self.state) is not State:
             raise TypeError(f"merge of OnlineClassifier cannot add to what {self.policy!r} keeps")
+        if isinstance(counts, State):
+            self._merge_state(counts)
+            return
+        if self.state.known is not None or self.state.calibration is not None:
+            raise TypeError(
+                f"merge of OnlineClassifier needs all that {self.policy!r} keeps: pass "
+                "other.state in place of counts"
+            )
         soft = estimates_of(self.state)
         if soft is not None and estimates is None:
             raise ValueError("estimates of merge must be given with feedback='estimates'")
@@ -362,6 +371,15 @@ class OnlineClassifier(Learning):
             self.state.restore({name: one.copy() for name, one in made.arrays().items()})
             if self._pairs is not None and true.matrix is not None:
                 self._pairs[...] = true.matrix
+            if self._journal is not None:
+                self._journal.cut()
+
+    def _merge_state(self, other: State) -> None:
+        if self._pairs is not None:
+            raise ValueError(f"counts of merge must have a matrix for {self.metric!r}: pass counts")
+        with self._lock:
+            made = self.state + other
+            self.state.restore({name: one.copy() for name, one in made.arrays().items()})
             if self._journal is not None:
                 self._journal.cut()
 

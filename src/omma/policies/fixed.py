@@ -119,4 +119,15 @@ class FixedRule(Fixed):
     def plan(self, m: int) -> Plan:
         rule = self.decision
         matrix: Any = None if rule.matrix is None else np.array(rule.matrix)
-        return fixed_plan(rule.slope, rule.offset, rule.k, matrix=matrix)
+        return fixed_plan(
+            rule.slope,
+            rule.offset,
+            rule.k,
+            matrix=matrix,
+            at_most=rule.at_most,
+            calibration=rule.calibration,
+        )
+
+    @property
+    def needs_eta(self) -> bool:
+        return self.decision.calibration is not None

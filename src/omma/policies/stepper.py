@@ -65,7 +65,8 @@ class Stepper:
         counted: tuple[Any, ...] = (state.cells, state.totals)
         if not self.simple:
             plan = self.plan
-            counted = (plan.feedback(state), self.sums, calibrator_of(state), plan.prices(state))
+            calibrator = calibrator_of(state, plan.settled is not None)
+            counted = (plan.feedback(state), self.sums, calibrator, plan.prices(state))
         if isinstance(eta, tuple):
             sparse = step.decide_sparse if self.simple else step.decide_sparse_with
             count = sparse(*eta, decider, pick, *counted, space.scratch, space.ids)
@@ -146,7 +147,8 @@ class Stepper:
         y: NDArray[Any] | None,
         prediction: NDArray[Any],
     ) -> None:
-        kept = (*counts, self.sums, calibrator_of(state), self.plan.prices(state))
+        calibrator = calibrator_of(state, self.plan.settled is not None)
+        kept = (*counts, self.sums, calibrator, self.plan.prices(state))
         known = y is not None
         if prediction.dtype == np.int32:
             true = NO_LABELS if y is None else y
