@@ -349,7 +349,7 @@ USAGE = [
     (("--eta", "no.csv", "--metric", "macro_f1"), "'no.csv' is not a file"),
     (("--eta", "eta.doc", "--metric", "macro_f1"), "must end in .npz"),
     ((*FILES, "--metric", "macro_f"), "did you mean 'macro_f1'"),
-    ((*FILES, "--metric", "macro_f1@x"), "a whole number must follow the @"),
+    ((*FILES, "--metric", "macro_f1@x"), "a whole number of at least 1 must follow the @"),
     ((*FILES, "--metric", "macro_f1", "-k", "0"), "-k"),
     ((*FILES, "--metric", "macro_f1", "--policy", "oma"), "did you mean 'omma'"),
     ((*FILES, "--metric", "macro_f1", "--prior", "-1"), "--prior"),
