@@ -186,7 +186,8 @@ def test_misspelt_options():
     refused(lambda: omma.replay(omma.OMMA("macro_f1"), ETA, Y, weight=[1, 1]), "weight", TypeError)
     refused(
         lambda: omma.OMMA("macro_f1", feedback="label"),
-        "feedback of OMMA must be 'labels' or 'estimates' or 'both', got 'label'; did you mean 'labels'",
+        "feedback of OMMA must be 'labels' or 'estimates' or 'both', got 'label'; did you mean "
+        "'labels'",
     )
 
 
