@@ -6,7 +6,7 @@ import naive_forgetting
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from naive_baselines import dense, stepped, stream
+from naive_baselines import class_stream, dense, stepped, stream
 from scipy import sparse
 
 import omma
@@ -189,6 +189,26 @@ def test_it_recovers_where_labels_become_rare():
         )
     }
     assert value["fading"] > 1.5 * value["for ever"]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [omma.OMMA("multiclass_mcc"), omma.OFO("micro", feedback="estimates"), omma.OMMA("macro_mcc")],
+    ids=repr,
+)
+def test_other_kinds_of_metric_fade_as_states_are_multiplied(policy):
+    """Sums over labels and sums of products too, past a division by 2 ** 100."""
+    eta, classes = class_stream(1, 150, 5)
+    y = np.eye(5, dtype=np.int8)[classes]
+    trace = omma.replay(omma.Forgetting(policy, 1), eta, y)
+    learner = omma.OnlineClassifier(policy, 5)
+    for row, true, made in zip(eta, y, trace.predictions, strict=True):
+        np.testing.assert_array_equal(learner.predict(row), made)
+        learner.update(true)
+        learner.state = learner.state * 0.5
+    found = trace.state.now()
+    np.testing.assert_allclose(found.cells, learner.state.cells, rtol=1e-12, atol=1e-30)
+    np.testing.assert_allclose(found.totals, learner.state.totals, rtol=1e-9, atol=1e-30)
 
 
 def test_what_cannot_fade_is_refused():

@@ -122,8 +122,9 @@ def count_batch(
 def empty_like(plan: Plan, state: State) -> State:
     """No counts yet, but the calibration and the pace of a state: a batch goes on from these."""
     made = plan.start(state.m)
-    for name in ("calibration", "pace"):
-        setattr(made, name, getattr(state.copy(), name))
+    if state.calibration is not None:
+        made.calibration = state.calibration.scaled(1.0)
+    made.pace = None if state.pace is None else state.pace.copy()
     return made
 
 

@@ -25,7 +25,7 @@ class Forgetting(LinearPolicy):
     become rare they may never recover. Here decisions look at the recent past: after many rows
     at half_life / ln 2 of them, 1.44 half-lives. What was decided is still judged by all rows:
     ``trace.counts`` and ``learner.counts`` do not fade. Counts, calibration and corrections fade
-    alike, in the time of a row that forgets nothing.
+    alike, without a pass over labels that a row does not touch.
 
     A row of any weight is one row of the half-life. Rows that are not counted, as without labels
     where only labels are feedback, make nothing older.
