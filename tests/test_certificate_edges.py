@@ -194,7 +194,7 @@ def test_stepping_is_replaying_with_weights_of_any_size():
 
 
 @pytest.mark.parametrize("place", [0, 5, 1000, 5999])
-@pytest.mark.parametrize("weight", [1e5, 1e9, 1e300])
+@pytest.mark.parametrize("weight", [1e5, 1e9, 1e60])
 def test_one_row_with_all_the_weight_is_said(place, weight):
     weights = np.ones(ROWS)
     weights[place] = weight
