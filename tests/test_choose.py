@@ -125,6 +125,7 @@ def test_groups_of_rows_are_rows_where_there_are_few():
         assert value == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:FrankWolfe")
 def test_classes_costs_and_frank_wolfe():
     eta, ids = class_stream(1, 400, 4)
     choice = omma.choose(eta, ids, "multiclass_gmean", frank_wolfe=True)

@@ -324,6 +324,8 @@ def test_labels_may_be_left_out_exactly_where_nothing_is_learnt_from_them(policy
     without = replayed(policy, eta)
     assert without.value is None
     assert without.counts is None
+    if policy.feedback == "both":  # what labels there are correct it
+        return
     expected = replayed(policy, eta, y)
     np.testing.assert_array_equal(*(twins.dense(t.predictions) for t in (without, expected)))
     assert without.rule == expected.rule

@@ -20,6 +20,7 @@ from omma.counts import Counts
 from omma.evaluation import replay
 from omma.metrics import LabelMetric, Metric, OverClasses, metric as find_metric
 from omma.policies import Auto, Policy
+from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
 
 NORMAL = 1.96  # standard errors on either side of 95 %
@@ -106,7 +107,7 @@ def choose(
     return Choice(
         target.name if at_most is None else f"{target.name}, at most {at_most} a row",
         tuple(_candidate(one, values, best.name, streams[one.name]) for one in every),
-        best.make(data.values[order], _given(data)[order]).named(data.names),
+        best.make(_values(data)[order], _given(data)[order]).named(data.names),
         _labels(task.metric, truth, decided[SIMPLE], decided[best.name]),
         f"{folds} folds of {data.n:,} rows",
     )
@@ -122,7 +123,7 @@ class Trial:
 
     def unseen(self, make: Make) -> Any:
         """Decisions on every row, by rules that were made of the rows of other folds."""
-        eta, y = self.data.values, _given(self.data)
+        eta, y = _values(self.data), _given(self.data)
         rows, made = [], []
         for place, fold in enumerate(self.folds):
             others = np.concatenate(self.folds[:place] + self.folds[place + 1 :])
@@ -136,7 +137,7 @@ class Trial:
         """What a policy is worth that goes on learning; nothing where it cannot."""
         if policy is None:
             return None
-        eta, y = self.data.values, _given(self.data)
+        eta, y = _values(self.data), _given(self.data)
         trace = replay(policy, eta, y, seed=seed, predictions=False, checkpoints=0)
         return trace.value
 
@@ -169,6 +170,12 @@ def _folds(n: int, folds: int, seed: int) -> list[NDArray[np.int64]]:
         )
     order = np.random.default_rng(seed).permutation(n)
     return [order[start::folds] for start in range(folds)]
+
+
+def _values(data: Batch) -> Any:
+    """The probabilities, a column for each label, be it one."""
+    eta = data.eta
+    return eta.matrix if isinstance(eta, SparseProbabilities) else eta.array
 
 
 def _given(data: Batch) -> Any:

@@ -285,7 +285,7 @@ class Maximizer(LinearPolicy):
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetricPolicy(Maximizer):
     """A policy that maximizes a metric from labels or estimates, with a prior."""
 

@@ -18,7 +18,7 @@ from omma.state import State
 EXPECTATIONS = ("exact", "plug_in")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Greedy(MetricPolicy):
     """Predict what makes the expected metric largest, the present row counted in.
 

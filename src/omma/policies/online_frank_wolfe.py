@@ -80,7 +80,7 @@ class OnlineFrankWolfeState(MixtureState):
         self.kept = Kept.from_arrays(self.m, arrays) if "kept_weights" in arrays else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OnlineFrankWolfe(MetricPolicy):
     """Mix linear rules by Frank-Wolfe on all rows so far, again after every 10·1.1^i rows.
 
