@@ -85,7 +85,10 @@ def test_one_row_of_one_label_is_enough(invoke):
         (["demo", "--row", "3"], "Did you mean '--rows'"),
         (["dmo"], "No such command 'dmo'; did you mean 'demo'?"),
         (["eval"], "did you mean 'evaluate'?"),
-        (["xyz"], "No such command 'xyz'; there are demo, evaluate, stream, run, report, list, warmup."),
+        (
+            ["xyz"],
+            "No such command 'xyz'; there are demo, evaluate, stream, run, report, list, warmup.",
+        ),
         (["--verbos"], "--verbos"),
     ],
 )

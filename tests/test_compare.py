@@ -173,21 +173,18 @@ def test_names_make_the_policies_they_say(monkeypatch):
     compare(ETA, Y, metrics, names, **options)
     free, both = {"k": None, "prior": 0.1}, ("labels", "estimates")
     assert made["macro_f1", None][:2] == [omma.Threshold(0.5)] * 2
-    assert made["macro_f1", None][2:-1] == [
-        policy
-        for feedback in both
-        for policy in (
-            omma.OMMA("macro_f1", **free, feedback=feedback),
-            omma.Greedy("macro_f1", **free, feedback=feedback),
-            omma.OFO("macro", feedback, 0.1),
-            omma.OnlineFrankWolfe("macro_f1", **free, feedback=feedback),
-        )
+    assert made["macro_f1", None][2] == omma.Auto("macro_f1")
+    assert made["macro_f1", None][3:-1] == [
+        *(omma.OMMA("macro_f1", **free, feedback=feedback) for feedback in both),
+        *(omma.Greedy("macro_f1", **free, feedback=feedback) for feedback in both),
+        *(omma.OFO("macro", feedback, 0.1) for feedback in both),
+        *(omma.OnlineFrankWolfe("macro_f1", **free, feedback=feedback) for feedback in both),
     ]
     assert made["macro_f1", None][-1] == omma.TunedThresholds("macro_f1").fit(*TRAIN)
-    assert made["macro_f1", 2] == [omma.TopK(2)] * 2 + [
+    assert made["macro_f1", 2] == [omma.TopK(2)] * 2 + [omma.Auto("macro_f1", 2)] + [
         kind("macro_f1", 2, feedback, 0.1)
-        for feedback in both
         for kind in (omma.OMMA, omma.Greedy, omma.OnlineFrankWolfe)
+        for feedback in both
     ]
 
 
@@ -454,8 +451,12 @@ def test_progress_goes_to_standard_error(capsys):
             "train of compare must have 8 labels, as eta, got 3",
         ),
         ({"metrics": "macro_f"}, ValueError, "unknown metric 'macro_f'; did you mean 'macro_f1'"),
-        ({"metrics": "macro_f1@x"}, ValueError, "whole number after the @, .* got 'macro_f1@x'"),
-        ({"metrics": "macro_f1@0"}, ValueError, "budget of macro_f1 of compare must be a whole"),
+        (
+            {"metrics": "macro_f1@x"},
+            ValueError,
+            "a whole number .* must follow the @ .* got 'macro_f1@x'",
+        ),
+        ({"metrics": "macro_f1@0"}, ValueError, "a whole number .* must follow the @"),
         ({"metrics": "macro_f1@9"}, ValueError, "at most the number of labels, which is 8, got 9"),
         ({"metrics": [1]}, TypeError, "metrics of compare must be names, metrics or pairs"),
         ({"metrics": "f1"}, ValueError, "f1 is a metric of one label, got 8 columns"),
