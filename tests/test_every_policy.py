@@ -425,7 +425,7 @@ def test_no_prior_makes_a_number_that_is_none(prior, layout):
     policies = [kind(name, k, feedback, prior) for kind, name, k, feedback in WITH_PRIORS]
     policies += [omma.OFO(one.average, one.feedback, prior) for one in MADE["OFO"]]
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", RuntimeWarning)
         for policy in policies:
             eta, y = data(policy, n=30)
             trace = replayed(policy, LAYOUTS[layout](eta), y)
