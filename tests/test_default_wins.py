@@ -8,6 +8,7 @@ import doctest
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import omma
@@ -28,7 +29,7 @@ class Watched:
 
     def __call__(self, policy, eta, y=None, **options):
         trace = omma.evaluation.replay(policy, eta, y, **options)
-        if isinstance(policy, omma.Auto) and eta.shape[0] >= ENOUGH:
+        if isinstance(policy, omma.Auto) and np.shape(eta)[0] >= ENOUGH:
             k = policy.budget
             usual = omma.Threshold(0.5) if k is None else omma.TopK(k)
             judged = {**options, "metric": trace.metric}
