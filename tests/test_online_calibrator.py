@@ -122,7 +122,7 @@ def test_saved_and_loaded(tmp_path):
     calibrator.update(eta, y)
     calibrator.save(tmp_path / "calibrator.npz")
     assert OnlineCalibrator.load(tmp_path / "calibrator.npz") == calibrator
-    broken = calibrator.arrays() | {"precision": np.zeros(8)}
+    broken = calibrator.arrays() | {"precision": -np.ones(8)}
     with pytest.raises(ValueError, match="precision"):
         OnlineCalibrator.from_arrays(broken)
     with pytest.raises(ValueError, match="bias"):

@@ -103,7 +103,7 @@ def test_classes_are_decided_as_in_a_replay(metric, feedback):
 def test_yes_or_no_is_decided_as_in_a_replay(metric):
     eta, y = sequence()
     trace = omma.replay(omma.OMMA(metric), eta[:, 2], y[:, 2])
-    model = MetricClassifier(Oracle(), metric, pos_val="yes")
+    model = MetricClassifier(Oracle(), metric, feedback="labels", pos_val="yes")
     for i, (p, true) in enumerate(zip(eta[:, 2].tolist(), y[:, 2], strict=True)):
         x = {"yes": p, "no": 1 - p, "row": i}
         assert model.predict_one(x) == ("yes" if trace.predictions[i] else "no")
@@ -116,7 +116,7 @@ def test_a_label_may_turn_up_late():
     eta[:100, 3] = 0.0
     y[:150, 3] = 0
     trace = omma.replay(omma.OMMA("macro_f1"), eta, y)
-    model = MetricClassifier(ManyOracle(), "macro_f1")
+    model = MetricClassifier(ManyOracle(), "macro_f1", feedback="labels")
     for i, (x, true) in enumerate(zip(as_rows(eta), as_dicts(y), strict=True)):
         if i < 100:
             del x["dog"], true["dog"]  # neither the model nor the labels know of it
@@ -320,7 +320,7 @@ def test_inside_a_pipeline_every_row_counts_once():
     [
         (linear_model.LinearRegression(), {"metric": "f1"}, TypeError, "river classifier"),
         (None, {"metric": "f1"}, TypeError, "must be a river classifier .* got None"),
-        (linear_model.LogisticRegression(), {"metric": "f2"}, ValueError, "unknown metric"),
+        (linear_model.LogisticRegression(), {"metric": "fone"}, ValueError, "unknown metric"),
         (
             linear_model.LogisticRegression(),
             {"metric": "macro_f1", "k": 2},

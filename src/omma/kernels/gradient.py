@@ -235,8 +235,9 @@ def square_of_miss(mean, rate, point, tp, predicted, positive):
 
 
 @summand.case(Steep)
-def inverse_cube_of_rate(mean, rate):
-    return 1.0 / (rate * rate * rate)
+def inverse_cube_of_rate(mean, rate, point, tp, predicted, positive):
+    found, _, _ = class_rate(rate, point, tp, predicted, positive)
+    return 1.0 / (found * found * found)
 
 
 @by_kind
