@@ -734,7 +734,7 @@ def test_it_shows_itself():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"metric": "f2"}, "f2"),
+        ({"metric": "fone"}, "fone"),
         ({"k": 2}, "k of MetricClassifier must be None or 1 where y is classes, got 2"),
         ({"feedback": "label"}, "feedback of OMMA must be"),
         ({"prior": -1.0}, "prior of OMMA must be"),
