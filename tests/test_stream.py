@@ -25,11 +25,17 @@ START = [sys.executable, "-c", "from omma.cli import main; main(prog_name='omma'
 
 
 @pytest.fixture
-def stream(tmp_path, monkeypatch):
+def stream(tmp_path, monkeypatch, request):
+    """Runs ``omma stream``: by OMMA, whose decisions a replay tells, but where Auto is looked at."""
     monkeypatch.chdir(tmp_path)
-    return lambda text, *options: CliRunner().invoke(
-        main, ["stream", *map(str, options)], input=text
-    )
+    by_default = request.node.name.startswith(("test_auto", "test_a_journal"))
+
+    def run(text, *options):
+        omma_is_meant = "--metric" in options and "--policy" not in options and not by_default
+        policy = ("--policy", "omma") if omma_is_meant else ()
+        return CliRunner().invoke(main, ["stream", *map(str, (*options, *policy))], input=text)
+
+    return run
 
 
 def csv_lines(eta=ETA, y=Y, names=NAMES):
