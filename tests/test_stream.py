@@ -26,7 +26,7 @@ START = [sys.executable, "-c", "from omma.cli import main; main(prog_name='omma'
 
 @pytest.fixture
 def stream(tmp_path, monkeypatch, request):
-    """Runs ``omma stream``: by OMMA, whose decisions a replay tells, but where Auto is looked at."""
+    """Runs ``omma stream``: by OMMA, whose decisions a replay tells, or Auto where it is tested."""
     monkeypatch.chdir(tmp_path)
     by_default = request.node.name.startswith(("test_auto", "test_a_journal"))
 

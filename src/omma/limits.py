@@ -217,7 +217,7 @@ def read_limit(given: Any) -> Limit:
     >>> read_limit("micro_precission >= 0.9")
     Traceback (most recent call last):
     ...
-    ValueError: unknown limit 'micro_precission'; did you mean 'micro_precision' or 'micro_recall' \
+    ValueError: unknown limit 'micro_precission'; did you mean 'micro_precision' or 'precision' \
 or 'micro_specificity'?
     """
     if isinstance(given, Limit):

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from omma.records import make, read as read_records
 from scipy import sparse
 from tests.fuzz import edits
 
 import omma
 from omma import datasets, npz
+from omma.study.records import make, read as read_records
 
 Seeds = Callable[[], list[bytes]]
 ETA = np.array([[0.9, 0.25, 0.0], [0.0, 0.5, 1.0], [0.125, 0.0, 0.75]])

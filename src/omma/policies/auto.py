@@ -47,7 +47,7 @@ class Auto(Maximizer):
     Examples
     --------
     >>> import omma
-    >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+    >>> eta, y = omma.datasets.long_tail(n=10_000, m=20, seed=0)
     >>> limited = omma.Auto("macro_recall", subject_to="micro_precision >= 0.8")
     >>> omma.metric("micro_precision").value(omma.replay(limited, eta, y).counts) > 0.79
     True
