@@ -79,4 +79,5 @@ def test_costs_take_labels_of_probability_zero():
     eta, ids = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]), np.array([0, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        omma.replay(omma.OMMA(omma.metrics.costs(np.eye(3))), eta, ids)
+        trace = omma.replay(omma.OMMA(omma.metrics.costs(np.eye(3))), eta, ids)
+    assert trace.counts.predicted.sum() == 2  # one class a row, though the first row has none

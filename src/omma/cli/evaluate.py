@@ -206,7 +206,7 @@ def _run(
     check_task(inputs, job.targets)
     terminal = Console(stderr=True).is_terminal
     if not terminal:
-        click.echo(f"deciding {inputs.n:,} rows; compiling takes some 20 s at first", err=True)
+        click.echo(f"deciding {inputs.n:,} rows; compiling takes some seconds at first", err=True)
     found = evaluation.run(job, inputs, train, progress=terminal)
     wrote = evaluation.write(found, picture, predictions, rule)
     if as_json:
