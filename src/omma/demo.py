@@ -111,7 +111,7 @@ def run(
     """Replay every policy for every metric on one stream; ``report`` hears what comes next."""
     report("drawing a stream of labels")
     eta, y = long_tail(rows, labels, labels_per_row=min(2.5, labels / 2), seed=seed)
-    report("compiling: some seconds at first, then cached")
+    report("compiling: about a minute in all at first, then cached")
     replay(Threshold(0.5), eta[:1], y[:1], metric="macro_f1")
     comparisons = []
     without = [(name, None) for name in WITHOUT_BUDGET]
