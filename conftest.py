@@ -1,7 +1,6 @@
 """Set up before omma is imported: silence while compiling, and no deadlines for it."""
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,10 +16,9 @@ settings.register_profile(
 settings.load_profile("omma")
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _run_in_a_folder_of_its_own(tmp_path_factory):
-    """Doctests may write files; none should land in the project."""
-    before = Path.cwd()
-    os.chdir(tmp_path_factory.mktemp("work"))
-    yield
-    os.chdir(before)
+@pytest.fixture(autouse=True)
+def _doctests_run_in_a_folder_of_their_own(request):
+    """What an example writes lands neither in the project nor in the way of another example."""
+    if not isinstance(request.node, pytest.DoctestItem):
+        return
+    request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))
