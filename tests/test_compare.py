@@ -158,6 +158,8 @@ def test_none_as_a_seed_keeps_the_order():
 
 # Who takes part.
 
+PLUG_IN, RANDOM = {"expectation": "plug_in"}, {"start": "random"}
+
 
 def test_names_make_the_policies_they_say(monkeypatch):
     made = {}
@@ -167,7 +169,7 @@ def test_names_make_the_policies_they_say(monkeypatch):
         return omma.replay(policy, *data, metric=metric, **options)
 
     monkeypatch.setattr(runner, "replay", replay)
-    names = [name for name in NAMES if name != "offline_fw"]
+    names = [name for name in NAMES if not name.startswith("offline_fw")]
     metrics = ["macro_f1", "macro_f1@2"]
     options = {"seeds": [0], "priors": [0.1], "n_jobs": 1, "train": TRAIN}
     compare(ETA, Y, metrics, names, **options)
@@ -177,22 +179,38 @@ def test_names_make_the_policies_they_say(monkeypatch):
     assert made["macro_f1", None][3:-1] == [
         *(omma.OMMA("macro_f1", **free, feedback=feedback) for feedback in both),
         *(omma.Greedy("macro_f1", **free, feedback=feedback) for feedback in both),
+        *(omma.Greedy("macro_f1", **free, **PLUG_IN, feedback=feedback) for feedback in both),
         *(omma.OFO("macro", feedback, 0.1) for feedback in both),
         *(omma.OnlineFrankWolfe("macro_f1", **free, feedback=feedback) for feedback in both),
+        *(
+            omma.OnlineFrankWolfe("macro_f1", **free, **RANDOM, feedback=feedback)
+            for feedback in both
+        ),
     ]
     assert made["macro_f1", None][-1] == omma.TunedThresholds("macro_f1").fit(*TRAIN)
     assert made["macro_f1", 2] == [omma.TopK(2)] * 2 + [omma.Auto("macro_f1", 2)] + [
-        kind("macro_f1", 2, feedback, 0.1)
-        for kind in (omma.OMMA, omma.Greedy, omma.OnlineFrankWolfe)
+        kind("macro_f1", 2, feedback, 0.1, **more)
+        for kind, more in (
+            (omma.OMMA, {}),
+            (omma.Greedy, {}),
+            (omma.Greedy, PLUG_IN),
+            (omma.OnlineFrankWolfe, {}),
+            (omma.OnlineFrankWolfe, RANDOM),
+        )
         for feedback in both
     ]
 
 
 def test_offline_policies_learn_from_train():
-    result = compare(ETA, Y, ["macro_gmean"], ["offline_fw", "tuned"], train=TRAIN, seeds=[1])
+    names = ["offline_fw", "offline_fw_top", "offline_fw_random", "tuned"]
+    result = compare(ETA, Y, ["macro_gmean"], names, train=TRAIN, seeds=[1])
     mixture = omma.FrankWolfe("macro_gmean").fit(*TRAIN)
     thresholds = omma.TunedThresholds("macro_gmean").fit(*TRAIN)
-    for name, policy in (("offline_fw", mixture), ("tuned", thresholds)):
+    others = {
+        f"offline_fw_{start}": omma.FrankWolfe("macro_gmean", start=start).fit(*TRAIN)
+        for start in ("top", "random")
+    }
+    for name, policy in {"offline_fw": mixture, "tuned": thresholds, **others}.items():
         wanted = omma.replay(policy, ETA, Y, metric="macro_gmean", seed=1).value
         assert result.cell(name, "macro_gmean").mean == wanted
 

@@ -77,9 +77,11 @@ def compare(
     policies : list or dict
         Names: ``baseline`` (the threshold 0.5, or the top k), ``omma``, ``greedy``, ``ofo`` and
         ``online_fw``, each also with ``_eta``, which counts estimates in place of labels;
-        ``offline_fw`` and ``tuned``, which learn from ``train``. Or policies, which run as they
-        are for every metric; functions of (metric, k, prior) that return a policy; pairs (name,
-        policy); or a dict of policies by name. What a policy does not support is a cell marked ×.
+        ``auto``; ``offline_fw`` and ``tuned``, which learn from ``train``. ``greedy_plug_in``,
+        ``online_fw_random`` and ``offline_fw_random`` decide as the code behind the paper's tables,
+        ``offline_fw_top`` has a single start. Or policies, which run as they are for every metric;
+        functions of (metric, k, prior) that return a policy; pairs (name, policy); or a dict of
+        policies by name. What a policy does not support is a cell marked ×.
     weights : array-like of shape (n,), optional
         A row of weight w counts as w rows, for policies and for the metrics that judge them.
     train : pair (eta, y) or Batch, optional

@@ -17,11 +17,15 @@ LEARNERS = {
     "ofo": ("#009E73", "#3ecf9f"),
     "online_fw": ("#CC79A7", "#e693c4"),
     "auto": ("#C4003C", "#ff5c8a"),
+    "greedy_plug_in": ("#7f3800", "#c98a5c"),
+    "online_fw_random": ("#7a3560", "#b3779a"),
 }
 STILL = {
     "baseline": ("#666666", "#aab1b7"),
     "offline_fw": ("#9a9a9a", "#7d858c"),
     "tuned": ("#444444", "#ced3d7"),
+    "offline_fw_top": ("#b8b8b8", "#656c72"),
+    "offline_fw_random": ("#7c8c9c", "#93a5b8"),
 }
 OTHERS = (("#E69F00", "#f0b93a"), ("#56B4E9", "#8ad0f5"))
 LEARNING = tuple(light for light, _ in (*LEARNERS.values(), *OTHERS))

@@ -75,6 +75,14 @@ def _maximizer(
     return kind(metric, k, feedback, prior)
 
 
+def _plug_in(feedback: Feedback, metric: Metric, k: int | None, prior: float) -> Policy:
+    return Greedy(metric, k, feedback, prior, expectation="plug_in")
+
+
+def _random_fw(feedback: Feedback, metric: Metric, k: int | None, prior: float) -> Policy:
+    return OnlineFrankWolfe(metric, k, feedback, prior, start="random")
+
+
 _OFO: dict[str, Literal["macro", "micro"]] = {
     "macro_f1": "macro",
     "f1": "macro",
@@ -91,8 +99,8 @@ def _ofo(
     raise UnsupportedMetricError("OFO is for f1, macro_f1 and micro_f1 without a budget")
 
 
-def _offline(train: Batch, metric: Metric, k: int | None) -> Policy:
-    return FrankWolfe(metric, k).fit(train)
+def _offline(start: str, train: Batch, metric: Metric, k: int | None) -> Policy:
+    return FrankWolfe(metric, k, start=start).fit(train)
 
 
 def _tuned(train: Batch, metric: Metric, k: int | None) -> Policy:
@@ -129,6 +137,12 @@ _LISTED = (
         "what raises the expected metric most, this row included",
         partial(_maximizer, Greedy),
     ),
+    *_both(
+        "greedy_plug_in",
+        "Greedy, plug-in",
+        "the same at expected counts, as the code of the paper",
+        _plug_in,
+    ),
     *_both("ofo", "OFO", "for F1: the threshold is half of the F1 so far", _ofo),
     *_both(
         "online_fw",
@@ -136,7 +150,33 @@ _LISTED = (
         "Frank-Wolfe on all rows so far, which it keeps",
         partial(_maximizer, OnlineFrankWolfe),
     ),
-    Entry("offline_fw", "Offline-FW", "Frank-Wolfe on a sample beforehand", TRAINED, _offline),
+    *_both(
+        "online_fw_random",
+        "Online-FW, random",
+        "the same from random starts, as the code of the paper",
+        _random_fw,
+    ),
+    Entry(
+        "offline_fw",
+        "Offline-FW",
+        "Frank-Wolfe on a sample beforehand, the better of two starts",
+        TRAINED,
+        partial(_offline, "best"),
+    ),
+    Entry(
+        "offline_fw_top",
+        "Offline-FW, top",
+        "the same from the top k, or from 0.5",
+        TRAINED,
+        partial(_offline, "top"),
+    ),
+    Entry(
+        "offline_fw_random",
+        "Offline-FW, random",
+        "the same from a random start, as the code of the paper",
+        TRAINED,
+        partial(_offline, "random"),
+    ),
     Entry(
         "tuned", "Tuned thresholds", "the best thresholds of a sample beforehand", TRAINED, _tuned
     ),

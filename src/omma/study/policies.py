@@ -58,11 +58,11 @@ def supports(name: str, metric: str, k: int | None) -> bool:
     """
     target = find_metric(metric)
     try:
-        if name == "offline_fw":
-            FrankWolfe(target, k)
-        elif name == "tuned":
+        if name == "tuned":
             _check_tuned(k)
             TunedThresholds(target)
+        elif name in TRAINED:
+            FrankWolfe(target, k)
         else:
             make(name, target, k, 0.0)
     except UnsupportedMetricError:

@@ -17,8 +17,9 @@ from omma.study.records import Record
 
 # As the paper's tables have them; others come after these.
 POLICIES = (
-    "baseline", "top_k_or_half", "ofo", "greedy", "greedy_eta", "online_fw", "online_fw_eta",
-    "omma", "omma_eta", "offline_fw", "tuned",
+    "baseline", "top_k_or_half", "ofo", "greedy", "greedy_eta", "greedy_plug_in",
+    "greedy_plug_in_eta", "online_fw", "online_fw_eta", "online_fw_random", "online_fw_random_eta",
+    "omma", "omma_eta", "auto", "offline_fw", "offline_fw_top", "offline_fw_random", "tuned",
 )  # fmt: skip
 METRICS = (
     "micro_f1", "macro_f1", "macro_recall", "macro_precision", "macro_gmean", "macro_hmean",
