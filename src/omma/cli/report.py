@@ -10,8 +10,11 @@ import click
 from omma._atomic import replacing
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from omma.study.records import Record
 
+PRINTED = ("latex", "html", "png")  # what the paper's layout is drawn as
 FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
 WIDTH = 110
 RECORDS = Path("omma-records")  # where omma run leaves them unless told otherwise
@@ -37,6 +40,7 @@ PICTURES = Path("omma-figures")
 @click.option("--suite", metavar="NAME", help="Only records of this suite.")
 @click.option("--datasets", metavar="A,B", help="Only records of these datasets.")
 @click.option("--extended", is_flag=True, help="Standard deviations and seconds, too.")
+@click.option("--paper", is_flag=True, help="The paper's own layout: for latex, html and png.")
 def command(
     places: tuple[Path, ...],
     form: str,
@@ -44,6 +48,7 @@ def command(
     suite: str | None,
     datasets: str | None,
     extended: bool,
+    paper: bool,
 ) -> None:
     """Make tables or figures of the records that `omma run` left.
 
@@ -55,9 +60,14 @@ def command(
     Examples:
         omma report --extended
         omma report omma-records --format html --output study.html
+        omma report --paper --format latex --extended
     """  # noqa: D301
+    if paper and form not in PRINTED:
+        raise click.UsageError(f"--paper is for --format {', '.join(PRINTED)}, got {form}")
     records = _records(places or (RECORDS,), suite, datasets)
-    if form == "terminal":
+    if paper:
+        _print_as_paper(form, _of("study", records), output, extended)
+    elif form == "terminal":
         _print(records, output, extended)
     elif form == "png":
         _draw(records, output or PICTURES)
@@ -90,6 +100,44 @@ def _records(places: tuple[Path, ...], suite: str | None, datasets: str | None) 
         shown = ", ".join(map(str, places))
         raise click.ClickException(f"{shown} holds no finished runs of a study that fit")
     return found
+
+
+def _print_as_paper(form: str, records: list[Record], output: Path | None, extended: bool) -> None:
+    """Tables in the paper's layout; both families of its figures as png, or within the page."""
+    from omma.study import printed
+
+    if not records:
+        raise click.ClickException("--paper is for records of a study, and there are none")
+    if form == "latex":
+        _write(printed.document(printed.tables(records, extended=extended)) + "\n", output)
+        return
+    try:
+        pictures = printed.families(records)
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
+    if form == "html":
+        tables = printed.tables(records, extended=extended)
+        _write(printed.page(tables, {name: _png(one) for name, one in pictures.items()}), output)
+        return
+    from omma.plots import save
+    from omma.study.records import safe
+
+    folder = output or PICTURES
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, picture in pictures.items():
+            save(picture, folder / f"{safe(name)}.png")
+    except OSError as error:
+        raise _unwritten(error, folder) from error
+    click.echo(f"Wrote {len(pictures)} figures into {folder}")
+
+
+def _png(figure: Figure) -> bytes:
+    import io
+
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=130, facecolor="white")
+    return file.getvalue()
 
 
 def _of(kind: str, records: list[Record]) -> list[Record]:

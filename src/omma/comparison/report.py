@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -127,7 +127,13 @@ class Comparison:
         line = f"{title}{self._caption()}. A ring marks the best λ of each policy."
         return plots.plot_priors(self._panels(metric, by_prior), self.priors, title=line)
 
-    def _panels(self, metric: str | None, draw: Draw) -> dict[str, dict[str, Band]]:
+    def panels(self, draw: Draw, policies: Collection[str]) -> dict[str, dict[str, Band]]:
+        """Curves of some policies, by metric, for those who draw them in their own way."""
+        return self._panels(None, draw, policies)
+
+    def _panels(
+        self, metric: str | None, draw: Draw, policies: Collection[str] | None = None
+    ) -> dict[str, dict[str, Band]]:
         if metric is not None:
             _check_name("metric", metric, self.metrics)
         wanted = self.metrics if metric is None else (metric,)
@@ -137,7 +143,7 @@ class Comparison:
             one: {
                 self.titles[policy]: draw(self.cells[policy, one], look[policy])
                 for policy in self.policies
-                if self.cells[policy, one].by_prior
+                if self.cells[policy, one].by_prior and (policies is None or policy in policies)
             }
             for one in wanted
         }

@@ -3,6 +3,7 @@
 from omma.plots.bands import Band, plot_bands
 from omma.plots.choice import plot_choice
 from omma.plots.curve import plot_curve
+from omma.plots.families import plot_family
 from omma.plots.frames import require_matplotlib, save
 from omma.plots.frontier import plot_frontier
 from omma.plots.labels import spread
@@ -20,6 +21,7 @@ __all__ = [
     "plot_bands",
     "plot_choice",
     "plot_curve",
+    "plot_family",
     "plot_frontier",
     "plot_limits",
     "plot_panels",

@@ -112,11 +112,11 @@ def _tuned(train: Batch, metric: Metric, k: int | None) -> Policy:
 def _both(name: str, title: str, about: str, make: Callable[..., Policy]) -> tuple[Entry, Entry]:
     """A policy from labels, and the same from probabilities in their place."""
     soft = f"the same as {name}, η in place of labels"
+    first, comma, how = title.partition(",")
+    hat = f"{first}({HAT_ETA}){comma}{how}"
     return (
         Entry(name, title, about, ONLINE, partial(make, "labels"), priors=True),
-        Entry(
-            name + ETA, f"{title}({HAT_ETA})", soft, ONLINE, partial(make, "estimates"), priors=True
-        ),
+        Entry(name + ETA, hat, soft, ONLINE, partial(make, "estimates"), priors=True),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from omma import tables
 from omma.study.grids import find_figure, grid_of
-from omma.study.policies import TRAINED
+from omma.study.printed.model import GROUPS
 from omma.study.records import Record, safe
 from omma.study.sections import Section, sections
 from omma.tables import MISSING, Grid, content, emphasized, latex, ranks
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FIGURES = ("running", "priors")
-# As in the paper, a line separates the baseline, the rivals, OMMA, and what learns beforehand.
-GROUPS = {"baseline": 0, "top_k_or_half": 0, "omma": 2, "omma_eta": 2, "auto": 2}
-GROUPS |= dict.fromkeys(TRAINED, 3)
 
 
 def to_terminal(records: Iterable[Record], console: Console, *, extended: bool = False) -> None:

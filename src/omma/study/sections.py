@@ -12,7 +12,8 @@ from omma.comparison import Comparison
 from omma.comparison.results import Cell, Runs
 from omma.datasets import CATALOGUE
 from omma.metrics.target import Target as Named
-from omma.study.policies import has_prior, name_of, supports
+from omma.study.paper import STAND_INS
+from omma.study.policies import has_prior, learns, name_of, supports
 from omma.study.records import Record
 
 # As the paper's tables have them; others come after these.
@@ -46,8 +47,8 @@ class Section:
     comparison : Comparison
     failed : int
         How many runs failed.
-    paper : str or None
-        The paper's name of the same data.
+    paper, stands_for : str or None
+        The paper's name of the same data, or of those that these stand in for.
     """
 
     suite: str
@@ -61,6 +62,7 @@ class Section:
     comparison: Comparison
     failed: int = 0
     paper: str | None = None
+    stands_for: str | None = None
 
     @property
     def name(self) -> str:
@@ -111,7 +113,14 @@ def section_of(records: list[Record]) -> Section:
         comparison=_comparison(records),
         failed=len(records) - len(done),
         paper=None if entry is None or spec.get("made") else entry.paper,
+        stands_for=_stands_for(spec),
     )
+
+
+def _stands_for(spec: dict[str, Any]) -> str | None:
+    made = spec.get("made") or {}
+    name = made.get("name") if made.get("by") == "like" else STAND_INS.get(spec["dataset"])
+    return None if name is None else str(name)
 
 
 def title(metric: str, k: int | None) -> str:
@@ -186,7 +195,7 @@ def _cell(policy: str, target: Target, records: list[Record], seeds: int, priors
         by_prior={prior: _runs(prior, by_prior[prior]) for prior in order},
         reason=reason,
         complete=bool(reason) or sum(map(len, by_prior.values())) == wanted,
-        fixed=not has_prior(policy),
+        fixed=not learns(policy),
     )
 
 

@@ -1,0 +1,47 @@
+"""Both families of the paper's figures: running values, and what each λ is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from omma.comparison.figures import by_prior, running
+from omma.plots.families import plot_family
+from omma.study.printed.model import Column
+from omma.study.records import Record
+from omma.study.sections import Section, sections
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Policies of the paper's figures, and Auto; each as it decides best.
+SHOWN = ("baseline", "ofo", "greedy", "online_fw", "online_fw_eta", "omma", "omma_eta", "auto")
+KINDS = {"running": running, "priors": by_prior}
+CAPTIONS = {
+    "running": "The metric so far, against the number of rows",
+    "priors": "The final value with each prior λ",
+}
+
+
+def families(records: Iterable[Record]) -> dict[str, Figure]:
+    """A figure for each suite and family: a row of panels for each dataset."""
+    found = {}
+    for suite, some in groupby(sections(records), key=lambda section: section.suite):
+        mine = list(some)
+        for kind in KINDS:
+            if kind == "running" or any(one.comparison.priors for one in mine):
+                found[f"{suite}: {CAPTIONS[kind]}"] = _family(mine, kind)
+    return found
+
+
+def _family(found: list[Section], kind: str) -> Figure:
+    rows = {
+        f"{one.dataset} (m = {one.m:,}, n = {one.n:,})": {
+            Column.of(*one.targets[name]).full: bands
+            for name, bands in one.comparison.panels(KINDS[kind], SHOWN).items()
+        }
+        for one in found
+    }
+    priors = sorted({prior for one in found for prior in one.comparison.priors})
+    return plot_family(rows, priors if kind == "priors" else None)

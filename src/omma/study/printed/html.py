@@ -1,0 +1,111 @@
+"""Tables of the paper, in its own layout, and both families of its figures, as one page."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+
+from omma.study.printed.model import Block, Line, Number, Table, clock
+
+STYLE = """
+:root { color-scheme: light dark; --faint: color-mix(in srgb, currentColor 62%, transparent); }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 1500px; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .82rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; padding: .3rem 0; max-width: 60rem; }
+th, td { padding: .12rem .5rem; text-align: right; white-space: nowrap; font-weight: normal; }
+th:first-child { text-align: left; }
+thead tr:first-child th { border-top: 2px solid; }
+thead th + th { text-align: center; }
+.set th { border-top: 1px solid; border-bottom: 1px solid; text-align: center; }
+.rule > * { border-top: 1px solid var(--faint); }
+.theirs > * { color: var(--faint); font-size: .72rem; padding-top: 0; }
+.theirs th { padding-left: 1.4rem; }
+.best { font-weight: bold; } .second { font-style: italic; }
+small { color: var(--faint); }
+img { max-width: 100%; background: white; }
+"""
+
+
+def page(
+    tables: Sequence[Table],
+    pictures: Mapping[str, bytes],
+    *,
+    title: str = "omma: the tables of the paper",
+) -> str:
+    """A page that needs no other file; pictures are PNG by their captions."""
+    body = [f"<h1>{escape(title)}</h1>"]
+    body += [
+        f'<h2>{escape(one.suite)}</h2><div class="wide" tabindex="0">{table(one)}</div>'
+        for one in tables
+    ]
+    for caption, png in pictures.items():
+        source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+        body.append(
+            f'<h2>{escape(caption)}</h2><p><img alt="{escape(caption)}" src="{source}"></p>'
+        )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<body>{''.join(body)}</body></html>\n"
+    )
+
+
+def table(given: Table) -> str:
+    """One table: heads in two rows, a block for each dataset."""
+    span = 2 if given.extended else 1
+    above = [
+        f'<th scope="colgroup" colspan="{size * span}">{escape(name)}</th>'
+        for name, size in given.groups
+    ]
+    names = [
+        f'<th scope="col" colspan="{span}">{escape(column.name)}</th>' for column in given.columns
+    ]
+    units = "<th>%</th><th>time (s)</th>" * len(given.columns) if given.extended else ""
+    heads = [f"<th>Method</th>{''.join(above)}", f"<th></th>{''.join(names)}"]
+    heads += [f"<th></th>{units}"] * bool(units)
+    width = 1 + span * len(given.columns)
+    rows = [row for block in given.blocks for row in _block(block, width, given.extended)]
+    return (
+        f"<table><caption>{escape(given.caption)}</caption>"
+        f"<thead>{''.join(f'<tr>{head}</tr>' for head in heads)}</thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _block(block: Block, width: int, extended: bool) -> list[str]:
+    more = f", {escape(block.paper)}" if block.paper else ""
+    some = "sequence" if block.sequences == 1 else "sequences"
+    head = (
+        f"<b>{escape(block.title)}</b> <small>m = {block.m:,}, n = {block.n:,}{more}; "
+        f"{block.sequences} {some}</small>"
+    )
+    rows = [f'<tr class="set"><th colspan="{width}">{head}</th></tr>']
+    before: int | None = block.lines[0].group
+    for line in block.lines:
+        rows.append(_row(line, line.group != before, extended))
+        before = line.group
+    return rows
+
+
+def _row(line: Line, ruled: bool, extended: bool) -> str:
+    kinds = " ".join(["rule"] * ruled + ["theirs"] * line.theirs)
+    cells = "".join(_cell(number, extended) for number in line.numbers)
+    return f'<tr class="{kinds}"><th scope="row">{escape(line.name)}</th>{cells}</tr>'
+
+
+def _cell(number: Number, extended: bool) -> str:
+    mark = ("", "best", "second")[number.rank]
+    value = f'<td class="{mark}">{escape(number.shown)}'
+    if not extended:
+        return f"{value}</td>"
+    spread = _deviation(100 * number.std, "{:.2f}".format)
+    slower = _deviation(number.seconds_std, clock)
+    return f"{value}{spread}</td><td>{escape(number.time)}{slower}</td>"
+
+
+def _deviation(value: float, say: Callable[[float], str]) -> str:
+    return "" if math.isnan(value) else f" <small>± {say(value)}</small>"

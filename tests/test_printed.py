@@ -1,0 +1,136 @@
+"""Tables and figures in the paper's own layout, with the paper's figures beside ours."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+from matplotlib.image import imread
+
+from omma.cli import main
+from omma.study import printed
+from omma.study.paper import STAND_INS, decides_as, figures, find
+from omma.study.policies import NAMES
+from omma.study.records import make, write
+
+TARGETS = (("micro_f1", None), ("macro_f1", None), ("macro_precision", 3), ("macro_gmean", None))
+
+
+def record(dataset, policy, metric, k, value, *, seed=0, prior=None, suite="mine", feedback=None):
+    spec = {
+        "dataset": dataset, "task": "multilabel", "protocol": "fixed",
+        "estimator": {"name": "logistic"}, "policy": policy, "feedback": feedback,
+        "metric": metric, "k": k, "prior": prior, "seed": seed,
+    }  # fmt: skip
+    result = {
+        "value": value, "rows": 8, "history": {"rows": [4, 8], "values": [value, value]},
+        "counts": {"tp": [1.0], "predicted": [2.0], "positive": [3.0], "n": 8.0}, "names": None,
+    }  # fmt: skip
+    return make(suite, spec, policy, result=result, seconds={"run": 0.25 + seed})
+
+
+@pytest.fixture
+def records():
+    """A set that stands in for one of the paper, and one that stands for none."""
+    return [
+        record(dataset, policy, metric, k, 0.1 + 0.1 * place, seed=seed)
+        for dataset in ("youtube_deepwalk", "yeast")
+        for place, policy in enumerate(("baseline", "auto"))
+        for metric, k in TARGETS
+        for seed in (0, 1)
+    ]
+
+
+def test_the_papers_line_stands_under_ours(records):
+    (table,) = printed.tables(records)
+    assert table.groups == [("Micro", 1), ("Macro", 3)]
+    assert [column.name for column in table.columns] == ["F1", "F1", "Pr.@3", "G-mean"]
+    yeast, youtube = sorted(table.blocks, key=lambda block: block.title)
+    assert not any(line.theirs for line in yeast.lines)
+    assert [line.theirs for line in youtube.lines] == [False, True, False]
+    wanted = [find("fixed", "YouTube", "baseline", *target) for target in TARGETS]
+    assert [n.value for n in youtube.lines[1].numbers] == [figure.value for figure in wanted]
+    assert youtube.paper == "stands in for YouTube"
+    assert [number.rank for number in youtube.lines[2].numbers] == [1] * 4
+
+
+def test_in_two_ways_the_papers_line_is_of_the_one_that_its_code_ran():
+    records = [
+        record("news20", name, "macro_f1", 3, 0.5, prior=0.1, feedback="labels")
+        for name in ("greedy", "greedy_plug_in", "online_fw", "online_fw_random", "omma")
+    ]
+    (table,) = printed.tables(records)
+    lines = table.blocks[0].lines
+    above = [lines[i - 1].name for i, line in enumerate(lines) if line.theirs]
+    assert above == ["greedy_plug_in", "online_fw_random", "omma"]
+    assert table.blocks[0].paper == "News20 of the paper"
+    assert decides_as("greedy", ["greedy", "omma"])
+
+
+def test_every_figure_of_the_paper_has_a_policy_of_ours():
+    places = [place for place in figures() if place.policy != "top_k_or_half"]
+    assert {place.policy for place in places} <= set(NAMES)
+    assert set(STAND_INS.values()) <= {place.dataset for place in figures()}
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_rows_of_latex_have_as_many_cells_as_there_are_columns(records, extended):
+    text = printed.document(printed.tables(records, extended=extended))
+    places = re.search(r"begin\{tabular\}\{(.*)\}$", text, re.M)[1]
+    columns = len(re.sub(r"@\{\}|\|", "", places))
+    assert columns == (1 + 4 * 4 if extended else 1 + 2 * 4)
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len(rows) >= 6
+    for row in rows:
+        spans = [int(span) for span in re.findall(r"multicolumn\{(\d+)\}", row)]
+        gaps = len(re.findall(r"(?<!\\)&", row))
+        assert 1 + gaps + sum(spans) - len(spans) == columns, row
+    assert r"\textbf{20.00}" in text
+    assert ("0.7500" in text) == extended  # mean of 0.25 and 1.25 seconds
+    assert r"{\scriptsize 31.20}" in text
+
+
+def test_a_line_that_one_of_two_sets_lacks_is_a_gap(records):
+    more = [record("yeast", "ofo", "macro_f1", None, 0.3, prior=0.1, feedback="labels")]
+    text = printed.document(printed.tables(records + more))
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("ofo")]
+    assert "30.00" in line
+    assert line.count("&") == 8
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_rows_of_html_are_as_wide_as_the_head(records, extended):
+    text = printed.page(printed.tables(records, extended=extended), {"a < b": b"png"})
+    assert "a &lt; b" in text
+    widths = set()
+    for row in re.findall("<tr.*?</tr>", text):
+        cells = re.findall(r"<t[hd][^>]*>", row)
+        spans = [int(one) for cell in cells for one in re.findall(r'colspan="(\d+)"', cell)]
+        widths.add(len(cells) - len(spans) + sum(spans))
+    assert widths == {1 + 4 * (1 + extended)}
+    assert "stands in for YouTube; 2 sequences" in text
+
+
+def test_from_the_command_line(records, tmp_path):
+    more = [
+        record("yeast", "omma", *target, 0.3 + prior / 10, prior=prior, feedback="labels")
+        for target in TARGETS
+        for prior in (0.0, 1.0)
+    ]
+    for one in records + more:
+        write(tmp_path / "records", one)
+
+    def invoke(*arguments):
+        return CliRunner().invoke(main, ["report", str(tmp_path / "records"), *arguments])
+
+    assert r"\begin{table*}" in invoke("--paper", "--format", "latex").output
+    page = tmp_path / "page.html"
+    done = invoke("--paper", "--extended", "--format", "html", "--output", str(page))
+    assert done.exit_code == 0, done.output
+    assert page.read_text(encoding="utf-8").count("data:image/png") == 2
+    done = invoke("--paper", "--format", "png", "--output", str(tmp_path / "pictures"))
+    drawn = sorted((tmp_path / "pictures").glob("*.png"))
+    assert len(drawn) == 2
+    assert min(imread(drawn[0]).shape[:2]) > 300
+    done = invoke("--paper", "--format", "csv")
+    assert done.exit_code != 0
+    assert "--paper is for --format latex, html, png, got csv" in done.output
