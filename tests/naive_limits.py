@@ -22,8 +22,8 @@ class Price:
         mu, C, m, j = self.mu, self.C, self.m, self.j
         slope, offset = np.zeros(m), np.zeros(m)
         one = np.zeros(m) if j is None else np.eye(m)[j] / np.sqrt(m)
-        if self.kind == "micro_precision":
-            slope += mu * n / max(q.sum(), 1)
+        if self.kind == "micro_precision":  # over the mean of predictions and occurrences
+            slope += 2 * mu * n / max((q.sum() + pos.sum()) / 2, 1)
             offset -= C * slope
         elif self.kind == "micro_recall":
             slope += mu * n / max(pos.sum(), 1)
@@ -45,7 +45,7 @@ class Price:
         elif self.kind == "predicted_rate":
             offset -= mu / C * one
         elif self.kind == "precision":
-            slope += mu * n / max(q[j], 1) * one
+            slope += 2 * mu * n / max((q[j] + pos[j]) / 2, 1) * one
             offset -= C * slope
         elif self.kind == "recall":
             slope += mu * n / max(pos[j], 1) * one
@@ -60,31 +60,33 @@ class Price:
             return
         hit = 0.0 if y is None else (y * yhat).sum()
         if self.kind == "micro_precision":
-            r = (C * yhat.sum() - hit) * n / max(q.sum(), 1)
+            r = C * yhat.sum() - hit
         elif self.kind == "micro_recall":
-            r = (C * y.sum() - hit) * n / max(pos.sum(), 1)
+            r = C * y.sum() - hit
         elif self.kind == "micro_specificity":
             tn = m - yhat.sum() - y.sum() + hit
-            r = (C * (m - y.sum()) - tn) * n / max(n * m - pos.sum(), 1)
+            r = C * (m - y.sum()) - tn
         elif self.kind == "micro_accuracy":
             right = m - yhat.sum() - y.sum() + 2 * hit
-            r = (C * m - right) * n / max(n * m, 1)
+            r = C * m - right
         elif self.kind == "micro_f1":
-            r = (C * (yhat.sum() + y.sum()) - 2 * hit) * n / max(q.sum() + pos.sum(), 1)
+            r = C * (yhat.sum() + y.sum()) - 2 * hit
         elif self.kind == "labels_per_row":
             r = yhat.sum() / C - 1
         elif self.kind == "predicted_rate":
             r = yhat[j] / C - 1
         elif self.kind == "precision":
-            r = (C - y[j]) * yhat[j] * n / max(q[j], 1)
+            r = (C - y[j]) * yhat[j]
         elif self.kind == "recall":
-            r = (C - yhat[j]) * y[j] * n / max(pos[j], 1)
+            r = (C - yhat[j]) * y[j]
         else:
             some = pos > 0
             now = n * (C - tp[some] / pos[some]).sum() / m
             r, self.before = (now - self.before) / weight, now
         self.V += (weight * r) ** 2
-        self.mu = max(0.0, self.mu + weight * r / np.sqrt(self.V))
+        place = self.mu if self.mu < 1 else 1 + np.log(self.mu)
+        place = max(0.0, place + 0.8 * weight * r / np.sqrt(self.V))
+        self.mu = place if place < 1 else min(np.exp(place - 1), 1000.0)
 
 
 class LimitedAuto(naive_auto.Auto):

@@ -82,3 +82,13 @@ def test_out_of_reach_is_said():
     free = omma.replay(omma.Auto("macro_recall", k=3), eta, y)
     precision = omma.metric("micro_precision")
     assert held.value > precision.value(free.counts)
+
+
+def test_a_price_is_what_the_limit_costs():
+    eta, y = drawn(11, 20_000)
+    for limit, bound in (("micro_precision", 0.8), ("labels_per_row", 1.5)):
+        found = omma.frontier(eta, y, "macro_recall", limit, bounds=[bound - 0.02, bound + 0.02])
+        slope = abs(np.diff(found.values)[0]) / 0.04
+        make = omma.at_most if limit == "labels_per_row" else omma.at_least
+        trace = omma.replay(omma.Auto("macro_recall", subject_to=make(limit, bound)), eta, y)
+        assert trace.limits[0].price == pytest.approx(slope, rel=0.35)

@@ -8,7 +8,7 @@ from typing import Any
 
 from omma.counts import Counts, counts_of, estimates_of
 from omma.gap import TWO_SIDED
-from omma.limits import Limit
+from omma.limits import Limit, price_unit
 from omma.policies import Policy
 from omma.state import State
 
@@ -26,7 +26,7 @@ class Held:
     value : float
         What is bounded, so far; NaN where it is 0/0, as precision is where nothing was predicted.
     price : float
-        How much of the metric a little more of the limit costs: the decisions trade both at it.
+        How much of the metric one more of the limit costs, where it is: decisions trade both at it.
     error : float
         The standard error of the value, as of independent draws.
 
@@ -69,7 +69,8 @@ class Held:
     def reachable(self) -> bool:
         """False where it is missed by more than chance, and the price is beyond all measure."""
         by_chance = not self.excess > 2.0 * self.error
-        return self.holds or by_chance or self.price < DEAR
+        unit = 1.0 if self.limit.needs_labels else self.bound  # a share of what may be predicted
+        return self.holds or by_chance or self.price * unit < DEAR
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -111,4 +112,5 @@ def _stand(limit: Limit, price: float, state: State) -> Held:
     counts: Counts = estimates if everything and estimates is not None else own
     if not counts.n > 0:
         return Held(limit, math.nan, price, math.nan)
-    return Held(limit, limit.value(counts), price, limit.error(counts))
+    per_unit = price * price_unit(limit, counts)
+    return Held(limit, limit.value(counts), per_unit, limit.error(counts))

@@ -19,7 +19,18 @@ import numpy as np
 from omma._run import Limited
 from omma._validate import check_number, nearest, shown
 from omma.counts import Counts
-from omma.kernels.limits import CAP, COUNTED, FORM, MARGIN, MEAN, NUMBERS, STEADY, UNDER, WEIGHT
+from omma.kernels.limits import (
+    CAP,
+    COUNTED,
+    FORM,
+    MARGIN,
+    MEAN,
+    NUMBERS,
+    SIZE,
+    STEADY,
+    UNDER,
+    WEIGHT,
+)
 from omma.metrics import NAMES as METRICS, Binary, fbeta, metric as find_metric
 from omma.metrics.binary import Rate
 from omma.rows.frames import Names
@@ -32,6 +43,7 @@ ALIASES = {
 }
 TEXT = re.compile(r"\s*([\w.]+)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*(\S+)\s*")
 SENSES = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}
+CAREFUL = 2.0  # the first price of precision: a floor that was missed is slow to make up for
 HAIR = 1e-9  # sums of bounds differ by less
 FBETA = re.compile(r"f(\d+(?:\.\d+)?)")
 
@@ -415,6 +427,24 @@ def _fill(row: Any, limit: Limit, m: int) -> int:
     kind, scale = (COUNTED, 1.0) if limit.needs_labels else (STEADY, 1.0 / limit.bound)
     row[FORM : FORM + 4] = scale * limit.sign * (over - limit.bound * under)
     row[UNDER : UNDER + 4] = scale * under
+    row[SIZE : SIZE + 4] = under
+    if not np.any(under[[0, 2, 3]]):  # precision: what is predicted alone
+        row[SIZE : SIZE + 4] = 0.0, 0.5, 0.5, 0.0
+        row[WEIGHT] *= CAREFUL
     row[MARGIN] = limit.margin * math.sqrt(max(_variance(limit.of, limit.bound), 0.0))
     row[CAP] = (1.0 - limit.bound if limit.sign > 0 and limit.needs_labels else limit.bound) / 2.0
     return kind
+
+
+def price_unit(limit: Limit, counts: Counts) -> float:
+    """How much of the metric one more of a limit costs, where its price in the kernels is one."""
+    row = np.zeros(NUMBERS)
+    kind = _fill(row, limit, counts.m)
+    if kind == MEAN:
+        return 1.0
+    if kind == STEADY:
+        return float(row[WEIGHT] / limit.bound)
+    tp, predicted, positive, _ = limit.cells(counts)
+    cells = np.array((tp, predicted, positive, counts.n))
+    under, size = (max(float(row[at : at + 4] @ cells), 1.0) for at in (UNDER, SIZE))
+    return float(row[WEIGHT]) * under / size

@@ -1,8 +1,11 @@
 """Prices of limits: what a limit adds to the gain of each label, and how its price moves.
 
-A limit on a rate num / den is kept by its linear form num - C den, over den so far as a share of
+A limit on a rate num / den is kept by its linear form num - C den, over a size so far as a share of
 the rows: a label that helps it gains ``mu`` times its part, and after each row the price moves by
 the row's own excess over the root of the sum of their squares. No step size is left to choose.
+
+The size is den, but for precision: what is predicted follows the price, and a price over it would
+feed on itself, dearer the less is predicted. There it is the mean of predictions and occurrences.
 
 ``numbers`` has a row for each limit, ``labels`` the label that it is about (-1 is all), ``kinds``
 how it is scaled. Prices look at label counts as they are, not at corrected ones, and move by true
@@ -38,7 +41,11 @@ UNDER: Final = 4  # four: what a tighter bound takes off it; the denominator of 
 WEIGHT: Final = 8  # of the price in the gains
 MARGIN: Final = 9  # standard errors to stay away from the bound, times the root of the variance
 CAP: Final = 10  # the most that a margin tightens the bound
-NUMBERS: Final = 11
+SIZE: Final = 11  # four: what the price of a counted rate is over
+NUMBERS: Final = 15
+
+STEP: Final = 0.8  # of a price whose every row so far missed by as much
+DEAREST: Final = 1000.0  # the limit alone decides, and the way back is not too long
 
 
 class OnLabels(NamedTuple):
@@ -70,20 +77,39 @@ class OnEstimates(NamedTuple):
 
 
 @helper
+def form_of(numbers, limit, first, tp, predicted, positive, n):
+    """One of the linear forms of a limit, over counts."""
+    found = numbers[limit, first] * tp + numbers[limit, first + 1] * predicted
+    return found + numbers[limit, first + 2] * positive + numbers[limit, first + 3] * n
+
+
+@helper
+def looked_at(prices, limit):
+    """The counts so far of what a limit is about: (tp, predicted, positive, rows)."""
+    j, totals, cells = prices.labels[limit], prices.counted.totals, prices.counted.cells
+    if j >= 0:
+        return cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j], totals[N]
+    return totals[SUM_TP], totals[SUM_PREDICTED], totals[SUM_POSITIVE], totals[N]
+
+
+@helper
 def scale_of(prices, limit):
-    """Rows over the denominator so far, and what the margin takes off the bound."""
-    numbers, totals, cells = prices.numbers, prices.counted.totals, prices.counted.cells
-    j, n = prices.labels[limit], totals[N]
-    under, scale = max(n, 1.0), 1.0
+    """Rows over the size so far of what a limit is about."""
+    if prices.kinds[limit] != COUNTED:
+        return 1.0
+    tp, predicted, positive, n = looked_at(prices, limit)
+    return n / max(form_of(prices.numbers, limit, SIZE, tp, predicted, positive, n), 1.0)
+
+
+@helper
+def tighter_by(prices, limit):
+    """What the margin takes off the bound."""
+    numbers, n = prices.numbers, prices.counted.totals[N]
+    under = n
     if prices.kinds[limit] == COUNTED:
-        tp, predicted, positive = totals[SUM_TP], totals[SUM_PREDICTED], totals[SUM_POSITIVE]
-        if j >= 0:
-            tp, predicted, positive = cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
-        under = numbers[limit, UNDER] * tp + numbers[limit, UNDER + 1] * predicted
-        under += numbers[limit, UNDER + 2] * positive + numbers[limit, UNDER + 3] * n
-        under = max(under, 1.0)
-        scale = n / under
-    return scale, min(numbers[limit, MARGIN] / np.sqrt(under), numbers[limit, CAP])
+        tp, predicted, positive, n = looked_at(prices, limit)
+        under = form_of(numbers, limit, UNDER, tp, predicted, positive, n)
+    return min(numbers[limit, MARGIN] / np.sqrt(max(under, 1.0)), numbers[limit, CAP])
 
 
 @by_kind
@@ -112,8 +138,8 @@ def prepare_all_prices(prices, slopes, offsets):
         if prices.kinds[limit] == MEAN:
             mean += price * numbers[limit, FORM + 1] * prices.counted.totals[N] / m
             continue
-        scale, tighter = scale_of(prices, limit)
-        price *= scale
+        price *= scale_of(prices, limit)
+        tighter = tighter_by(prices, limit)
         by_tp = price * (numbers[limit, FORM] - tighter * numbers[limit, UNDER])
         by_predicted = price * (numbers[limit, FORM + 1] - tighter * numbers[limit, UNDER + 1])
         if labels[limit] >= 0:
@@ -145,14 +171,21 @@ def all_priced(prices, ready, slopes, offsets, j, slope, offset):
 
 @helper
 def excess_of(prices, limit, tp, predicted, positive):
-    """By how much a row misses a limit, in rows; below zero where it does better."""
-    numbers = prices.numbers
-    scale, tighter = scale_of(prices, limit)
-    found = (numbers[limit, FORM] - tighter * numbers[limit, UNDER]) * tp
-    found += (numbers[limit, FORM + 1] - tighter * numbers[limit, UNDER + 1]) * predicted
-    found += (numbers[limit, FORM + 2] - tighter * numbers[limit, UNDER + 2]) * positive
-    found += numbers[limit, FORM + 3] - tighter * numbers[limit, UNDER + 3]
-    return -(scale * found)
+    """By how much a row misses a limit; below zero where it does better."""
+    numbers, tighter = prices.numbers, tighter_by(prices, limit)
+    found = form_of(numbers, limit, FORM, tp, predicted, positive, 1.0)
+    return tighter * form_of(numbers, limit, UNDER, tp, predicted, positive, 1.0) - found
+
+
+@helper
+def moved(price, step):
+    """A price moves by steps below one, and by factors above it: far up is not far away.
+
+    Up to DEAREST steps still add up: what a limit was missed by in all is where its price stands.
+    """
+    place = price if price < 1.0 else 1.0 + np.log(price)
+    place = max(0.0, place + step)
+    return place if place < 1.0 else min(np.exp(place - 1.0), DEAREST)
 
 
 @helper
@@ -192,8 +225,8 @@ def follow(prices, row, present, flags, known, weight, recalls, seen):
         else:
             excess = weight * excess_of(prices, limit, row[0], row[1], row[2])
         prices.spread[limit] += excess * excess
-        moved = prices.mu[limit] + excess / np.sqrt(prices.spread[limit])
-        prices.mu[limit] = max(0.0, moved)
+        step = STEP * excess / np.sqrt(prices.spread[limit])
+        prices.mu[limit] = moved(prices.mu[limit], step)
 
 
 @helper
