@@ -192,3 +192,19 @@ class Auto:
         new.h = self.h + other.h - HJ0
         new.b = (self.h * self.b + other.h * other.b) / new.h
         return new
+
+
+def whole_gradient(eta, y, weights, a, b, bias):
+    """The gradient of the loss that calibration by all rows minimizes, an entry at a time."""
+    found = np.concatenate(([H0 * (a - 1.0), H0 * b], HJ0 * np.asarray(bias, dtype=float)))
+    for i in range(len(eta)):
+        for j in range(len(bias)):
+            if eta[i, j] <= 0.0:
+                continue
+            p = min(max(eta[i, j], 1e-7), 1.0 - 1e-7)
+            z = np.log(p / (1.0 - p))
+            error = weights[i] * (1.0 / (1.0 + np.exp(-(a * z + b + bias[j]))) - y[i, j])
+            found[0] += error * z
+            found[1] += error
+            found[2 + j] += error
+    return found

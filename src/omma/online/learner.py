@@ -322,7 +322,7 @@ class OnlineClassifier(Learning):
             elif not self._update_fast(y, prediction, eta, weight):
                 self._update_any(y, prediction, eta, weight)
 
-    def merge(self, counts: Counts | State, estimates: Counts | None = None) -> None:
+    def merge(self, counts: Counts | State, estimates: Counts | State | None = None) -> None:
         """Add what was counted elsewhere, as by a learner on another machine.
 
         Of ``gap`` only the value changes: what is attainable is estimated on this learner's rows.
@@ -332,8 +332,9 @@ class OnlineClassifier(Learning):
         counts : Counts or State
             True labels against predictions, such as ``other.counts``; or all that another learner
             of the same policy keeps, ``other.state``: then nothing else is needed.
-        estimates : Counts, optional
-            Probabilities against predictions, needed with ``feedback="estimates"``.
+        estimates : Counts or State, optional
+            Probabilities against predictions, needed with ``feedback="estimates"``; or, where the
+            metric looks at pairs of classes, which no state has, ``other.state`` beside the counts.
 
         >>> import omma
         >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2)
@@ -344,7 +345,10 @@ class OnlineClassifier(Learning):
         if type(self.state) is not State:
             raise TypeError(f"merge of OnlineClassifier cannot add to what {self.policy!r} keeps")
         if isinstance(counts, State):
-            self._merge_state(counts)
+            self._merge_state(counts, None)
+            return
+        if isinstance(estimates, State):
+            self._merge_state(estimates, counts.matrix)
             return
         if self.state.known is not None or self.state.calibration is not None:
             raise TypeError(
@@ -374,12 +378,17 @@ class OnlineClassifier(Learning):
             if self._journal is not None:
                 self._journal.cut()
 
-    def _merge_state(self, other: State) -> None:
-        if self._pairs is not None:
-            raise ValueError(f"counts of merge must have a matrix for {self.metric!r}: pass counts")
+    def _merge_state(self, other: State, pairs: Any) -> None:
+        if self._pairs is not None and pairs is None:
+            raise ValueError(
+                f"counts of merge must have a matrix for {self.metric!r}: pass other.counts and "
+                "other.state"
+            )
         with self._lock:
             made = self.state + other
             self.state.restore({name: one.copy() for name, one in made.arrays().items()})
+            if self._pairs is not None:
+                self._pairs += pairs
             if self._journal is not None:
                 self._journal.cut()
 

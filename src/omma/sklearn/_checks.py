@@ -10,7 +10,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from omma._validate import shown
-from omma.policies import OMMA
+from omma.policies import OMMA, Auto
 from omma.rows.arrays import read_weights
 from omma.sklearn._target import CLASSES, LABELS, OWNER, Target
 
@@ -27,8 +27,8 @@ def checked(X: Any, y: Any, sample_weight: Any, method: str) -> Any:
     return X, y, weights if sample_weight is not None else None
 
 
-def policy_of(model: Any, target: Target) -> OMMA:
-    """The policy that the parameters of a model ask for."""
+def policy_of(model: Any, target: Target) -> OMMA | Auto:
+    """The policy that the parameters of a model ask for: Auto, unless anything of it is chosen."""
     if not hasattr(model.estimator, "predict_proba"):
         raise TypeError(
             f"estimator of {OWNER} must have predict_proba, got {shown(model.estimator)}: wrap "
@@ -37,7 +37,12 @@ def policy_of(model: Any, target: Target) -> OMMA:
     if target.kind == CLASSES and model.k not in (None, 1):
         raise ValueError(f"k of {OWNER} must be None or 1 where y is classes, got {model.k!r}")
     k = 1 if target.kind == CLASSES else model.k
-    policy = OMMA(model.metric, k=k, feedback=model.feedback, prior=model.prior)
+    policy: OMMA | Auto
+    if model.feedback is None and model.prior is None:
+        policy = Auto(model.metric, k)
+    else:
+        feedback: Any = "labels" if model.feedback is None else model.feedback
+        policy = OMMA(model.metric, k, feedback, 1e-6 if model.prior is None else model.prior)
     policy.check_labels(target.m)
     return policy
 

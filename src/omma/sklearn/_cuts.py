@@ -1,7 +1,7 @@
 """Cuts tuned on labels, for estimators whose probabilities are no probabilities.
 
-OMMA's rule is the best one where probabilities are right. Those of an estimator trained with
-balanced class weights, say, are not; there the cut that is best on labelled rows may be far better.
+A rule is the best one where probabilities are right, and calibration can only bend and shift them;
+where that is not what is wrong, the cut that is best on labelled rows may be far better.
 It may also fit the accidents of those rows: so it is worth what it gets on rows that it was not
 tuned on.
 """
@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from omma.counts import Counts
 from omma.metrics import LabelMetric, Macro, Metric
-from omma.policies import OMMA, TunedThresholds
+from omma.policies import OMMA, Auto, TunedThresholds
 from omma.rows.batch import Batch
 from omma.rule import Rule
 
 CUTS = 200  # tried at most between two classes: more would tell apart no more than accidents
 
 
-def tuned_rule(policy: OMMA, sample: Batch) -> Rule | None:
+def tuned_rule(policy: OMMA | Auto, sample: Batch) -> Rule | None:
     """The rule with the best cuts for the sample; None where cuts do not make a rule."""
     metric = policy.objective
-    if policy.soft or not metric.compiles:
+    if policy.feedback == "estimates" or not metric.compiles:
         return None
     if policy.budget is None and isinstance(metric, Macro | LabelMetric):
         return TunedThresholds(metric).fit(sample).decision

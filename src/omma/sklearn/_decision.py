@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from omma.calibrated import Calibration
+from omma.calibration.online import OnlineCalibrator
 from omma.rule import Rule
 from omma.sklearn._target import CLASSES, YES, Target
 
@@ -40,13 +42,24 @@ def decision_scores(rule: Rule, eta: Any, target: Target) -> Floats:
 
 def _gains(rule: Rule, eta: Floats) -> Floats:
     """Gains in the units of a probability; labels of probability zero are behind all others."""
-    gains = eta * rule.slope + rule.offset
+    values = _calibrated(rule, eta)
+    gains = values * rule.slope + rule.offset
     if rule.matrix is not None:
-        gains = gains + eta @ rule.matrix
+        gains = gains + values @ rule.matrix
     else:
         gains = np.where(eta > 0, gains, gains.min() - 1.0)
     unit = np.abs(rule.slope).max() if rule.matrix is None else np.abs(rule.matrix).max()
     return np.asarray(gains / (unit or 1.0), dtype=np.float64)
+
+
+def _calibrated(rule: Rule, eta: Floats) -> Floats:
+    """Probabilities as the rule takes them."""
+    if rule.calibration is None:
+        return eta
+    found = Calibration.start(rule.m)
+    found.take(*rule.calibration)
+    calibrated = OnlineCalibrator.from_arrays(found.arrays()).predict(eta)
+    return np.asarray(calibrated, dtype=np.float64).reshape(eta.shape)
 
 
 def _above(rule: Rule, eta: Floats, decided: Any) -> Floats:

@@ -1,8 +1,9 @@
 """One online pass, then passes with the rule standing still until it reproduces its own counts.
 
-OMMA is made to be good over a whole sequence; the rule it ends with may be a bad one of its many.
-A rule worth keeping is one that stays what it is when all rows are decided by it: its counts have
-it for their gradient. Passes go there where they can, and the best rule seen is kept.
+A policy is made to be good over a whole sequence; the rule it ends with may be a bad one of its
+many. A rule worth keeping is one that stays what it is when all rows are decided by it: its counts
+have it for their gradient. Passes go there where they can, and the best rule seen is kept. Where
+the policy calibrates, all rows together say how, so that their order does not matter.
 """
 
 from __future__ import annotations
@@ -10,28 +11,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from omma.calibrated import Calibration
+from omma.calibration.online import OnlineCalibrator
+from omma.calibration.whole import calibration_of
 from omma.counts import Counts, state_of
-from omma.evaluation import Trace, replay
+from omma.evaluation import replay
 from omma.metrics.scoring import value_with
-from omma.policies import OMMA, FixedRule
+from omma.policies import OMMA, Auto, FixedRule
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._cuts import halves, tuned_rule
+from omma.state import State
 
 PASSES = 20
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A rule, what it does on the sample, and what the policy would count of that."""
+    """A rule, what it does on the sample, and what the policy would keep of that."""
 
     rule: Rule
     counts: Counts
-    own: Counts
+    state: State
     value: float
 
 
@@ -44,7 +50,7 @@ class Found:
     values: NDArray[np.float64]
 
 
-def find_rule(policy: OMMA, sample: Batch, seed: int, zero_division: float = 0.0) -> Found:
+def find_rule(policy: OMMA | Auto, sample: Batch, seed: int, zero_division: float = 0.0) -> Found:
     """Run the policy over the sample in a random order, then settle its rule.
 
     Rules are chosen by their value with 0/0 worth ``zero_division``.
@@ -56,15 +62,16 @@ def find_rule(policy: OMMA, sample: Batch, seed: int, zero_division: float = 0.0
 
     trace = replay(policy, sample, seed=seed, predictions=False)
     assert trace.history is not None
-    tried = [judged(policy, _usual(trace.rule), sample), *_settled(policy, trace.rule, sample)]
+    judge = Judge.of(policy, sample)
+    tried = [judge(_usual(trace.rule)), *_settled(judge, trace.rule)]
     best = max(tried, key=lambda one: worth(one.counts))
     tuned = tuned_rule(policy, sample)
     if tuned is not None and worth(_of_tuning(policy, sample, seed)) > worth(best.counts):
-        best = judged(policy, tuned, sample)
+        best = judge(tuned)
     return Found(best, trace.history.rows, trace.history.values)
 
 
-def _of_tuning(policy: OMMA, sample: Batch, seed: int) -> Counts:
+def _of_tuning(policy: OMMA | Auto, sample: Batch, seed: int) -> Counts:
     """What tuned cuts do on rows that they were not tuned on: each half on the other."""
     one, other = halves(sample, seed)
     if min(one.n, other.n) == 0:
@@ -73,7 +80,7 @@ def _of_tuning(policy: OMMA, sample: Batch, seed: int) -> Counts:
     for here, there in ((one, other), (other, one)):
         rule = tuned_rule(policy, here)
         assert rule is not None
-        parts.append(judged(policy, rule, there).counts)
+        parts.append(_counted(policy, rule, there))
     return parts[0] + parts[1]
 
 
@@ -83,36 +90,78 @@ def _usual(rule: Rule) -> Rule:
     return Rule(np.ones(rule.m), np.full(rule.m, offset), rule.k)
 
 
-def _settled(policy: OMMA, rule: Rule, sample: Batch) -> Iterator[Judged]:
+def _settled(judge: Judge, rule: Rule) -> Iterator[Judged]:
     """The rule after each pass, until decisions repeat."""
-    seen: list[Counts] = []
-    for one in islice(_followed(policy, rule, sample), PASSES):
+    seen: list[State] = []
+    for one in islice(_followed(judge, rule), PASSES):
         yield one
-        if one.own in seen:
+        if one.state in seen:
             return
-        seen.append(one.own)
+        seen.append(one.state)
 
 
-def _followed(policy: OMMA, rule: Rule, sample: Batch) -> Iterator[Judged]:
+def _followed(judge: Judge, rule: Rule) -> Iterator[Judged]:
     while True:
-        one = judged(policy, rule, sample)
+        one = judge(rule)
         yield one
-        rule = policy.rule(state_of(one.own))
+        rule = judge.policy.rule(one.state)
 
 
-def judged(policy: OMMA, rule: Rule, sample: Batch) -> Judged:
-    """Decide the whole sample by one rule."""
-    fixed = FixedRule(rule, policy.objective)
-    trace = replay(fixed, sample, predictions=policy.soft, checkpoints=0)
+@dataclass(frozen=True)
+class Judge:
+    """A sample, and what a policy counts of decisions on it.
+
+    Attributes
+    ----------
+    policy : OMMA or Auto
+    sample : Batch
+    calibration : Calibration or None
+        What all rows together say of probabilities, where the policy asks.
+    estimates : array, CSR matrix or None
+        What it counts in place of labels, or beside them.
+    """
+
+    policy: OMMA | Auto
+    sample: Batch
+    calibration: Calibration | None
+    estimates: Any
+
+    @classmethod
+    def of(cls, policy: OMMA | Auto, sample: Batch) -> Judge:
+        """Look at the whole sample once."""
+        if not isinstance(policy, Auto):
+            return cls(policy, sample, None, sample.values if policy.soft else None)
+        found = calibration_of(sample)
+        calibrated = OnlineCalibrator.from_arrays(found.arrays()).predict(sample.values)
+        return cls(policy, sample, found, calibrated)
+
+    def __call__(self, rule: Rule) -> Judged:
+        """Decide the whole sample by one rule."""
+        fixed = FixedRule(rule, self.policy.objective)
+        trace = replay(fixed, self.sample, predictions=self.policy.soft, checkpoints=0)
+        assert trace.counts is not None
+        assert trace.value is not None
+        state = state_of(trace.counts)
+        if self.policy.soft:
+            state = self._soft(state, trace.predictions)
+        return Judged(rule, trace.counts, state, trace.value)
+
+    def _soft(self, labels: State, predictions: Any) -> State:
+        """Estimates in the place of labels, and these beside them."""
+        weights = self.sample.weights if len(self.sample.weights) else None
+        counts = Counts.from_labels(
+            self.estimates, predictions, sample_weight=weights, n_labels=self.sample.m
+        )
+        made = state_of(counts)
+        made.labels = labels
+        made.calibration = self.calibration
+        if self.policy.feedback == "both":  # all labels came: both were counted on the same rows
+            made.known = state_of(counts)
+        return made
+
+
+def _counted(policy: OMMA | Auto, rule: Rule, sample: Batch) -> Counts:
+    """What a rule does on some rows."""
+    trace = replay(FixedRule(rule, policy.objective), sample, predictions=False, checkpoints=0)
     assert trace.counts is not None
-    assert trace.value is not None
-    own = _estimated(trace, sample) if policy.soft else trace.counts
-    return Judged(rule, trace.counts, own, trace.value)
-
-
-def _estimated(trace: Trace, sample: Batch) -> Counts:
-    """Probabilities counted in place of labels."""
-    weights = sample.weights if len(sample.weights) else None
-    return Counts.from_labels(
-        sample.values, trace.predictions, sample_weight=weights, n_labels=sample.m
-    )
+    return trace.counts

@@ -21,7 +21,7 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.metrics.scoring import check_zero_division, value_with
 from omma.online import OnlineClassifier
-from omma.policies import OMMA
+from omma.policies import OMMA, Auto
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._checks import check_same_classes, checked, is_prefit, policy_of, vector
@@ -55,13 +55,14 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     """A classifier with the decisions that maximize a metric, for any kind of problem.
 
     It is to every metric and task what ``TunedThresholdClassifierCV`` is to binary problems.
-    ``fit`` takes probabilities by cross-validation, runs OMMA over them once, lets the rule settle,
-    and keeps the best it saw; then the estimator is trained on all rows. ``predict`` applies the
-    rule and changes nothing. ``partial_fit`` and ``step`` go on learning, row by row.
+    ``fit`` takes probabilities by cross-validation, runs ``omma.Auto`` over them once, lets the
+    rule settle, and keeps the best it saw; then the estimator is trained on all rows. ``predict``
+    applies the rule and changes nothing. ``partial_fit`` and ``step`` go on learning, row by row.
 
-    The rule trusts probabilities: calibrate an estimator whose own are far off. Only where labels
-    are decided by cuts of their own (two classes; macro metrics of labels, without a budget), cuts
-    tuned on labels take its place, if they do better on rows that they were not tuned on.
+    Probabilities that are too bold, too timid or too high are calibrated on the way, and the rule
+    has that in it. Where labels are decided by cuts of their own (two classes; macro metrics of
+    labels, without a budget), cuts tuned on labels take its place, if they do better on rows that
+    they were not tuned on.
 
     Parameters
     ----------
@@ -72,10 +73,12 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         that of the positive class, ``pos_label``, and ``"macro_f1"`` the mean over both.
     k : int, optional
         For multi-label problems, exactly so many labels a row. None has no such budget.
-    feedback : {"labels", "estimates"}, default="labels"
-        Whether the rule counts true labels, or probabilities in their place.
-    prior : float, default=1e-6
-        λ, added to each cell of each label's counts where the rule is made.
+    feedback : {"labels", "estimates", "both"}, optional
+        By default ``omma.Auto`` makes the rule, which needs no choice. Given, ``omma.OMMA`` does,
+        and counts true labels, probabilities in their place, or both.
+    prior : float, optional
+        λ of ``omma.OMMA``, added to each cell of each label's counts where the rule is made; 1e-6
+        where only ``feedback`` is given.
     cv : int, splitter, iterable or "prefit", optional
         How rows are split to get probabilities of unseen ones; None is 5 folds, stratified where
         classes are predicted. ``"prefit"`` takes a trained estimator as it is: give ``fit`` rows
@@ -160,8 +163,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         *,
         metric: MetricName | str | Metric = "macro_f1",
         k: int | None = None,
-        feedback: Feedback = "labels",
-        prior: float = 1e-6,
+        feedback: Feedback | None = None,
+        prior: float | None = None,
         cv: Any = None,
         refit: bool = True,
         random_state: Any = 0,
@@ -215,7 +218,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         found = find_rule(policy, sample, int(seed), self.zero_division)
         self._begin(estimator, target, policy)
-        self._learner.merge(found.best.counts, found.best.own if policy.soft else None)
+        self._learner.merge(found.best.counts, found.best.state)
         self._keep(found.best.rule.named(target.names), trained_on)
         self.history_ = History(found.rows, found.values)
         return self
@@ -396,7 +399,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             raise ValueError("classes must be passed on the first call to partial_fit.")
         return target
 
-    def _begin(self, estimator: Any, target: Target, policy: OMMA) -> None:
+    def _begin(self, estimator: Any, target: Target, policy: OMMA | Auto) -> None:
         """Forget what was learned before."""
         self.estimator_ = estimator
         self.classes_ = target.classes
@@ -436,7 +439,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return tags
 
 
-def _usual(policy: OMMA, target: Target) -> Rule:
+def _usual(policy: OMMA | Auto, target: Target) -> Rule:
     """What is decided before anything was counted."""
     offset = -0.5 if policy.budget is None else 0.0
     rule = Rule(np.ones(target.m), np.full(target.m, offset), policy.budget)

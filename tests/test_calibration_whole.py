@@ -1,0 +1,71 @@
+"""Calibration by all rows at once: the best of its kind, whatever the order and the layout."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from naive_auto import whole_gradient
+from naive_baselines import class_stream, stream
+from scipy import sparse
+
+import omma
+from omma.calibration import OnlineCalibrator
+from omma.calibration.whole import calibration_of
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 6))
+def test_nothing_nearby_is_better(seed, n, m):
+    """The penalized log-loss has one minimum: there its gradient is zero."""
+    eta, y = stream(seed, n, m)
+    weights = np.random.default_rng(seed).integers(0, 4, n).astype(float)
+    found = calibration_of(omma.Batch.of(eta, y, weights))
+    gradient = whole_gradient(eta, y, weights, found.slope, found.shared[1], found.bias)
+    inside = 0.05 < found.slope < 20.0
+    assert np.abs(gradient[0 if inside else 1 :]).max() < 1e-3
+
+
+def test_weights_are_repeated_rows_and_sparse_is_dense():
+    eta, y = stream(3, 60, 5)
+    times = np.random.default_rng(0).integers(0, 3, 60)
+    order = np.random.default_rng(1).permutation(np.repeat(np.arange(60), times))
+    many = calibration_of(omma.Batch.of(eta[order], y[order]))
+    for layout, truth in (
+        (np.asarray, y),
+        (sparse.csr_array, y),
+        (np.asarray, sparse.csr_array(y)),
+    ):
+        one = calibration_of(omma.Batch.of(layout(eta), truth, times.astype(float)))
+        for name, array in one.arrays().items():
+            np.testing.assert_allclose(array, many.arrays()[name], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_classes_are_labels(layout):
+    eta, ids = class_stream(0, 80, 4)
+    one = calibration_of(omma.Batch.of(layout(eta), ids))
+    same = calibration_of(omma.Batch.of(eta, np.eye(4)[ids]))
+    np.testing.assert_allclose(one.bias, same.bias, atol=1e-9)
+
+
+def test_it_ends_where_the_online_one_goes_and_the_latter_goes_on_from_there():
+    eta, y = omma.datasets.long_tail(n=20_000, m=5, seed=0)
+    wrong = 1 / (1 + ((1 - eta) / eta) ** 2 * np.exp(-1.0))  # twice the logit, plus one
+    online = OnlineCalibrator(5)
+    online.update(wrong, y)
+    whole = calibration_of(omma.Batch.of(wrong, y))
+    assert whole.slope == pytest.approx(0.5, abs=0.02)
+    assert online.slope == pytest.approx(whole.slope, abs=0.02)
+    assert whole.rows == 20_000
+    np.testing.assert_allclose(online.intercept + online.bias, whole.offsets, atol=0.1)
+    later = OnlineCalibrator.from_arrays(whole.arrays())
+    later.update(wrong[:100], y[:100])
+    assert later.slope == pytest.approx(whole.slope, abs=0.01)
+
+
+def test_confident_and_wrong_does_not_overshoot():
+    eta = np.full((40, 2), 1e-9)
+    y = np.ones((40, 2), dtype=np.int8)
+    found = calibration_of(omma.Batch.of(eta, y))
+    assert np.isfinite(found.shared).all()
+    gradient = whole_gradient(eta, y, np.ones(40), found.slope, found.shared[1], found.bias)
+    assert np.abs(gradient[1:]).max() < 1e-3
