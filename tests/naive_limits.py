@@ -23,7 +23,7 @@ class Price:
         slope, offset = np.zeros(m), np.zeros(m)
         one = np.zeros(m) if j is None else np.eye(m)[j] / np.sqrt(m)
         if self.kind == "micro_precision":  # over the mean of predictions and occurrences
-            slope += 2 * mu * n / max((q.sum() + pos.sum()) / 2, 1)
+            slope += 2.5 * mu * n / max((q.sum() + pos.sum()) / 2, 1)
             offset -= C * slope
         elif self.kind == "micro_recall":
             slope += mu * n / max(pos.sum(), 1)
@@ -45,7 +45,7 @@ class Price:
         elif self.kind == "predicted_rate":
             offset -= mu / C * one
         elif self.kind == "precision":
-            slope += 2 * mu * n / max((q[j] + pos[j]) / 2, 1) * one
+            slope += 2.5 * mu * n / max((q[j] + pos[j]) / 2, 1) * one
             offset -= C * slope
         elif self.kind == "recall":
             slope += mu * n / max(pos[j], 1) * one
@@ -85,7 +85,7 @@ class Price:
             r, self.before = (now - self.before) / weight, now
         self.V += (weight * r) ** 2
         place = self.mu if self.mu < 1 else 1 + np.log(self.mu)
-        place = max(0.0, place + 0.8 * weight * r / np.sqrt(self.V))
+        place = max(0.0, place + 0.7 * weight * r / np.sqrt(self.V))
         self.mu = place if place < 1 else min(np.exp(place - 1), 1000.0)
 
 

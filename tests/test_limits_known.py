@@ -92,3 +92,34 @@ def test_a_price_is_what_the_limit_costs():
         make = omma.at_most if limit == "labels_per_row" else omma.at_least
         trace = omma.replay(omma.Auto("macro_recall", subject_to=make(limit, bound)), eta, y)
         assert trace.limits[0].price == pytest.approx(slope, rel=0.35)
+
+
+def payments(seed, n):
+    """One label, and how surely a threshold meets a floor on rows like these."""
+    rng = np.random.default_rng(seed)
+    eta = 1 / (1 + np.exp(-(2.5 * rng.normal(size=n) - 3)))
+    return eta, (rng.random(n) < eta).astype(np.int8)
+
+
+def test_the_margin_of_tuned_thresholds_is_a_score_test_of_every_cut():
+    eta, y = payments(0, 400)
+    limit = omma.at_least("precision", 0.8, margin=1.28)
+    cut = omma.TunedThresholds("recall", subject_to=limit).fit(eta, y).decision.thresholds[0]
+    tried = np.sort(eta)[:, np.newaxis] <= eta  # a row for each cut
+    hits, predicted = (tried * y).sum(axis=1), tried.sum(axis=1)
+    sure = hits / predicted - 0.8 >= 1.28 * np.sqrt(0.8 * 0.2 / predicted) - 1e-12
+    assert cut == np.sort(eta)[sure].min()
+
+
+def test_rules_with_a_margin_break_the_limit_as_rarely_as_they_say():
+    grid = np.linspace(-9, 9, 4001)
+    weight, prob = np.exp(-(grid**2) / 2), 1 / (1 + np.exp(-(2.5 * grid - 3)))
+    broken = {0.0: 0, 1.28: 0}
+    for margin in broken:
+        for seed in range(60):
+            limit = omma.at_least("precision", 0.8, margin=margin)
+            tuned = omma.TunedThresholds("recall", subject_to=limit).fit(*payments(seed, 1000))
+            chosen = weight * (prob >= tuned.decision.thresholds[0])
+            broken[margin] += (chosen * prob).sum() < 0.8 * chosen.sum() * (1 - 1e-9)
+    assert broken[1.28] <= 12  # one in ten, and its chance
+    assert broken[0.0] >= 18

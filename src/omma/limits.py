@@ -43,7 +43,7 @@ ALIASES = {
 }
 TEXT = re.compile(r"\s*([\w.]+)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*(\S+)\s*")
 SENSES = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}
-CAREFUL = 2.0  # the first price of precision: a floor that was missed is slow to make up for
+CAREFUL = 2.5  # the first price of precision: a floor that was missed is slow to make up for
 HAIR = 1e-9  # sums of bounds differ by less
 FBETA = re.compile(r"f(\d+(?:\.\d+)?)")
 
@@ -107,6 +107,11 @@ class Limit:
             return PREDICTED
         return _rate_of(self.of.removeprefix("micro_").removeprefix("macro_"))
 
+    @property
+    def variance(self) -> float:
+        """Of one draw of what is counted, where the value is at the bound."""
+        return max(_variance(self.of, self.bound), 0.0)
+
     def cells(self, counts: Counts) -> tuple[Any, Any, Any, float]:
         """The counts that it looks at: (tp, predicted, positive, all)."""
         if self.over_all:
@@ -143,6 +148,13 @@ class Limit:
         if not under > 0:
             return math.nan
         return math.sqrt(max(_variance(self.of, value), 0.0) / under)
+
+    def tighter(self, counts: Counts) -> float:
+        """What the margin takes off the bound: so many standard errors of a value at the bound."""
+        if not self.margin:
+            return 0.0
+        under = float(np.array(self.rate.under, dtype=float) @ np.array(self.cells(counts)))
+        return self.margin * math.sqrt(self.variance / under) if under > 0 else 0.0
 
     def named(self, names: Names | None, m: int, owner: str) -> Limit:
         """The same limit with the place of its label, among ``names`` where these are known."""
@@ -431,7 +443,7 @@ def _fill(row: Any, limit: Limit, m: int) -> int:
     if not np.any(under[[0, 2, 3]]):  # precision: what is predicted alone
         row[SIZE : SIZE + 4] = 0.0, 0.5, 0.5, 0.0
         row[WEIGHT] *= CAREFUL
-    row[MARGIN] = limit.margin * math.sqrt(max(_variance(limit.of, limit.bound), 0.0))
+    row[MARGIN] = limit.margin * math.sqrt(limit.variance)
     row[CAP] = (1.0 - limit.bound if limit.sign > 0 and limit.needs_labels else limit.bound) / 2.0
     return kind
 

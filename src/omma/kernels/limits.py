@@ -44,7 +44,7 @@ CAP: Final = 10  # the most that a margin tightens the bound
 SIZE: Final = 11  # four: what the price of a counted rate is over
 NUMBERS: Final = 15
 
-STEP: Final = 0.8  # of a price whose every row so far missed by as much
+STEP: Final = 0.7  # of a price whose every row so far missed by as much
 DEAREST: Final = 1000.0  # the limit alone decides, and the way back is not too long
 
 

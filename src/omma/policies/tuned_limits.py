@@ -9,6 +9,7 @@ the right price the limit holds and no cut that meets it is worth more at that p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,8 +89,9 @@ class Priced:
         values = np.array([limit.value(counts) for limit in self.limits])
         signs = np.array([limit.sign for limit in self.limits])
         bounds = np.array([limit.bound for limit in self.limits])
+        margins = np.array([limit.tighter(counts) for limit in self.limits])
         worth = sum(one[cut] for one, cut in zip(self.worth, chosen, strict=True))
-        return np.nan_to_num(signs * (bounds - values)), float(worth)
+        return np.nan_to_num(signs * (bounds - values) + margins), float(worth)
 
 
 class Search:
@@ -148,17 +150,28 @@ def _room(limit: Limit, sample: Sample, j: int) -> NDArray[np.float64]:
     if limit.of == "macro_recall":
         share = cuts.tp / cuts.positive if cuts.positive > 0 else np.full(len(cuts.tp), limit.bound)
         return limit.sign * (share - limit.bound) / m
-    n = sample.n / m if limit.of == "labels_per_row" else sample.n
-    ones = np.ones(len(cuts.tp))
-    cells = np.stack((cuts.tp, cuts.predicted, ones * cuts.positive, ones * n))
-    over, under = (np.array(form) @ cells for form in (limit.rate.over, limit.rate.under))
+    over, under = _forms(limit, sample, j)
     found: NDArray[np.float64] = limit.sign * np.asarray(over - limit.bound * under) / sample.n
     return found
 
 
+def _forms(limit: Limit, sample: Sample, j: int) -> tuple[Any, Any]:
+    """Numerator and denominator of a limit at each cut of label j."""
+    cuts, m = sample.labels[j], len(sample.labels)
+    n = sample.n / m if limit.of == "labels_per_row" else sample.n
+    ones = np.ones(len(cuts.tp))
+    cells = np.stack((cuts.tp, cuts.predicted, ones * cuts.positive, ones * n))
+    return np.array(limit.rate.over) @ cells, np.array(limit.rate.under) @ cells
+
+
 def _exact(priced: Priced) -> int:
-    """Of all cuts of the only label, the best that meets every limit."""
-    missed = np.maximum(-priced.rooms[0], 0.0).sum(axis=0)
+    """Of all cuts of the only label, the best that meets every limit, with its margin."""
+    room = priced.rooms[0].copy()
+    for place, limit in enumerate(priced.limits):
+        if limit.margin:
+            under = np.maximum(_forms(limit, priced.sample, 0)[1], 0.0)
+            room[place] -= limit.margin * np.sqrt(limit.variance * under) / priced.sample.n
+    missed = np.maximum(-room, 0.0).sum(axis=0)
     fine = missed <= HAIR
     if not fine.any():
         return int(np.argmin(missed))

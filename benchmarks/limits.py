@@ -1,0 +1,218 @@
+"""How near limited policies come to the best that is possible, and how surely limits hold.
+
+    python -m benchmarks.limits [--seeds 5] [--records limits.jsonl] [--figure limits.png]
+
+replays `omma.Auto` with limits on a distribution that is known, over more and more rows, with
+probabilities as they are and distorted. Its best under each limit is exact: thresholds by bisection
+of prices on the distribution itself, not on a sample. Each run leaves a record, a line of JSON;
+`--figure` draws all records of the file, those of earlier runs among them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+import omma
+from benchmarks.table import Table, at_least, at_most
+from omma.limits import read_limits
+from omma.policies.tuned_limits import Cuts, Sample, tuned
+
+Array = NDArray[Any]
+Record = dict[str, Any]
+M, SPREAD = 20, 1.5  # labels, and the deviation of their log-odds
+MIDDLES = np.linspace(-4.5, 0.2, M)  # from rare labels to one in two
+ROWS = (1_000, 10_000, 100_000)
+GRID = 20_001  # places of a probability that the exact answer looks at
+DISTORTED = (0.6, 1.0)  # log-odds times this, and that more
+NEAR = 0.005  # of the best, and of the bound, at JUDGED rows
+JUDGED = 10_000
+CASES = (
+    ("macro_recall", ("micro_precision >= 0.9",)),
+    ("macro_recall", ("micro_precision >= 0.8",)),
+    ("macro_f1", ("micro_precision >= 0.8",)),
+    ("macro_f1", ("micro_recall >= 0.85",)),
+    ("macro_f1", ("labels_per_row <= 1.5",)),
+    ("macro_gmean", ("labels_per_row <= 2.5",)),
+    ("macro_f1", ("micro_precision >= 0.7", "micro_recall >= 0.5")),
+    ("macro_recall", ("micro_precision >= 0.7", "labels_per_row <= 2")),
+    ("macro_gmean", ("micro_precision >= 0.5", "micro_recall >= 0.7")),
+)
+
+
+def sigmoid(z: Array) -> Array:
+    """The logistic function."""
+    found: Array = 1.0 / (1.0 + np.exp(-z))
+    return found
+
+
+def drawn(seed: int, n: int) -> tuple[Array, Array]:
+    """Rows of the known distribution: probabilities, and labels drawn from them."""
+    rng = np.random.default_rng(seed)
+    eta = sigmoid(SPREAD * rng.normal(size=(n, M)) + MIDDLES)
+    return eta, (rng.random((n, M)) < eta).astype(np.int8)
+
+
+def distorted(eta: Array) -> Array:
+    """The same probabilities, wrong in slope and level."""
+    by, more = DISTORTED
+    return sigmoid(by * np.log(eta / (1.0 - eta)) + more)
+
+
+def cuts_of(middle: float) -> Cuts:
+    """What each threshold of a label gives, as shares of all rows."""
+    z = np.linspace(9.0, -9.0, GRID)
+    weight = np.exp(-(z**2) / 2.0)
+    weight /= weight.sum()
+    eta = sigmoid(SPREAD * z + middle)
+    nothing = ([np.inf], [0.0], [0.0])
+    tp, predicted = np.cumsum(weight * eta), np.cumsum(weight)
+    every = (np.concatenate(pair) for pair in zip(nothing, (eta, tp, predicted), strict=True))
+    return Cuts(*every, positive=float((weight * eta).sum()))
+
+
+def best(metric: str, limits: Sequence[str]) -> float:
+    """The most that thresholds reach on the distribution under some limits."""
+    found = omma.metric(metric)
+    sample = Sample([cuts_of(middle) for middle in MIDDLES], found.of, 1.0)  # type: ignore[attr-defined]
+    read = read_limits("benchmarks.limits", list(limits)) or ()
+    named = tuple(one.named(None, M, "benchmarks.limits") for one in read)
+    return found.value(sample.counts(tuned(sample, named)))
+
+
+def record(metric: str, limits: Sequence[str], n: int, seed: int, wrong: bool) -> Record:
+    """One replay."""
+    eta, y = drawn(seed, n)
+    policy = omma.Auto(metric, subject_to=list(limits))
+    trace = omma.replay(policy, distorted(eta) if wrong else eta, y, checkpoints=0)
+    return {
+        "metric": metric,
+        "limits": list(limits),
+        "rows": n,
+        "seed": seed,
+        "distorted": wrong,
+        "value": trace.value,
+        "excess": [one.excess for one in trace.limits],
+        "price": [one.price for one in trace.limits],
+    }
+
+
+def name_of(metric: str, limits: Sequence[str]) -> str:
+    """A case as tables and pictures show it."""
+    return f"{metric}, {' and '.join(limits)}"
+
+
+def runs(rows: Iterable[int], seeds: int) -> Iterable[Record]:
+    """Every replay, with the best that is possible."""
+    for metric, limits in CASES:
+        most = best(metric, limits)
+        for n in rows:
+            for seed in range(seeds):
+                for wrong in (False, True):
+                    yield {**record(metric, limits, n, seed, wrong), "best": most}
+
+
+def summed(records: Sequence[Record]) -> dict[tuple[str, bool, int], tuple[float, float, float]]:
+    """Of each case and number of rows: mean of value - best, mean and largest excess."""
+    groups: dict[tuple[str, bool, int], list[Record]] = {}
+    for one in records:
+        key = (name_of(one["metric"], one["limits"]), one["distorted"], one["rows"])
+        groups.setdefault(key, []).append(one)
+    found = {}
+    for key, group in groups.items():
+        excess = [max(one["excess"]) for one in group]
+        short = float(np.mean([one["value"] - one["best"] for one in group]))
+        found[key] = (short, float(np.mean(excess)), float(np.max(excess)))
+    return found
+
+
+def table(records: Sequence[Record]) -> Table:
+    """All cases, a row each."""
+    rows = []
+    for (case, wrong, n), (short, mean, most) in summed(records).items():
+        judged = n == JUDGED
+        rows.append(
+            {
+                "case": case + (", distorted" if wrong else ""),
+                "rows": n,
+                "value - best": at_least(round(short, 4), -NEAR if judged else None),
+                "mean excess": round(mean, 4),
+                "largest excess": at_most(round(most, 4), NEAR if judged else None),
+            }
+        )
+    note = "the best is exact, of the distribution; excess is of the limit that is missed most"
+    return Table("Limits on a known distribution", note, rows)
+
+
+def draw(records: Sequence[Record], path: Path) -> None:
+    """Value and excess against the number of rows, dashed where probabilities are distorted."""
+    from matplotlib.figure import Figure
+
+    from omma.plots import save
+    from omma.plots.frames import AXIS, FAINT, INK
+    from omma.plots.palette import DASHES, LEARNING
+
+    found = summed(records)
+    figure = Figure(figsize=(11.0, 5.4))
+    sides = figure.subplots(1, 2)
+    figure.subplots_adjust(left=0.06, right=0.98, top=0.9, bottom=0.36, wspace=0.16)
+    titles = ("value − best possible", "largest excess of any draw")
+    names = list(dict.fromkeys(case for case, _, _ in found))
+    for ax, title, which in zip(sides, titles, (0, 2), strict=True):
+        for case, wrong in dict.fromkeys((case, wrong) for case, wrong, _ in found):
+            line = sorted(
+                (n, each[which]) for (c, w, n), each in found.items() if (c, w) == (case, wrong)
+            )
+            color = LEARNING[names.index(case) % len(LEARNING)]
+            label = case if not wrong and which == 0 else None
+            ax.plot(
+                *zip(*line, strict=True),
+                color=color,
+                linestyle=DASHES[wrong],
+                marker=".",
+                label=label,
+            )
+        ax.axhline(NEAR if which else -NEAR, color=AXIS, linewidth=1.0, linestyle=DASHES[2])
+        ax.axhline(0.0, color=INK, linewidth=0.8)
+        ax.set_xscale("log")
+        ax.set_xticks(sorted({n for _, _, n in found}))
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.minorticks_off()
+        ax.set_title(title, loc="left", size=11, color=INK)
+        ax.set_xlabel("rows", size=9.5, color=INK)
+        ax.grid(axis="y", color=FAINT)
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="lower left", ncols=2, frameon=False, fontsize=9, bbox_to_anchor=(0.05, 0.0))
+    save(figure, path)
+
+
+def main() -> None:
+    """Run, record, show, draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--rows", type=int, nargs="*", default=list(ROWS))
+    parser.add_argument("--records", type=Path, default=None)
+    parser.add_argument("--figure", type=Path, default=None)
+    given = parser.parse_args()
+    found = []
+    if given.records is not None and given.records.exists():
+        found = [json.loads(line) for line in given.records.read_text().splitlines()]
+    for one in runs(given.rows, given.seeds):
+        found.append(one)
+        if given.records is not None:
+            with given.records.open("a") as file:
+                file.write(json.dumps(one) + "\n")
+    table(found).show(Console(width=140))
+    if given.figure is not None:
+        draw(found, given.figure)
+
+
+if __name__ == "__main__":
+    main()
