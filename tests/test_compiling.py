@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from omma.kernels import compiling, kinds
+from omma.kernels.held import Held
 from omma.kernels.jit import entry
-from omma.kernels.step import Decider
 
 SOURCE = Path(compiling.__file__).parents[2]
 
@@ -85,12 +85,10 @@ def test_a_process_without_standard_error_is_no_trouble(monkeypatch):
 
 def test_the_line_names_the_kernel_and_the_kind_of_metric():
     rate = kinds.Rate((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), 0.0)
-    decider = Decider(kinds.Macro(1.0, rate), 0.0, None)
-    assert (
-        compiling._subject((numba.typeof(1.0), numba.typeof(decider))) == " of macro rate metrics"
-    )
-    own = Decider(kinds.Macro(1.0, kinds.Own(numba.njit(abs_of), None)), 0.0, None)
-    assert compiling._subject((numba.typeof(own),)) == " of your own metric"
+    held = Held(numba.typeof(kinds.Macro(1.0, rate)))
+    assert compiling._subject((numba.typeof(1.0), held)) == " of macro rate metrics"
+    own = Held(numba.typeof(kinds.Macro(1.0, kinds.Own(numba.njit(abs_of), None))))
+    assert compiling._subject((own,)) == " of your own metric"
     assert compiling._subject((numba.typeof(1.0),)) == ""
 
 

@@ -19,15 +19,15 @@ from omma.kernels import (
     gradient as gradient_kernel,
     limits as limits_kernel,
 )
-from omma.kernels.calibrate import Calibrator, Settled
+from omma.kernels.calibrate import Calibrator, Settled, calibrating
+from omma.kernels.count import Sums, summing
+from omma.kernels.decide import EVERY, Deciding, deciding
 from omma.kernels.fade import Fading
-from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels
+from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, whole
 from omma.kernels.kinds import Costs, Fixed, Nothing
-from omma.kernels.layout import SCRATCH
+from omma.kernels.layout import ONES, SCRATCH
 from omma.kernels.limits import MEAN, OnEstimates, OnLabels
 from omma.kernels.replay import Indicated, Listed, Marks, replay_dense, replay_sparse
-from omma.kernels.select import AtMost, Exactly
-from omma.kernels.step import Decider
 from omma.rows.arrays import (
     DenseProbabilities,
     Probabilities,
@@ -59,7 +59,7 @@ class Shrinkage(NamedTuple):
     positives: float = 10.0
     unhit: float = 1.0
     lucky: float = 0.0
-    whole: int | None = None
+    whole: bool = False
 
 
 class Limited(NamedTuple):
@@ -83,7 +83,7 @@ class Plan:
     matrix: NDArray[Any] | None = None  # None is left out by the compiler
     prior: float = 0.0
     soft: bool = False
-    sums: int | None = None
+    sums: int = 0
     at_most: int | None = None
     shrinkage: Shrinkage | None = None  # feedback from labels and estimates both
     calibrated: bool = False
@@ -92,17 +92,17 @@ class Plan:
     limits: Limited | None = None
 
     @property
-    def budget(self) -> Any:
+    def budget(self) -> int:
         """How many labels a row gets, as the kernels know it."""
-        if self.at_most is not None:
-            return AtMost(self.at_most)
-        return None if self.k is None else Exactly(self.k)
+        return (self.k or 0) if self.at_most is None else -self.at_most
 
     @property
-    def decider(self) -> Decider:
+    def deciding(self) -> Deciding:
         """How rows are decided, as the kernels know it."""
-        term = self.term if self.matrix is None else Costs(self.term, self.matrix)
-        return Decider(term, float(self.prior), self.budget)
+        term = self.term
+        if self.matrix is not None:
+            term = Costs(term, np.ascontiguousarray(self.matrix, dtype=np.float64))
+        return deciding(term, float(self.prior), self.budget, self.limits is not None)
 
     def start(self, m: int) -> State:
         """The state before the first row."""
@@ -138,7 +138,7 @@ class Plan:
         seen = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
         strength = self.shrinkage
         numbers = (strength.hits, strength.positives, strength.unhit, strength.lucky)
-        return FromBoth(own, labels, known, *numbers, seen, strength.whole)
+        return FromBoth(own, labels, known, *numbers, seen, whole(strength.whole))
 
     def prices(self, state: State) -> OnLabels | OnEstimates | None:
         """The prices of a state, as the kernels know them."""
@@ -175,7 +175,11 @@ def fixed_plan(
 
 def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Space for the kernels to work in: its size does not depend on the number of rows."""
-    return np.zeros((SCRATCH, m)), np.empty(m, dtype=np.int32)
+    ids = np.empty((2, m), dtype=np.int32)
+    ids[EVERY] = np.arange(m)
+    scratch = np.zeros((SCRATCH, m))
+    scratch[ONES] = 1.0
+    return scratch, ids
 
 
 def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -195,7 +199,7 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
 def looked_at(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The counts that decisions look at, where labels correct those of probabilities."""
     feedback = plan.feedback(state)
-    fade_kernel.seen(feedback, plan.sums)
+    fade_kernel.seen(feedback, Sums(plan.sums, 0))
     seen = (feedback if state.judged is None else feedback.of).seen
     return np.ascontiguousarray(seen.cells), seen.totals
 
@@ -207,7 +211,7 @@ def calibrator_of(state: State, settled: bool = False) -> Calibrator | Settled |
         return None
     pace = STEADY if state.pace is None else state.pace
     kind = Settled if settled else Calibrator
-    return kind(found.shared, found.bias, found.precision, pace)
+    return kind(found.shared, found.bias, found.precision, pace, *calibrating(settled))
 
 
 @dataclass(frozen=True)
@@ -326,19 +330,20 @@ class Runner:
         plan, state = self.plan, self.state
         marks = Marks(
             self.checkpoints[first:last] - self.fed,
-            self.snapshots[first:last],
+            self.snapshots[first:last].reshape(-1, self.eta.m),
             self.snapshot_rows[first:last],
             np.zeros(1, dtype=np.int64),
         )
+        deciding = plan.deciding  # stays while the kernel runs
         good = self._sink.replay(
             rows,
             (
                 true,
                 weights,
-                plan.decider,
+                deciding.decider,
                 picks,
                 plan.feedback(state),
-                plan.sums,
+                summing(plan.sums, isinstance(self.eta, SparseProbabilities)),
                 calibrator_of(state, plan.settled is not None),
                 plan.prices(state),
                 marks,

@@ -139,8 +139,9 @@ class Certificate:
             self._run(kernel.certify_dense, eta.block(rows), true, weights)
 
     def _run(self, certify: Any, given: tuple[Any, ...], true: Any, weights: Any) -> None:
-        budget = self.shadow.plan(self.state.m).budget
-        tangent_now = (self.weights, self.intercept, budget, self.sums[-1])
+        # Only the choice under a budget is by address: gains are those of the tangent.
+        decider = self._stepper.deciding.decider
+        tangent_now = (self.weights, self.intercept, decider, self.sums[-1])
         certify(*given, true, weights, *tangent_now, *self._work)
 
     def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:

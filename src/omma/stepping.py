@@ -16,6 +16,7 @@ from scipy import sparse
 from omma._run import Plan, calibrator_of, labels_of, scratch_space
 from omma._validate import shown
 from omma.kernels import batch as kernel
+from omma.kernels.count import summing
 from omma.policies import LinearPolicy, Policy
 from omma.policies.base import check_task
 from omma.rows.arrays import Probabilities, SparseProbabilities, blocks
@@ -100,7 +101,8 @@ def count_batch(
     delta.laid_out("F" if isinstance(rows, SparseProbabilities) else "C")
     feedback, scratch = plan.feedback(delta), scratch_space(rows.m)[0]
     calibrator = calibrator_of(delta, plan.settled is not None)
-    counted = (feedback, plan.sums, calibrator, scratch)
+    sums = summing(plan.sums, isinstance(rows, SparseProbabilities))
+    counted = (feedback, sums, calibrator, scratch)
     for _, part in blocks(rows.n, rows.rows_per_block, None):
         thin = isinstance(rows, SparseProbabilities)
         true = labels_of(labels, part, listed=thin)

@@ -18,7 +18,7 @@ from omma._run import NO_NUMBERS, STEADY, labels_of, scratch_space
 from omma._validate import check_positive_int, check_seed
 from omma.calibrated import Calibration
 from omma.calibration.reliability import Reliability, brier, log_loss, reliability
-from omma.kernels.calibrate import INTERCEPT, Calibrator
+from omma.kernels.calibrate import INTERCEPT, Calibrator, calibrating
 from omma.kernels.calibration_rows import calibrate_dense, calibrate_sparse
 from omma.rows.arrays import (
     Probabilities,
@@ -255,7 +255,8 @@ class OnlineCalibrator:
         order: Rows | None = None,
     ) -> Any:
         """Rows calibrated one after another, with what is learned on the way."""
-        calibrator = Calibrator(learned.shared, learned.bias, learned.precision, STEADY)
+        kept = (learned.shared, learned.bias, learned.precision, STEADY)
+        calibrator = Calibrator(*kept, *calibrating(settled=False))
         thin = isinstance(rows, SparseProbabilities)
         out = np.empty(rows.matrix.nnz) if thin else np.empty((rows.n, rows.m))  # type: ignore[union-attr]
         scratch, _ = scratch_space(rows.m)

@@ -78,7 +78,7 @@ def kind_of(policy: Any) -> Any:
     """What the compiler sees of a policy: classes and types, no numbers."""
     m = 1 if policy.objective.binary else LABELS
     plan = policy.plan(m)
-    return shape_of(plan.decider), shape_of(plan.sums), plan.soft
+    return shape_of(plan.term), shape_of(plan.budget), plan.soft
 
 
 def shape_of(value: Any) -> Any:

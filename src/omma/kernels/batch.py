@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from omma.kernels.calibrate import calibrate, fit
+from omma.kernels.decide import widen
 from omma.kernels.fade import fade
 from omma.kernels.jit import entry
 from omma.kernels.layout import FLAGS, PRESENT, VALUES
-from omma.kernels.step import fit_stored, learn, learn_stored, read_flags, widen
+from omma.kernels.learn import fit_stored, learn, learn_stored
+from omma.kernels.pointer import EVERYTHING
+from omma.kernels.steps import read_flags
 
 
 class Chosen(NamedTuple):
@@ -24,18 +29,21 @@ def count_rows_dense(
     eta, rows, true, predictions, weights, feedback, sums, calibrator, scratch
 ):  # fmt: skip
     """Count rows of every label; ``predictions[t]`` are the indicators of row ``rows[t]``."""
-    values, flags = scratch[VALUES], scratch[FLAGS]
+    values, flags, present = scratch[VALUES], scratch[FLAGS], scratch[PRESENT]
     m = flags.shape[0]
     for t in range(rows.shape[0]):
         widen(eta[rows[t]], values)
-        calibrate(calibrator, None, m, scratch)
+        calibrate(calibrator, EVERYTHING, m, scratch)
         found = read_flags(predictions[t], flags)
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
-        y = true.array[true.rows[t] if known else 0]
-        learn(feedback, None, None, found, y, known, weight, sums, scratch)
         if known:
-            fit(calibrator, None, m, scratch, y, weight)
+            y = true.array[true.rows[t]]
+            for j in range(m):
+                present[j] = np.float64(y[j])
+        learn(feedback, found, present, known, weight, sums, scratch)
+        if known:
+            fit(calibrator, EVERYTHING, m, scratch, present, weight)
         fade(feedback, calibrator, known, weight)
 
 
@@ -59,11 +67,10 @@ def count_rows_sparse(
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
         begin, end = (true.starts[t], true.ends[t]) if known else (0, 0)
-        learn_stored(
-            feedback, labels, chosen, found, true.ids, begin, end, known, weight, sums, scratch
-        )
+        present = true.ids[begin:end]
+        learn_stored(feedback, labels, chosen, found, present, known, weight, sums, scratch)
         if known:
-            fit_stored(calibrator, labels, true.ids, begin, end, weight, scratch)
+            fit_stored(calibrator, labels, present, weight, scratch)
         for i in range(found):
             flags[chosen[i]] = 0.0
         fade(feedback, calibrator, known, weight)

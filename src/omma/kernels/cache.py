@@ -25,6 +25,7 @@ from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.typing.templates import signature
 
+from omma.kernels.held import Held
 from omma.kernels.identity import identity
 
 MOST_OWN = 64  # entries with a user's function, for each kernel; then they start anew
@@ -57,10 +58,14 @@ def _key_of(kind: Any) -> Any:
         return "own", first
     if hasattr(kind, "instance_class"):
         return kind.instance_class.__qualname__, *map(_key_of, kind.types)
+    if isinstance(kind, Held):
+        return "held", _key_of(kind.of)
     return kind
 
 
 def _holds_function(kind: Any) -> bool:
+    if isinstance(kind, Held):
+        return _holds_function(kind.of)
     if hasattr(kind, "instance_class"):
         return any(map(_holds_function, kind.types))
     return isinstance(kind, types.Dispatcher)

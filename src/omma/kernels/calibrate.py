@@ -16,9 +16,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from omma.kernels.jit import by_kind, helper
+from numba.core import types
+
+from omma.kernels.jit import by_kind, helper, pointed
 from omma.kernels.layout import CHOSEN_GAINS, GAINS, LOGITS, UNIT, VALUES
 from omma.kernels.logistic import find_logits, squash
+from omma.kernels.pointer import COUNT, IDS, NUMBERS, ROWS, address_of, called
 
 # Numbers for all labels: a, b, and the curvature by both.
 SLOPE: Final = 0
@@ -43,6 +46,8 @@ class Calibrator(NamedTuple):
     bias: Any
     precision: Any
     pace: Any
+    calibrate: Any  # addresses of the two functions below
+    fit: Any
 
 
 class Settled(NamedTuple):
@@ -52,85 +57,14 @@ class Settled(NamedTuple):
     bias: Any
     precision: Any
     pace: Any
+    calibrate: Any
+    fit: Any
 
 
 @helper
 def held(slope):
     """A slope that is neither flat nor a wall; sums of calibrators may go past either."""
     return min(max(slope, NARROWEST), STEEPEST)
-
-
-@by_kind
-def calibrate(calibrator, labels, count, scratch):
-    """Put calibrated probabilities in place of a row's, and keep the logits of those given."""
-
-
-@calibrate.case(None)
-def calibrate_not(calibrator, labels, count, scratch):
-    pass
-
-
-@calibrate.case(Settled)
-@calibrate.case(Calibrator)
-def calibrate_row(calibrator, labels, count, scratch):
-    shared, bias = calibrator.shared, calibrator.bias
-    values, logits, lifted = scratch[VALUES], scratch[LOGITS], scratch[GAINS]
-    find_logits(count, scratch)
-    if shared[LABELLED] > 0.0:
-        a, b = held(shared[SLOPE]), shared[INTERCEPT]
-        for position in range(count):
-            j = position if labels is None else labels[position]
-            lifted[position] = a * logits[position] + b + bias[j]
-        squash(count, scratch)
-        for position in range(count):
-            values[position] = lifted[position] if values[position] > 0.0 else 0.0
-
-
-@by_kind
-def fit(calibrator, labels, count, scratch, present, weight):
-    """Learn from a row: ``present[j]`` is one where label j is true."""
-
-
-@fit.case(Settled)
-@fit.case(None)
-def fit_not(calibrator, labels, count, scratch, present, weight):
-    pass
-
-
-@fit.case(Calibrator)
-def fit_row(calibrator, labels, count, scratch, present, weight):
-    shared, bias, precision = calibrator.shared, calibrator.bias, calibrator.precision
-    values, logits = scratch[VALUES], scratch[LOGITS]
-    errors, curves = scratch[GAINS], scratch[CHOSEN_GAINS]
-    unit = calibrator.pace[UNIT]
-    counted = weight * unit
-    start = START_PRECISION * unit
-    # Two loops: one would write to so many arrays that it is no vector instructions any more.
-    for position in range(count):
-        value = values[position]
-        j = position if labels is None else labels[position]
-        stored = counted if value > 0.0 else 0.0
-        error = value - present[j]
-        errors[position] = error * stored
-        curves[position] = stored * max(value * (1.0 - value), error * error)
-    for position in range(count):
-        j = position if labels is None else labels[position]
-        precision[j] += curves[position]
-        bias[j] -= errors[position] / (start + precision[j])
-    by_slope, by_intercept = 0.0, 0.0
-    curve_slope, curve_both, curve_intercept = 0.0, 0.0, 0.0
-    for position in range(count):  # apart: sums in order are no vector instructions
-        z, error, curve = logits[position], errors[position], curves[position]
-        by_slope += error * z
-        by_intercept += error
-        curve_both += curve * z
-        curve_slope += curve * z * z
-        curve_intercept += curve
-    shared[CURVE_SLOPE] += curve_slope
-    shared[CURVE_BOTH] += curve_both
-    shared[CURVE_INTERCEPT] += curve_intercept
-    shared[LABELLED] += weight
-    follow(shared, START_CURVE * unit, by_slope, by_intercept)
 
 
 @helper
@@ -141,3 +75,99 @@ def follow(shared, start, by_slope, by_intercept):
     if det > SINGULAR * p * r:
         shared[SLOPE] = held(shared[SLOPE] - (r * by_slope - q * by_intercept) / det)
         shared[INTERCEPT] -= (p * by_intercept - q * by_slope) / det
+
+
+@pointed("calibration")
+def calibrate_by(shared, bias, labels, count, scratch):
+    """Put calibrated probabilities in place of a row's, and keep the logits of those given."""
+    values, logits, lifted = scratch[VALUES], scratch[LOGITS], scratch[GAINS]
+    find_logits(count, scratch)
+    if shared[LABELLED] > 0.0:
+        a, b = held(shared[SLOPE]), shared[INTERCEPT]
+        for i in range(count):
+            lifted[i] = a * logits[i] + b
+        if labels.shape[0] > 0:
+            for i in range(count):
+                lifted[i] += bias[labels[i]]
+        else:
+            for i in range(count):
+                lifted[i] += bias[i]
+        squash(count, scratch)
+        for i in range(count):
+            values[i] = lifted[i] if values[i] > 0.0 else 0.0
+    return 0
+
+
+@pointed("learning calibration")
+def fit_by(shared, bias, precision, unit, labels, count, scratch, present, weight):
+    """Learn from a row: ``present[j]`` is one where label j is true."""
+    values, logits = scratch[VALUES], scratch[LOGITS]
+    errors, curves = scratch[GAINS], scratch[CHOSEN_GAINS]
+    counted, start = weight * unit, START_PRECISION * unit
+    by_slope, by_intercept = 0.0, 0.0
+    curve_slope, curve_both, curve_intercept = 0.0, 0.0, 0.0
+    # Two loops: one would write to so many arrays that it is no vector instructions any more.
+    for i in range(count):
+        j = labels[i] if labels.shape[0] > 0 else i
+        stored = counted if values[i] > 0.0 else 0.0
+        error = values[i] - present[j]
+        errors[i] = error * stored
+        curves[i] = stored * max(values[i] * (1.0 - values[i]), error * error)
+    for i in range(count):
+        j = labels[i] if labels.shape[0] > 0 else i
+        precision[j] += curves[i]
+        bias[j] -= errors[i] / (start + precision[j])
+    for i in range(count):  # apart: sums in order are no vector instructions
+        z, error, curve = logits[i], errors[i], curves[i]
+        by_slope += error * z
+        by_intercept += error
+        curve_both += curve * z
+        curve_slope += curve * z * z
+        curve_intercept += curve
+    shared[CURVE_SLOPE] += curve_slope
+    shared[CURVE_BOTH] += curve_both
+    shared[CURVE_INTERCEPT] += curve_intercept
+    shared[LABELLED] += weight
+    follow(shared, START_CURVE * unit, by_slope, by_intercept)
+    return 0
+
+
+@by_kind
+def calibrate(calibrator, labels, count, scratch):
+    """Put calibrated probabilities in place of a row's; no ``labels`` are all in their order."""
+
+
+@calibrate.case(None)
+def calibrate_not(calibrator, labels, count, scratch):
+    pass
+
+
+@calibrate.case()
+def calibrate_row(calibrator, labels, count, scratch):
+    called(calibrator.calibrate, (calibrator.shared, calibrator.bias, labels, count, scratch))
+
+
+@by_kind
+def fit(calibrator, labels, count, scratch, present, weight):
+    """Learn from a row: ``present[j]`` is one where label j is true."""
+
+
+@fit.case()
+def fit_not(calibrator, labels, count, scratch, present, weight):
+    pass
+
+
+@fit.case(Calibrator)
+def fit_row(calibrator, labels, count, scratch, present, weight):
+    learned = (calibrator.shared, calibrator.bias, calibrator.precision, calibrator.pace[UNIT])
+    called(calibrator.fit, (*learned, labels, count, scratch, present, weight))
+
+
+def calibrating(settled: bool) -> tuple[Any, Any]:
+    """Where the functions that calibrate a row, and learn from one, lie."""
+    work = (IDS, COUNT, ROWS)
+    found = address_of(calibrate_by, NUMBERS, NUMBERS, *work)
+    if settled:
+        return found, 0
+    learned = (NUMBERS, NUMBERS, NUMBERS, types.float64)
+    return found, address_of(fit_by, *learned, *work, NUMBERS, types.float64)

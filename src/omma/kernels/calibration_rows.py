@@ -6,27 +6,34 @@ where its labels are known. Without labels a block is calibrated and nothing cha
 
 from __future__ import annotations
 
+import numpy as np
+
 from omma.kernels.calibrate import calibrate, fit
+from omma.kernels.decide import widen
 from omma.kernels.jit import entry
-from omma.kernels.layout import VALUES
+from omma.kernels.layout import PRESENT, VALUES
+from omma.kernels.learn import fit_stored
+from omma.kernels.pointer import EVERYTHING
 from omma.kernels.replay import rising
-from omma.kernels.step import fit_stored, widen
 
 
 @entry("calibration of dense rows")
 def calibrate_dense(eta, rows, true, weights, calibrator, scratch, out):
     """Calibrate rows of every label; returns the number of good rows before the first wrong one."""
-    values = scratch[VALUES]
+    values, present = scratch[VALUES], scratch[PRESENT]
     m = values.shape[0]
     for t in range(rows.shape[0]):
         if not widen(eta[rows[t]], values):
             return t
-        calibrate(calibrator, None, m, scratch)
+        calibrate(calibrator, EVERYTHING, m, scratch)
         for j in range(m):
             out[t, j] = values[j]
         if true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0):
             weight = weights[t] if weights.shape[0] > 0 else 1.0
-            fit(calibrator, None, m, scratch, true.array[true.rows[t]], weight)
+            y = true.array[true.rows[t]]
+            for j in range(m):
+                present[j] = np.float64(y[j])
+            fit(calibrator, EVERYTHING, m, scratch, present, weight)
     return rows.shape[0]
 
 
@@ -46,5 +53,6 @@ def calibrate_sparse(indices, data, starts, ends, true, weights, calibrator, scr
         written += count
         if true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0):
             weight = weights[t] if weights.shape[0] > 0 else 1.0
-            fit_stored(calibrator, labels, true.ids, true.starts[t], true.ends[t], weight, scratch)
+            present = true.ids[true.starts[t] : true.ends[t]]
+            fit_stored(calibrator, labels, present, weight, scratch)
     return starts.shape[0]

@@ -14,10 +14,11 @@ from typing import Final
 
 import numpy as np
 
+from omma.kernels.decide import CHOSEN, widen
 from omma.kernels.jit import entry, helper
-from omma.kernels.layout import CHOSEN_GAINS, FLAGS, GAINS, VALUES
-from omma.kernels.select import choose
-from omma.kernels.step import widen
+from omma.kernels.layout import FLAGS, GAINS, VALUES
+from omma.kernels.pointer import EVERYTHING, called
+from omma.kernels.select import choose_nonnegative
 
 SLOPE: Final = 0
 OFFSET: Final = 1
@@ -39,20 +40,24 @@ SUMMED: Final = 11
 
 
 @helper
-def certify_row(labels, count, t, true, row_weights, weights, intercept, budget, sums, work):
+def certify_row(labels, count, t, true, row_weights, weights, intercept, decider, sums, work):
     """Add what one row is worth: decide what gains most on the tangent, and add that up."""
-    scratch, chosen = work
+    scratch, ids = work
+    chosen = ids[CHOSEN]
     values, gains, flags = scratch[VALUES], scratch[GAINS], scratch[FLAGS]
     for position in range(count):
-        j = position if labels is None else labels[position]
+        j = labels[position] if labels.shape[0] > 0 else position
         gain = weights[SLOPE, j] * values[position] + weights[OFFSET, j]
         gains[position] = gain if values[position] > 0.0 else -np.inf
-    found = choose(budget, gains, count, labels, chosen, scratch[CHOSEN_GAINS])
+    if decider.select == 0:
+        found = choose_nonnegative(gains, count, labels, chosen)
+    else:
+        found = called(decider.select, (decider.budget, scratch, count, labels, chosen))
     for i in range(found):
         flags[chosen[i]] = 1.0
     expected = 0.0  # what depends on labels, at their probabilities
     for position in range(count):
-        j = position if labels is None else labels[position]
+        j = labels[position] if labels.shape[0] > 0 else position
         each = weights[BY_POSITIVE, j] + flags[j] * weights[SLOPE, j]
         expected += values[position] * each
     worth = intercept + expected
@@ -80,22 +85,22 @@ def certify_row(labels, count, t, true, row_weights, weights, intercept, budget,
 
 
 @entry("the certificate of dense rows")
-def certify_dense(eta, rows, true, row_weights, weights, intercept, budget, sums, scratch, chosen):
+def certify_dense(eta, rows, true, row_weights, weights, intercept, decider, sums, scratch, ids):
     """Add what rows of every label are worth to ``sums``."""
     for j in range(scratch.shape[1]):
         scratch[FLAGS, j] = 0.0
     for t in range(rows.shape[0]):
         widen(eta[rows[t]], scratch[VALUES])
         certify_row(
-            None, eta.shape[1], t, true, row_weights, weights, intercept, budget, sums,
-            (scratch, chosen),
+            EVERYTHING, eta.shape[1], t, true, row_weights, weights, intercept, decider, sums,
+            (scratch, ids),
         )  # fmt: skip
 
 
 @entry("the certificate of sparse rows")
 def certify_sparse(
-    indices, data, starts, ends, true, row_weights, weights, intercept, budget, sums, scratch,
-    chosen,
+    indices, data, starts, ends, true, row_weights, weights, intercept, decider, sums, scratch,
+    ids,
 ):  # fmt: skip
     """Add what rows of stored labels are worth to ``sums``."""
     for j in range(scratch.shape[1]):
@@ -104,6 +109,6 @@ def certify_sparse(
         labels = indices[starts[t] : ends[t]]
         widen(data[starts[t] : ends[t]], scratch[VALUES])
         certify_row(
-            labels, labels.shape[0], t, true, row_weights, weights, intercept, budget, sums,
-            (scratch, chosen),
+            labels, labels.shape[0], t, true, row_weights, weights, intercept, decider, sums,
+            (scratch, ids),
         )  # fmt: skip

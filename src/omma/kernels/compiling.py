@@ -22,6 +22,7 @@ from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
 from omma.kernels import kinds
+from omma.kernels.held import Held
 
 LONG = 1.0  # seconds of compiling after which it is said
 TURN = 0.05  # seconds between looks at signals
@@ -86,6 +87,8 @@ def _subject(sig: tuple[Any, ...]) -> str:
 
 def _words(kind: Any) -> Iterator[str]:
     """A kind of metric in words: its class, and those of its parts that are kinds too."""
+    if isinstance(kind, Held):
+        yield from _words(kind.of)
     if hasattr(kind, "instance_class"):
         if kind.instance_class.__module__ == kinds.__name__:
             yield kind.instance_class.__name__.lower()

@@ -1,15 +1,20 @@
-"""Counting one row: only labels that are present or predicted are touched.
+"""Counting one row: what was predicted for it, and what is present in it.
 
-The row's decision comes as ``chosen[:count]``, its labels in rising order, and as ``flags``, an
-array over all labels that is one at the chosen ones. ``sums`` says which sums over labels to keep;
-None keeps none, and compiles to nothing.
+A decision is ``flags``, one at the chosen labels; of a sparse row, whose loops touch nothing else,
+also the list of ``chosen`` ones. Labels are present to a degree: one for a true label, its
+probability where that is counted. So labels and estimates are counted by the same loops.
+
+Sums over labels, which only some metrics ask for, are kept by functions called by address: the
+loops over rows are compiled without them.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
-from omma.kernels.jit import helper
+from numba.core import types
+
+from omma.kernels.jit import helper, pointed
 from omma.kernels.layout import (
     POSITIVE,
     PREDICTED,
@@ -23,119 +28,107 @@ from omma.kernels.layout import (
     TP,
     N,
 )
+from omma.kernels.pointer import CELLS, COUNT, IDS, NUMBERS, address_of, called
+
+
+class Sums(NamedTuple):
+    """Which sums over labels are kept, zero being none, and the address of what keeps them."""
+
+    level: int
+    add: Any
+
+
+NO_SUMS = Sums(0, 0)
 
 
 @helper
-def count_predicted(chosen, count, weight, sums, cells, totals):
-    """Count the row itself and the labels predicted for it."""
-    totals[N] += weight
-    if sums is not None:
-        totals[SUM_PREDICTED] += weight * count
-        if sums >= SUMS_AND_PRODUCTS:
-            for i in range(count):
-                j = chosen[i]
-                totals[SUM_CROSS] += weight * cells[POSITIVE, j]
-                totals[SUM_PREDICTED_SQUARED] += weight * (2.0 * cells[PREDICTED, j] + weight)
-    for i in range(count):
-        cells[PREDICTED, chosen[i]] += weight
+def add_product(j, flag, added, weight, cells, totals):
+    """Add what label j changes of the sums of products, before it is counted."""
+    predicted, positive, more = cells[PREDICTED, j], cells[POSITIVE, j], weight * flag
+    totals[SUM_CROSS] += more * positive + added * (predicted + more)
+    totals[SUM_PREDICTED_SQUARED] += more * (2.0 * predicted + more)
+    totals[SUM_POSITIVE_SQUARED] += added * (2.0 * positive + added)
 
 
-@helper
-def count_flagged(flags, count, weight, sums, cells, totals):
-    """``count_predicted`` for a row whose decision is flags alone, without a branch."""
-    totals[N] += weight
-    if sums is not None:
-        totals[SUM_PREDICTED] += weight * count
-        if sums >= SUMS_AND_PRODUCTS:
-            for j in range(cells.shape[1]):
-                if flags[j] != 0.0:
-                    totals[SUM_CROSS] += weight * cells[POSITIVE, j]
-                    totals[SUM_PREDICTED_SQUARED] += weight * (2.0 * cells[PREDICTED, j] + weight)
-    for j in range(cells.shape[1]):
-        cells[PREDICTED, j] += weight * flags[j]
-
-
-@helper
-def count_products(j, weight, cells, totals):
-    """Count a label that the row really has in the sums of products, before it is counted."""
-    totals[SUM_CROSS] += weight * cells[PREDICTED, j]
-    totals[SUM_POSITIVE_SQUARED] += weight * (2.0 * cells[POSITIVE, j] + weight)
-
-
-@helper
-def count_true(true, start, stop, flags, weight, sums, cells, totals):
-    """Count the labels that the row really has, ``true[start:stop]``."""
+@pointed("sums over labels")
+def add_sums(level, found, present, flags, weight, cells, totals):
+    """Add a dense row to the sums over labels, before it is counted."""
     hits = 0.0
-    for i in range(start, stop):
-        j = true[i]
-        if sums is not None and sums >= SUMS_AND_PRODUCTS:
-            count_products(j, weight, cells, totals)
-        cells[POSITIVE, j] += weight
-        cells[TP, j] += weight * flags[j]
-        hits += flags[j]
-    if sums is not None:
-        totals[SUM_TP] += weight * hits
-        totals[SUM_POSITIVE] += weight * (stop - start)
+    total = 0.0
+    for j in range(flags.shape[0]):
+        hits += present[j] * flags[j]
+        total += present[j]
+    totals[SUM_TP] += weight * hits
+    totals[SUM_PREDICTED] += weight * found
+    totals[SUM_POSITIVE] += weight * total
+    if level >= SUMS_AND_PRODUCTS:
+        for j in range(flags.shape[0]):
+            add_product(j, flags[j], weight * present[j], weight, cells, totals)
+    return 0
+
+
+@pointed("sums over labels of sparse rows")
+def add_sums_stored(level, chosen, found, labels, present, flags, weight, cells, totals):
+    """The same for a row of which ``labels`` are present: of others only the chosen ones count."""
+    hits = 0.0
+    total = 0.0
+    for i in range(labels.shape[0]):
+        hits += present[i] * flags[labels[i]]
+        total += present[i]
+    totals[SUM_TP] += weight * hits
+    totals[SUM_PREDICTED] += weight * found
+    totals[SUM_POSITIVE] += weight * total
+    if level >= SUMS_AND_PRODUCTS:
+        i = 0
+        for c in range(found + 1):  # both rise: one walk over both, by label, as in a dense row
+            stop = chosen[c] if c < found else cells.shape[1]
+            while i < labels.shape[0] and labels[i] < stop:
+                add_product(labels[i], 0.0, weight * present[i], weight, cells, totals)
+                i += 1
+            if c < found:
+                added = 0.0
+                if i < labels.shape[0] and labels[i] == stop:
+                    added = weight * present[i]
+                    i += 1
+                add_product(stop, 1.0, added, weight, cells, totals)
+    return 0
 
 
 @helper
-def count_indicated(true, flags, weight, sums, cells, totals):
-    """The same for a row of indicators, without a branch."""
-    m = cells.shape[1]
-    if sums is not None:
-        hits = 0.0
-        present = 0.0
-        for j in range(m):
-            if true[j] != 0:
-                if sums >= SUMS_AND_PRODUCTS:
-                    count_products(j, weight, cells, totals)
-                hits += flags[j]
-                present += 1.0
-        totals[SUM_TP] += weight * hits
-        totals[SUM_POSITIVE] += weight * present
-    for j in range(m):
-        added = weight * np.float64(true[j])
+def count_row(found, present, flags, weight, sums, cells, totals):
+    """Count a dense row, without a branch."""
+    if sums.level > 0:
+        called(sums.add, (sums.level, found, present, flags, weight, cells, totals))
+    totals[N] += weight
+    for j in range(flags.shape[0]):
+        cells[PREDICTED, j] += weight * flags[j]
+    for j in range(flags.shape[0]):
+        added = weight * present[j]
         cells[POSITIVE, j] += added
         cells[TP, j] += added * flags[j]
 
 
 @helper
-def count_expected(values, flags, weight, sums, cells, totals):
-    """Count each label of a row that holds all as present to the degree of its probability."""
-    for j in range(cells.shape[1]):
-        cells[POSITIVE, j] += weight * values[j]
-        cells[TP, j] += weight * values[j] * flags[j]
-    if sums is not None:
-        hits = 0.0
-        present = 0.0
-        for j in range(cells.shape[1]):
-            hits += values[j] * flags[j]
-            present += values[j]
-            if sums >= SUMS_AND_PRODUCTS:
-                added = weight * values[j]
-                totals[SUM_CROSS] += added * cells[PREDICTED, j]
-                totals[SUM_POSITIVE_SQUARED] += added * (2.0 * cells[POSITIVE, j] - added)
-        totals[SUM_TP] += weight * hits
-        totals[SUM_POSITIVE] += weight * present
+def count_stored(chosen, found, labels, present, flags, weight, sums, cells, totals):
+    """Count a sparse row of which ``labels`` are present: only these and the chosen are touched."""
+    if sums.level > 0:
+        row = (chosen, found, labels, present, flags, weight, cells, totals)
+        called(sums.add, (sums.level, *row))
+    totals[N] += weight
+    for i in range(found):
+        cells[PREDICTED, chosen[i]] += weight
+    for i in range(labels.shape[0]):
+        j = labels[i]
+        added = weight * present[i]
+        cells[POSITIVE, j] += added
+        cells[TP, j] += added * flags[j]
 
 
-@helper
-def count_expected_stored(labels, values, flags, weight, sums, cells, totals):
-    """The same for a row of stored labels."""
-    hits = 0.0
-    present = 0.0
-    for position in range(labels.shape[0]):
-        j = labels[position]
-        value = values[position]
-        cells[POSITIVE, j] += weight * value
-        cells[TP, j] += weight * value * flags[j]
-        if sums is not None:
-            hits += value * flags[j]
-            present += value
-            if sums >= SUMS_AND_PRODUCTS:
-                added = weight * value
-                totals[SUM_CROSS] += added * cells[PREDICTED, j]
-                totals[SUM_POSITIVE_SQUARED] += added * (2.0 * cells[POSITIVE, j] - added)
-    if sums is not None:
-        totals[SUM_TP] += weight * hits
-        totals[SUM_POSITIVE] += weight * present
+def summing(level: int, stored: bool) -> Sums:
+    """What keeps the sums over labels that a metric asks for, of sparse or of dense rows."""
+    if level == 0:
+        return NO_SUMS
+    counts = (NUMBERS, types.float64, CELLS, NUMBERS)
+    if stored:
+        return Sums(level, address_of(add_sums_stored, COUNT, IDS, COUNT, IDS, NUMBERS, *counts))
+    return Sums(level, address_of(add_sums, COUNT, COUNT, NUMBERS, *counts))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from omma.kernels.jit import by_kind, helper
+from omma.kernels.jit import by_kind, helper, pointed
 from omma.kernels.layout import (
     POSITIVE,
     PREDICTED,
@@ -23,6 +23,7 @@ from omma.kernels.layout import (
     TP,
     N,
 )
+from omma.kernels.pointer import CELLS, NUMBERS, address_of, called
 
 
 class Counted(NamedTuple):
@@ -62,7 +63,7 @@ class FromBoth(NamedTuple):
     unhit: float
     lucky: float
     seen: Counted
-    whole: Any  # None: those of a row
+    whole: Any  # 0: those of a row
 
 
 @helper
@@ -114,7 +115,7 @@ def shrink_totals(both, sums):
         both.seen.totals,
     )
     seen[N] = own[N]
-    if sums is not None:
+    if sums.level > 0:
         t, p = shrunk_counts(
             both,
             labels[SUM_TP],
@@ -138,14 +139,13 @@ def shrink_all(both, sums):
     for j in range(own.shape[1]):
         seen[TP, j], seen[POSITIVE, j] = shrink_label(both, j)
         seen[PREDICTED, j] = own[PREDICTED, j]
-    if both.whole is not None:
-        add_products(both.seen)
+    if both.whole != 0:
+        called(both.whole, (both.seen.cells, both.seen.totals))
 
 
-@helper
-def add_products(seen):
+@pointed("sums of products")
+def add_products(cells, totals):
     """Sums of products over classes; they cannot be corrected as sums are."""
-    cells, totals = seen.cells, seen.totals
     totals[SUM_TP] = totals[SUM_POSITIVE] = 0.0
     totals[SUM_CROSS] = totals[SUM_PREDICTED_SQUARED] = totals[SUM_POSITIVE_SQUARED] = 0.0
     for j in range(cells.shape[1]):
@@ -155,6 +155,12 @@ def add_products(seen):
         totals[SUM_CROSS] += predicted * positive
         totals[SUM_PREDICTED_SQUARED] += predicted * predicted
         totals[SUM_POSITIVE_SQUARED] += positive * positive
+    return 0
+
+
+def whole(wanted: bool) -> Any:
+    """Where ``add_products`` lies, and 0 where it is not wanted."""
+    return address_of(add_products, CELLS, NUMBERS) if wanted else 0
 
 
 @by_kind
@@ -191,7 +197,7 @@ def gather_own(feedback, labels, sums, tp, predicted, positive):
 
 @gather.case(FromBoth)
 def gather_both(feedback, labels, sums, tp, predicted, positive):
-    if feedback.whole is not None:
+    if feedback.whole != 0:
         shrink_all(feedback, sums)
     else:
         shrink_totals(feedback, sums)

@@ -435,7 +435,7 @@ def weigh_sum(term, ready, point, j, tp, predicted, positive):
     return slope + more, offset + further
 
 
-# Values at expected counts: their gain (in ``omma.kernels.gain``) is no line in η, so that a rule,
+# Values at expected counts: their gain (in ``omma.kernels.find``) is no line in η, so that a rule,
 # which is one, has the derivative.
 
 

@@ -34,7 +34,8 @@ from omma.kernels.identity import identity
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+POINTED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+FLAGS: dict[str, Any] = {**POINTED, "no_cfunc_wrapper": True}
 INSIDE: dict[str, Any] = {**FLAGS, "forceinline": True, "no_cpython_wrapper": True}
 
 
@@ -68,6 +69,18 @@ def entry(title: str) -> Callable[[Callable[..., Any]], Any]:
 
     def compiled(function: Callable[..., Any]) -> Any:
         return _kept(_compiled(function, **FLAGS, nogil=True), title)
+
+    return compiled
+
+
+def pointed(title: str) -> Callable[[Callable[..., Any]], Any]:
+    """The same for a function that compiled ones call by its address; see ``omma.kernels.pointer``.
+
+    That is what the wrapper for callers in C serves.
+    """
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        return _kept(_compiled(function, **POINTED, no_cpython_wrapper=True), title)
 
     return compiled
 

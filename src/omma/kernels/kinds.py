@@ -177,6 +177,12 @@ class Costs(NamedTuple):
     matrix: Any
 
 
+class Priced(NamedTuple):
+    """A term to which prices of limits add, label by label."""
+
+    of: Any
+
+
 class Sum(NamedTuple):
     """Two terms added."""
 

@@ -19,7 +19,7 @@ SUM_PREDICTED_SQUARED: Final = 5
 SUM_POSITIVE_SQUARED: Final = 6
 TOTALS: Final = 7
 
-# Which of the sums over labels a metric asks for; None, which compiles to nothing, asks for none.
+# Which of the sums over labels a metric asks for; zero asks for none.
 SUMS: Final = 1
 SUMS_AND_PRODUCTS: Final = 2
 
@@ -30,9 +30,11 @@ FLAGS: Final = 2  # over all labels: one where the row's label is chosen
 CHOSEN_GAINS: Final = 3
 GATHERED: Final = 4  # three rows: counts gathered for a sparse row
 LOGITS: Final = 7  # of the probabilities as given
-PRESENT: Final = 8  # over all labels: one where a sparse row has the label
-PRICED: Final = 9  # two rows: what prices of limits add to slope and offset of single labels
-SCRATCH: Final = 11
+PRESENT: Final = 8  # over all labels: one where a row has the label; zeros between sparse rows
+SINGLE: Final = 9  # two rows, over all labels: what limits on one label add to slope and offset
+PRICED: Final = 11  # two rows: what all limits add to slope and offset at each position of a row
+ONES: Final = 13  # ones: the degree to which true labels are present
+SCRATCH: Final = 14
 
 # How the past fades: the weight of a row now, what it grows by after each row, and how often all
 # was divided by LARGEST_UNIT so that it stays a number.

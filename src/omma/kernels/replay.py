@@ -13,20 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omma.kernels.calibrate import calibrate, fit
+from omma.kernels.decide import CHOSEN, decide_row, decide_stored, widen
 from omma.kernels.fade import fade, prior_now
-from omma.kernels.feedback import look, truth
-from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.feedback import truth
+from omma.kernels.jit import entry, helper
 from omma.kernels.layout import FLAGS, PRESENT, VALUES, N
+from omma.kernels.learn import fit_stored, learn, learn_stored
 from omma.kernels.limits import move, move_stored
-from omma.kernels.step import (
-    decide_stored,
-    find_gains,
-    fit_stored,
-    learn,
-    learn_stored,
-    take,
-    widen,
-)
+from omma.kernels.pointer import EVERYTHING
 
 
 class Listed(NamedTuple):
@@ -67,62 +61,48 @@ def mark(counted, marks, t):
         return
     marks.taken[0] += 1
     for cell in range(3):
-        for j in range(counted.cells.shape[1]):
-            marks.cells[taken, cell, j] = counted.cells[cell, j]
+        now, kept = counted.cells[cell], marks.cells[3 * taken + cell]
+        for j in range(now.shape[0]):
+            kept[j] = now[j]
     marks.rows[taken] = counted.totals[N]
-
-
-@by_kind
-def write_decision(budget, chosen, found, flags, row, out):
-    """Write a dense decision, and leave no flags behind that the next would not overwrite."""
-
-
-@write_decision.case(None)
-def write_flags(budget, chosen, found, flags, row, out):
-    if out.shape[0] > 0:
-        for j in range(flags.shape[0]):
-            out[row, j] = np.int8(flags[j])
-
-
-@write_decision.case()
-def write_chosen(budget, chosen, found, flags, row, out):
-    if out.shape[0] > 0:
-        for j in range(flags.shape[0]):
-            out[row, j] = np.int8(flags[j])
-    for i in range(found):
-        flags[chosen[i]] = 0.0
 
 
 @entry("the dense replay")
 def replay_dense(
     eta, rows, true, weights, decider, picks, feedback, sums, calibrator, prices, marks, scratch,
-    chosen, predictions,
+    ids, predictions,
 ):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
-    values, flags = scratch[VALUES], scratch[FLAGS]
-    m = flags.shape[0]
+    values, flags, present = scratch[VALUES], scratch[FLAGS], scratch[PRESENT]
+    m, chosen, counted = flags.shape[0], ids[CHOSEN], truth(feedback)
     for j in range(m):
         flags[j] = 0.0
-    budget, counted = decider.budget, truth(feedback)
     for t in range(rows.shape[0]):
         if not widen(eta[rows[t]], values):
             return t
         if calibrator is not None:  # here, what is None costs no compilation
-            calibrate(calibrator, None, m, scratch)
+            calibrate(calibrator, EVERYTHING, m, scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         prior = prior_now(feedback, decider.prior)
-        find_gains(decider.term, prior, pick, look(feedback, sums), prices, scratch)
-        found = take(budget, scratch, chosen)
+        found = decide_row(decider, prior, pick, feedback, sums, prices, scratch, ids)
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
-        y = true.array[true.rows[t] if known else 0]
-        learn(feedback, budget, chosen, found, y, known, weight, sums, scratch)
+        if known:
+            y = true.array[true.rows[t]]
+            for j in range(m):
+                present[j] = np.float64(y[j])
+        learn(feedback, found, present, known, weight, sums, scratch)
         if prices is not None:
-            move(prices, y, known, found, weight, flags, values)
+            move(prices, present, known, found, weight, flags, values)
         if calibrator is not None and known:
-            fit(calibrator, None, m, scratch, y, weight)
+            fit(calibrator, EVERYTHING, m, scratch, present, weight)
         fade(feedback, calibrator, known, weight)
-        write_decision(budget, chosen, found, flags, rows[t], predictions)
+        if predictions.shape[0] > 0:
+            for j in range(m):
+                predictions[rows[t], j] = np.int8(flags[j])
+        if decider.select != 0:  # without a budget all flags will be overwritten
+            for i in range(found):
+                flags[chosen[i]] = 0.0
         mark(counted, marks, t)
     return rows.shape[0]
 
@@ -153,7 +133,7 @@ def list_chosen(listed, chosen, found, written, row, out):
 @entry("the sparse replay")
 def replay_sparse(
     indices, data, starts, ends, rows, true, weights, decider, picks, feedback, sums, calibrator,
-    prices, marks, scratch, chosen, listed, out,
+    prices, marks, scratch, ids, listed, out,
 ):  # fmt: skip
     """Replay rows of stored labels; returns the number of good rows before the first wrong one.
 
@@ -166,7 +146,7 @@ def replay_sparse(
     for j in range(m):
         flags[j] = 0.0
         scratch[PRESENT, j] = 0.0
-    counted = truth(feedback)
+    counted, chosen = truth(feedback), ids[CHOSEN]
     written = np.int64(0)  # not the constant, of which Numba would compile a copy
     for t in range(rows.shape[0]):
         labels = indices[starts[t] : ends[t]]
@@ -176,23 +156,19 @@ def replay_sparse(
             calibrate(calibrator, labels, labels.shape[0], scratch)
         pick = picks[t] if picks.shape[0] > 0 else 0
         prior = prior_now(feedback, decider.prior)
-        found = decide_stored(
-            decider.term, labels, decider.budget, prior, pick, feedback, sums, prices, scratch,
-            chosen,
-        )  # fmt: skip
+        found = decide_stored(decider, labels, prior, pick, feedback, sums, prices, scratch, ids)
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
         begin, end = (true.starts[t], true.ends[t]) if known else (np.int64(0), np.int64(0))
-        learn_stored(
-            feedback, labels, chosen, found, true.ids, begin, end, known, weight, sums, scratch
-        )
+        present = true.ids[begin:end]
+        learn_stored(feedback, labels, chosen, found, present, known, weight, sums, scratch)
         if prices is not None:
             move_stored(
                 prices, labels, values, true.ids, begin, end, known, found, weight, flags,
                 scratch[PRESENT],
             )  # fmt: skip
         if calibrator is not None and known:
-            fit_stored(calibrator, labels, true.ids, begin, end, weight, scratch)
+            fit_stored(calibrator, labels, present, weight, scratch)
         fade(feedback, calibrator, known, weight)
         for i in range(found):
             flags[chosen[i]] = 0.0

@@ -4,31 +4,21 @@ Gains come at positions of the row; that of a label which is no candidate (its p
 is minus infinity. Without a budget every gain of at least zero is chosen; with one, the k largest,
 ties going to the lowest label, and where candidates are too few the lowest other labels fill up.
 A budget of at most k takes those of the k largest that are at least zero. ``labels`` is the row's
-label ids, or None where the row holds every label in order.
+label ids, none of them where the row holds every label in order.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from omma.kernels.jit import by_kind, section
+from omma.kernels.jit import helper, pointed, section
+from omma.kernels.layout import CHOSEN_GAINS, GAINS
+from omma.kernels.pointer import COUNT, IDS, ROWS, address_of
 
 LANES = 8  # positions compared side by side
 FEW = 32  # candidates that are ranked by counting
-
-
-class Exactly(NamedTuple):
-    """A budget of k labels a row."""
-
-    k: int
-
-
-class AtMost(NamedTuple):
-    """A budget of up to k labels a row."""
-
-    k: int
 
 
 @section
@@ -44,13 +34,13 @@ def sort_rising(chosen, count):
 
 
 @section
-def keep_best_many(gains, count, k, chosen, chosen_gains):
-    """The positions of the k largest gains; returns how many there are."""
-    found = 0
+def keep_best_many(gains, count, k, low, chosen, chosen_gains):
+    """The positions of the k largest gains, of at least ``low``; returns how many there are."""
+    found = np.int64(0)  # not the constant, of which Numba would compile copies
     for position in range(count):
         gain = gains[position]
         # Positions rise, so an equal gain loses to the one already there.
-        if gain > (chosen_gains[k - 1] if found == k else -np.inf):
+        if gain >= low and gain > (chosen_gains[k - 1] if found == k else -np.inf):
             place = min(found, k - 1)
             while place > 0 and gain > chosen_gains[place - 1]:
                 chosen_gains[place] = chosen_gains[place - 1]
@@ -83,37 +73,6 @@ def lower_bound(gains, count, k, lanes):
 
 
 @section
-def best(gains, count, k, chosen, chosen_gains):
-    """Write the positions of the k largest gains, in rising order; returns how many there are.
-
-    A lower bound leaves a few in reach, and ranking those by counting mispredicts no branch:
-    for small budgets this halves the time of an insertion into a sorted list.
-    """
-    low = -np.inf
-    if k <= LANES and count >= 2 * LANES:
-        low = lower_bound(gains, count, k, chosen_gains)
-    found = 0
-    for position in range(count):
-        chosen[found] = position  # kept only if the next line moves on: no branch to mispredict
-        found += (gains[position] >= low) & (gains[position] > -np.inf)
-    if found <= k:
-        return found
-    if found > FEW:
-        return keep_best_many(gains, count, k, chosen, chosen_gains)
-    for i in range(found):
-        chosen_gains[i] = gains[chosen[i]]
-    kept = 0
-    for i in range(found):  # those with fewer than k ahead of them
-        ahead = 0
-        for j in range(found):
-            better = chosen_gains[j] > chosen_gains[i]
-            ahead += better | ((chosen_gains[j] == chosen_gains[i]) & (j < i))
-        chosen[kept] = chosen[i]
-        kept += ahead < k
-    return k
-
-
-@section
 def fill_up(chosen, found, k):
     """Add the lowest labels that are not among the ``found`` sorted ones, up to k."""
     label = 0
@@ -129,39 +88,57 @@ def fill_up(chosen, found, k):
     sort_rising(chosen, k)
 
 
-@by_kind
-def choose(budget, gains, count, labels, chosen, chosen_gains):
-    """Write the labels of a row, in rising order; returns how many there are."""
+@pointed("the choice under a budget")
+def select(budget, scratch, count, labels, chosen):
+    """Write the labels of a row, in rising order; returns how many there are.
 
-
-@choose.case(Exactly)
-def choose_exactly(budget, gains, count, labels, chosen, chosen_gains):
-    k = budget.k
-    found = best(gains, count, k, chosen, chosen_gains)
-    if labels is not None:
+    A budget below zero is at most as many, taken of those that gain. A lower bound leaves a few in
+    reach, and ranking those by counting mispredicts no branch: for small budgets this halves the
+    time of an insertion into a sorted list.
+    """
+    gains, chosen_gains, k = scratch[GAINS], scratch[CHOSEN_GAINS], abs(budget)
+    low = -np.inf if budget > 0 else 0.0
+    if k <= LANES and count >= 2 * LANES:
+        bound = lower_bound(gains, count, k, chosen_gains)
+        low = bound if bound > low else low
+    found = np.int64(0)  # not the constant, of which Numba would compile copies
+    for position in range(count):
+        chosen[found] = position  # kept only if the next line moves on: no branch to mispredict
+        found += (gains[position] >= low) & (gains[position] > -np.inf)
+    if found > FEW and found > k:
+        found = keep_best_many(gains, count, k, low, chosen, chosen_gains)
+    elif found > k:
+        for i in range(found):
+            chosen_gains[i] = gains[chosen[i]]
+        kept = 0
+        for i in range(found):  # those with fewer than k ahead of them
+            ahead = 0
+            for j in range(found):
+                better = chosen_gains[j] > chosen_gains[i]
+                ahead += better | ((chosen_gains[j] == chosen_gains[i]) & (j < i))
+            chosen[kept] = chosen[i]
+            kept += ahead < k
+        found = k
+    if labels.shape[0] > 0:
         for i in range(found):
             chosen[i] = labels[chosen[i]]
-    if found < k:
-        fill_up(chosen, found, k)
-    return k
+    if found < budget:
+        fill_up(chosen, found, budget)
+        found = budget
+    return found
 
 
-@choose.case(AtMost)
-def choose_at_most(budget, gains, count, labels, chosen, chosen_gains):
-    found = best(gains, count, budget.k, chosen, chosen_gains)
-    kept = 0
-    for i in range(found):
-        if gains[chosen[i]] >= 0.0:
-            chosen[kept] = chosen[i] if labels is None else labels[chosen[i]]
-            kept += 1
-    return kept
-
-
-@choose.case(None)
-def choose_nonnegative(budget, gains, count, labels, chosen, chosen_gains):
+@helper
+def choose_nonnegative(gains, count, labels, chosen):
+    """The same without a budget."""
     found = 0
     for position in range(count):
         if gains[position] >= 0.0:
-            chosen[found] = position if labels is None else labels[position]
+            chosen[found] = labels[position] if labels.shape[0] > 0 else position
             found += 1
     return found
+
+
+def selector(budget: int) -> Any:
+    """Where the function that chooses under a budget lies; 0 where there is none."""
+    return address_of(select, COUNT, ROWS, COUNT, IDS, IDS) if budget else 0

@@ -123,7 +123,7 @@ class Micro(Metric):
         return self.of.compiles
 
     @property
-    def sums(self) -> int | None:
+    def sums(self) -> int:
         return SUMS
 
     def to_json(self) -> Any:
@@ -172,7 +172,7 @@ class Weighted(Metric):
         return self.of.compiles
 
     @property
-    def sums(self) -> int | None:
+    def sums(self) -> int:
         return SUMS
 
     def to_json(self) -> Any:
@@ -273,10 +273,10 @@ class OverClasses(Metric):
         return (kinds.WeighedClasses if exact else kinds.Classes)(weight, mean, recall)
 
     @property
-    def sums(self) -> int | None:
+    def sums(self) -> int:
         if self.single_label:
             return SUMS_AND_PRODUCTS
-        return SUMS if self.kind == "accuracy" else None
+        return SUMS if self.kind == "accuracy" else 0
 
     def to_json(self) -> Any:
         if self.smoothing is None:

@@ -81,9 +81,9 @@ class Metric(ABC):
         return NO_MATRIX
 
     @property
-    def sums(self) -> int | None:
+    def sums(self) -> int:
         """Which sums over labels the kernels have to keep."""
-        return None
+        return 0
 
     def check_labels(self, m: int) -> None:
         """Refuse a number of labels that the metric has no meaning for."""

@@ -125,8 +125,8 @@ class Sum(Metric):
         return np.sum(parts, axis=0) if parts else NO_MATRIX
 
     @property
-    def sums(self) -> int | None:
-        return max((metric.sums or 0 for _, metric in self.terms), default=0) or None
+    def sums(self) -> int:
+        return max((metric.sums for _, metric in self.terms), default=0)
 
     def to_json(self) -> Any:
         return {"sum": [[weight, metric.to_json()] for weight, metric in self.terms]}

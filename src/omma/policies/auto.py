@@ -97,8 +97,7 @@ def climbed(metric: Metric, exact: bool = False) -> Any:
 
 def shrinkage_of(term: Any) -> Shrinkage:
     """How labels correct estimates, for what is maximized."""
-    whole = None if _looks_at_rows_only(term) else 1
-    return Shrinkage(HITS, POSITIVES, _unhit(term), _lucky(term), whole)
+    return Shrinkage(HITS, POSITIVES, _unhit(term), _lucky(term), not _looks_at_rows_only(term))
 
 
 def _looks_at_rows_only(term: Any) -> bool:

@@ -260,7 +260,7 @@ class Maximizer(LinearPolicy):
         found = self._found_limits(m)
         if not found:
             return plan
-        return replace(plan, limits=limited(found, m), sums=max(plan.sums or 0, SUMS))
+        return replace(plan, limits=limited(found, m), sums=max(plan.sums, SUMS))
 
     @property
     def objective(self) -> Metric:

@@ -59,4 +59,4 @@ class OFO(LinearPolicy):
     def plan(self, m: int) -> Plan:
         macro, soft = self.average == "macro", self.feedback == "estimates"
         term = MacroThreshold(1.0) if macro else MicroThreshold(1.0)
-        return Plan(None, term, prior=self.prior, soft=soft, sums=None if macro else SUMS)
+        return Plan(None, term, prior=self.prior, soft=soft, sums=0 if macro else SUMS)

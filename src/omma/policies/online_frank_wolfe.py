@@ -23,8 +23,8 @@ from omma._run import (
 )
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.calibrated import check_part
+from omma.kernels.decide import deciding
 from omma.kernels.kinds import Fixed
-from omma.kernels.plain import plain
 from omma.policies.base import MetricPolicy
 from omma.policies.draws import draws, of_row, of_rows, picked
 from omma.policies.frank_wolfe import check_metric, maximize
@@ -258,9 +258,9 @@ class OnlineFrankWolfeStepper(MixtureStepper):
 
     def decide(self, state: Any, eta: Row, pick: int | None = None) -> NDArray[Any]:
         fixed = state.fixed  # another thread may put a new mixture in its place
-        decider = plain((Fixed(fixed), 0.0, self.policy.plan_of(state).budget))
+        by = deciding(Fixed(fixed), 0.0, self.policy.plan_of(state).budget)
         drawn = self.policy.pick(state, eta) if pick is None else pick
-        return self.decide_by(decider, state, eta, min(drawn, len(fixed) - 1))
+        return self.decide_by(by, state, eta, min(drawn, len(fixed) - 1))
 
     def count(
         self,

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._run import NO_LABELS, NO_NUMBERS, Plan, calibrator_of, scratch_space
-from omma.kernels import step
+from omma.kernels import steps
+from omma.kernels.count import NO_SUMS, Sums, summing
+from omma.kernels.decide import CHOSEN, Deciding
 from omma.kernels.feedback import Counted
-from omma.kernels.plain import plain
 from omma.rows.row import Row, refuse_indicators, refuse_row
 from omma.state import State
 
@@ -40,7 +41,7 @@ class Stepper:
         self.policy = policy
         self.m = m
         self.plan = plan
-        self.sums = plan.sums
+        self._sums: dict[bool, Sums] = {}
         # Counts of labels, or of estimates beside them, are looked at and counted by kernels that
         # take arrays alone.
         self.simple = (
@@ -49,35 +50,43 @@ class Stepper:
             and plan.growth is None
             and plan.limits is None
         )
-        self.decider: Any = plain(tuple(plan.decider)) if self.simple else plan.decider
+        self.deciding = plan.deciding
         self.space = Space(m)
+
+    def sums(self, thin: bool) -> Sums:
+        """What keeps sums over labels, of sparse or of dense rows; compiled when first needed."""
+        if thin not in self._sums:
+            self._sums[thin] = summing(self.plan.sums, thin)
+        return self._sums[thin]
 
     def decide(self, state: State, eta: Row, pick: int = 0) -> NDArray[Any]:
         """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels.
 
         The ids of a sparse row are looked at before they are followed.
         """
-        return self.decide_by(self.decider, state, eta, pick)
+        return self.decide_by(self.deciding, state, eta, pick)
 
-    def decide_by(self, decider: Any, state: State, eta: Row, pick: int) -> NDArray[Any]:
-        """The same by another rule of the same kind, made ``plain``."""
-        space = self.space
+    def decide_by(self, deciding: Deciding, state: State, eta: Row, pick: int) -> NDArray[Any]:
+        """The same by another rule."""
+        space, decider = self.space, deciding.decider
+        by = decider if self.simple else (decider,)
         counted: tuple[Any, ...] = (state.cells, state.totals)
         if not self.simple:
             plan = self.plan
             calibrator = calibrator_of(state, plan.settled is not None)
-            counted = (plan.feedback(state), self.sums, calibrator, plan.prices(state))
+            sums = Sums(plan.sums, 0)  # deciding adds nothing to them
+            counted = (plan.feedback(state), sums, calibrator, plan.prices(state))
         if isinstance(eta, tuple):
-            sparse = step.decide_sparse if self.simple else step.decide_sparse_with
-            count = sparse(*eta, decider, pick, *counted, space.scratch, space.ids)
+            sparse = steps.decide_sparse if self.simple else steps.decide_sparse_with
+            count = sparse(*eta, *by, pick, *counted, space.scratch, space.ids)
             if count < 0:
                 refuse_row("predict", eta[1])
                 raise UnsortedError("label ids of a sparse row must rise, and be those of labels")
-            chosen: NDArray[np.int32] = space.ids[:count].copy()
+            chosen: NDArray[np.int32] = space.ids[CHOSEN, :count].copy()
             return chosen
         out = np.empty(self.m, dtype=np.int8)
-        dense = step.decide_dense if self.simple else step.decide_dense_with
-        if not dense(eta, decider, pick, *counted, space.scratch, space.ids, out):
+        dense = steps.decide_dense if self.simple else steps.decide_dense_with
+        if not dense(eta, *by, pick, *counted, space.scratch, space.ids, out):
             refuse_row("predict", eta)
         return out
 
@@ -103,19 +112,23 @@ class Stepper:
             self._learn(state, eta, y, prediction, weight, late)
             return
         thin, scratch = prediction.itemsize == 4, self.space.scratch
+        sums = self.sums(thin)
         fine = True
         if y is not None:
             truth = state.truth
-            kernel = step.count_sparse if thin else step.count_dense
-            sums = self.sums if truth is state else None
-            fine = kernel(y, prediction, weight, sums, truth.cells, truth.totals, scratch)
-        if fine is not False and state.labels is not None and not late:
-            counted = (prediction, weight, self.sums)
-            if isinstance(eta, tuple):
-                step.expect_sparse(*eta, *counted, state.cells, state.totals, scratch)
+            kept = sums if truth is state else NO_SUMS
+            counts = (prediction, weight, *kept, truth.cells, truth.totals, scratch)
+            if thin:
+                steps.count_sparse(y, NO_NUMBERS, *counts)
             else:
-                fine = step.expect_dense(eta, *counted, state.cells, state.totals, scratch)
-        if fine is False:
+                fine = steps.count_dense(y, True, *counts)
+        if fine and state.labels is not None and not late:
+            counts = (prediction, weight, *sums, state.cells, state.totals, scratch)
+            if isinstance(eta, tuple):
+                steps.count_sparse(*eta, *counts)
+            else:
+                fine = steps.count_dense(eta, False, *counts)
+        if not fine:
             if y is not None:
                 refuse_indicators("update", "y", y)
             refuse_indicators("update", "prediction", prediction)
@@ -148,17 +161,18 @@ class Stepper:
         prediction: NDArray[Any],
     ) -> None:
         calibrator = calibrator_of(state, self.plan.settled is not None)
-        kept = (*counts, self.sums, calibrator, self.plan.prices(state))
+        sums = self.sums(prediction.dtype == np.int32)
+        kept = (*counts, sums, calibrator, self.plan.prices(state))
         known = y is not None
         if prediction.dtype == np.int32:
             true = NO_LABELS if y is None else y
             row = eta if isinstance(eta, tuple) else (NO_LABELS, NO_NUMBERS)
-            step.learn_sparse(*row, true, known, prediction, *kept, self.space.scratch)
+            steps.learn_sparse(*row, true, known, prediction, *kept, self.space.scratch)
             return
         refuse_indicators("update", "prediction", prediction)
         if y is not None:
             refuse_indicators("update", "y", y)
         true = NO_NUMBERS if y is None else y
-        step.learn_dense(
+        steps.learn_dense(
             NO_NUMBERS if eta is None else eta, true, known, prediction, *kept, self.space.scratch
         )

@@ -1,0 +1,117 @@
+"""Counting a row after its decision, in all that a policy keeps.
+
+``present`` are the true labels where they are ``known``: of a dense row over all labels; of a
+sparse one ``true`` lists those that it has.
+"""
+
+from __future__ import annotations
+
+from omma.kernels.calibrate import Calibrator, Settled, fit
+from omma.kernels.count import NO_SUMS, count_row, count_stored
+from omma.kernels.fade import Fading
+from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels
+from omma.kernels.jit import by_kind
+from omma.kernels.layout import FLAGS, ONES, PRESENT, UNIT, VALUES
+
+
+@by_kind
+def learn(feedback, found, present, known, weight, sums, scratch):
+    """Count a decided dense row."""
+
+
+@learn.case(FromLabels)
+def learn_labels(feedback, found, present, known, weight, sums, scratch):
+    own = feedback.own
+    if known:
+        count_row(found, present, scratch[FLAGS], weight, sums, own.cells, own.totals)
+
+
+@learn.case(FromEstimates)
+def learn_estimates(feedback, found, present, known, weight, sums, scratch):
+    own, labels = feedback.own, feedback.labels
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    count_row(found, values, flags, weight, sums, own.cells, own.totals)
+    if known:
+        count_row(found, present, flags, weight, NO_SUMS, labels.cells, labels.totals)
+
+
+@learn.case(FromBoth)
+def learn_both(feedback, found, present, known, weight, sums, scratch):
+    own, labels, both = feedback.own, feedback.labels, feedback.known
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    count_row(found, values, flags, weight, sums, own.cells, own.totals)
+    if known:
+        count_row(found, present, flags, weight, sums, labels.cells, labels.totals)
+        count_row(found, values, flags, weight, sums, both.cells, both.totals)
+
+
+@learn.case(Fading)
+def learn_fading(feedback, found, present, known, weight, sums, scratch):
+    """The row counts for more than all before it; how good decisions are forgets nothing."""
+    counted, judged = weight * feedback.pace[UNIT], feedback.judged
+    learn(feedback.of, found, present, known, counted, sums, scratch)
+    if known:
+        count_row(found, present, scratch[FLAGS], weight, NO_SUMS, judged.cells, judged.totals)
+
+
+@by_kind
+def learn_stored(feedback, labels, chosen, found, true, known, weight, sums, scratch):
+    """Count a decided row of stored labels."""
+
+
+@learn_stored.case(FromLabels)
+def learn_stored_labels(feedback, labels, chosen, found, true, known, weight, sums, scratch):
+    own, ones, flags = feedback.own, scratch[ONES], scratch[FLAGS]
+    if known:
+        count_stored(chosen, found, true, ones, flags, weight, sums, own.cells, own.totals)
+
+
+@learn_stored.case(FromEstimates)
+def learn_stored_estimates(feedback, labels, chosen, found, true, known, weight, sums, scratch):
+    own, beside, flags = feedback.own, feedback.labels, scratch[FLAGS]
+    ones, values = scratch[ONES], scratch[VALUES]
+    count_stored(chosen, found, labels, values, flags, weight, sums, own.cells, own.totals)
+    if known:
+        counts = beside.cells, beside.totals
+        count_stored(chosen, found, true, ones, flags, weight, NO_SUMS, *counts)
+
+
+@learn_stored.case(FromBoth)
+def learn_stored_both(feedback, labels, chosen, found, true, known, weight, sums, scratch):
+    own, beside, both, flags = feedback.own, feedback.labels, feedback.known, scratch[FLAGS]
+    ones, values = scratch[ONES], scratch[VALUES]
+    count_stored(chosen, found, labels, values, flags, weight, sums, own.cells, own.totals)
+    if known:
+        counts = beside.cells, beside.totals
+        count_stored(chosen, found, true, ones, flags, weight, sums, *counts)
+        count_stored(chosen, found, labels, values, flags, weight, sums, both.cells, both.totals)
+
+
+@learn_stored.case(Fading)
+def learn_stored_fading(feedback, labels, chosen, found, true, known, weight, sums, scratch):
+    counted, judged = weight * feedback.pace[UNIT], feedback.judged
+    learn_stored(feedback.of, labels, chosen, found, true, known, counted, sums, scratch)
+    if known:
+        ones, flags, counts = scratch[ONES], scratch[FLAGS], (judged.cells, judged.totals)
+        count_stored(chosen, found, true, ones, flags, weight, NO_SUMS, *counts)
+
+
+@by_kind
+def fit_stored(calibrator, labels, true, weight, scratch):
+    """Learn calibration from a row of stored labels."""
+
+
+@fit_stored.case(Settled)
+@fit_stored.case(None)
+def fit_stored_not(calibrator, labels, true, weight, scratch):
+    pass
+
+
+@fit_stored.case(Calibrator)
+def fit_stored_row(calibrator, labels, true, weight, scratch):
+    present = scratch[PRESENT]
+    for i in range(true.shape[0]):
+        present[true[i]] = 1.0
+    fit(calibrator, labels, labels.shape[0], scratch, present, weight)
+    for i in range(true.shape[0]):
+        present[true[i]] = 0.0

@@ -1,0 +1,178 @@
+"""Single rows, as Python hands them over: decide one, count one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from omma.kernels.calibrate import calibrate, fit
+from omma.kernels.count import NO_SUMS, Sums, count_row, count_stored
+from omma.kernels.decide import Decider, decide_row, decide_stored, widen
+from omma.kernels.fade import fade, prior_now
+from omma.kernels.feedback import Counted, FromLabels
+from omma.kernels.jit import entry, helper
+from omma.kernels.layout import FLAGS, ONES, PRESENT, VALUES
+from omma.kernels.learn import fit_stored, learn, learn_stored
+from omma.kernels.limits import move, move_stored
+from omma.kernels.pointer import EVERYTHING
+
+
+@helper
+def clear(row):
+    for j in range(row.shape[0]):
+        row[j] = 0.0
+
+
+@entry("a dense decision")
+def decide_dense(
+    eta, find, term, select, budget, whole, prior, pick, cells, totals, scratch, ids, out
+):  # fmt: skip
+    """Decide one row of every label into ``out``; False where eta is no probability.
+
+    The parts of a decider come one by one: a named tuple takes longer to hand over than such a
+    row to decide.
+    """
+    flags = scratch[FLAGS]
+    clear(flags)
+    if not widen(eta, scratch[VALUES]):
+        return False
+    decider = Decider(find, term, select, budget, whole, prior)
+    feedback = FromLabels(Counted(cells, totals))
+    decide_row(decider, prior, pick, feedback, NO_SUMS, None, scratch, ids)
+    for j in range(flags.shape[0]):
+        out[j] = np.int8(flags[j])
+    return True
+
+
+@helper
+def known_ids(labels, m):
+    """Whether label ids rise and are those of labels: nothing is followed before."""
+    before = -1
+    for position in range(labels.shape[0]):
+        if labels[position] <= before:
+            return False
+        before = labels[position]
+    return before < m
+
+
+@entry("a sparse decision")
+def decide_sparse(
+    labels, eta, find, term, select, budget, whole, prior, pick, cells, totals, scratch, ids
+):  # fmt: skip
+    """Decide one row of stored labels into the first of ``ids``; returns how many.
+
+    -1 says that eta holds no probabilities, -2 that labels are not known ones that rise.
+    """
+    if not known_ids(labels, cells.shape[1]):
+        return -2
+    if not widen(eta, scratch[VALUES]):
+        return -1
+    clear(scratch[FLAGS])
+    decider = Decider(find, term, select, budget, whole, prior)
+    feedback = FromLabels(Counted(cells, totals))
+    return decide_stored(decider, labels, prior, pick, feedback, NO_SUMS, None, scratch, ids)
+
+
+@entry("a dense decision of what calibrates, fades or has limits")
+def decide_dense_with(eta, decider, pick, feedback, sums, calibrator, prices, scratch, ids, out):
+    """Decide one row of every label by all that a policy keeps; False where eta is wrong."""
+    flags = scratch[FLAGS]
+    clear(flags)
+    if not widen(eta, scratch[VALUES]):
+        return False
+    calibrate(calibrator, EVERYTHING, flags.shape[0], scratch)
+    prior = prior_now(feedback, decider.prior)
+    decide_row(decider, prior, pick, feedback, sums, prices, scratch, ids)
+    for j in range(flags.shape[0]):
+        out[j] = np.int8(flags[j])
+    return True
+
+
+@entry("a sparse decision of what calibrates, fades or has limits")
+def decide_sparse_with(
+    labels, eta, decider, pick, feedback, sums, calibrator, prices, scratch, ids
+):  # fmt: skip
+    """Decide one row of stored labels by all that a policy keeps; below zero as above."""
+    if not known_ids(labels, scratch.shape[1]):
+        return -2
+    if not widen(eta, scratch[VALUES]):
+        return -1
+    clear(scratch[FLAGS])
+    calibrate(calibrator, labels, labels.shape[0], scratch)
+    prior = prior_now(feedback, decider.prior)
+    return decide_stored(decider, labels, prior, pick, feedback, sums, prices, scratch, ids)
+
+
+@helper
+def read_flags(given, flags):
+    """Indicators as flags; how many are one, -1 where one is neither zero nor one."""
+    count = 0
+    wrong = 0
+    for j in range(given.shape[0]):
+        flags[j] = np.float64(given[j])
+        count += given[j] == 1
+        wrong += (given[j] != 0) & (given[j] != 1)
+    return count if wrong == 0 else -1
+
+
+@entry("counting a dense row")
+def count_dense(present, indicators, predicted, weight, level, add, cells, totals, scratch):
+    """Count one row of true labels, or of probabilities where these are no ``indicators``.
+
+    False, and nothing counted, where what must be 0 and 1 is not.
+    """
+    flags = scratch[FLAGS]
+    if indicators and read_flags(present, flags) < 0:
+        return False
+    found = read_flags(predicted, flags)
+    if found < 0:
+        return False
+    count_row(found, present, flags, weight, Sums(level, add), cells, totals)
+    return True
+
+
+@entry("counting a sparse row")
+def count_sparse(labels, present, chosen, weight, level, add, cells, totals, scratch):
+    """Count one row whose labels are present to the degrees given, or none given, as true ones."""
+    flags, found = scratch[FLAGS], chosen.shape[0]
+    for i in range(labels.shape[0]):
+        flags[labels[i]] = 0.0
+    for i in range(found):
+        flags[chosen[i]] = 1.0
+    degrees = present if present.shape[0] > 0 else scratch[ONES]
+    count_stored(chosen, found, labels, degrees, flags, weight, Sums(level, add), cells, totals)
+
+
+@entry("learning a dense row")
+def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch):
+    """Count one row of indicators in all that a policy keeps, and calibrate by it."""
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    m = flags.shape[0]
+    found = read_flags(predicted, flags)
+    widen(eta, values)
+    calibrate(calibrator, EVERYTHING, m, scratch)
+    learn(feedback, found, true, known, weight, sums, scratch)
+    move(prices, true, known, found, weight, flags, values)
+    if known:
+        fit(calibrator, EVERYTHING, m, scratch, true, weight)
+    fade(feedback, calibrator, known, weight)
+
+
+@entry("learning a sparse row")
+def learn_sparse(
+    labels, eta, true, known, chosen, weight, feedback, sums, calibrator, prices, scratch
+):
+    """Count one row of label ids in all that a policy keeps, and calibrate by it."""
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    clear(flags)
+    clear(scratch[PRESENT])
+    for i in range(chosen.shape[0]):
+        flags[chosen[i]] = 1.0
+    widen(eta, values)
+    calibrate(calibrator, labels, labels.shape[0], scratch)
+    found, end = chosen.shape[0], true.shape[0]
+    learn_stored(feedback, labels, chosen, found, true, known, weight, sums, scratch)
+    present = scratch[PRESENT]
+    move_stored(prices, labels, values, true, 0, end, known, found, weight, flags, present)
+    if known:
+        fit_stored(calibrator, labels, true, weight, scratch)
+    fade(feedback, calibrator, known, weight)
