@@ -87,10 +87,9 @@ def replay_dense(
         found = decide_row(decider, prior, pick, feedback, sums, prices, scratch, ids)
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
-        if known:
-            y = true.array[true.rows[t]]
-            for j in range(m):
-                present[j] = np.float64(y[j])
+        y = true.array[true.rows[t] if known else 0]
+        for j in range(m if known else 0):
+            present[j] = 1.0 if y[j] != 0 else 0.0
         learn(feedback, found, present, known, weight, sums, scratch)
         if prices is not None:
             move(prices, present, known, found, weight, flags, values)
@@ -98,8 +97,9 @@ def replay_dense(
             fit(calibrator, EVERYTHING, m, scratch, present, weight)
         fade(feedback, calibrator, known, weight)
         if predictions.shape[0] > 0:
+            out = predictions[rows[t]]  # once: the loop must not look again where it writes
             for j in range(m):
-                predictions[rows[t], j] = np.int8(flags[j])
+                out[j] = np.int8(flags[j])
         if decider.select != 0:  # without a budget all flags will be overwritten
             for i in range(found):
                 flags[chosen[i]] = 0.0

@@ -1,0 +1,83 @@
+"""Functions called by address: what is held is read as it was, and nothing outlives its process."""
+
+import copy
+import pickle
+
+import numba
+import numpy as np
+import pytest
+
+from omma.kernels import kinds
+from omma.kernels.decide import deciding
+from omma.kernels.find import find
+from omma.kernels.jit import pointed
+from omma.kernels.pointer import called, held_by, read, slots
+
+RATE = kinds.Rate((1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0), 1e-9)
+
+
+@pointed("a sum of what is held")
+def add_up(held, factor):
+    """All numbers of a macro rate, each by its place, so that none may stand for another."""
+    macro = read(held)
+    total = macro.weight + 10.0 * macro.of.epsilon
+    for i in range(4):
+        total += (i + 1) * macro.of.over[i] - (i + 2) * macro.of.under[i]
+    return np.int64(1000.0 * factor * total)
+
+
+@pointed("an array that is held")
+def look_up(held, at):
+    rules = read(held).rules
+    return np.int64(rules.shape[0] * 10_000 + rules.shape[2] * 1000 + rules[at, 1, 2])
+
+
+@numba.njit
+def call(function, at, more):
+    return called(function, (at, more))
+
+
+def test_a_kind_is_read_as_it_was_written():
+    macro = kinds.Macro(0.5, RATE)
+    found = held_by(add_up, macro, numba.float64)
+    over, under = np.array(RATE.over), np.array(RATE.under)
+    total = 0.5 + 1e-8 + over @ [1, 2, 3, 4] - under @ [2, 3, 4, 5]
+    assert call(found.function, found.at, 2.0) == int(2000.0 * total)
+
+
+def test_another_of_the_same_kind_is_the_same_function_with_other_numbers():
+    first = held_by(add_up, kinds.Macro(0.5, RATE), numba.float64)
+    second = held_by(add_up, kinds.Macro(1.5, RATE), numba.float64)
+    assert first.function == second.function
+    more = call(second.function, second.at, 1.0) - call(first.function, first.at, 1.0)
+    assert abs(more - 1000) <= 1
+
+
+def test_arrays_are_read_where_they_lie():
+    rules = np.arange(3 * 2 * 4, dtype=float).reshape(3, 2, 4)
+    found = held_by(look_up, kinds.Fixed(rules), numba.int64)
+    assert call(found.function, found.at, 1) == 30_000 + 4000 + rules[1, 1, 2]
+    rules[1, 1, 2] = 77
+    assert call(found.function, found.at, 1) == 34_077
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((2, 3), order="F"), np.zeros(3, dtype=np.float32)])
+def test_other_arrays_are_refused(wrong):
+    with pytest.raises(TypeError, match="C-contiguous float64"):
+        list(slots(kinds.Fixed(wrong)))
+
+
+def test_metrics_of_one_kind_share_a_function_and_budgets_do_too():
+    half = kinds.Macro(1.0, RATE)
+    free, three, at_most = (deciding(half, 0.1, budget).decider for budget in (0, 3, -2))
+    assert free.find == three.find == at_most.find
+    assert free.select == 0 != three.select == at_most.select
+    before = len(find.overloads)
+    deciding(kinds.Macro(0.25, RATE._replace(epsilon=0.5)), 0.0, 7)
+    assert len(find.overloads) == before
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_addresses_are_not_copied(copied):
+    with pytest.raises(TypeError, match="of this process"):
+        copied(deciding(kinds.Macro(1.0, RATE), 0.0, 0))
