@@ -78,7 +78,7 @@ def kind_of(policy: Any) -> Any:
     """What the compiler sees of a policy: classes and types, no numbers."""
     m = 1 if policy.objective.binary else LABELS
     plan = policy.plan(m)
-    return shape_of(plan.term), shape_of(plan.budget), plan.soft
+    return shape_of(plan.term), plan.budget != 0, plan.soft
 
 
 def shape_of(value: Any) -> Any:
