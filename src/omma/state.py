@@ -351,6 +351,22 @@ class State:
         made.pace = np.array([1.0, self.pace[GROWTH], 0.0])
         return made
 
+    def faded(self, rows: float) -> State:
+        """What is left of it when so many rows have passed, with a clock that starts again.
+
+        >>> import omma
+        >>> state = omma.State.zeros(1, growth=omma.Forgetting(omma.OMMA("f1"), 10).growth)
+        >>> state.cells[:] = 8.0
+        >>> state.faded(20).cells[:, 0].round(9)
+        array([2., 2., 2.])
+        """
+        made = self.now()
+        if made.pace is None:
+            return made
+        faded = made._scaled(float(made.pace[GROWTH] ** -rows))
+        faded.pace = made.pace
+        return faded
+
     def __add__(self, other: Any) -> State:
         return (
             self._combined(self._checked(other), 1.0)
