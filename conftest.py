@@ -1,6 +1,7 @@
 """Set up before omma is imported: silence while compiling, and no deadlines for it."""
 
 import os
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,16 @@ settings.register_profile(
 )
 settings.load_profile("omma")
 
+# Pages and docstrings about packages that may not be there, and could not say so themselves.
+PAGES = {
+    "pyspark": ["src/omma/spark/*", "docs/spark.md", "tests/spark_*.py"],
+    "ray": ["docs/recipes/ray.md"],
+    "distributed": ["docs/recipes/dask.md"],
+}
+collect_ignore_glob = [
+    page for package, pages in PAGES.items() if find_spec(package) is None for page in pages
+]
+
 
 @pytest.fixture(autouse=True)
 def _doctests_run_in_a_folder_of_their_own(request):
@@ -22,3 +33,18 @@ def _doctests_run_in_a_folder_of_their_own(request):
     if not isinstance(request.node, pytest.DoctestItem):
         return
     request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))
+    if "spark" in request.node.path.parts or request.node.path.name == "spark.md":
+        session = request.getfixturevalue("spark")
+        request.getfixturevalue("doctest_namespace")["spark"] = session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A Spark on two cores of this machine, for tests and examples."""
+    from spark_session import begin, missing
+
+    if missing():
+        pytest.skip(missing())
+    session = begin(folder=tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()

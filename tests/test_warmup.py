@@ -45,3 +45,8 @@ def test_the_command_says_what_was_done_and_where_it_lies(monkeypatch):
     assert done.stdout.startswith("2 paths are compiled, in ")
     assert str(warming.cache_folder()) in done.stdout
     assert COMMON[0].title in done.stderr
+
+
+@pytest.mark.parametrize("policy", warming.batch_policies(every=False), ids=warming.name_of)
+def test_batches_run_for_every_policy(policy):
+    warming.Batches(policy)()

@@ -45,7 +45,17 @@ if TYPE_CHECKING:
 
 
 # Serving does without these: they are imported when they are asked for.
-ROOMS = ("calibration", "datasets", "export", "plots", "river", "sklearn", "study", "theory")
+ROOMS = (
+    "calibration",
+    "datasets",
+    "export",
+    "plots",
+    "river",
+    "sklearn",
+    "spark",
+    "study",
+    "theory",
+)
 ELSEWHERE = {
     "Choice": "choice",
     "Comparison": "comparison",

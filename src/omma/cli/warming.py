@@ -34,7 +34,15 @@ class Path:
 def paths(every: bool) -> list[Path]:
     """The common paths, or every kind of metric, budget, layout, feedback and float type."""
     found = [path for policy in policies(every) for path in replays(policy, every)]
-    return found + [Path(f"steps of {name_of(one)}", Steps(one)) for one in policies(every)]
+    found += [Path(f"steps of {name_of(one)}", Steps(one)) for one in policies(every)]
+    batches = batch_policies(every)
+    return found + [Path(f"batches of {name_of(one)}", Batches(one)) for one in batches]
+
+
+def batch_policies(every: bool) -> list[Any]:
+    """Policies that decide rows by one rule at a time, which batches of rows need."""
+    found = [one for one in policies(every) if not isinstance(one, omma.Greedy)]
+    return [*found, omma.Auto("macro_f1")]
 
 
 def name_of(policy: Any) -> str:
@@ -135,6 +143,18 @@ class Steps:
             learner.predict(eta[first])
             learner.update(y[first])
         learner.rule  # noqa: B018 — works out the rule, which is a kernel of its own
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Rows decided on one state and counted, as workers of a cluster do it; dense and sparse."""
+
+    policy: Any
+
+    def __call__(self) -> None:
+        for make, kind in product(LAYOUTS.values(), (np.float64, np.float32)):
+            eta, y = stream(self.policy, make, kind)
+            omma.step(self.policy, self.policy.init(eta.shape[1]), eta, y)
 
 
 def cache_folder() -> str | None:

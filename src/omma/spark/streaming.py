@@ -1,0 +1,208 @@
+"""A stream of batches: each is decided on the state before it, and counted exactly once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from omma._validate import shown
+from omma.policies import LinearPolicy, Policy
+from omma.spark import owner
+from omma.spark.columns import check_there, read_columns
+from omma.spark.late import late_runner, united
+from omma.spark.runner import Function, Runner
+from omma.spark.store import Store, check_same, restored
+from omma.state import State
+
+
+def stream(
+    sdf: DataFrame,
+    policy: Policy,
+    *,
+    eta: str | tuple[str, str],
+    y: str | None = None,
+    id: str | None = None,  # noqa: A002 — as learners call it
+    checkpoint: str | Path,
+    sink: str | Path | Function | None = None,
+    n_labels: int | None = None,
+    trigger: dict[str, Any] | None = None,
+    name: str | None = None,
+    labels: DataFrame | None = None,
+    time: str | None = None,
+    watermark: timedelta | None = None,
+) -> StreamingQuery:
+    """Decide a stream of rows, and learn from their labels, on as many machines as Spark has.
+
+    All rows of a micro-batch are decided on the state before it; what they add is summed up and
+    written to the checkpoint as the state after it. A batch that Spark runs again, after whatever
+    failed, is decided as before and counted once.
+
+    Parameters
+    ----------
+    sdf : DataFrame
+        A stream from a source that can be read again.
+    policy : Policy
+        ``omma.OMMA``, ``omma.Auto``, ``omma.OFO``, ``omma.Forgetting`` of these, or a fixed rule.
+        With ``OMMA`` take ``prior=1.0``: the first batch is decided on nothing else.
+    eta : str or pair of str
+        The column of probabilities: an array with one for each label, packed float32 (binary), or
+        a number where there is one label. Or two columns of arrays: label ids and their
+        probabilities, all others being zero.
+    y : str, optional
+        The column of labels, null where they are unknown: an array of zeros and ones, the same as
+        packed bytes, or a class id; beside label ids in ``eta``, an array of label ids.
+    id : str, optional
+        The column that names a row; it goes with each decision. Needed for a sink.
+    checkpoint : str or Path
+        The checkpoint of the query; states are in its folder ``omma``.
+    sink : str, Path or function, optional
+        Where decisions go: a folder, which gets a folder of Parquet files for each batch, or a
+        function of (frame, batch number), which is called again with the same frame if something
+        fails, and has to replace what it wrote for that batch. The frame has ``id`` and
+        ``prediction``, an array of label ids.
+    n_labels : int, optional
+        How many labels there are; by default the first row tells.
+    trigger : dict, optional
+        When a batch begins, as for Spark's ``trigger``: ``{"processingTime": "10 seconds"}``.
+    name : str, optional
+        Of the query.
+    labels : DataFrame, optional
+        A stream of labels that come later, with the columns ``id`` and ``y``; rows then have none.
+        They are counted with what was decided for their id; a second one for it is not.
+    time : str, optional
+        The column of rows that says when they happened, a timestamp; needed with ``labels``.
+    watermark : timedelta, optional
+        How long decisions wait for labels, by these times: what waits is kept in the checkpoint,
+        and read with every batch.
+
+    Returns
+    -------
+    StreamingQuery
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import omma
+    >>> rows, labels = omma.datasets.long_tail(n=1000, m=5, seed=0)
+    >>> table = [(i, *pair) for i, pair in enumerate(zip(rows.tolist(), labels.tolist()))]
+    >>> frame = spark.createDataFrame(table, "id long, eta array<double>, y array<int>")
+    >>> folder = Path.cwd()
+    >>> frame.write.parquet(f"{folder}/rows")
+    >>> sdf = spark.readStream.schema(frame.schema).parquet(f"{folder}/rows")
+    >>> query = omma.spark.stream(
+    ...     sdf, omma.OMMA("macro_f1", prior=1.0), eta="eta", y="y", id="id",
+    ...     checkpoint=folder / "checkpoint", sink=folder / "decisions",
+    ...     trigger={"availableNow": True},
+    ... )
+    >>> query.awaitTermination()
+    >>> omma.spark.load_state(folder / "checkpoint").rows
+    1000.0
+    >>> spark.read.parquet(f"{folder}/decisions").count()
+    1000
+    """
+    linear = check_policy("stream", policy)
+    columns = read_columns("stream", eta, y, n_labels)
+    if labels is None:
+        check_there("stream", sdf, [*columns.names, *([] if id is None else [id])])
+    if not sdf.isStreaming:
+        raise ValueError("sdf of stream must be a stream, as of spark.readStream; see predict")
+    if sink is not None and id is None:
+        raise ValueError("id of stream must name the column that decisions in a sink are found by")
+    if not isinstance(sink, str | Path | None) and not callable(sink):
+        raise TypeError(f"sink of stream must be a folder or a function, got {shown(sink)}")
+    kept = whole_path("checkpoint", checkpoint, is_remote(sdf))
+    place = whole_path("sink", sink, is_remote(sdf)) if isinstance(sink, str | Path) else sink
+    runner = Runner(linear, columns, Store(kept), place, id)
+    if labels is not None:
+        late = late_runner(linear, columns, Store(kept), place, id, time, watermark)
+        runner, sdf = late, united(sdf, labels, columns, str(id), late.time)
+    taken = None if is_remote(sdf) else owner.hold(runner.store)
+    try:
+        runner.check()
+        writer = sdf.writeStream.foreachBatch(runner).option("checkpointLocation", kept)
+        writer = writer if trigger is None else writer.trigger(**trigger)
+        writer = writer if name is None else writer.queryName(name)
+        query = writer.start()
+    except BaseException:
+        owner.release(taken)
+        raise
+    if taken is not None:
+        owner.belongs_to(taken, query)
+        sdf.sparkSession.streams.addListener(owner.Release(sdf.sparkSession, str(query.id), taken))
+        if not query.isActive:  # it ended before anybody listened
+            owner.release(taken)
+    return query
+
+
+def load_state(
+    checkpoint: str | Path, batch_id: int | None = None, *, policy: Policy | None = None
+) -> State:
+    """The state of a stream after a batch.
+
+    Parameters
+    ----------
+    checkpoint : str or Path
+        Of the query; it may run meanwhile.
+    batch_id : int, optional
+        By default the last one that was counted; the last hundred are kept.
+    policy : Policy, optional
+        That of the stream: needed where its metric is a function, which no file holds.
+
+    Examples
+    --------
+    ``policy.rule(omma.spark.load_state(checkpoint))`` is what the stream has learned so far.
+    """
+    store = Store(str(checkpoint))
+    there = store.batches()
+    wanted = batch_id if batch_id is not None else there[-1] if there else None
+    if wanted not in there or wanted is None:
+        kept = f"{there[0]} to {there[-1]}" if there else "none"
+        what = "a state" if batch_id is None else f"the state of batch {batch_id}"
+        raise ValueError(f"{checkpoint} must have {what}, got {kept}")
+    saved = store.read(wanted)
+    assert saved is not None
+    if policy is not None:
+        check_same(str(checkpoint), saved, policy, None)
+    found = restored(saved, policy)
+    if found is None:
+        raise ValueError(f"{checkpoint} must have a state, got no row in {wanted + 1} batches")
+    return found
+
+
+def whole_path(parameter: str, path: str | Path, remote: bool) -> str:
+    """A path that means the same to Python and to the JVM, whose folders may differ."""
+    text = str(path)
+    if ":/" in text or Path(text).is_absolute():
+        return text
+    if remote:
+        raise ValueError(
+            f"{parameter} of stream must be a whole path, as the driver is elsewhere, got {text!r}"
+        )
+    return str(Path(text).absolute())
+
+
+def is_remote(frame: DataFrame) -> bool:
+    """Whether the driver is elsewhere, behind Spark Connect."""
+    return type(frame).__module__.startswith("pyspark.sql.connect")
+
+
+def check_policy(owner_name: str, policy: Any) -> LinearPolicy:
+    """Refuse policies whose states do not add up."""
+    if isinstance(policy, LinearPolicy) and type(policy.init(state_size(policy))) is State:
+        return policy
+    raise TypeError(
+        f"policy of {owner_name} must be one whose state is counts, which add up: omma.OMMA, "
+        f"omma.Auto, omma.OFO, omma.Forgetting of these, or a fixed rule; got {shown(policy)}"
+    )
+
+
+def state_size(policy: LinearPolicy) -> int:
+    """A number of labels that the policy can have."""
+    if policy.objective is not None and policy.objective.binary:
+        return 1
+    rule = getattr(policy, "decision", None)
+    return rule.m if rule is not None else max(2, policy.budget or 0)

@@ -1,0 +1,124 @@
+"""Processes killed at chosen points: each row is counted once and decided once nevertheless."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from spark_listeners import open_to_others, with_children
+from spark_session import missing
+from spark_streams import as_ids, decisions, replayed, write
+
+import omma
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+CHILD = Path(__file__).parents[1] / "spark_child.py"
+
+
+def killed(folder, *point, script=CHILD):
+    """Run a driver that is killed; returns how it ended. Nothing of it is left."""
+    with (folder / "log").open("wb") as log:
+        child = subprocess.Popen(
+            [sys.executable, str(script), str(folder), *point],
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
+    try:
+        code = child.wait(timeout=540)  # a busy machine needs a minute for each JVM
+    finally:
+        left = wait_for_end(child.pid)
+        child.wait()
+    assert not left, f"left running: {left}"
+    return code
+
+
+def wait_for_end(session, seconds=20):
+    """What still runs of a session after a while; it is ended."""
+    until = time.monotonic() + seconds
+    while members(session) and time.monotonic() < until:
+        time.sleep(0.1)
+    left = members(session)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    return left
+
+
+def members(session):
+    said = subprocess.run(["ps", "-e", "-o", "pid=,sess=,stat="], capture_output=True, text=True)
+    rows = [line.split() for line in said.stdout.splitlines()]
+    return [int(pid) for pid, of, state in rows if int(of) == session and state[0] != "Z"]
+
+
+def check_exact(folder):
+    from spark_child import POLICY, N, data, rows
+
+    expected, predictions = replayed(POLICY, data(), rows())
+    state = omma.spark.load_state(folder / "checkpoint")
+    assert state.rows == N
+    assert state == expected
+    assert decisions(folder / "out") == as_ids(predictions)
+
+
+@pytest.mark.parametrize("point", ["before", "writing", "after"])
+def test_a_killed_driver_goes_on_where_it_was(spark, tmp_path, point):
+    from spark_child import AT, SIZE, N, start
+
+    assert killed(tmp_path, point) == -signal.SIGKILL, (tmp_path / "log").read_text()[-2000:]
+    there = omma.spark.store.Store(str(tmp_path / "checkpoint")).batches()
+    assert there == list(range(AT + (point == "after")))
+    committed = [int(one.name) for one in (tmp_path / "checkpoint/commits").glob("[0-9]*")]
+    assert committed == [0]
+    if point == "after":
+        shutil.copytree(tmp_path / "checkpoint", tmp_path / "control")
+    start(spark, tmp_path, tmp_path / "out").awaitTermination()
+    check_exact(tmp_path)
+    if point == "after":  # without versions the same fault counts a batch twice
+        start_unversioned(spark, tmp_path).awaitTermination()
+        assert omma.spark.load_state(tmp_path / "control").rows == N + SIZE
+
+
+def start_unversioned(spark, folder):
+    from spark_child import start
+    from spark_faults import Unversioned
+
+    from omma.spark import streaming
+
+    versioned, streaming.Runner = streaming.Runner, Unversioned
+    try:
+        return start(spark, folder, folder / "out again", checkpoint=folder / "control")
+    finally:
+        streaming.Runner = versioned
+
+
+def test_a_killed_worker_is_replaced(spark, tmp_path):
+    from spark_child import SIZE, data, rows, start
+    from spark_faults import KillAt
+
+    write(data(), tmp_path / "in", rows())
+    kill = KillAt(SIZE + 200, str(tmp_path / "flag"))
+    start(spark, tmp_path, tmp_path / "out", kill=kill).awaitTermination()
+    assert (tmp_path / "flag").exists()
+    check_exact(tmp_path)
+
+
+def test_a_killed_executor_is_replaced(tmp_path):
+    assert killed(tmp_path, "executor") == 0, (tmp_path / "log").read_text()[-2000:]
+    assert (tmp_path / "flag").exists()
+    check_exact(tmp_path)
+
+
+def test_under_connect_it_is_the_same(tmp_path):
+    pytest.importorskip("grpc", reason='Connect is not installed: pip install "pyspark[connect]"')
+    script = CHILD.with_name("spark_connect.py")
+    assert killed(tmp_path, script=script) == 0, (tmp_path / "log").read_text()[-3000:]
+
+
+def test_nothing_is_seen_from_outside(spark):
+    jvm = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+    assert open_to_others([*with_children(jvm), os.getpid()]) == []
