@@ -56,7 +56,8 @@ def test_learner_says_it_once():
     assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner.predict(np.array([0.0, 0.0, 0.1]))
+        found = learner.predict(np.array([0.0, 0.0, 0.1]))
+    assert found.tolist() == [1, 0, 1]  # the lowest label fills up, and nothing is said
     other = omma.OnlineClassifier(omma.Auto("macro_f1", k=2), 3)
     with pytest.warns(UserWarning, match="1 of 2 rows of predict"):
         other.predict(np.array([[0.0, 0.0, 0.1], [0.1, 0.1, 0.1]]))
@@ -72,7 +73,8 @@ def test_learner_looks_at_the_first_rows_only():
         learner.predict(np.array([0.5, 0.2, 0.1]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner.predict(np.array([0.0, 0.0, 0.1]))
+        found = learner.predict(np.array([0.0, 0.0, 0.1]))
+    assert found.tolist() == [1, 0, 1]  # the lowest label fills up, and nothing is said
 
 
 def test_costs_take_labels_of_probability_zero():

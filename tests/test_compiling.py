@@ -77,10 +77,11 @@ def test_a_setting_silences(monkeypatch, capfd, setting, lines):
     assert capfd.readouterr().err.count("\n") == lines
 
 
-def test_a_process_without_standard_error_is_no_trouble(monkeypatch):
+def test_a_process_without_standard_error_is_no_trouble(monkeypatch, capfd):
     monkeypatch.delenv("OMMA_QUIET", raising=False)
     monkeypatch.setattr(sys, "stderr", None)
     compiling.say("hello")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_line_names_the_kernel_and_the_kind_of_metric():

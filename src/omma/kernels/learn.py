@@ -28,21 +28,23 @@ def learn_labels(feedback, found, present, known, weight, sums, scratch):
 
 @learn.case(FromEstimates)
 def learn_estimates(feedback, found, present, known, weight, sums, scratch):
-    own, labels = feedback.own, feedback.labels
-    values, flags = scratch[VALUES], scratch[FLAGS]
-    count_row(found, values, flags, weight, sums, own.cells, own.totals)
-    if known:
-        count_row(found, present, flags, weight, NO_SUMS, labels.cells, labels.totals)
+    own, labels, values = feedback.own, feedback.labels, scratch[VALUES]
+    for part in range(2 if known else 1):  # in a loop, so that it is compiled once
+        counted, degrees = (own, values) if part == 0 else (labels, present)
+        kept = sums if part == 0 else NO_SUMS
+        count_row(found, degrees, scratch[FLAGS], weight, kept, counted.cells, counted.totals)
 
 
 @learn.case(FromBoth)
 def learn_both(feedback, found, present, known, weight, sums, scratch):
-    own, labels, both = feedback.own, feedback.labels, feedback.known
-    values, flags = scratch[VALUES], scratch[FLAGS]
-    count_row(found, values, flags, weight, sums, own.cells, own.totals)
-    if known:
-        count_row(found, present, flags, weight, sums, labels.cells, labels.totals)
-        count_row(found, values, flags, weight, sums, both.cells, both.totals)
+    values = scratch[VALUES]
+    for part in range(3 if known else 1):
+        counted, degrees = feedback.own, values
+        if part == 1:
+            counted, degrees = feedback.labels, present
+        elif part == 2:
+            counted = feedback.known
+        count_row(found, degrees, scratch[FLAGS], weight, sums, counted.cells, counted.totals)
 
 
 @learn.case(Fading)
@@ -70,21 +72,23 @@ def learn_stored_labels(feedback, labels, chosen, found, true, known, weight, su
 def learn_stored_estimates(feedback, labels, chosen, found, true, known, weight, sums, scratch):
     own, beside, flags = feedback.own, feedback.labels, scratch[FLAGS]
     ones, values = scratch[ONES], scratch[VALUES]
-    count_stored(chosen, found, labels, values, flags, weight, sums, own.cells, own.totals)
-    if known:
-        counts = beside.cells, beside.totals
-        count_stored(chosen, found, true, ones, flags, weight, NO_SUMS, *counts)
+    for part in range(2 if known else 1):
+        counted, ids, degrees = (own, labels, values) if part == 0 else (beside, true, ones)
+        kept, counts = sums if part == 0 else NO_SUMS, (counted.cells, counted.totals)
+        count_stored(chosen, found, ids, degrees, flags, weight, kept, *counts)
 
 
 @learn_stored.case(FromBoth)
 def learn_stored_both(feedback, labels, chosen, found, true, known, weight, sums, scratch):
-    own, beside, both, flags = feedback.own, feedback.labels, feedback.known, scratch[FLAGS]
-    ones, values = scratch[ONES], scratch[VALUES]
-    count_stored(chosen, found, labels, values, flags, weight, sums, own.cells, own.totals)
-    if known:
-        counts = beside.cells, beside.totals
-        count_stored(chosen, found, true, ones, flags, weight, sums, *counts)
-        count_stored(chosen, found, labels, values, flags, weight, sums, both.cells, both.totals)
+    flags, ones, values = scratch[FLAGS], scratch[ONES], scratch[VALUES]
+    for part in range(3 if known else 1):
+        counted, ids, degrees = feedback.own, labels, values
+        if part == 1:
+            counted, ids, degrees = feedback.labels, true, ones
+        elif part == 2:
+            counted = feedback.known
+        counts = counted.cells, counted.totals
+        count_stored(chosen, found, ids, degrees, flags, weight, sums, *counts)
 
 
 @learn_stored.case(Fading)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +18,15 @@ from omma.metrics.minimum import Smoothing
 
 
 @dataclass(frozen=True, repr=False)
-class Macro(Metric):
-    """The mean over labels of a metric of one label.
-
-    >>> import omma
-    >>> omma.metrics.macro(omma.metrics.fbeta(2.0))
-    <metric macro_f2>
-    """
+class OverLabels(Metric):
+    """A metric of one label made into one of many: what all ways to average have in common."""
 
     of: LabelMetric
+    way: ClassVar[str]
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return f"macro_{self.of.name}"
-
-    @property
-    def formula(self) -> str:  # type: ignore[override]
-        return f"mean over labels of {self.of.formula}"
+        return f"{self.way}_{self.of.name}"
 
     @property
     def concave(self) -> bool:  # type: ignore[override]
@@ -52,11 +44,34 @@ class Macro(Metric):
     def linear_fractional(self) -> bool:  # type: ignore[override]
         return self.of.linear  # a sum of ratios is one ratio only where nothing is divided
 
+    @property
+    def compiles(self) -> bool:
+        return self.of.compiles
+
     def of_labels(self, counts: Counts, zero_division: float = 0.0) -> NDArray[np.float64]:
-        """The metric of each label: what the mean is taken of."""
+        """The metric of each label: what a mean is taken of."""
         self.check_counts(counts)
         cells = (counts.tp, counts.predicted, counts.positive, counts.n)
         return self.of.of_cells(*cells, zero_division)
+
+    def to_json(self) -> Any:
+        return {self.way: self.of.to_json()}
+
+
+@dataclass(frozen=True, repr=False)
+class Macro(OverLabels):
+    """The mean over labels of a metric of one label.
+
+    >>> import omma
+    >>> omma.metrics.macro(omma.metrics.fbeta(2.0))
+    <metric macro_f2>
+    """
+
+    way = "macro"
+
+    @property
+    def formula(self) -> str:  # type: ignore[override]
+        return f"mean over labels of {self.of.formula}"
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
         return float(self.of_labels(counts, zero_division).mean())
@@ -64,16 +79,9 @@ class Macro(Metric):
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         return self.of.term(weight, exact)
 
-    @property
-    def compiles(self) -> bool:
-        return self.of.compiles
-
-    def to_json(self) -> Any:
-        return {"macro": self.of.to_json()}
-
 
 @dataclass(frozen=True, repr=False)
-class Micro(Metric):
+class Micro(OverLabels):
     """A metric of one label at the counts averaged over labels.
 
     >>> import omma
@@ -81,27 +89,12 @@ class Micro(Metric):
     0.8
     """
 
-    of: LabelMetric
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"micro_{self.of.name}"
+    way = "micro"
+    sums = SUMS
 
     @property
     def formula(self) -> str:  # type: ignore[override]
         return f"{self.of.formula}, of the counts averaged over labels"
-
-    @property
-    def concave(self) -> bool:  # type: ignore[override]
-        return self.of.concave
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return self.of.smooth
-
-    @property
-    def linear(self) -> bool:  # type: ignore[override]
-        return self.of.linear
 
     @property
     def linear_fractional(self) -> bool:  # type: ignore[override]
@@ -118,20 +111,9 @@ class Micro(Metric):
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         return kinds.Micro(float(weight), self.of.kind)
 
-    @property
-    def compiles(self) -> bool:
-        return self.of.compiles
-
-    @property
-    def sums(self) -> int:
-        return SUMS
-
-    def to_json(self) -> Any:
-        return {"micro": self.of.to_json()}
-
 
 @dataclass(frozen=True, repr=False)
-class Weighted(Metric):
+class Weighted(OverLabels):
     """The mean over labels of a metric of one label, weighed by how often each label occurs.
 
     >>> import omma
@@ -139,44 +121,19 @@ class Weighted(Metric):
     0.7778
     """
 
-    of: LabelMetric
-    concave: bool = False
-    smooth: bool = False
-    linear: bool = False
-    linear_fractional: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("concave", "smooth", "linear"):
-            object.__setattr__(self, name, getattr(self.of, name))
-        object.__setattr__(self, "linear_fractional", self.of.linear)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"weighted_{self.of.name}"
+    way = "weighted"
+    sums = SUMS
 
     @property
     def formula(self) -> str:  # type: ignore[override]
         return f"mean over labels, weighed by tp + fn, of {self.of.formula}"
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
-        self.check_counts(counts)
-        cells = (counts.tp, counts.predicted, counts.positive, counts.n)
-        of_labels = self.of.of_cells(*cells, zero_division)
+        of_labels = self.of_labels(counts, zero_division)
         return float(divide(counts.positive @ of_labels, counts.positive.sum(), zero_division))
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         return kinds.Weighted(float(weight), self.of.kind)
-
-    @property
-    def compiles(self) -> bool:
-        return self.of.compiles
-
-    @property
-    def sums(self) -> int:
-        return SUMS
-
-    def to_json(self) -> Any:
-        return {"weighted": self.of.to_json()}
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,6 +7,7 @@ tables and the property tests pick it up.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from omma._validate import check_number, nearest, shown
@@ -127,7 +128,9 @@ _CATALOG: dict[str, Metric] = {
 NAMES: tuple[str, ...] = tuple(_CATALOG)
 
 
-AVERAGES = {"macro": Macro, "micro": Micro, "weighted": Weighted}
+AVERAGES: dict[str, Callable[[LabelMetric], Metric]] = {
+    one.way: one for one in (Macro, Micro, Weighted)
+}
 
 
 def metric(name: MetricName | str | Metric) -> Metric:

@@ -1,0 +1,5 @@
+"""``python -m omma`` is the command ``omma``."""
+
+from omma.cli import main
+
+main()
