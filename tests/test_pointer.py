@@ -9,7 +9,7 @@ import pytest
 
 from omma.kernels import kinds
 from omma.kernels.decide import deciding
-from omma.kernels.find import find
+from omma.kernels.find import find, key_of, term_of
 from omma.kernels.jit import pointed
 from omma.kernels.pointer import called, held_by, read, slots
 
@@ -75,6 +75,15 @@ def test_metrics_of_one_kind_share_a_function_and_budgets_do_too():
     before = len(find.overloads)
     deciding(kinds.Macro(0.25, RATE._replace(epsilon=0.5)), 0.0, 7)
     assert len(find.overloads) == before
+
+
+def test_kinds_with_equal_numbers_are_told_apart():
+    means = [kinds.Macro(1.0, kind(1e-9)) for kind in (kinds.Geometric, kinds.Harmonic)]
+    means += [kinds.Micro(1.0, kinds.Geometric(1e-9))]
+    assert means[0] == means[1] == means[2]  # as tuples are
+    assert len({deciding(one, 0.0, 0).decider.find for one in means}) == 3
+    assert [term_of(key_of(one)) for one in means] == means
+    assert [type(term_of(key_of(one)).of) for one in means] == [type(one.of) for one in means]
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])

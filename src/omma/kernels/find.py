@@ -7,6 +7,7 @@ sparse row, whose ``labels`` are given (no labels at all stand for all, in their
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -93,5 +94,38 @@ def find(term, prior, pick, cells, totals, own, labels, count, scratch):
 
 def finder(term: Any) -> Address:
     """Where the function that finds the gains of a term lies."""
+    key = key_of(term)
+    try:
+        return remembered(key)
+    except TypeError:  # a term with arrays, which are no key
+        return looked_for(term)
+
+
+def key_of(value: Any) -> Any:
+    """A term with all classes in it: as tuples, those of other classes and equal numbers are equal.
+
+    >>> key_of((1.0, (2.0,)))
+    (<class 'tuple'>, 1.0, (<class 'tuple'>, 2.0))
+    """
+    return (type(value), *map(key_of, value)) if isinstance(value, tuple) else value
+
+
+def looked_for(term: Any) -> Address:
+    """Find it by the types of the term's parts: that takes a tenth of a millisecond."""
     rest = (types.float64, COUNT, CELLS, NUMBERS, ROWS, IDS, COUNT, ROWS)
     return held_by(find, term, *rest)
+
+
+@lru_cache(maxsize=256)
+def remembered(key: Any) -> Address:
+    """The same by its key."""
+    return looked_for(term_of(key))
+
+
+def term_of(key: Any) -> Any:
+    """What a key was made of."""
+    if not isinstance(key, tuple):
+        return key
+    kind, *members = key
+    parts = map(term_of, members)
+    return tuple(parts) if kind is tuple else kind(*parts)
