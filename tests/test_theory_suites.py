@@ -11,6 +11,7 @@ from omma.study.theory.suites import (
     adversary,
     agreement,
     bounds,
+    calibration,
     estimation,
     regret,
     shift,
@@ -152,6 +153,17 @@ def test_greedy_and_omma_agree_more_and_more(folder):
         assert result["own"][-1] < result["own"][0]
         low, high = result["rate"][1:]
         assert low - 0.1 < -1 < high + 0.1
+
+
+def test_calibration_takes_the_floor_away(folder):
+    found = records_of(
+        calibration.SUITE,
+        folder,
+        lambda spec: spec["dataset"] == "f1" and spec["distortion"] == "log-odds × 2",
+    )
+    by_name = {record["label"]: record["result"]["regret"][-1] for record in found}
+    assert by_name["Auto"] < 0.5 * by_name["OMMA"]
+    assert by_name["Auto"] < 0.5 * by_name["OMMA(η̂)"]
 
 
 def test_all_that_was_run_is_shown(folder):

@@ -23,6 +23,7 @@ from omma.study.theory.shortfall import Problem
 from omma.tables import HAT_ETA
 
 OMMA, ESTIMATES, GREEDY, OFO, ONLINE = "OMMA", f"OMMA({HAT_ETA})", "Greedy", "OFO", "Online-FW"
+AUTO = "Auto"
 USUAL = (OMMA, ESTIMATES, GREEDY, ONLINE)
 EVERY = (OMMA, ESTIMATES, GREEDY, OFO, ONLINE)
 FEWER = 300_000  # rows, where each costs more
@@ -67,6 +68,8 @@ def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
     """
     if name == OFO:
         return policies.OFO()
+    if name == AUTO:
+        return policies.Auto(metric, k)
     if name == ESTIMATES:
         return policies.OMMA(metric, k=k, feedback="estimates")
     kinds = {OMMA: policies.OMMA, GREEDY: policies.Greedy, ONLINE: policies.OnlineFrankWolfe}

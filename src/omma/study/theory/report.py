@@ -18,6 +18,7 @@ from omma.study.theory.suites import (
     adversary,
     agreement,
     bounds,
+    calibration,
     estimation,
     regret,
     shift,
@@ -41,7 +42,7 @@ img { max-width: 100%; background: white; }
 ALL = "theory"
 _SUITES = {
     module.SUITE.name: module.SUITE
-    for module in (regret, bounds, estimation, smoothing, adversary, shift, agreement)
+    for module in (regret, bounds, estimation, calibration, smoothing, adversary, shift, agreement)
 }
 
 
@@ -138,9 +139,14 @@ def text(records: list[Record], form: str) -> str:
     >>> text(read("records-of-text"), "markdown").splitlines()[0]
     "### F1 when the label's frequency shifts after half of the rows, in %"
     """
-    found = tables(records)
+    drawn = figures(records) if form == "html" else {}
+    return written(tables(records), drawn, form, title="omma: the theory")
+
+
+def written(found: Sequence[Grid], figures: dict[str, Figure], form: str, *, title: str) -> str:
+    """Tables in a format, on a page of HTML with figures."""
     if form == "html":
-        return page(found, figures(records), title="omma: the theory")
+        return page(found, figures, title=title)
     if form == "csv":
         return to_csv([line for table in found for line in _numbers(table)])
     if form == "markdown":
