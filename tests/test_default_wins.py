@@ -14,8 +14,12 @@ import pytest
 import omma
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/index.md", "docs/tutorial.md", "docs/recipes/deploying.md"]
-PAGES += [f"docs/recipes/{name}.md" for name in ("fraud", "rare-class", "slots", "tagging")]
+RECIPES = [
+    path.relative_to(ROOT).as_posix()
+    for path in sorted((ROOT / "docs" / "recipes").glob("*.md"))
+    if "omma.replay(omma.Auto(" in path.read_text(encoding="utf-8")
+]
+PAGES = ["README.md", "docs/index.md", "docs/tutorial.md", *RECIPES]
 EXAMPLES = ["plot_first", "plot_rare_class", "plot_slots"]
 ENOUGH = 500  # rows: a handful shows how to call, not what is better
 HAIR = 0.002  # a metric that top-k maximizes by itself, as precision over all slots, is not lost by
@@ -50,6 +54,11 @@ def check(watched, name):
     assert watched.found, f"{name} does not show the default"
     for policy, ours, usual in watched.found:
         assert ours >= usual - HAIR, f"{policy} in {name}: {ours:.4f}, and without it {usual:.4f}"
+
+
+def test_recipes_are_found():
+    found = {Path(name).stem for name in RECIPES}
+    assert {"deploying", "files", "fraud", "rare-class", "slots", "tagging"} <= found
 
 
 @pytest.mark.parametrize("page", PAGES)
