@@ -11,10 +11,11 @@ from scipy import sparse
 import omma
 import omma.calibration
 from omma.cli import main
-from omma.datasets import read_matrix, write_matrix
+from omma.datasets import read_matrix, text, write_matrix
 
 ETA, Y = omma.datasets.long_tail(n=400, m=6, seed=1)
 NAMES = ("a", "b", "c", "d", "e", "f")
+CHOICE = omma.choose(ETA, Y, "macro_f1")
 CLASSES = np.random.default_rng(0).integers(0, 6, 400)
 
 
@@ -63,6 +64,7 @@ def test_the_same_values_as_replay(run, files):
     for name, policy in (
         ("baseline", omma.Threshold(0.5)),
         ("tuned", omma.TunedThresholds("macro_f1").fit(ETA, Y)),
+        ("auto", omma.Auto("macro_f1")),
         ("ofo", omma.OFO()),
         ("greedy", omma.Greedy("macro_f1")),
         ("omma", omma.OMMA("macro_f1")),
@@ -84,7 +86,7 @@ def test_the_table_is_aligned_and_fits(run):
     heads = [line for line in lines if line.strip().startswith("policy")]
     assert len(heads) > 1  # not all fit side by side
     assert [name for head in heads for name in head.split()[1:]] == list(many)
-    assert "…" not in done.stdout
+    assert "…" not in done.stdout.replace(" … ", " to ")  # no cell is cut; intervals have it
     assert "400 rows, 6 labels" in lines[0]
     assert "Mean ± standard deviation over 2 shuffled sequences" in done.stdout
     assert "λ is the best of 0.1, 0.001" in " ".join(done.stdout.split())
@@ -145,16 +147,97 @@ def test_decisions_and_the_rule_are_written(run, ending):
         3,
     )
     assert done.exit_code == 0, done.stderr
-    trace = omma.replay(omma.OMMA("macro_f1"), ETA, Y, seed=3)
+    trace = omma.replay(omma.Auto("macro_f1"), ETA, Y, seed=3)
     found = read_matrix(f"d{ending}")
     written = found.values.toarray() if sparse.issparse(found.values) else found.values
     assert (written == trace.predictions).all()
     assert (found.names == NAMES) == (ending in (".csv", ".npz", ".parquet"))
     with open("r.json") as file:
-        assert omma.Rule.from_json(file.read()) == trace.rule.named(NAMES)
+        assert omma.Rule.from_json(file.read()) == CHOICE.rule.named(NAMES)
     with open("p.png", "rb") as file:
         assert file.read(4) == b"\x89PNG"
-    assert f"Saved the decisions of omma by macro_f1 to d{ending}" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert f"Saved the decisions of auto by macro_f1 to d{ending}" in said
+    assert f"Saved the rule of {CHOICE.best.title} by macro_f1 to r.json" in said
+
+
+# The rule to deploy
+
+
+def test_the_answer_is_that_of_choose(run):
+    done = run(*FILES, "--metric", "macro_f1", "--json")
+    assert done.exit_code == 0, done.stderr
+    (told,) = json.loads(done.stdout)["choices"]
+    assert told["verdict"] == CHOICE.verdict
+    assert told["best"] == CHOICE.best.name
+    assert told["rules"] == CHOICE.data
+    assert [one["threshold"] for one in told["labels"]] == CHOICE.rule.thresholds.tolist()
+    assert [one["label"] for one in told["labels"]] == list(NAMES)
+
+
+def test_the_answer_comes_first_and_in_words(run):
+    shown = run(*FILES, "--metric", "macro_f1").stdout
+    said = " ".join(shown.split())
+    assert CHOICE.verdict in said
+    assert "every row was decided by a rule made without it" in said
+    assert said.index("Deploy") < said.index("Policies online") < said.index("Tuned on these rows*")
+    for one in CHOICE.candidates:
+        assert f"{100 * one.interval[0]:.2f} … {100 * one.interval[1]:.2f}" in said
+    lines = [line.split() for line in shown.splitlines()]
+    for name, cut in zip(NAMES, CHOICE.rule.thresholds, strict=True):
+        assert any(line[:1] == [name] and f"{cut:.4g}" in line for line in lines)
+
+
+def test_says_when_the_simple_rule_is_as_good(run):
+    done = run(*FILES, "--metric", "macro_accuracy", "--rule", "r.json")
+    assert "The 0.5 threshold is as good" in " ".join(done.stdout.split())
+    top = run(*FILES, "--metric", "micro_recall", "-k", 2).stdout
+    assert "The top-2 rule is as good" in " ".join(top.split())
+    assert "threshold " not in top.partition("Policies online")[0]  # a budget has none
+
+
+def test_of_many_labels_some_are_shown(run):
+    eta, y = omma.datasets.long_tail(n=300, m=30, seed=0)
+    write_matrix("many.npy", eta)
+    write_matrix("many_y.npy", y)
+    done = run("--eta", "many.npy", "--labels", "many_y.npy", "--metric", "macro_f1")
+    assert "15 labels between these are left out; --json has them." in " ".join(done.stdout.split())
+
+
+def test_who_names_policies_compares_these_and_no_more(run):
+    done = run(*FILES, "--metric", "macro_f1", "--policy", "omma", "--rule", "r.json")
+    assert "Deploy" not in done.stdout
+    with open("r.json") as file:
+        last = omma.replay(omma.OMMA("macro_f1"), ETA, Y).rule
+        assert omma.Rule.from_json(file.read()) == last.named(NAMES)
+
+
+def test_the_picture_has_rules_above_and_policies_below(run, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("omma.plots.save", lambda figure, path: drawn.append(figure))
+    done = run(*FILES, "--metric", "macro_f1", "--metric", "micro_f1", "--plot", "p.png")
+    assert done.exit_code == 0, done.stderr
+    axes = sorted(drawn[0].axes, key=lambda ax: -ax.get_position().y0)
+    titles = [text.get_text() for text in axes[0].get_yticklabels()]
+    assert titles == [one.title for one in CHOICE.candidates]
+    assert {ax.get_ylabel() for ax in axes[2:]} == {"macro_f1 so far, %", "micro_f1 so far, %"}
+    boxes = [ax.get_position() for ax in axes]
+    assert boxes[0].y0 > boxes[1].y1 > boxes[1].y0 > boxes[2].y1
+    assert min(box.y0 for box in boxes) >= 0
+    assert max(box.y1 for box in boxes) <= 1
+
+
+@pytest.mark.parametrize("labels", ["y.csv", "named.csv", "packed.csv.gz"])
+def test_labels_are_opened_once(run, monkeypatch, labels):
+    with open("named.csv", "w") as file:
+        file.write("animal\n" + "".join(f"{NAMES[which]}\n" for which in CLASSES))
+    write_matrix("packed.csv.gz", Y, NAMES)
+    opened, plain = [], text.opened_bytes
+    monkeypatch.setattr(text, "opened_bytes", lambda path: opened.append(str(path)) or plain(path))
+    metric = "multiclass_gmean" if labels == "named.csv" else "macro_f1"
+    done = run("--eta", "eta.csv", "--labels", labels, "--metric", metric, "--policy", "baseline")
+    assert done.exit_code == 0, done.stderr
+    assert opened.count(labels) == 1
 
 
 def test_the_baseline_is_within_the_picture(run, monkeypatch):

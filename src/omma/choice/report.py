@@ -225,13 +225,18 @@ class Choice:
         lines = tuple(_label_line(one) for one in numbers)
         return Table(columns, lines, numbers, f"{found.metric} of each label on unseen rows, in %.")
 
-    def plot(self) -> Figure:
-        """Draw the value of each candidate with its interval; the figure has a ``savefig``."""
-        bars = {
+    @property
+    def bars(self) -> dict[str, tuple[float, float, float]]:
+        """Value, low and high end of each candidate in %, by its title: what a picture shows."""
+        return {
             one.title: (100 * one.value, 100 * one.interval[0], 100 * one.interval[1])
             for one in self.candidates
         }
-        return plots.plot_choice(bars, self.best.title, title=f"{self.metric} on unseen rows, %")
+
+    def plot(self) -> Figure:
+        """Draw the value of each candidate with its interval; the figure has a ``savefig``."""
+        title = f"{self.metric} on unseen rows, %"
+        return plots.plot_choice(self.bars, self.best.title, title=title)
 
     def __rich__(self) -> Drawn:
         return self.table.__rich__()

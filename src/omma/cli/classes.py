@@ -1,9 +1,9 @@
-"""Classes by their names, in one column of a text file."""
+"""Labels in a file: numbers, or classes by their names in one column of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, tee
 from pathlib import Path
 
 import numpy as np
@@ -11,38 +11,55 @@ from numpy.typing import NDArray
 
 from omma._validate import nearest, shown
 from omma.cli.pairing import bare
-from omma.datasets import Matrix
+from omma.datasets import Matrix, read_matrix
 from omma.datasets._cells import is_number, is_truth, meant, separated, split
-from omma.datasets.matrices import TABLES, file_ending, split_address
+from omma.datasets.matrices import TABLES, file_ending, read_table, split_address
 from omma.datasets.text import opened_text
 
 Row = tuple[int, list[str]]  # number of the line, and its cells
 
 
-def read_classes(
+def read_labels(
     path: str, names: tuple[str, ...] | None, id_column: str | None, positive: str | None = None
-) -> Matrix | None:
-    """What a column of words says: ids of the columns that they name; None if it holds numbers.
+) -> Matrix:
+    """What a file of labels holds: numbers, or words that name columns, told by its first lines.
 
     With ``positive`` the words need not name columns: this one is 1, all others are 0.
     """
     ending, _ = file_ending(split_address(path)[0])
     if names is None or ending not in TABLES:
-        return None
+        return read_matrix(path, id_column=id_column)
     with opened_text(Path(path)) as file:
-        rows = _rows(path, file, TABLES[ending])
-        first = list(islice(rows, 2))
-        which = _id_place(path, first, id_column)
-        width = 1 if which is None else 2
-        if len(first) < 2 or any(len(cells) != width for _, cells in first):
-            return None
-        place = 0 if which is None else 1 - which
-        word = first[1][1][place]
-        if word not in names and (is_truth(word) or separated(word, TABLES[ending])):
-            return None  # numbers, or something that the reader of numbers explains
-        if is_number(word):
-            return None
-        body = [*first, *rows]
+        lines, again = tee(file)
+        found = _classes(path, lines, TABLES[ending], names, id_column, positive)
+        if found is None:
+            del lines  # or all that is read now would be kept for it
+            found = read_table(path, again, id_column)
+    return found
+
+
+def _classes(
+    path: str,
+    lines: Iterable[str],
+    separator: str,
+    names: tuple[str, ...],
+    id_column: str | None,
+    positive: str | None,
+) -> Matrix | None:
+    """What a column of words says: ids of the columns that they name; None if it holds numbers."""
+    rows = _rows(path, lines, separator)
+    first = list(islice(rows, 2))
+    which = _id_place(path, first, id_column)
+    width = 1 if which is None else 2
+    if len(first) < 2 or any(len(cells) != width for _, cells in first):
+        return None
+    place = 0 if which is None else 1 - which
+    word = first[1][1][place]
+    if word not in names and (is_truth(word) or separated(word, separator)):
+        return None  # numbers, or something that the reader of numbers explains
+    if is_number(word):
+        return None
+    body = [*first, *rows]
     _check_widths(path, body, width)
     top = body[0][1][place]
     again = any(cells[place] == top for _, cells in body[1:])

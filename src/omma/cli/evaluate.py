@@ -1,4 +1,4 @@
-"""``omma evaluate``: what each way to decide is worth, for probabilities and labels in files."""
+"""``omma evaluate``: which rule to deploy, for probabilities and labels in files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     "policies",
     multiple=True,
     metavar="NAME",
-    help="Whom to compare; may be repeated. omma list policies has all.",
+    help="Compare these online, and recommend nothing; may be repeated. omma list policies has "
+    "all.",
 )
 @prior_option("λ of policies that learn; of several the best is shown.  [default: 1e-6]", True)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Shuffle the rows.")
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.png",
-    help="Draw the running performance.",
+    help="Draw the rules with their intervals, and how policies develop online.",
 )
 @click.option(
     "--predictions",
@@ -73,13 +74,13 @@ if TYPE_CHECKING:
     "--rule",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.json",
-    help="Write the rule after the last row, to deploy.",
+    help="Write the rule to deploy: the best by the first metric, or that of --decide.",
 )
 @click.option(
     "--decide",
     metavar="NAME",
     help="Whose decisions and rule are written, by the first metric.  [default: the only "
-    "--policy, else omma, or omma_eta without labels]",
+    "--policy; else decisions of auto online, or of omma_eta without labels, and the best rule]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -102,16 +103,21 @@ def command(
     decide: str | None,
     as_json: bool,
 ) -> None:
-    """Compare ways to decide on your own probabilities and labels.
+    """Find the rule to deploy on your own probabilities and labels, and what it is worth.
 
     Files may be .npz (SciPy or NumPy), .npy, .csv, .tsv, .parquet, or .txt of the Extreme
     Classification Repository; text may be compressed. Of several arrays in one archive,
-    file.npz:name is one. Rows are decided one after another, each before its labels are seen.
-    Columns with names are paired by them (p_sport goes with sport), others by position.
+    file.npz:name is one. Columns with names are paired by them (p_sport goes with sport), others by
+    position.
 
-    Without --labels only policies that learn from probabilities run. Thresholds are tuned on
-    --train-eta and --train-labels, else on the very rows that are judged: then they are shown for
-    comparison only, chosen with hindsight.
+    First come rules that stand still, as omma.choose has them: the 0.5 threshold or the top k,
+    tuned thresholds, and what Auto and OMMA have learned after one pass. Each row is decided by
+    rules made without it, so that values hold for new rows; --rule saves the best. Then come
+    policies online: rows are decided one after another, each before its labels are seen.
+
+    Without --labels only policies that learn from probabilities run. Online, thresholds are tuned
+    on --train-eta and --train-labels, else on the very rows that are judged: then they are shown
+    for comparison only, chosen with hindsight.
 
     \b
     Examples:

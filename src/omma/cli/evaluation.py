@@ -1,16 +1,18 @@
-"""The work of ``omma evaluate``: compare, decide and write."""
+"""The work of ``omma evaluate``: choose a rule, compare policies, decide and write."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from omma._atomic import replacing
+from omma.choice import Choice, choose
 from omma.cli.inputs import Inputs
 from omma.cli.targets import make_policy
 from omma.comparison import NAMES, Comparison, compare
@@ -22,11 +24,15 @@ from omma.metrics import Metric
 from omma.policies import UnsupportedMetricError
 from omma.rows.batch import Batch
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 ALL = tuple(name for name in NAMES if name != "top_k_or_half")
-USUAL = ("baseline", "tuned", "ofo", "greedy", "omma", "omma_eta")
+USUAL = ("baseline", "tuned", "auto", "ofo", "greedy", "omma", "omma_eta")
 BLIND = ("baseline", "omma_eta")  # what runs without labels, unless somebody asks for more
 TRAINED = ("tuned", "offline_fw")  # what learns beforehand
 HINDSIGHT = "Tuned on these rows*"
+FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,7 @@ class Found:
     train: Batch | None
     comparison: Comparison | None
     blind: dict[tuple[str, str], Trace]
+    choices: dict[str, Choice] = field(default_factory=dict)
 
     @property
     def decider(self) -> str:
@@ -58,7 +65,13 @@ class Found:
             return self.job.decide
         if len(self.job.policies) == 1:
             return self.job.policies[0]
-        return "omma_eta" if self.inputs.y is None else "omma"
+        return "omma_eta" if self.inputs.y is None else "auto"
+
+    @property
+    def choice(self) -> Choice | None:
+        """What is recommended by the first metric, unless somebody else is to decide."""
+        first = titled(*self.job.targets[0])
+        return None if self.job.decide is not None else self.choices.get(first)
 
     @cached_property
     def trace(self) -> Trace:
@@ -118,7 +131,21 @@ def run(job: Job, inputs: Inputs, train: Batch | None, *, progress: bool) -> Fou
     if "offline_fw" in titles and train is None:
         titles["offline_fw"] = "Offline-FW on these rows*"
     kept = tuple(one for one in results.policies if job.asked or _runs(results, one))
-    return Found(job, inputs, sample, replace(results, policies=kept, titles=titles), {})
+    compared = replace(results, policies=kept, titles=titles)
+    return Found(job, inputs, sample, compared, {}, _choices(job, inputs))
+
+
+def _choices(job: Job, inputs: Inputs) -> dict[str, Choice]:
+    """Which rule to deploy, by each metric; nothing where somebody names who is to be compared."""
+    if job.asked or inputs.n < 2:
+        return {}
+    folds = min(FOLDS, inputs.n)
+    return {
+        titled(metric, k): choose(
+            inputs.batch, None, metric, None if metric.multiclass else k, folds=folds
+        )
+        for metric, k in job.targets
+    }
 
 
 def check_one_class(inputs: Inputs, job: Job) -> None:
@@ -169,17 +196,36 @@ def write(
     if picture is not None and found.comparison is not None:
         from omma.plots import save
 
-        save(found.comparison.plot(everything=True), picture)
-        wrote["plot"] = f"Saved the running performance to {picture}"
+        save(_picture(found, found.comparison), picture)
+        what = "rules on unseen rows and policies online" if found.choices else "running values"
+        wrote["plot"] = f"Saved a picture of {what} to {picture}"
     whose = f"{found.decider} by {titled(*found.job.targets[0])}"
     if predictions is not None:
         _write_decisions(found, predictions)
         wrote["predictions"] = f"Saved the decisions of {whose} to {predictions}"
     if rule is not None:
+        if found.choice is not None:
+            made, whose = found.choice.rule, f"{found.choice.best.title} by {found.choice.metric}"
+        else:
+            made = found.trace.rule.named(found.inputs.names)
         with replacing(rule) as file:
-            file.write(found.trace.rule.named(found.inputs.names).to_json().encode() + b"\n")
+            file.write(made.to_json().encode() + b"\n")
         wrote["rule"] = f"Saved the rule of {whose} to {rule}"
     return wrote
+
+
+def _picture(found: Found, comparison: Comparison) -> Figure:
+    """One picture: above, what rules are worth on unseen rows; below, policies as they go on."""
+    from omma.plots.choice import above
+
+    if not found.choices:
+        return comparison.plot(everything=True)
+    running = comparison.plot(title="Policies online. ", everything=True)
+    panels = {
+        f"{name} on unseen rows, %": (choice.bars, choice.best.title)
+        for name, choice in found.choices.items()
+    }
+    return above(running, panels)
 
 
 def _write_decisions(found: Found, path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest, shown
-from omma.cli.classes import read_classes
+from omma.cli.classes import read_labels
 from omma.cli.inputs import Inputs
 from omma.cli.pairing import paired_columns, paired_rows
 from omma.datasets import Matrix, read_matrix
@@ -39,9 +39,7 @@ def read_inputs(
     if labels is None:
         return Inputs(batch, rows=rows)
     one = chosen.names[0] if chosen.names and len(chosen.names) == 1 else None
-    truth = read_classes(labels, probabilities.names, own[labels], one)
-    if truth is None:
-        truth = read_matrix(labels, id_column=own[labels])
+    truth = read_labels(labels, probabilities.names, own[labels], one)
     truth, notes = paired_rows((eta, labels), probabilities, truth)
     if one is not None and one in (truth.names or ()):
         truth = _column(truth, (truth.names or ()).index(one))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from omma.choice import Choice, Table
 from omma.cli.evaluation import Found, Job, baseline_title, titled
 from omma.cli.inputs import Inputs
 from omma.cli.remarks import remarks, trust
@@ -22,7 +23,14 @@ from omma.tables import UNSUPPORTED, Entry, Grid, to_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as Drawn
+
+# What policies are worth online stands below, in the order of the file.
+RULES = ("rule", "unseen rows", "95 % interval", "to best", "95 % interval")
+MOST, LEAST = 10, 5  # labels that are shown: those that gain most, and least
+CROSS_FITTED = (
+    "every row was decided by a rule made without it; rows drawn again give the intervals."
+)
 
 
 def expected(inputs: Inputs, trace: Trace) -> float:
@@ -41,6 +49,10 @@ def show(found: Found, console: Console) -> None:
     for note in found.inputs.notes:
         console.print(note, soft_wrap=True)
     console.print(found.inputs.sentence(), soft_wrap=True)
+    for choice in found.choices.values():
+        _show_choice(choice, console, labels=len(found.choices) == 1)
+    if found.choices:
+        console.print("Policies online, each row decided before its labels are seen:")
     if found.comparison is None:
         tables = [to_terminal(_blind_grid(found))]
     else:
@@ -56,11 +68,43 @@ def show(found: Found, console: Console) -> None:
         console.print(remark)
 
 
+def _show_choice(choice: Choice, console: Console, *, labels: bool) -> None:
+    """What to deploy, in words; the candidates; and what the best does for each label."""
+    console.print()
+    console.print(choice.verdict, style="bold")
+    equals = [one.title for one in choice.candidates if one.as_good and one is not choice.best]
+    if equals:
+        console.print(f"By these rows as good: {', '.join(equals)}.")
+    lines = tuple(line[: len(RULES)] for line in choice.table.lines)
+    console.print(replace(choice.table, columns=RULES, lines=lines, note=""))
+    console.print(f"{choice.metric} in %, {choice.how}: {CROSS_FITTED}")
+    if labels and choice.labels is not None and choice.rule.m > 1:
+        console.print()
+        _show_labels(choice.label_table, console)
+    console.print()
+
+
+def _show_labels(table: Table, console: Console) -> None:
+    """All labels, or of many those that gain and lose most."""
+    order = sorted(range(len(table.lines)), key=lambda at: -table.data[at]["gain"])
+    left = len(order) - MOST - LEAST
+    kept = order if left <= 0 else order[:MOST] + order[-LEAST:]
+    if all(np.isnan(one["threshold"]) for one in table.data):  # a budget has none
+        columns = tuple(name for name in table.columns if name != "threshold")
+        place = table.columns.index("threshold")
+        lines = tuple((*line[:place], *line[place + 1 :]) for line in table.lines)
+        table = replace(table, columns=columns, lines=lines)
+    shown = replace(table, lines=tuple(table.lines[at] for at in kept), note="")
+    console.print(shown)
+    more = f" {left:,} labels between these are left out; --json has them." if left > 0 else ""
+    console.print(f"{table.note}{more}")
+
+
 def _hindsight(comparison: Comparison) -> list[str]:
     return [name for name in comparison.policies if comparison.titles[name].endswith("*")]
 
 
-def _tables(comparison: Comparison, console: Console) -> Iterator[Table]:
+def _tables(comparison: Comparison, console: Console) -> Iterator[Drawn]:
     """The comparison by as many metrics at a time as the terminal has room for."""
     metrics = list(comparison.metrics)
     while metrics:
@@ -74,7 +118,7 @@ def _tables(comparison: Comparison, console: Console) -> Iterator[Table]:
         metrics = metrics[number:]
 
 
-def _width(table: Table, console: Console) -> int:
+def _width(table: Drawn, console: Console) -> int:
     """How wide the table would be with all the room it wants."""
     from rich.measure import Measurement
 
@@ -123,9 +167,23 @@ def as_json(found: Found, wrote: dict[str, str]) -> str:
         if not found.inputs.class_ids:
             content["calibration_error"] = trust(found.inputs)[0]
         content["hindsight"] = _hindsight(found.comparison)
+        content["choices"] = [_told(choice) for choice in found.choices.values()]
     content["remarks"] = list(remarks(found))
     content["wrote"] = sorted(wrote)
     return json.dumps(content)
+
+
+def _told(choice: Choice) -> dict[str, Any]:
+    """A recommendation as data."""
+    labels = [] if choice.labels is None else choice.label_table.data
+    return {
+        "metric": choice.metric,
+        "verdict": choice.verdict,
+        "best": choice.best.name,
+        "as_good": [one.name for one in choice.candidates if one.as_good],
+        "rules": [_plain(row) for row in choice.data],
+        "labels": [_plain(row) for row in labels],
+    }
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,17 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
         return Matrix(*parquet.read(path, id_column))
     with opened_text(path) as file:
         if ending in TABLES:
-            return Matrix(*_columns.read(path, file, TABLES[ending], id_column))
+            return read_table(path, file, id_column)
         lines = file.read().splitlines()
     if pairs.is_sized(lines):
         return Matrix(pairs.read_sized(path, lines))
     return Matrix(*_columns.read(path, iter(lines), None, None))
+
+
+def read_table(path: str | Path, lines: Iterable[str], id_column: str | None) -> Matrix:
+    """A CSV or TSV file that somebody has opened; its lines from the first on."""
+    path = Path(path)
+    return Matrix(*_columns.read(path, lines, TABLES[file_ending(path)[0]], id_column))
 
 
 def _from_npz(path: Path, member: str | None) -> Matrix:

@@ -9,14 +9,14 @@ from omma.plots.frames import AXIS, FAINT, INK, require_matplotlib
 from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HIGH = 0.36  # inches of a line
+Bars = Mapping[str, tuple[float, float, float]]
+WIDE, HIGH, GAP = 6.4, 0.36, 0.15  # inches: of a figure, of a line, before what follows
 
 
-def plot_choice(
-    bars: Mapping[str, tuple[float, float, float]], best: str, *, title: str = ""
-) -> Figure:
+def plot_choice(bars: Bars, best: str, *, title: str = "") -> Figure:
     """Draw a point and its interval for each rule, the best in colour.
 
     Parameters
@@ -38,14 +38,62 @@ def plot_choice(
     ['0.5', 'Auto']
     """
     require_matplotlib()
-    if not bars:
-        raise ValueError("bars of plot_choice must hold at least one rule, got none")
+    _check(bars)
     from matplotlib.figure import Figure
 
-    height = HIGH * len(bars) + 0.9
-    figure = Figure(figsize=(6.4, height))
-    figure.text(0.03, 1 - 0.12 / height, title, size=10, color=INK, va="top")
-    ax = figure.add_axes((0.3, 0.45 / height, 0.6, 1 - 0.95 / height))
+    height = _height(bars)
+    figure = Figure(figsize=(WIDE, height))
+    _panel(figure, bars, best, title, WIDE, height, height)
+    return figure
+
+
+def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
+    """The same figure with rules and their intervals above all that it shows.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    panels : dict of str to (bars, best)
+        As ``plot_choice`` takes them, by their titles.
+    """
+    width, old = figure.get_size_inches()
+    for bars, _ in panels.values():
+        _check(bars)
+    new = old + sum(_height(bars) for bars, _ in panels.values()) + GAP
+    width, wider = max(width, WIDE), max(1.0, WIDE / width)
+    figure.set_size_inches(width, new)
+    for ax in figure.axes:  # all that is there stays as large as it was
+        at = ax.get_position()
+        ax.set_position((at.x0 / wider, at.y0 * old / new, at.width / wider, at.height * old / new))
+    for text in figure.texts:
+        text.set_position((text.get_position()[0] / wider, text.get_position()[1] * old / new))
+    top = new
+    for title, (bars, best) in panels.items():
+        _panel(figure, bars, best, title, width, new, top)
+        top -= _height(bars)
+    return figure
+
+
+def _check(bars: Bars) -> None:
+    if not bars:
+        raise ValueError("bars of plot_choice must hold at least one rule, got none")
+
+
+def _height(bars: Bars) -> float:
+    return HIGH * len(bars) + 0.9
+
+
+def _panel(
+    figure: Figure, bars: Bars, best: str, title: str, width: float, height: float, top: float
+) -> None:
+    """Rules and their intervals in a figure, from so many inches above its foot downwards."""
+    figure.text(0.19 / width, (top - 0.12) / height, title, size=10, color=INK, va="top")
+    wide = 0.6 * WIDE + 0.5 * (width - WIDE)
+    place = (1.92 / width, (top - _height(bars) + 0.45) / height)
+    _draw(figure.add_axes((*place, wide / width, (_height(bars) - 0.95) / height)), bars, best)
+
+
+def _draw(ax: Axes, bars: Bars, best: str) -> None:
     for place, (name, (value, low, high)) in enumerate(bars.items()):
         color = LEARNING[0] if name == best else FIXED[0]
         ax.plot([low, high], [place, place], color=color, linewidth=2.0, solid_capstyle="round")
@@ -57,11 +105,10 @@ def plot_choice(
         if name == best:
             ax.axvline(value, color=AXIS, linewidth=0.8, linestyle=(0, (3, 3)), zorder=0)
     ax.set_yticks(range(len(bars)), list(bars), color=INK, size=10)
-    ax.invert_yaxis()
+    ax.set_ylim(len(bars) - 0.5, -0.5)  # the first on top
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.spines["bottom"].set_color(AXIS)
     ax.grid(axis="x", color=FAINT, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
-    return figure
