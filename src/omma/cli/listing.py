@@ -53,9 +53,11 @@ def datasets() -> Rows:
 
 
 def suites() -> Rows:
-    """Every suite of runs: of the study, and of the theory."""
+    """Every suite of runs: of the study, of the theory, and of Auto."""
     from omma import study, theory
 
     every = [(one.name, len(one.runs), one.title) for one in study.suites()]
     every += [(one.name, len(one.runs), one.title) for one in theory.suites()]
+    title = "Auto against OMMA with every feedback and λ, probabilities as they are and distorted"
+    every += [(study.auto.SUITE, study.auto.size(), title)]
     return [{"suite": name, "runs": runs, "title": title} for name, runs, title in every]

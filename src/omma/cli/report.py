@@ -11,8 +11,10 @@ from omma._atomic import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.console import Console
 
     from omma.study.records import Record
+    from omma.tables import Grid
 
 PRINTED = ("latex", "html", "png")  # what the paper's layout is drawn as
 FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
@@ -147,15 +149,22 @@ def _of(kind: str, records: list[Record]) -> list[Record]:
 
 
 def _text(form: str, records: list[Record], extended: bool) -> str:
-    """The records in a format that is text; a page of HTML is of the study, or of the theory."""
-    study, theory = _of("study", records), _of("theory", records)
-    if study and theory and form == "html":
-        raise click.ClickException("a page is of the study or of the theory: choose by --suite")
+    """The records in a format that is text; a page of HTML is of one kind of them."""
+    study, theory, evidence = (_of(kind, records) for kind in ("study", "theory", "auto"))
+    if form == "html" and sum(map(bool, (study, theory, evidence))) > 1:
+        raise click.ClickException(
+            "a page is of the study, of the theory or of Auto: choose by --suite"
+        )
     parts = [_study_text(form, study, extended)] if study else []
     if theory:
         from omma.theory import text
 
         parts.append(text(theory, form))
+    if evidence:
+        from omma.study import auto
+        from omma.study.theory.report import written
+
+        parts.append(written(auto.tables(evidence), {}, form, title="omma: Auto"))
     return "\n".join(parts)
 
 
@@ -187,14 +196,23 @@ def _print(records: list[Record], output: Path | None, extended: bool) -> None:
     if _of("study", records):
         to_terminal(_of("study", records), console, extended=extended)
     if _of("theory", records):
-        from omma import tables, theory
+        from omma import theory
 
-        # A narrow terminal breaks lines, which is better than numbers cut off.
-        for grid in theory.tables(_of("theory", records)):
-            table = tables.to_terminal(grid)
-            console.print(table, "", width=max(console.width, WIDTH), crop=False)
+        _print_grids(theory.tables(_of("theory", records)), console)
+    if _of("auto", records):
+        from omma.study import auto
+
+        _print_grids(auto.tables(_of("auto", records)), console)
     if output is not None:
         _write(text.getvalue(), output)
+
+
+def _print_grids(grids: list[Grid], console: Console) -> None:
+    """Tables one after another; a narrow terminal breaks lines, better than numbers cut off."""
+    from omma.tables import to_terminal
+
+    for grid in grids:
+        console.print(to_terminal(grid), "", width=max(console.width, WIDTH), crop=False)
 
 
 def _write(text: str, output: Path | None) -> None:

@@ -52,7 +52,8 @@ def command(
     """Perform a suite of the study, and keep a record of each run.
 
     SUITE is one that comes with omma (`omma list suites` names them) or the path of a TOML file;
-    `theory` simulates what the paper proves, which takes no data and some minutes.
+    `theory` simulates what the paper proves, which takes no data and some minutes; `auto` sets
+    omma.Auto against every choice of feedback and λ.
     Runs that have a record are skipped, so that an interrupted study goes on where it stopped;
     failed ones are tried again.
 
@@ -71,6 +72,10 @@ def command(
     try:
         if name == "theory" or name.startswith("theory-"):  # simulations have no data
             found = study.Performed(theory.run(name, out, jobs, quick, **how), {})
+        elif name == "auto":
+            some = None if datasets is None else [one.strip() for one in datasets.split(",")]
+            amount: dict[str, Any] = {"datasets": some, "seeds": seeds, "quick": quick}
+            found = study.auto.run(out, data=data, n_jobs=jobs, **amount, **how)
         else:
             suite = _limited(study.suite(name), datasets, seeds, quick)
             found = study.run(suite, out, data=data, n_jobs=jobs, **how)

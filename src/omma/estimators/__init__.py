@@ -5,12 +5,15 @@ Each is a frozen configuration. ``fit(X, y)`` gives a model with ``predict_proba
 """
 
 from omma.estimators.adam import LinearAdam
+from omma.estimators.boosted import BoostedModel, BoostedTrees
 from omma.estimators.linear import LinearModel
 from omma.estimators.logistic import LogisticRegression
 from omma.estimators.multinomial import Multinomial
 from omma.estimators.online import OnlineLinear, OnlineModel
 
 __all__ = [
+    "BoostedModel",
+    "BoostedTrees",
     "LinearAdam",
     "LinearModel",
     "LogisticRegression",

@@ -4,8 +4,9 @@ A suite is a TOML file; ``run`` performs it and leaves a record of each run; eve
 from records alone.
 """
 
+from omma.study import auto
 from omma.study.bench import Performed, run
 from omma.study.suite import Run, Source, Suite
 from omma.study.toml import suite, suites
 
-__all__ = ["Performed", "Run", "Source", "Suite", "run", "suite", "suites"]
+__all__ = ["Performed", "Run", "Source", "Suite", "auto", "run", "suite", "suites"]

@@ -13,9 +13,13 @@ CLASSES = {
     "logistic": "LogisticRegression",
     "multinomial": "Multinomial",
     "adam": "LinearAdam",
+    "boosted": "BoostedTrees",
     "online": "OnlineLinear",
 }
-PROTOCOLS = {"fixed": ("logistic", "multinomial", "adam", KNOWN), "online": ("online", KNOWN)}
+PROTOCOLS = {
+    "fixed": ("logistic", "multinomial", "adam", "boosted", KNOWN),
+    "online": ("online", KNOWN),
+}
 
 
 def check_estimator(owner: str, given: Mapping[str, Any], protocol: str) -> None:

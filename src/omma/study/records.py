@@ -24,7 +24,7 @@ from omma._json import parse_json
 from omma._validate import check_choice, nearest, shown
 
 FORMAT = 1
-KINDS = ("study", "theory")
+KINDS = ("study", "theory", "auto")
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 Record = dict[str, Any]
@@ -64,7 +64,7 @@ def make(
     label : str
         How tables name what ran.
     kind : str
-        ``"study"`` or ``"theory"``.
+        ``"study"``, ``"theory"`` or ``"auto"``.
     result, seconds, estimator : dict, optional
         What came out, how long each part took, what the estimator says of itself.
     error : exception, optional

@@ -1,0 +1,137 @@
+"""Writes docs/auto.md from records of ``omma run auto``, and keeps them beside it, compressed.
+
+    omma run auto --data DATA --out RECORDS
+    python docs/make_auto.py RECORDS
+
+Without RECORDS the page is written again from docs/records/auto.jsonl.xz. Every number and every
+verdict on it comes from records.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+
+import click
+
+from omma import tables
+from omma.study import auto
+from omma.study.records import read
+
+HERE = Path(__file__).parent
+KEPT, PAGE = HERE / "records" / "auto.jsonl.xz", HERE / "auto.md"
+
+TEXT = """# Auto: the evidence
+
+This page is written by `docs/make_auto.py` from records of `omma run auto`; every number comes
+from them, and `docs/records/auto.jsonl.xz` holds them.
+
+OMMA leaves two choices open that decide the result and that nobody can make in advance: labels or
+estimates as feedback, and the prior λ. `omma.Auto` has one setting for everything. Here it stands
+beside all of these choices, on the same sequences: OMMA and OMMA(η̂) with λ = 1e-6; the better of
+the two, which nobody knows beforehand; the best of λ = 0, 1e-6, 0.001, 0.1 and 1 with either
+feedback, chosen with hindsight in each cell; and two parts of `Auto` alone: counts of labels and
+estimates (`feedback="both"`), and estimates that are calibrated (`calibration="online"`).
+
+A *cell* is a set, a metric and what was done to the probabilities: nothing; logits times 0.5 or
+2, plus or minus 1.5; a random power between 1/3 and 3 for each label, which has not the shape
+that `Auto` calibrates; and, where features are few, boosted trees in place of a linear model, as
+they come. Its values are means over {sequences} shuffled sequences. A cell is *lost* where `Auto`
+is more than half a point below the better of OMMA and OMMA(η̂).
+
+**What was run.** {sets}. Linear models are fitted to the training part with a fixed C and decide
+the test part; trees, where they were run, to at most 20,000 rows of it. {missing}
+
+**What to make of it.** {verdict} Distortions of the logits have the shape that `Auto` undoes,
+which flatters it: "as is", powers and trees are the honest part.
+
+{goals}
+
+Constants of `Auto` were chosen on sets of the design ({design}), before this grid was run.
+
+{means}
+{lost}
+"""
+
+
+def load(folder):
+    """Records of a folder; without one, those that are kept."""
+    if folder is not None:
+        found = [record for record in read(folder) if record["kind"] == "auto"]
+        return [record for record in found if record["result"] is not None]
+    with lzma.open(KEPT, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def keep(records):
+    """All records in one file."""
+    KEPT.parent.mkdir(exist_ok=True)
+    with lzma.open(KEPT, "wt", encoding="utf-8", newline="\n") as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def drawn(grid):
+    """A table under its title."""
+    return f"*{tables.markdown(grid.title)}*\n\n{tables.to_markdown(grid, aligned=False)}\n"
+
+
+def sizes(records):
+    """Each set with its rows and labels."""
+    found = {}
+    for record in records:
+        result = record["result"]
+        found[record["spec"]["dataset"]] = f"{result['rows']:,} rows, {result['labels']:,} labels"
+    return ", ".join(f"`{name}` ({size})" for name, size in sorted(found.items()))
+
+
+def verdict(cells):
+    """Goals in a sentence."""
+    found = auto.goals(cells)
+    reached = sum(one.reached for one in found)
+    lost = sum(one.lost for one in cells)
+    return (
+        f"Of {len(found)} goals {reached} {'are' if reached != 1 else 'is'} reached; {lost} of "
+        f"{len(cells)} cells are lost."
+    )
+
+
+def page(records):
+    """The whole page."""
+    cells = auto.cells_of(records)
+    grids = auto.tables(records)
+    there = {one.dataset for one in cells}
+    absent = [name for name in auto.DATASETS if name not in there]
+    numbers = sorted({one.sequences for one in cells})
+    said = [str(numbers[0])] if len(numbers) == 1 else [str(numbers[0]), str(numbers[-1])]
+    groups = {
+        name: [one for one in grids if one.title.startswith(name)] for name in ("Goals", "Me")
+    }
+    lost = [one for one in grids if one.title.startswith("Lost")]
+    none = "" if not absent else f"Left out for lack of time: {', '.join(absent)}."
+    return TEXT.format(
+        sequences=" to ".join(said),
+        sets=sizes(records),
+        missing=none,
+        verdict=verdict(cells),
+        goals="\n".join(drawn(one) for one in groups["Goals"]),
+        design=", ".join(auto.DESIGN),
+        means="\n".join(drawn(one) for one in groups["Me"]),
+        lost="\n".join(["## Every lost cell\n", *(drawn(one) for one in lost)]) if lost else "",
+    )
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, path_type=Path), required=False)
+def main(folder):
+    """Keep the records, and write the page."""
+    records = load(folder)
+    if folder is not None:
+        keep(records)
+    PAGE.write_text(page(records).rstrip() + "\n", encoding="utf-8")
+    click.echo(f"Wrote {PAGE.name} from {len(records):,} records")
+
+
+if __name__ == "__main__":
+    main()
