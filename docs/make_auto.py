@@ -82,7 +82,8 @@ def sizes(records):
     found = {}
     for record in records:
         result = record["result"]
-        found[record["spec"]["dataset"]] = f"{result['rows']:,} rows, {result['labels']:,} labels"
+        many = "one label" if result["labels"] == 1 else f"{result['labels']:,} labels"
+        found[record["spec"]["dataset"]] = f"{result['rows']:,} rows, {many}"
     return ", ".join(f"`{name}` ({size})" for name, size in sorted(found.items()))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from omma.study.auto.cells import TREES, USUAL_PRIOR
-from omma.study.auto.distort import AS_IS
+from omma.study.auto.distort import AS_IS, DISTORTIONS
 from omma.study.records import Record
 from omma.tables import Grid, plain, texts
 
@@ -87,7 +87,9 @@ def cells_of(records: Iterable[Record]) -> list[Cell]:
         )
         by_priors = runs.setdefault(key, defaultdict(list))
         by_priors[len(spec["priors"])].append(result["values"])
-    return [_cell(key, by_priors[max(by_priors)]) for key, by_priors in runs.items()]
+    found = [_cell(key, by_priors[max(by_priors)]) for key, by_priors in runs.items()]
+    order = (*DISTORTIONS, OF_TREES)
+    return sorted(found, key=lambda one: order.index(one.distortion))
 
 
 def _cell(key: tuple[str, str, str], runs: Sequence[dict[str, float]]) -> Cell:
