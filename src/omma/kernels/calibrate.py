@@ -14,6 +14,7 @@ add up.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from numba.core import types
@@ -163,6 +164,7 @@ def fit_row(calibrator, labels, count, scratch, present, weight):
     called(calibrator.fit, (*learned, labels, count, scratch, present, weight))
 
 
+@cache
 def calibrating(settled: bool) -> tuple[Any, Any]:
     """Where the functions that calibrate a row, and learn from one, lie."""
     work = (IDS, COUNT, ROWS)

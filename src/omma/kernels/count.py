@@ -10,6 +10,7 @@ loops over rows are compiled without them.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 from numba.core import types
@@ -124,6 +125,7 @@ def count_stored(chosen, found, labels, present, flags, weight, sums, cells, tot
         cells[TP, j] += added * flags[j]
 
 
+@cache
 def summing(level: int, stored: bool) -> Sums:
     """What keeps the sums over labels that a metric asks for, of sparse or of dense rows."""
     if level == 0:

@@ -57,7 +57,7 @@ def deciding(term: Any, prior: float, budget: int, priced: bool = False) -> Deci
     """
     costs = isinstance(term, Costs)
     find = finder(Priced(term) if priced and not costs else term)
-    decider = Decider(find.function, find.at, selector(budget), budget, int(costs), prior)
+    decider = Decider(find.function, find.at, selector(budget != 0), budget, int(costs), prior)
     return Deciding(decider, find)
 
 

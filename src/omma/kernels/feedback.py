@@ -8,6 +8,7 @@ of that ratio, of strength s, so that s → 0 is labels and s → ∞ is estimat
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 from omma.kernels.jit import by_kind, helper, pointed
@@ -158,6 +159,7 @@ def add_products(cells, totals):
     return 0
 
 
+@cache
 def whole(wanted: bool) -> Any:
     """Where ``add_products`` lies, and 0 where it is not wanted."""
     return address_of(add_products, CELLS, NUMBERS) if wanted else 0

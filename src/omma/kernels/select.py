@@ -9,6 +9,7 @@ label ids, none of them where the row holds every label in order.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,7 @@ def choose_nonnegative(gains, count, labels, chosen):
     return found
 
 
-def selector(budget: int) -> Any:
+@cache
+def selector(wanted: bool) -> Any:
     """Where the function that chooses under a budget lies; 0 where there is none."""
-    return address_of(select, COUNT, ROWS, COUNT, IDS, IDS) if budget else 0
+    return address_of(select, COUNT, ROWS, COUNT, IDS, IDS) if wanted else 0
