@@ -3,7 +3,7 @@
     python docs/make_theory.py [FOLDER]
 
 Takes some minutes; records are kept in FOLDER (default omma-records), and those that are there are
-not made again.
+not made again. They are packed into docs/records: a test says that the tables are what they give.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from pathlib import Path
 import click
 
 from omma import tables, theory
+from omma.study.packed import pack
 from omma.study.records import read
 
 HERE = Path(__file__).parent
+RECORDS = HERE / "records"
 PAGE, PICTURES = HERE / "theory.md", HERE / "images" / "theory"
 DPI, SMALL = 80, {"optimize": True}
 MARKED = re.compile(r"(<!-- table (\d+) of (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -29,7 +31,7 @@ def as_markdown(table):
 
 
 def refreshed(page, records):
-    """The page with its tables made anew."""
+    """The page with the tables of these records made anew; other tables stay."""
     found = {}
     for suite in theory.suites():
         mine = [record for record in records if record["suite"] == suite.name]
@@ -37,7 +39,8 @@ def refreshed(page, records):
             found[suite.name, number] = as_markdown(table)
 
     def replaced(match):
-        return f"{match[1]}\n{found[match[3], int(match[2])]}\n\n{match[4]}"
+        table = found.get((match[3], int(match[2])))
+        return match[0] if table is None else f"{match[1]}\n{table}\n\n{match[4]}"
 
     return MARKED.sub(replaced, page)
 
@@ -49,6 +52,7 @@ def main(folder):
     done = theory.run("theory", folder, progress=sys.stderr.isatty())
     click.echo(f"Runs: {done}")
     records = [record for record in read(folder) if record["kind"] == "theory"]
+    pack(records, RECORDS)
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name, figure in theory.figures(records).items():
         figure.savefig(PICTURES / f"{name}.png", dpi=DPI, facecolor="white", pil_kwargs=SMALL)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from omma.study.jobs import Job, Outcome, perform
+from omma.study.packed import pack
 from omma.study.records import distinct, make, path_of, read, write
 
 WORDS = st.text(max_size=8)
@@ -213,3 +214,31 @@ def test_a_function_is_told_how_far_it_is_while_jobs_run(tmp_path):
     perform(jobs, tmp_path, progress=lambda done, total: told.append((done, total)))
     assert told[0] == (0, 2)  # before the first has finished
     assert told[-1] == (2, 2)
+
+
+def test_packed_records_are_read_as_others_are(tmp_path):
+    some = [
+        make("mine", {"dataset": "a", "seed": seed}, "OMMA", result={"value": 0.1 + seed / 3})
+        for seed in range(3)
+    ]
+    failed = make("mine", {"dataset": "a", "seed": 9}, "OMMA", error=ValueError("no"))
+    (path,) = pack([*some, failed], tmp_path)
+    assert read(tmp_path) == some
+    history = {"rows": [1, 2], "values": [1 / 3, 0.5]}
+    long = make("mine", {"dataset": "b"}, "OMMA", result={"value": 1 / 3, "history": history},
+                seconds={"run": 1 / 7})  # fmt: skip
+    pack([long], tmp_path)
+    (kept,) = read(tmp_path / "mine-b.jsonl.xz")
+    assert kept["result"] == {"value": 1 / 3, "history": {"rows": [1, 2], "values": [0.33333, 0.5]}}
+    assert kept["seconds"] == {"run": 0.143}
+    path.write_bytes(path.read_bytes()[:-9])
+    sentences = []
+    assert len(read(tmp_path, bad=sentences.append)) == 1
+    assert "mine-a.jsonl.xz holds no records" in sentences[0]
+
+
+def test_a_packed_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    (path,) = pack([make("mine", {"dataset": "a"}, "OMMA", result={"value": 1.0})], tmp_path)
+    monkeypatch.setattr("omma.study.records.LARGEST", 10)
+    with pytest.raises(ValueError, match="must unpack to at most 10 bytes"):
+        read(path)

@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import omma
 from omma.cli import main
 from omma.study.jobs import perform
 from omma.study.records import read
+from omma.study.theory.cases import CASES, policy
 from omma.study.theory.suites import (
     adversary,
     agreement,
     bounds,
     calibration,
     estimation,
+    population,
+    ratios,
     regret,
     shift,
     smoothing,
@@ -50,6 +54,43 @@ def test_regret_shrinks_for_f1_and_not_for_precision_at_1(folder):
         assert abs(result["gap"]) < 1e-8
     stuck = by_name["macro-precision-at-1", "OMMA"]
     assert abs(stuck["regret"][-1]) > 0.01  # a few lucky rows decide for good
+
+
+def test_regret_of_a_ratio_shrinks_nearly_as_one_by_n(folder):
+    (record,) = records_of(
+        ratios.SUITE,
+        folder,
+        lambda spec: (spec["dataset"], spec["policy"]) == ("micro-f1", "OMMA"),
+    )
+    result = record["result"]
+    assert result["rows"][-1] == 10_000
+    assert abs(result["gap"]) < 1e-8
+    assert result["regret"][-1] < 0.05 * result["regret"][0]
+    assert ratios.tables([record])[0].entries[0][-1].instead.count(",") == 1
+    assert ratios.SUITE.runs[0].spec["rows"] == 10_000_000
+
+
+def test_the_last_rule_is_worth_more_on_the_population_than_one_drawn_from_all(folder):
+    (record,) = records_of(
+        population.SUITE, folder, lambda spec: (spec["dataset"], spec["policy"]) == ("f1", "OMMA")
+    )
+    ends = {way: record["result"][way]["shortfall"][-1] for way in population.WAYS}
+    assert 0 <= ends[population.LAST] < ends[population.DRAWN] / 2
+    grid = population.tables([record])[0]
+    assert [row[1].instead for row in grid.entries] == list(population.WAYS)
+    assert "population" in population.figures([record])
+
+
+def test_rules_are_those_that_omma_had():
+    problem = CASES["f1"].problem()
+    chosen = policy("OMMA", problem.metric)
+    stream = problem.distribution.draw(300, np.random.default_rng(0))
+    times = population.moments(300)
+    assert {1, 100, 215, 300} >= set(times) & {1, 100, 215, 300} >= {1, 100, 215}
+    rules = population.rules_of(problem, chosen, stream, times)
+    for n, rule in zip(times[::9], rules[::9], strict=True):
+        trace = omma.replay(chosen, stream.eta[:n], stream.y[:n], checkpoints=0)
+        np.testing.assert_allclose(rule.thresholds, trace.rule.thresholds, rtol=1e-9)
 
 
 def test_bounds_are_never_crossed(folder):

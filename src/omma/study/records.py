@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import math
 import platform
 import re
@@ -24,6 +25,8 @@ from omma._json import parse_json
 from omma._validate import check_choice, nearest, shown
 
 FORMAT = 1
+PACKED = ".jsonl.xz"  # of files with many records
+LARGEST = 2**30  # bytes of such a file once it is unpacked
 KINDS = ("study", "theory", "auto")
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
@@ -201,6 +204,8 @@ def read(
 ) -> list[Record]:
     """All records of folders, their subfolders, and files, in the order of their paths.
 
+    Files of many records, as ``omma.study.packed.pack`` writes them, are read, too.
+
     Parameters
     ----------
     places : path or list of paths
@@ -225,7 +230,7 @@ def read(
     found: list[Record] = []
     for path in sorted({path for place in given for path in _files(Path(place))}):
         try:
-            found.append(read_file(path, check))
+            found += read_packed(path, check) if packed(path) else [read_file(path, check)]
         except ValueError as error:
             if bad is None:
                 raise
@@ -242,6 +247,31 @@ def read_file(path: Path, check: Callable[[Record], None] | None = None) -> Reco
     except ValueError as error:  # of JSON, of UTF-8, or of what it holds
         raise ValueError(f"{path} is no record: {error}") from error
     return record
+
+
+def packed(path: Path) -> bool:
+    """Whether a file holds many records."""
+    return path.name.endswith(PACKED)
+
+
+def read_packed(path: Path, check: Callable[[Record], None] | None = None) -> list[Record]:
+    """All records of a file that ``omma.study.packed`` wrote."""
+    try:
+        with lzma.open(path) as file:
+            lines = _limited(file.read(LARGEST + 1)).decode("utf-8").splitlines()
+        found = [checked(parse_json(str(path), line)) for line in lines]
+        if check is not None:
+            for record in found:
+                check(record)
+    except (ValueError, lzma.LZMAError, EOFError) as error:
+        raise ValueError(f"{path} holds no records: {error}") from error
+    return found
+
+
+def _limited(data: bytes) -> bytes:
+    if len(data) > LARGEST:
+        raise ValueError(f"it must unpack to at most {LARGEST:,} bytes, and has more")
+    return data
 
 
 def distinct(records: Iterable[Record]) -> list[Record]:
@@ -264,7 +294,7 @@ def distinct(records: Iterable[Record]) -> list[Record]:
 
 def _files(place: Path) -> list[Path]:
     if place.is_dir():
-        every = place.rglob("*.json")
+        every = [path for form in ("*.json", f"*{PACKED}") for path in place.rglob(form)]
         return [path for path in every if not path.name.startswith(".")]
     if not place.exists():
         raise FileNotFoundError(f"there is no folder or file {place} to read records from")

@@ -20,6 +20,8 @@ from omma.study.theory.suites import (
     bounds,
     calibration,
     estimation,
+    population,
+    ratios,
     regret,
     shift,
     smoothing,
@@ -42,7 +44,18 @@ img { max-width: 100%; background: white; }
 ALL = "theory"
 _SUITES = {
     module.SUITE.name: module.SUITE
-    for module in (regret, bounds, estimation, calibration, smoothing, adversary, shift, agreement)
+    for module in (
+        regret,
+        ratios,
+        population,
+        bounds,
+        estimation,
+        calibration,
+        smoothing,
+        adversary,
+        shift,
+        agreement,
+    )
 }
 
 
@@ -51,7 +64,7 @@ def suites() -> list[Suite]:
 
     >>> from omma.theory import suites
     >>> [suite.name for suite in suites()][:3]
-    ['theory-regret', 'theory-bounds', 'theory-estimation']
+    ['theory-regret', 'theory-ratios', 'theory-population']
     """
     return list(_SUITES.values())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omma.study.records import Record
-from omma.study.theory.cases import CASES, OMMA, ONLINE, policy
+from omma.study.theory.cases import CASES, OMMA, ONLINE, Case, policy
 from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.shortfall import measure
 from omma.study.theory.suite import Spec, Suite, interval, label, last, power, table, with_power
@@ -21,7 +21,12 @@ ONLINE_ROWS = 100_000  # Online-FW looks at the past again and again
 
 def simulate(spec: Spec) -> dict[str, Any]:
     """One policy on one problem."""
-    problem = CASES[spec["dataset"]].problem()
+    return simulated(CASES[spec["dataset"]], spec)
+
+
+def simulated(case: Case, spec: Spec) -> dict[str, Any]:
+    """Regret and shortfall of a policy on a problem, against the number of rows."""
+    problem = case.problem()
     chosen = policy(spec["policy"], problem.metric, problem.k)
     found = measure(problem, chosen, until(spec["rows"]), spec["sequences"], seed=spec["seed"])
     rate = fitted_rate(found.rows, found.regret)

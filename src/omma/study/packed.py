@@ -1,0 +1,58 @@
+"""Many records in one small file: a line of JSON for each, compressed by xz.
+
+Running values and seconds are kept to the digits that tables and figures show; the rest is as it
+was. ``omma.study.records.read`` reads such files where it finds them.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from omma.study.records import PACKED, Record, safe, write_whole
+
+DIGITS = 5  # of running values, which are drawn and not compared
+
+
+def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
+    """Write finished records into a folder, a file for each suite and dataset.
+
+    Failures are left out. What was there of the same suite and dataset is replaced.
+
+    Examples
+    --------
+    >>> from omma.study.packed import pack
+    >>> from omma.study.records import make, read
+    >>> record = make("mine", {"dataset": "toy", "policy": "omma"}, "OMMA", result={"value": 0.7})
+    >>> [path.name for path in pack([record], "folder-of-pack")]
+    ['mine-toy.jsonl.xz']
+    >>> read("folder-of-pack") == [record]
+    True
+    """
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record["result"] is not None:
+            named = record["kind"] == "study" and "dataset" in record["spec"]
+            words = [record["suite"], *([record["spec"]["dataset"]] if named else [])]
+            groups.setdefault(safe("-".join(words)), []).append(record)
+    return [_write(Path(folder) / f"{name}{PACKED}", some) for name, some in groups.items()]
+
+
+def _write(path: Path, records: list[Record]) -> Path:
+    lines = [json.dumps(_slim(one), ensure_ascii=False, sort_keys=True) for one in records]
+    data = lzma.compress("".join(f"{line}\n" for line in lines).encode())
+    write_whole(path, lambda file: file.write(data))
+    return path
+
+
+def _slim(record: Record) -> Record:
+    seconds = {name: float(f"{value:.3g}") for name, value in record["seconds"].items()}
+    slim: dict[str, Any] = {**record, "seconds": seconds}
+    history = record["result"].get("history")
+    if history is not None:
+        short = {**history, "values": [round(value, DIGITS) for value in history["values"]]}
+        slim["result"] = {**record["result"], "history": short}
+    return slim

@@ -1,0 +1,167 @@
+"""The other framework of the paper's discussion: learn a classifier, judged on the population.
+
+Of a sequence of n rows three classifiers are taken: the last rule; any of the rules so far, drawn
+anew for each row; and the rule whose slopes and offsets are the averages of theirs. Each is judged
+by the metric of its average counts on the distribution itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import omma.policies as policies
+from omma.counts import Counts
+from omma.rule import Rule
+from omma.study.records import Record
+from omma.study.theory.cases import CASES, ESTIMATES, OMMA, policy
+from omma.study.theory.curves import averaged, fitted_rate, until
+from omma.study.theory.distributions import Distribution, Stream
+from omma.study.theory.shortfall import Problem, decisions, so_far
+from omma.study.theory.suite import Spec, Suite, interval, label, power, with_power
+from omma.study.theory.suites.drawing import MORE, band, bound, legend, named, panels
+from omma.tables import Grid, texts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PROBLEMS = ("binary", "f1", "macro-f1")
+LAST, DRAWN, AVERAGE = "the last rule", "a rule drawn from all", "the average rule"
+WAYS = (LAST, DRAWN, AVERAGE)
+PER_TENFOLD = 30  # rules looked at as n grows tenfold
+Curve = NDArray[np.float64]
+
+
+def moments(rows: int) -> NDArray[np.int64]:
+    """Numbers of rows at which the rule is looked at; those of ``until`` are among them."""
+    even = np.geomspace(1, rows, 1 + round(PER_TENFOLD * np.log10(rows)))
+    return np.unique(np.concatenate([even.round().astype(np.int64), until(rows)]))
+
+
+def rules_of(problem: Problem, chosen: policies.OMMA, stream: Stream, times: Any) -> list[Rule]:
+    """The rule of OMMA after each number of rows, from what it had counted by then."""
+    decided = decisions(problem, chosen, stream)
+    told = stream.eta if chosen.soft else stream.y.astype(np.float64)
+    sums = [so_far(part, times) for part in (told * decided, decided, told)]
+    return [
+        Rule(*problem.metric.gradient(Counts(tp, said, true, float(n)), chosen.prior), problem.k)
+        for tp, said, true, n in zip(*sums, times, strict=True)
+    ]
+
+
+def shortfalls(
+    problem: Problem, rules: list[Rule], times: NDArray[np.int64], rows: list[int]
+) -> dict[str, Curve]:
+    """ψ(C*) minus the metric on the population, of each classifier after each number of rows."""
+    distribution, metric = problem.distribution, problem.metric
+    cells = [distribution.counts(rule) for rule in rules]
+    found: dict[str, list[float]] = {way: [] for way in WAYS}
+    for n in rows:
+        at = int(np.flatnonzero(times == n)[0])
+        shares = np.diff(times[: at + 1]) / (n - times[0])  # a rule decides until the next
+        tp, predicted = (
+            shares @ np.array([getattr(one, part) for one in cells[:at]])
+            for part in ("tp", "predicted")
+        )
+        found[LAST].append(metric.value(cells[at]))
+        found[DRAWN].append(metric.value(Counts(tp, predicted, distribution.frequencies, 1.0)))
+        found[AVERAGE].append(metric.value(_of_average(distribution, rules[:at], shares)))
+    return {way: problem.best.value - np.array(values) for way, values in found.items()}
+
+
+def _of_average(distribution: Distribution, rules: list[Rule], shares: Curve) -> Counts:
+    slope, offset = (
+        shares @ np.array([getattr(rule, part) for rule in rules]) for part in ("slope", "offset")
+    )
+    return distribution.counts(Rule(slope, offset, rules[0].k))
+
+
+def simulate(spec: Spec) -> dict[str, Any]:
+    """One policy on one problem."""
+    problem = CASES[spec["dataset"]].problem()
+    chosen = policy(spec["policy"], problem.metric, problem.k)
+    assert isinstance(chosen, policies.OMMA)
+    rows, times = until(spec["rows"]), moments(spec["rows"])
+    curves: dict[str, list[Curve]] = {way: [] for way in WAYS}
+    for sequence in range(spec["sequences"]):
+        rng = np.random.default_rng((spec["seed"], sequence))
+        stream = problem.distribution.draw(spec["rows"], rng)
+        rules = rules_of(problem, chosen, stream, times)
+        for way, curve in shortfalls(problem, rules, times, rows).items():
+            curves[way].append(curve)
+    found: dict[str, Any] = {"rows": rows, "best": problem.best.value}
+    for way in WAYS:
+        every = np.array(curves[way])
+        rate = fitted_rate(np.array(rows), every)
+        found[way] = {**averaged("shortfall", every), "rate": rate and list(rate)}
+    return found
+
+
+def tables(records: list[Record]) -> list[Grid]:
+    """A row for each problem, policy and classifier."""
+    every = [(record, way) for record in records for way in WAYS]
+    title = "Shortfall on the population of the classifier after n rows, and its power of n"
+    words: dict[str, Callable[[Named], str]] = {
+        "problem": lambda one: CASES[one[0]["spec"]["dataset"]].title,
+        "policy": lambda one: label(one[0]),
+        "classifier": lambda one: one[1],
+    }
+    return [texts(title, every, words, {"rows": _rows, "shortfall": _end, "± 2 s.e.": _error,
+                                        "power": _power, "95% interval": _interval})]  # fmt: skip
+
+
+Named = tuple[Record, str]
+
+
+def _rows(one: Named) -> str:
+    return f"{one[0]['result']['rows'][-1]:,}"
+
+
+def _end(one: Named) -> str:
+    return f"{one[0]['result'][one[1]]['shortfall'][-1]:.2e}"
+
+
+def _error(one: Named) -> str:
+    return f"{2 * one[0]['result'][one[1]]['shortfall_error'][-1]:.1e}"
+
+
+def _power(one: Named) -> str:
+    return power({"result": one[0]["result"][one[1]]})
+
+
+def _interval(one: Named) -> str:
+    return interval({"result": one[0]["result"][one[1]]})
+
+
+def figures(records: list[Record]) -> dict[str, Figure]:
+    """A panel for each problem and policy, a curve for each classifier."""
+    titles = [f"{CASES[one['spec']['dataset']].title}, {one['label']}" for one in records]
+    figure, places = panels(titles, logs=True, high=2.8)
+    for ax, record in zip(places, records, strict=True):
+        result = record["result"]
+        for way, color in zip(WAYS, MORE, strict=False):
+            mine = result[way]
+            curve = (result["rows"], mine["shortfall"], mine["shortfall_error"])
+            band(ax, *curve, color=color, label=with_power(way, {"result": mine}))
+        rows = np.array(result["rows"], dtype=float)
+        scale = 2.0 * result[DRAWN]["shortfall"][0] * rows[0]
+        bound(ax, rows, scale / rows, "shape of 1 / n")
+        named(ax, "rows n", "ψ(C*) − ψ on the population")
+        legend(ax, loc="lower left")
+    return {"population": figure}
+
+
+SUITE = Suite(
+    "theory-population",
+    "The classifier that OMMA has learned, judged on the population",
+    [{"dataset": name, "policy": entrant} for name in PROBLEMS for entrant in (OMMA, ESTIMATES)],
+    simulate,
+    rows=(100_000, 10_000),
+    sequences=(24, 6),
+    seed=0,
+    tables=tables,
+    figures=figures,
+)

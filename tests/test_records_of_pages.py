@@ -1,0 +1,28 @@
+"""Pages that are made from records hold what the records say, and nothing else."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from omma.study.records import read
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """A script of the documentation as a module."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    yield importlib.import_module
+    for name in [name for name in sys.modules if name.startswith(("make_", "study_"))]:
+        del sys.modules[name]
+
+
+def test_tables_of_the_theory_come_from_records(script):
+    records = read(sorted((DOCS / "records").glob("theory-*.jsonl.xz")))
+    wanted = {"theory-ratios", "theory-population", "theory-smoothing"}
+    assert wanted <= {one["suite"] for one in records}
+    page = (DOCS / "theory.md").read_text(encoding="utf-8")
+    assert script("make_theory").refreshed(page, records) == page
