@@ -31,6 +31,6 @@ if __name__ == "__main__":
     limited = omma.replay(omma.Auto("recall", subject_to="precision >= 0.7"), eta, y)
     free = omma.replay(omma.Auto("f1"), eta, y, metric="recall")
     save(
-        plot_limits({"recall at precision ≥ 70 %": limited, "F1 without a limit": free}),
+        plot_limits({"with the limit": limited, "F1 without it": free}),
         IMAGES / "limits.png",
     )

@@ -45,7 +45,7 @@ class Price:
         elif self.kind == "predicted_rate":
             offset -= mu / C * one
         elif self.kind == "precision":
-            slope += 2.5 * mu * n / max((q[j] + pos[j]) / 2, 1) * one
+            slope += mu * n / max((q[j] + pos[j]) / 2, 1) * one
             offset -= C * slope
         elif self.kind == "recall":
             slope += mu * n / max(pos[j], 1) * one

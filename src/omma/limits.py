@@ -43,7 +43,9 @@ ALIASES = {
 }
 TEXT = re.compile(r"\s*([\w.]+)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*(\S+)\s*")
 SENSES = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}
-CAREFUL = 2.5  # the first price of precision: a floor that was missed is slow to make up for
+# The first price of micro precision: rare labels gain much by macro metrics, and a floor that was
+# missed is slow to make up for.
+CAREFUL = 2.5
 HAIR = 1e-9  # sums of bounds differ by less
 FBETA = re.compile(r"f(\d+(?:\.\d+)?)")
 
@@ -442,7 +444,7 @@ def _fill(row: Any, limit: Limit, m: int) -> int:
     row[SIZE : SIZE + 4] = under
     if not np.any(under[[0, 2, 3]]):  # precision: what is predicted alone
         row[SIZE : SIZE + 4] = 0.0, 0.5, 0.5, 0.0
-        row[WEIGHT] *= CAREFUL
+        row[WEIGHT] *= CAREFUL if limit.over_all and m > 1 else 1.0
     row[MARGIN] = limit.margin * math.sqrt(limit.variance)
     row[CAP] = (1.0 - limit.bound if limit.sign > 0 and limit.needs_labels else limit.bound) / 2.0
     return kind

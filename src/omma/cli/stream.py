@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import click
 
 from omma.cli.options import check_folder, sentence, usage, whole_number, work
-from omma.cli.targets import budget_option, check_policies, prior_option, read_metric
+from omma.cli.targets import (
+    budget_option,
+    check_policies,
+    limits_option,
+    prior_option,
+    read_metric,
+)
 from omma.policies.roster import ONLINE, ROSTER, STILL
 
 if TYPE_CHECKING:
@@ -51,6 +57,7 @@ class Saving(NamedTuple):
     help=f"One of {', '.join(POLICIES)}.",
 )
 @prior_option("λ of policies that have one; auto has none to choose.  [default: 1e-6]", False)
+@limits_option()
 @click.option(
     "--format",
     "form",
@@ -91,6 +98,7 @@ def command(
     k: int | None,
     policy: str,
     prior: float,
+    subject_to: tuple[str, ...],
     form: str | None,
     n_labels: int | None,
     id_column: str | None,
@@ -128,9 +136,10 @@ def command(
     The state is saved in all cases but 2.
     """  # noqa: D301
     check_policies((policy,), POLICIES)
-    given = [name for name in ("metric", "k", "policy", "prior") if _was_given(ctx, name)]
+    options = ("metric", "k", "policy", "prior", "subject_to")
+    given = [name.replace("_", "-") for name in options if _was_given(ctx, name)]
     resumes = _check_usage(file, state, save_every, given, journal)
-    wanted = None if metric is None else _policy(policy, metric, k, prior)
+    wanted = None if metric is None else _policy(policy, metric, k, prior, subject_to)
 
     from omma.cli.readers import Lines
     from omma.cli.streaming import Stream, check_asked_for, restored
@@ -217,7 +226,9 @@ def _was_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
-def _policy(name: str, metric: str, k: int | None, prior: float) -> tuple[Any, Any]:
+def _policy(
+    name: str, metric: str, k: int | None, prior: float, subject_to: tuple[str, ...]
+) -> tuple[Any, Any]:
     """The policy and what it is judged by."""
     from omma.cli.targets import make_policy
     from omma.policies import UnsupportedMetricError
@@ -225,7 +236,7 @@ def _policy(name: str, metric: str, k: int | None, prior: float) -> tuple[Any, A
     found, budget = read_metric(metric, k)
     try:
         with usage("--metric"):
-            return make_policy(name, found, budget, prior), found
+            return make_policy(name, found, budget, prior, subject_to=subject_to), found
     except UnsupportedMetricError as error:
         raise click.BadParameter(sentence(error), param_hint="--policy") from error
 
@@ -332,5 +343,7 @@ def _refused(reader: Lines, error: Exception, number: int) -> str:
 
 def _tell(stream: Stream, skipped: int) -> None:
     _say(stream.summary(skipped))
+    for limit in () if stream.learner is None else stream.learner.limits:
+        _say(f"{limit}.")
     if stream.unlearned is not None:
         _say(stream.unlearned)

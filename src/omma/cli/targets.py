@@ -39,6 +39,18 @@ def prior_option(text: str, multiple: bool) -> Callable[[Command], Command]:
     )
 
 
+def limits_option() -> Callable[[Command], Command]:
+    """What must hold, once or several times."""
+    return click.option(
+        "--subject-to",
+        "subject_to",
+        multiple=True,
+        metavar="LIMIT",
+        help="What must hold, such as 'micro_precision >= 0.9', 'recall[fraud] >= 0.8' or "
+        "'labels_per_row <= 2'; may be given several times.",
+    )
+
+
 def read_metric(text: str, k: int | None) -> tuple[Metric, int | None]:
     """A metric with its budget: what comes after an @, else the one given, else its own."""
     with usage("--metric"):
@@ -72,11 +84,26 @@ def check_policies(names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def make_policy(
-    name: str, metric: Metric, k: int | None, prior: float, train: Any = None
+    name: str,
+    metric: Metric,
+    k: int | None,
+    prior: float,
+    train: Any = None,
+    subject_to: tuple[str, ...] = (),
 ) -> Policy:
-    """A policy by the name that comparisons know it by."""
+    """A policy by the name that comparisons know it by, with limits where these are given."""
+    from dataclasses import replace
+
     from omma.comparison.entrants import read_entrants
 
     (entrant,) = read_entrants([name], train, (prior,))
     (policy,) = entrant.build(metric, k).values()
-    return policy
+    if not subject_to:
+        return policy
+    if not hasattr(policy, "subject_to"):
+        raise click.BadParameter(
+            f"{name} keeps no limits: pass --policy auto or omma.", param_hint="--subject-to"
+        )
+    with usage("--subject-to"):
+        limited: Policy = replace(policy, subject_to=list(subject_to))  # type: ignore[type-var]
+    return limited

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 
 from omma.evaluation import Trace
 from omma.limits import Limit
-from omma.plots.frames import clean, entitle, require_matplotlib
+from omma.plots.frames import LONGEST, clean, entitle, require_matplotlib
 from omma.plots.labels import label_ends
-from omma.plots.palette import LEARNING
-from omma.plots.running import plot_running
+from omma.plots.running import bands_of, plot_running
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,10 +48,12 @@ def plot_limits(traces: Mapping[str, Trace]) -> Figure:
     from matplotlib.figure import Figure
 
     limits = _limits(traces)
-    figure = Figure(figsize=(7.0, 3.2 + 2.2 * len(limits)), dpi=150)
+    beside = 0.6 + 0.085 * min(max(map(len, traces)) + 6, LONGEST)  # inches for names of curves
+    figure = Figure(figsize=(5.2 + beside, 3.2 + 2.2 * len(limits)), dpi=150)
     heights = [3.0, *(2.0 for _ in limits)]
     grid = figure.add_gridspec(
-        len(heights), 1, height_ratios=heights, left=0.09, right=0.74, hspace=0.42,
+        len(heights), 1, height_ratios=heights, left=0.6 / (5.2 + beside), hspace=0.42,
+        right=5.2 / (5.2 + beside),
         top=1 - 0.5 / figure.get_figheight(), bottom=0.5 / figure.get_figheight(),
     )  # fmt: skip
     plot_running(traces, figure.add_subplot(grid[0]))
@@ -81,23 +81,33 @@ def _draw(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
     """One limit: its value along each trace, its bound, and where it is broken."""
     share = limit.of != "labels_per_row"
     scale, unit = (100.0, ", %") if share else (1.0, "")
-    colors, texts, ends, looks = count(), [], [], []
+    texts, ends, looks, bands = [], [], [], bands_of(traces)
     for name, trace in traces.items():
         assert trace.history is not None
         rows, values = trace.history.rows, scale * _values(limit, trace)
-        color = LEARNING[next(colors) % len(LEARNING)]
-        ax.plot(rows, values, color=color, linewidth=1.6)
+        look = bands[name].look
+        ax.plot(rows, values, linewidth=1.6, **look)
         if limit in trace.history._limits:
             _shade(ax, rows, values, scale * limit.bound, limit.sign)
+            _say_out_of_reach(ax, limit, trace)
         texts.append(f"{values[-1]:.1f}  {name}" if share else f"{values[-1]:.2f}  {name}")
         ends.append(float(values[-1]))
-        looks.append({"color": color})
+        looks.append(look)
     ax.axhline(scale * limit.bound, color="#222222", linewidth=1.0, linestyle=(0, (4, 2)))
     clean(ax)
     entitle(ax, f"{limit.name} so far{unit}", "rows")
     ax.set_xlim(0, float(np.asarray(ax.get_lines()[0].get_xdata())[-1]))
     texts.append(f"{'≥' if limit.sign > 0 else '≤'} {scale * limit.bound:g}")
     label_ends(ax, texts, [*ends, scale * limit.bound], [*looks, {"color": "#222222"}])
+
+
+def _say_out_of_reach(ax: Axes, limit: Limit, trace: Trace) -> None:
+    """Where no rule meets the limit, the picture says so, too."""
+    for held in trace.limits:
+        if held.limit == limit and not held.reachable:
+            said = str(held).partition(": ")[2]
+            place = {"transform": ax.transAxes, "ha": "center", "va": "center"}
+            ax.text(0.5, 0.5, said, size=10, color=BROKEN, **place)
 
 
 def _values(limit: Limit, trace: Trace) -> NDArray[np.float64]:

@@ -68,7 +68,7 @@ def plot_running(
         import matplotlib.pyplot as plt
 
         ax = plt.figure(figsize=(7.0, 4.2)).add_axes((0.08, 0.13, 0.67, 0.76))
-    bands = _bands(traces)
+    bands = bands_of(traces)
     if gap:
         bands = {**_attainable(traces), **bands}
     draw_running(ax, name or metric, bands)
@@ -119,7 +119,7 @@ def _shared_metric(traces: Mapping[str, Trace]) -> str:
     return next(iter(names))
 
 
-def _bands(traces: Mapping[str, Trace]) -> dict[str, Band]:
+def bands_of(traces: Mapping[str, Trace]) -> dict[str, Band]:
     """Curves without spread, each in the colour of its policy; the same twice differ by dashes."""
     names = {label: name_of(trace.policy) for label, trace in traces.items()}
     still = {names[label] for label, trace in traces.items() if trace.policy.objective is None}

@@ -12,6 +12,7 @@ from river import base
 from omma._types import Feedback
 from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts
+from omma.held import Held
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import OMMA, Auto
@@ -56,6 +57,9 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     prior
         Of plain OMMA: added to each of the four cells of each label when a decision is made,
         1e-6 where only `feedback` is given.
+    subject_to
+        What must hold while the metric is maximized, such as `"precision >= 0.9"`, `"recall[spam]
+        >= 0.8"` or a list of these; see `omma.at_least`. `limits` says how they stand.
     pos_val
         Value to treat as "positive", for a metric of yes or no.
     max_pending
@@ -99,6 +103,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         prior: float | None = None,
         pos_val: Any = True,
         max_pending: int = 10_000,
+        subject_to: Any = None,
     ) -> None:
         self.model = model
         self.metric = metric
@@ -107,6 +112,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         self.prior = prior
         self.pos_val = pos_val
         self.max_pending = max_pending
+        self.subject_to = subject_to
         self._check_model()
         check_positive_int("MetricClassifier", "max_pending", max_pending)
         refuse_for_streams("MetricClassifier", find_metric(metric))
@@ -149,6 +155,11 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
             return None
         return value_of(find_metric(self.metric), counts)
 
+    @property
+    def limits(self) -> tuple[Held, ...]:
+        """How the limits of `subject_to` stand: value so far, price, and whether they hold."""
+        return self._growing.limits
+
     def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
         """The wrapped model's own probabilities."""
         return self.model.predict_proba_one(x, **kwargs)
@@ -190,9 +201,10 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     def _decider(self, metric: str | Metric, k: int | None) -> OMMA | Auto:
         """Auto, or where anything of it was chosen, OMMA."""
         if self.feedback is None and self.prior is None:
-            return Auto(metric, k)
+            return Auto(metric, k, subject_to=self.subject_to)
         feedback = "labels" if self.feedback is None else self.feedback
-        return OMMA(metric, k, feedback, 1e-6 if self.prior is None else self.prior)
+        prior = 1e-6 if self.prior is None else self.prior
+        return OMMA(metric, k, feedback, prior, subject_to=self.subject_to)
 
     @abstractmethod
     def _check_model(self) -> None:

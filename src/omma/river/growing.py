@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma.counts import Counts, counts_of
+from omma.held import Held, held
 from omma.policies import OMMA, Auto
 from omma.policies.stepper import Stepper
+from omma.state import Prices
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
 
@@ -34,8 +37,12 @@ class GrowingCounts:
     def __init__(self, policy: OMMA | Auto) -> None:
         self.policy = policy
         self._ids: dict[Hashable, int] = {}
-        self._state = policy.plan(0).start(0)
+        self._state = replace(policy, subject_to=None).plan(0).start(0)
         self._stepper: Stepper | None = None
+        if policy.limits:
+            means = any(one.of == "macro_recall" for one in policy.limits)
+            self._state.prices = Prices.start(len(policy.limits), rates=means)
+            self.meet(one.label for one in policy.limits if one.label is not None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_stepper": None}  # made again where it is needed
@@ -49,6 +56,17 @@ class GrowingCounts:
     def counts(self) -> Counts | None:
         """True labels against decisions; None before the first label."""
         return counts_of(self._state) if self._ids else None
+
+    @property
+    def limits(self) -> tuple[Held, ...]:
+        """How the limits of the policy stand; none before the first label."""
+        return held(self._named, self._state) if self._ids else ()
+
+    @property
+    def _named(self) -> OMMA | Auto:
+        """The policy, where its limits are about labels at their places."""
+        named: Any = self.policy.for_names(tuple(map(str, self._ids)))
+        return named  # type: ignore[no-any-return]
 
     def meet(self, labels: Iterable[Hashable]) -> None:
         """Make room for labels not seen before."""
@@ -71,7 +89,7 @@ class GrowingCounts:
     def _steps(self) -> Stepper:
         """What runs single steps, kept as long as no new label turns up."""
         if self._stepper is None:
-            self._stepper = self.policy.stepper(len(self._ids))
+            self._stepper = self._named.stepper(len(self._ids))
         return self._stepper
 
     def decide(self, eta: Mapping[Any, float]) -> tuple[Hashable, ...]:

@@ -39,12 +39,14 @@ def policy_of(model: Any, target: Target) -> OMMA | Auto:
     k = 1 if target.kind == CLASSES else model.k
     policy: OMMA | Auto
     if model.feedback is None and model.prior is None:
-        policy = Auto(model.metric, k)
+        policy = Auto(model.metric, k, subject_to=model.subject_to)
     else:
         feedback: Any = "labels" if model.feedback is None else model.feedback
-        policy = OMMA(model.metric, k, feedback, 1e-6 if model.prior is None else model.prior)
-    policy.check_labels(target.m)
-    return policy
+        prior = 1e-6 if model.prior is None else model.prior
+        policy = OMMA(model.metric, k, feedback, prior, subject_to=model.subject_to)
+    named: Any = policy.for_names(target.names)
+    named.check_labels(target.m)
+    return named  # type: ignore[no-any-return]
 
 
 def is_prefit(estimator: Any, cv: Any) -> bool:

@@ -60,6 +60,10 @@ def find_rule(policy: OMMA | Auto, sample: Batch, seed: int, zero_division: floa
         found = value_with(policy.objective, counts, zero_division) if counts.n > 0 else -np.inf
         return -np.inf if np.isnan(found) else found
 
+    if policy.limits:
+        from omma.sklearn._limited import find_limited_rule  # it stands on this file
+
+        return find_limited_rule(policy, sample, seed, worth)
     trace = replay(policy, sample, seed=seed, predictions=False)
     assert trace.history is not None
     judge = Judge.of(policy, sample)
@@ -80,7 +84,7 @@ def _of_tuning(policy: OMMA | Auto, sample: Batch, seed: int) -> Counts:
     for here, there in ((one, other), (other, one)):
         rule = tuned_rule(policy, here)
         assert rule is not None
-        parts.append(_counted(policy, rule, there))
+        parts.append(counted(policy, rule, there))
     return parts[0] + parts[1]
 
 
@@ -160,7 +164,7 @@ class Judge:
         return made
 
 
-def _counted(policy: OMMA | Auto, rule: Rule, sample: Batch) -> Counts:
+def counted(policy: OMMA | Auto, rule: Rule, sample: Batch) -> Counts:
     """What a rule does on some rows."""
     trace = replay(FixedRule(rule, policy.objective), sample, predictions=False, checkpoints=0)
     assert trace.counts is not None

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from omma._types import Feedback
 from omma.counts import Counts
+from omma.held import Held
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.metrics.scoring import check_zero_division, value_with
@@ -79,6 +80,11 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     prior : float, optional
         λ of ``omma.OMMA``, added to each cell of each label's counts where the rule is made; 1e-6
         where only ``feedback`` is given.
+    subject_to : str, omma.Limit, or list of these, optional
+        What must hold while the metric is maximized: ``"precision >= 0.9"``, ``"recall[spam] >=
+        0.8"``, ``omma.at_most("labels_per_row", 2)``. The rule that is kept meets it on unseen
+        rows of the sample; ``omma.at_least("precision", 0.9, margin=1.28)`` by so many standard
+        errors.
     cv : int, splitter, iterable or "prefit", optional
         How rows are split to get probabilities of unseen ones; None is 5 folds, stratified where
         classes are predicted. ``"prefit"`` takes a trained estimator as it is: give ``fit`` rows
@@ -119,6 +125,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         True labels against decisions: of the kept rule on unseen rows, then of every step.
     value_ : float
         The metric of these counts.
+    limits_ : tuple of omma.held.Held
+        How the limits of ``subject_to`` stand by these counts.
     history_ : History
         ``rows`` and ``values``: the metric so far, in the online pass and after each later step.
     n_samples_seen_ : int
@@ -165,6 +173,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         k: int | None = None,
         feedback: Feedback | None = None,
         prior: float | None = None,
+        subject_to: Any = None,
         cv: Any = None,
         refit: bool = True,
         random_state: Any = 0,
@@ -178,6 +187,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.k = k
         self.feedback = feedback
         self.prior = prior
+        self.subject_to = subject_to
         self.cv = cv
         self.refit = refit
         self.random_state = random_state
@@ -390,6 +400,12 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 f"{self.rule_.k} a row are ranked by rule_.slope * probability + rule_.offset"
             )
         return self.rule_.thresholds
+
+    @property
+    def limits_(self) -> tuple[Held, ...]:
+        """How limits stand, by ``counts_``."""
+        check_is_fitted(self)
+        return self._learner.limits
 
     # Bookkeeping
 

@@ -1,0 +1,147 @@
+"""Limits in scikit-learn, river and on the command line."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import omma
+from omma.cli import main
+
+
+def probability(X):
+    """How sure a row is."""
+    return 1 / (1 + np.exp(-(X @ [2.0, 1.0, 0.0] - 3)))
+
+
+def drawn(seed, n):
+    """Features that tell one label in seven, and the label."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, (rng.random(n) < probability(X)).astype(int)
+
+
+def precision(model, X):
+    """What is expected of decisions on rows, without the chance of their labels."""
+    return probability(X)[model.predict(X) == 1].mean()
+
+
+def test_scikit_learn_keeps_a_floor_and_goes_on():
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from sklearn.base import clone
+    from sklearn.linear_model import LogisticRegression
+
+    from omma.sklearn import MetricClassifier
+
+    (X, y), (fresh, true) = drawn(0, 3000), drawn(1, 20_000)
+    free = MetricClassifier(LogisticRegression(), metric="f1").fit(X, y)
+    limit = omma.at_least("precision", 0.8, margin=1.28)
+    model = MetricClassifier(LogisticRegression(), metric="recall", subject_to=limit)
+    assert clone(model).get_params()["subject_to"] == limit
+    model.fit(X, y)
+    assert model.limits_[0].holds
+    assert precision(model, fresh) >= 0.8 > precision(free, fresh)
+    before = model.counts_.n
+    model.step(fresh[:500], true[:500])
+    assert model.limits_[0].value == pytest.approx(model.counts_.tp[0] / model.counts_.predicted[0])
+    assert model.counts_.n == before + 500
+
+
+def test_scikit_learn_knows_classes_by_name():
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from sklearn.linear_model import LogisticRegression
+
+    from omma.sklearn import MetricClassifier
+
+    X, y = drawn(2, 2000)
+    names = np.array(["fine", "spam"])[y]
+    model = MetricClassifier(LogisticRegression(), subject_to="recall[spam] >= 0.9").fit(X, names)
+    assert model.limits_[0].holds
+    assert model.limits_[0].name == "recall[spam]"
+    wrong = MetricClassifier(LogisticRegression(), subject_to="recall[span] >= 0.9")
+    with pytest.raises(ValueError, match="did you mean 'spam'"):
+        wrong.fit(X, names)
+
+
+def test_river_prices_as_a_learner_does():
+    pytest.importorskip("river", reason="river is not installed")
+    from river import linear_model
+
+    from omma.river import MetricClassifier
+
+    class Told(linear_model.LogisticRegression):
+        """Knows the probability already."""
+
+        def predict_proba_one(self, x):
+            return {True: x["p"], False: 1 - x["p"]}
+
+    rng = np.random.default_rng(0)
+    eta = rng.random(300)
+    y = rng.random(300) < eta
+    model = MetricClassifier(Told(), metric="recall", subject_to="precision >= 0.8")
+    made = []
+    for p, true in zip(eta.tolist(), y.tolist(), strict=True):
+        made.append(model.predict_one({"p": p}))
+        model.learn_one({"p": p}, true)
+    trace = omma.replay(omma.Auto("recall", subject_to="precision >= 0.8"), eta, y.astype(int))
+    np.testing.assert_array_equal(made, trace.predictions)
+    assert model.limits[0].value == trace.limits[0].value
+    assert model.limits[0].price == pytest.approx(trace.limits[0].price)
+
+
+def test_river_knows_classes_by_name_before_they_come():
+    pytest.importorskip("river", reason="river is not installed")
+    from river import naive_bayes
+
+    from omma.river import MetricClassifier
+
+    X, y = drawn(3, 400)
+    model = MetricClassifier(
+        naive_bayes.GaussianNB(), metric="macro_f1", subject_to="recall[spam] >= 0.9"
+    )
+    assert model.labels == ("spam",)
+    for row, label in zip(X.tolist(), y.tolist(), strict=True):
+        x = dict(enumerate(row))
+        model.predict_one(x)
+        model.learn_one(x, "spam" if label else "fine")
+    (held,) = model.limits
+    j = model.labels.index("spam")
+    assert held.value == model.counts.tp[j] / model.counts.positive[j]
+
+
+ROWS = "sport,art,y_sport,y_art\n" + "".join(
+    f"{p},{q},{int(p > 0.4)},{int(q > 0.6)}\n"
+    for p, q in np.random.default_rng(0).random((200, 2)).round(3)
+)
+
+
+def streamed(*options):
+    return CliRunner().invoke(main, ["stream", *options], input=ROWS)
+
+
+def test_stream_keeps_a_limit_and_says_so():
+    given = ("--metric", "macro_f1", "--subject-to", "labels_per_row <= 0.5")
+    result = streamed(*given, "--subject-to", "recall[art] >= 0.3")
+    assert result.exit_code == 0, result.output
+    decided = np.loadtxt(result.stdout.splitlines()[1:], delimiter=",")
+    assert decided.sum(axis=1).mean() == pytest.approx(0.5, abs=0.03)
+    assert "labels_per_row <= 0.5: 0." in result.stderr
+    assert "recall[art] >= 0.3: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--metric", "macro_f1", "--subject-to", "macro_prec >= 1"), "unknown limit 'macro_prec'"),
+        (("--metric", "macro_f1", "--subject-to", "micro_recall >= 1.2"), "from 0 to 1, got 1.2"),
+        (
+            ("--metric", "macro_f1", "--policy", "ofo", "--subject-to", "micro_recall >= 0.2"),
+            "ofo keeps no limits: pass --policy auto or omma",
+        ),
+        (("--subject-to", "micro_recall >= 0.2"), "Missing option '--metric'"),
+    ],
+)
+def test_stream_refuses_before_the_first_row(options, said):
+    result = streamed(*options)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.replace("│", " ").split())
+    assert result.stdout == ""
