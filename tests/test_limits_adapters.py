@@ -1,5 +1,7 @@
 """Limits in scikit-learn, river and on the command line."""
 
+import json
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -33,13 +35,16 @@ def test_scikit_learn_keeps_a_floor_and_goes_on():
     from omma.sklearn import MetricClassifier
 
     (X, y), (fresh, true) = drawn(0, 3000), drawn(1, 20_000)
-    free = MetricClassifier(LogisticRegression(), metric="f1").fit(X, y)
     limit = omma.at_least("precision", 0.8, margin=1.28)
-    model = MetricClassifier(LogisticRegression(), metric="recall", subject_to=limit)
+    bold = MetricClassifier(LogisticRegression(), metric="recall", subject_to="precision >= 0.8")
+    model = clone(bold).set_params(subject_to=limit)
     assert clone(model).get_params()["subject_to"] == limit
-    model.fit(X, y)
-    assert model.limits_[0].holds
-    assert precision(model, fresh) >= 0.8 > precision(free, fresh)
+    (held,) = model.fit(X, y).limits_
+    predicted = model.counts_.predicted[0]
+    assert held.value - 0.8 >= 1.28 * np.sqrt(0.8 * 0.2 / predicted) > 0  # on the sample
+    assert bold.fit(X, y).limits_[0].holds
+    assert model.counts_.tp[0] < bold.counts_.tp[0]  # what the margin costs
+    assert precision(model, fresh) > precision(bold, fresh) > 0.7
     before = model.counts_.n
     model.step(fresh[:500], true[:500])
     assert model.limits_[0].value == pytest.approx(model.counts_.tp[0] / model.counts_.predicted[0])
@@ -145,3 +150,62 @@ def test_stream_refuses_before_the_first_row(options, said):
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.replace("│", " ").split())
     assert result.stdout == ""
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    eta, y = omma.datasets.long_tail(n=400, m=3, seed=0)
+    for name, values in (("eta.csv", eta), ("labels.csv", y)):
+        np.savetxt(name, values, delimiter=",", header="a,b,c", comments="", fmt="%.4f")
+    return ("--eta", "eta.csv", "--labels", "labels.csv", "--metric", "macro_recall")
+
+
+def evaluated(*options):
+    return CliRunner().invoke(main, ["evaluate", *options])
+
+
+def test_evaluate_judges_rules_on_the_half_they_have_not_seen(files, tmp_path):
+    given = (*files, "--subject-to", "micro_precision >= 0.6", "--subject-to", "recall[b] >= 0.1")
+    result = evaluated(*given, "--json", "--rule", "rule.json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert set(found["second_half"]) == {
+        "Auto, online", "Auto's rule of the first half", "tuned on the first half"
+    }  # fmt: skip
+    eta, y = np.loadtxt("eta.csv", delimiter=",", skiprows=1), np.loadtxt(
+        "labels.csv", delimiter=",", skiprows=1
+    )  # fmt: skip
+    limits = ["micro_precision >= 0.6", "recall[1] >= 0.1"]
+    tuned = omma.TunedThresholds("macro_recall", limits).fit(eta[:200], y[:200]).decision
+    made = tuned.predict(eta[200:])
+    judged = found["second_half"]["tuned on the first half"]
+    assert judged["limits"][0]["value"] == pytest.approx((made * y[200:]).sum() / made.sum())
+    whole = omma.TunedThresholds("macro_recall", limits).fit(eta, y).decision
+    kept = omma.Rule.from_json((tmp_path / "rule.json").read_text())
+    np.testing.assert_array_equal(kept.thresholds, whole.thresholds)
+    shown = evaluated(*given).stdout
+    assert "recall[b] >= 0.1: " in shown
+
+
+def test_evaluate_shows_the_frontier(files, tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    result = evaluated(*files, "--frontier", "micro_precision", "--plot", "frontier.png")
+    assert result.exit_code == 0, result.output
+    assert "micro_precision at least" in result.stdout
+    assert (tmp_path / "frontier.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--frontier", "micro_precison"), "did you mean 'micro_precision'"),
+        (("--frontier", "micro_f1", "--subject-to", "micro_f1 >= 0.1"), "not both"),
+        (("--subject-to", "micro_f1 >= 0.1", "--policy", "omma"), "does not go with --policy"),
+        (("--subject-to", "micro_f1 >= 0.1", "--metric", "macro_f1"), "takes one --metric, got 2"),
+    ],
+)
+def test_evaluate_refuses_what_does_not_go_with_limits(files, options, said):
+    result = evaluated(*files, *options)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.replace("│", " ").split())

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omma.cli.options import check_folder, picture_path, usage, whole_number, work
-from omma.cli.targets import budget_option, check_policies, prior_option, read_metric
+from omma.cli.targets import (
+    budget_option,
+    check_policies,
+    limits_option,
+    make_policy,
+    prior_option,
+    read_metric,
+)
 
 if TYPE_CHECKING:
     from omma.cli.evaluation import Job
@@ -82,6 +89,12 @@ if TYPE_CHECKING:
     help="Whose decisions and rule are written, by the first metric.  [default: the only "
     "--policy; else decisions of auto online, or of omma_eta without labels, and the best rule]",
 )
+@limits_option()
+@click.option(
+    "--frontier",
+    metavar="LIMIT",
+    help="Show what each bound of this limit costs, such as micro_precision; --plot draws it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     eta: str,
@@ -101,6 +114,8 @@ def command(
     predictions: Path | None,
     rule: Path | None,
     decide: str | None,
+    subject_to: tuple[str, ...],
+    frontier: str | None,
     as_json: bool,
 ) -> None:
     """Find the rule to deploy on your own probabilities and labels, and what it is worth.
@@ -131,6 +146,7 @@ def command(
     """  # noqa: D301
     targets = [read_metric(text, k) for text in metrics]
     from omma.cli.evaluation import ALL, Job, chosen_policies
+    from omma.limits import read_limit
 
     check_policies((*policies, *([decide] if decide else ())), ALL)
     if (train_eta is None) != (train_labels is None):
@@ -147,6 +163,16 @@ def command(
     picture = None if plot is None else picture_path(plot, plot, "--plot")
     if picture is not None and labels is None:
         raise click.UsageError("--plot needs --labels: without them no performance is known.")
+    if subject_to or frontier is not None:
+        _check_limited(policies, metrics, labels, predictions, subject_to, frontier)
+        wanted = make_policy("auto", *targets[0], 1e-6, subject_to=subject_to)
+        if frontier is not None:
+            with usage("--frontier"):
+                read_limit(f"{frontier} <= 1")
+        with work():
+            options = {"id_column": id_column, "column": column, "by_position": by_position}
+            _run_limited((eta, labels), options, wanted, frontier, seed, as_json, picture, rule)
+        return
     seeds = (None,) if seed is None and repeat == 1 else range(seed or 0, (seed or 0) + repeat)
     job = Job(targets, names, tuple(dict.fromkeys(prior)), tuple(seeds), decide, bool(policies))
     with work():
@@ -173,6 +199,68 @@ def _check_file(option: str, path: str | None) -> None:
         file_ending(found)
     if not found.is_file():
         raise click.BadParameter(f"'{found}' is not a file.", param_hint=option)
+
+
+def _check_limited(
+    policies: tuple[str, ...],
+    metrics: tuple[str, ...],
+    labels: str | None,
+    predictions: Path | None,
+    subject_to: tuple[str, ...],
+    frontier: str | None,
+) -> None:
+    """Refuse what does not go together with limits."""
+    option = "--subject-to" if subject_to else "--frontier"
+    if subject_to and frontier is not None:
+        raise click.UsageError("Pass --subject-to or --frontier, not both.")
+    if labels is None:
+        raise click.UsageError(f"{option} needs --labels.")
+    if len(metrics) > 1:
+        raise click.UsageError(f"{option} takes one --metric, got {len(metrics)}.")
+    if policies or predictions is not None:
+        other = "--policy" if policies else "--predictions"
+        raise click.UsageError(f"{option} does not go with {other}.")
+
+
+def _run_limited(
+    files: tuple[str, str | None],
+    options: dict[str, Any],
+    policy: Any,
+    frontier: str | None,
+    seed: int | None,
+    as_json: bool,
+    picture: Path | None,
+    rule: Path | None,
+) -> None:
+    """A metric under limits, or what each bound of one costs."""
+    from rich.console import Console
+
+    from omma.cli import limited
+    from omma.cli.inputs import check_task
+    from omma.cli.reading import read_inputs
+
+    inputs = read_inputs(*files, **options)
+    check_task(inputs, [(policy.objective, policy.budget)])
+    console = Console(highlight=False)
+    if frontier is not None:
+        found = limited.costs(inputs, policy.objective, policy.budget, frontier)
+        if picture is not None:
+            from omma.plots import plot_frontier, save
+
+            save(plot_frontier(found).figure, picture)  # type: ignore[arg-type]
+        if as_json:
+            click.echo(limited.costs_json(found))
+        else:
+            limited.show_costs(found, console)
+        return
+    held = limited.limited(inputs, policy, seed)
+    wrote = list(limited.write(held, picture, rule))
+    if as_json:
+        click.echo(limited.as_json(held))
+        return
+    limited.show(held, console)
+    for sentence in wrote:
+        click.echo(sentence)
 
 
 def _check_outputs(predictions: Path | None, rule: Path | None) -> None:

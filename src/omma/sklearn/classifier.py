@@ -82,9 +82,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         where only ``feedback`` is given.
     subject_to : str, omma.Limit, or list of these, optional
         What must hold while the metric is maximized: ``"precision >= 0.9"``, ``"recall[spam] >=
-        0.8"``, ``omma.at_most("labels_per_row", 2)``. The rule that is kept meets it on unseen
-        rows of the sample; ``omma.at_least("precision", 0.9, margin=1.28)`` by so many standard
-        errors.
+        0.8"``, ``omma.at_most("labels_per_row", 2)``. The rule that is kept meets it on the rows
+        given to ``fit``, and as it was chosen by them, other rows scatter about the bound;
+        ``omma.at_least("precision", 0.9, margin=1.28)`` stays so many standard errors away.
     cv : int, splitter, iterable or "prefit", optional
         How rows are split to get probabilities of unseen ones; None is 5 folds, stratified where
         classes are predicted. ``"prefit"`` takes a trained estimator as it is: give ``fit`` rows

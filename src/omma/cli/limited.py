@@ -1,0 +1,161 @@
+"""``omma evaluate`` with limits: how a metric fares while they hold, and what each bound costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omma._atomic import replacing
+from omma.cli.inputs import Inputs
+from omma.counts import Counts
+from omma.evaluation import Trace, replay
+from omma.frontiers import Frontier, frontier
+from omma.held import Held
+from omma.limits import Limit
+from omma.metrics import LabelMetric, Macro, Metric
+from omma.policies import Auto, FixedRule, TunedThresholds
+from omma.rule import Rule
+from omma.tables import Entry, Grid, texts, to_terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ONLINE, LAST, TUNED = "Auto, online", "Auto's rule of the first half", "tuned on the first half"
+
+
+@dataclass(frozen=True)
+class Limited:
+    """What came out: the whole stream, and three ways to decide its second half.
+
+    ``rule`` is the one to deploy, made of all rows by the way that ``maker`` says.
+    """
+
+    metric: Metric
+    limits: tuple[Limit, ...]
+    trace: Trace
+    halves: dict[str, Counts]
+    rule: Rule
+    maker: str
+
+    def held(self, counts: Counts) -> list[Held]:
+        """How limits stand by some counts."""
+        return [Held(one, one.value(counts), 0.0, one.error(counts)) for one in self.limits]
+
+
+def limited(inputs: Inputs, policy: Auto, seed: int | None) -> Limited:
+    """Run a policy with limits, and judge what is made of the first half on the second."""
+    batch, metric = inputs.batch, policy.objective
+    middle = batch.n // 2
+    trace = replay(policy, batch, seed=seed, checkpoints=[middle, batch.n] if middle else None)
+    assert trace.counts is not None
+    assert trace.history is not None
+    order = np.arange(batch.n) if seed is None else np.random.default_rng(seed).permutation(batch.n)
+    first, second = batch.take(order[:middle]), batch.take(order[middle:])
+    halves = {ONLINE: trace.counts - next(iter(trace.history._counts))}
+    rules = {LAST: replay(policy, first, checkpoints=0).rule}
+    cuts = policy.budget is None and isinstance(metric, Macro | LabelMetric)
+    rule, maker = trace.rule, "the last rule of Auto"
+    if cuts:
+        tuner = TunedThresholds(metric, policy.limits)
+        rules[TUNED] = tuner.fit(first).decision
+        rule, maker = tuner.fit(batch).decision.named(batch.names), "thresholds tuned on all rows"
+    for name, one in rules.items():
+        counts = replay(FixedRule(one, metric), second, checkpoints=0).counts
+        assert counts is not None
+        halves[name] = counts
+    found = tuple(one.named(batch.names, batch.m, "--subject-to") for one in policy.limits)
+    return Limited(metric, found, trace, halves, rule, maker)
+
+
+def show(found: Limited, console: Console) -> None:
+    """A table of the second half, and how limits stand over the whole stream."""
+    entries = [
+        (Entry(found.metric.value(counts)), *(Entry(instead=_said(one)) for one in held))
+        for counts, held in ((each, found.held(each)) for each in found.halves.values())
+    ]
+    from rich.markup import escape
+
+    columns = (found.metric.name, *(escape(str(one)) for one in found.limits))
+    notes = ("the second half of the rows; rules were made of the first",)
+    grid = Grid(columns, tuple(found.halves), tuple(entries), notes, head="decided by")
+    console.print(to_terminal(grid))
+    assert found.trace.value is not None
+    console.print(f"All rows online: {found.metric.name} {100 * found.trace.value:.2f} %.")
+    for one in found.trace.limits:
+        console.print(f"{one}.", soft_wrap=True, markup=False)
+
+
+def as_json(found: Limited) -> str:
+    """The same for programs."""
+    halves = {
+        name: {"value": found.metric.value(counts), "limits": _listed(found.held(counts))}
+        for name, counts in found.halves.items()
+    }
+    whole = {"value": found.trace.value, "limits": _listed(list(found.trace.limits))}
+    content = {"metric": found.metric.name, "online": whole, "second_half": halves}
+    return json.dumps(content, indent=2)
+
+
+def write(found: Limited, picture: Path | None, rule: Path | None) -> Iterator[str]:
+    """Write what was asked for; a sentence for each file."""
+    if picture is not None:
+        from omma.plots import plot_limits, save
+
+        save(plot_limits({"Auto": found.trace}), picture)
+        yield f"Metric and limits so far: {picture}"
+    if rule is not None:
+        with replacing(rule) as file:
+            file.write(found.rule.to_json().encode() + b"\n")
+        yield f"Rule to deploy, {found.maker}: {rule}"
+
+
+def costs(inputs: Inputs, metric: Metric, k: int | None, limit: str) -> Frontier:
+    """What each bound of a limit leaves of a metric."""
+    return frontier(inputs.batch, None, metric, limit, k=k)
+
+
+def show_costs(found: Frontier, console: Console) -> None:
+    """A table with a row for each bound."""
+    from rich.markup import escape
+
+    sign = "at least" if found.limit.sign > 0 else "at most"
+    rows = zip(found.bounds, found.reached, found.values, found.met, strict=True)
+    grid = texts(
+        "",
+        list(rows),
+        {escape(f"{found.limit.name} {sign}"): lambda row: f"{row[0]:.4f}"},
+        {
+            "reached": lambda row: f"{row[1]:.4f}" + ("" if row[3] else " (missed)"),
+            f"{found.metric.name}, %": lambda row: f"{100 * row[2]:.2f}",
+        },
+    )
+    console.print(to_terminal(grid))
+    console.print("With hindsight on these rows: what no rule of this kind can exceed.")
+
+
+def costs_json(found: Frontier) -> str:
+    """The same for programs."""
+    content = {
+        "metric": found.metric.name,
+        "limit": found.limit.name,
+        "bounds": found.bounds.tolist(),
+        "reached": found.reached.tolist(),
+        "values": found.values.tolist(),
+    }
+    return json.dumps(content, indent=2)
+
+
+def _said(held: Held) -> str:
+    return f"{held.value:.4f}" + ("" if held.holds else f", misses by {held.excess:.4f}")
+
+
+def _listed(every: list[Held]) -> list[dict[str, Any]]:
+    return [
+        {"limit": str(one.limit), "value": one.value, "holds": one.holds, "error": one.error}
+        for one in every
+    ]
