@@ -51,7 +51,9 @@ def limited(inputs: Inputs, policy: Auto, seed: int | None) -> Limited:
     """Run a policy with limits, and judge what is made of the first half on the second."""
     batch, metric = inputs.batch, policy.objective
     middle = batch.n // 2
-    trace = replay(policy, batch, seed=seed, checkpoints=[middle, batch.n] if middle else None)
+    if middle == 0:
+        raise ValueError("--subject-to needs at least two rows, one half to judge the other by")
+    trace = replay(policy, batch, seed=seed, checkpoints=[middle, batch.n])
     assert trace.counts is not None
     assert trace.history is not None
     order = np.arange(batch.n) if seed is None else np.random.default_rng(seed).permutation(batch.n)

@@ -106,7 +106,7 @@ def _say_out_of_reach(ax: Axes, limit: Limit, trace: Trace) -> None:
     for held in trace.limits:
         if held.limit == limit and not held.reachable:
             said = str(held).partition(": ")[2]
-            place = {"transform": ax.transAxes, "ha": "center", "va": "center"}
+            place: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
             ax.text(0.5, 0.5, said, size=10, color=BROKEN, **place)
 
 

@@ -42,6 +42,7 @@ def find_limited_rule(
         return _missed(limits, counts), -worth(counts)
 
     judge, prices = Judge.of(policy, sample), trace.state.prices
+    assert prices is not None
     best = min(_around(judge, trace.state, prices), key=lambda one: rank(one.counts))
     # Once more from the counts of that rule itself, and from what all rows say of calibration.
     tried = [best, *_around(judge, best.state, prices)]
@@ -63,7 +64,8 @@ def _missed(limits: tuple[Limit, ...], counts: Counts) -> float:
 def _around(judge: Judge, state: State, prices: Prices) -> Iterator[Judged]:
     for factor in FACTORS:
         dearer = state.copy()
-        dearer.prices.mu[:] = prices.mu * factor
+        dearer.prices = prices * 1.0
+        dearer.prices.mu[:] *= factor
         yield _judged(judge, judge.policy.rule(dearer), prices)
 
 
