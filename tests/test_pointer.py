@@ -63,7 +63,7 @@ def test_arrays_are_read_where_they_lie():
 
 @pytest.mark.parametrize("wrong", [np.zeros((2, 3), order="F"), np.zeros(3, dtype=np.float32)])
 def test_other_arrays_are_refused(wrong):
-    with pytest.raises(TypeError, match="C-contiguous float64"):
+    with pytest.raises(TypeError, match="is C-contiguous float64 or int64"):
         list(slots(kinds.Fixed(wrong)))
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 from numba.core import types
 
 from omma.kernels.jit import by_kind, helper, pointed
@@ -145,7 +146,8 @@ def calibrate_not(calibrator, labels, count, scratch):
 
 @calibrate.case()
 def calibrate_row(calibrator, labels, count, scratch):
-    called(calibrator.calibrate, (calibrator.shared, calibrator.bias, labels, count, scratch))
+    row = (labels, np.int64(count), scratch)
+    called(calibrator.calibrate, (calibrator.shared, calibrator.bias, *row))
 
 
 @by_kind
@@ -161,7 +163,8 @@ def fit_not(calibrator, labels, count, scratch, present, weight):
 @fit.case(Calibrator)
 def fit_row(calibrator, labels, count, scratch, present, weight):
     learned = (calibrator.shared, calibrator.bias, calibrator.precision, calibrator.pace[UNIT])
-    called(calibrator.fit, (*learned, labels, count, scratch, present, weight))
+    row = (labels, np.int64(count), scratch, present, np.float64(weight))
+    called(calibrator.fit, (*learned, *row))
 
 
 @cache

@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba.core import types
 
 from omma.kernels.jit import helper, pointed
@@ -99,7 +100,8 @@ def add_sums_stored(level, chosen, found, labels, present, flags, weight, cells,
 def count_row(found, present, flags, weight, sums, cells, totals):
     """Count a dense row, without a branch."""
     if sums.level > 0:
-        called(sums.add, (sums.level, found, present, flags, weight, cells, totals))
+        row = (np.int64(found), present, flags, np.float64(weight), cells, totals)
+        called(sums.add, (sums.level, *row))
     totals[N] += weight
     for j in range(flags.shape[0]):
         cells[PREDICTED, j] += weight * flags[j]
@@ -113,7 +115,7 @@ def count_row(found, present, flags, weight, sums, cells, totals):
 def count_stored(chosen, found, labels, present, flags, weight, sums, cells, totals):
     """Count a sparse row of which ``labels`` are present: only these and the chosen are touched."""
     if sums.level > 0:
-        row = (chosen, found, labels, present, flags, weight, cells, totals)
+        row = (chosen, np.int64(found), labels, present, flags, np.float64(weight), cells, totals)
         called(sums.add, (sums.level, *row))
     totals[N] += weight
     for i in range(found):

@@ -92,7 +92,7 @@ def decide_row(decider, prior, pick, feedback, sums, prices, scratch, ids):
     if prices is not None:
         price(prices, EVERYTHING, m, scratch)
     seen = (counted.cells, counted.totals, counted.cells, EVERYTHING, m, scratch)
-    called(decider.find, (decider.term, prior, pick, *seen))
+    called(decider.find, (decider.term, np.float64(prior), np.int64(pick), *seen))
     found = 0
     if decider.select == 0:
         for j in range(m):
@@ -141,7 +141,7 @@ def decide_stored(decider, labels, prior, pick, feedback, sums, prices, scratch,
     if prices is not None:
         price(prices, wanted, count, scratch)
     seen = (counted.cells, counted.totals, own, wanted, count, scratch)
-    called(decider.find, (decider.term, prior, pick, *seen))
+    called(decider.find, (decider.term, np.float64(prior), np.int64(pick), *seen))
     if decider.whole != 0:
         unspread(labels, scratch)
     if decider.select == 0:

@@ -76,8 +76,8 @@ def slots(value: Any) -> Iterator[bytes]:
         for member in value:
             yield from slots(member)
     elif isinstance(value, np.ndarray):
-        if value.dtype != np.float64 or not value.flags.c_contiguous:
-            raise TypeError(f"a kind must hold C-contiguous float64 arrays, got {value.dtype}")
+        if value.dtype not in (np.float64, np.int64) or not value.flags.c_contiguous:
+            raise TypeError(f"what is held is C-contiguous float64 or int64, got {value.dtype}")
         yield struct.pack(f"{1 + value.ndim}q", value.ctypes.data, *value.shape)
     elif isinstance(value, float):
         yield struct.pack("d", value)
@@ -138,7 +138,10 @@ def _array(target, builder, kind, base, at):
 
 @intrinsic
 def call_address(context, function, arguments):
-    """What the function at an address, of the right signature, returns: a whole number."""
+    """What the function at an address returns: a whole number.
+
+    Nothing is converted on the way: callers make sure of int64 and float64 themselves.
+    """
 
     def generate(target, builder, signature, given):
         values = cgutils.unpack_tuple(builder, given[1], len(arguments))

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numba.core import types
 
 from omma.kernels.calibrate import calibrate, fit
 from omma.kernels.count import NO_SUMS, Sums, count_row, count_stored
 from omma.kernels.decide import Decider, decide_row, decide_stored, widen
 from omma.kernels.fade import fade, prior_now
 from omma.kernels.feedback import Counted, FromLabels
-from omma.kernels.jit import entry, helper
+from omma.kernels.jit import entry, helper, pointed
 from omma.kernels.layout import FLAGS, ONES, PRESENT, VALUES
 from omma.kernels.learn import fit_stored, learn, learn_stored
 from omma.kernels.limits import move, move_stored
-from omma.kernels.pointer import EVERYTHING
+from omma.kernels.pointer import (
+    COUNT,
+    EVERYTHING,
+    NUMBERS,
+    ROWS,
+    Address,
+    called,
+    held_by,
+    read,
+)
+
+FLAGGED = types.Array(types.int8, 1, "C")
 
 
 @helper
@@ -72,19 +86,68 @@ def decide_sparse(
     return decide_stored(decider, labels, prior, pick, feedback, NO_SUMS, None, scratch, ids)
 
 
-@entry("a dense decision of what calibrates, fades or has limits")
-def decide_dense_with(eta, decider, pick, feedback, sums, calibrator, prices, scratch, ids, out):
-    """Decide one row of every label by all that a policy keeps; False where eta is wrong."""
-    flags = scratch[FLAGS]
+class Kept(NamedTuple):
+    """All that a policy decides by, and counts in."""
+
+    decider: Any
+    feedback: Any
+    sums: Any
+    calibrator: Any
+    prices: Any
+
+
+@pointed("a dense decision of what calibrates, fades or has limits")
+def decide_by_kept(held, eta, pick, scratch, ids, out):
+    """Decide one row of every label by all that a policy keeps; 0 where eta is wrong."""
+    kept, flags = read(held), scratch[FLAGS]
     clear(flags)
     if not widen(eta, scratch[VALUES]):
-        return False
-    calibrate(calibrator, EVERYTHING, flags.shape[0], scratch)
-    prior = prior_now(feedback, decider.prior)
-    decide_row(decider, prior, pick, feedback, sums, prices, scratch, ids)
+        return 0
+    calibrate(kept.calibrator, EVERYTHING, flags.shape[0], scratch)
+    prior = prior_now(kept.feedback, kept.decider.prior)
+    decide_row(kept.decider, prior, pick, kept.feedback, kept.sums, kept.prices, scratch, ids)
     for j in range(flags.shape[0]):
         out[j] = np.int8(flags[j])
-    return True
+    return 1
+
+
+@pointed("learning a dense row")
+def learn_in_kept(held, eta, true, known, predicted, weight, scratch):
+    """Count one row of indicators in all that a policy keeps, and calibrate by it."""
+    kept = read(held)
+    learn_one(
+        eta, true, known != 0, predicted, weight, kept.feedback, kept.sums, kept.calibrator,
+        kept.prices, scratch,
+    )  # fmt: skip
+    return 0
+
+
+@entry("a dense decision by address")
+def decide_dense_at(function, at, eta, pick, scratch, ids, out):
+    """Decide by what is kept elsewhere: named tuples take longer to hand over than to use."""
+    return called(function, (at, eta, np.int64(pick), scratch, ids, out))
+
+
+@entry("learning a dense row by address")
+def learn_dense_at(function, at, eta, true, known, predicted, weight, scratch):
+    """Count in what is kept elsewhere."""
+    row = (eta, true, np.int64(known), predicted, np.float64(weight), scratch)
+    return called(function, (at, *row))
+
+
+class Keeping(NamedTuple):
+    """Where to decide by what is kept, and where to count in it."""
+
+    decide: Address
+    learn: Address
+
+
+def keeping(kept: Kept) -> Keeping:
+    """Lay out what is kept, for single dense rows."""
+    space = types.Array(types.int32, 2, "C")
+    decide = (NUMBERS, COUNT, ROWS, space, FLAGGED)
+    learned = (NUMBERS, NUMBERS, COUNT, FLAGGED, types.float64, ROWS)
+    return Keeping(held_by(decide_by_kept, kept, *decide), held_by(learn_in_kept, kept, *learned))
 
 
 @entry("a sparse decision of what calibrates, fades or has limits")
@@ -142,9 +205,15 @@ def count_sparse(labels, present, chosen, weight, level, add, cells, totals, scr
     count_stored(chosen, found, labels, degrees, flags, weight, Sums(level, add), cells, totals)
 
 
-@entry("learning a dense row")
+@entry("learning a late dense row")
 def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch):
-    """Count one row of indicators in all that a policy keeps, and calibrate by it."""
+    """Count one row in parts of what a policy keeps, and calibrate by it."""
+    learn_one(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch)
+
+
+@helper
+def learn_one(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch):
+    """Count one dense row."""
     values, flags = scratch[VALUES], scratch[FLAGS]
     m = flags.shape[0]
     found = read_flags(predicted, flags)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from operator import is_
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,19 @@ from omma.rows.row import Row, refuse_indicators, refuse_row
 from omma.state import State
 
 
+class Laid(NamedTuple):
+    """Where all that a policy keeps lies, and the arrays of the state that this is true of."""
+
+    arrays: list[Any]
+    where: steps.Keeping
+
+
 class Space(threading.local):
     """Scratch space, one for each thread: two that decide at once do not disturb each other."""
 
     def __init__(self, m: int) -> None:
         self.scratch, self.ids = scratch_space(m)
+        self.kept: Laid | None = None
 
 
 class UnsortedError(ValueError):
@@ -69,26 +78,44 @@ class Stepper:
     def decide_by(self, deciding: Deciding, state: State, eta: Row, pick: int) -> NDArray[Any]:
         """The same by another rule."""
         space, decider = self.space, deciding.decider
-        by = decider if self.simple else (decider,)
-        counted: tuple[Any, ...] = (state.cells, state.totals)
-        if not self.simple:
-            plan = self.plan
-            calibrator = calibrator_of(state, plan.settled is not None)
-            sums = Sums(plan.sums, 0)  # deciding adds nothing to them
-            counted = (plan.feedback(state), sums, calibrator, plan.prices(state))
         if isinstance(eta, tuple):
-            sparse = steps.decide_sparse if self.simple else steps.decide_sparse_with
-            count = sparse(*eta, *by, pick, *counted, space.scratch, space.ids)
+            if self.simple:
+                counted: tuple[Any, ...] = (*decider, pick, state.cells, state.totals)
+                count = steps.decide_sparse(*eta, *counted, space.scratch, space.ids)
+            else:
+                counted = self.kept(state, thin=True)[1:]
+                count = steps.decide_sparse_with(
+                    *eta, decider, pick, *counted, space.scratch, space.ids
+                )
             if count < 0:
                 refuse_row("predict", eta[1])
                 raise UnsortedError("label ids of a sparse row must rise, and be those of labels")
             chosen: NDArray[np.int32] = space.ids[CHOSEN, :count].copy()
             return chosen
         out = np.empty(self.m, dtype=np.int8)
-        dense = steps.decide_dense if self.simple else steps.decide_dense_with
-        if not dense(eta, *by, pick, *counted, space.scratch, space.ids, out):
+        work = (space.scratch, space.ids, out)
+        if self.simple:
+            fine = steps.decide_dense(eta, *decider, pick, state.cells, state.totals, *work)
+        else:
+            by = self.laid(state).decide
+            fine = steps.decide_dense_at(by.function, by.at, eta, pick, *work)
+        if not fine:
             refuse_row("predict", eta)
         return out
+
+    def kept(self, state: State, thin: bool) -> steps.Kept:
+        """All that the policy keeps, as the kernels know it."""
+        plan = self.plan
+        calibrator = calibrator_of(state, plan.settled is not None)
+        counted = (plan.feedback(state), self.sums(thin), calibrator, plan.prices(state))
+        return steps.Kept(self.deciding.decider, *counted)
+
+    def laid(self, state: State) -> steps.Keeping:
+        """Where all of that lies; laid out anew where the state has other arrays than before."""
+        arrays, space = arrays_of(state), self.space
+        if space.kept is None or not same(space.kept.arrays, arrays):
+            space.kept = Laid(arrays, steps.keeping(self.kept(state, thin=False)))
+        return space.kept.where
 
     def drew(self, state: Any) -> None:
         """Note that a row was decided whose labels will come later."""
@@ -145,12 +172,30 @@ class Stepper:
         """Count a row where labels correct or calibrate estimates, prices move, or counts fade."""
         plan = self.plan
         counted_before = late and state.labels is not None
+        if not counted_before and prediction.dtype != np.int32:
+            self._learn_dense(state, eta, y, prediction, weight)
+            return
         nowhere = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
         feedback = plan.feedback(state, nowhere if counted_before else None)
         pace = state.pace.copy() if counted_before and state.pace is not None else None
         self._run_learn(state, (weight, feedback), eta, y, prediction)
         if pace is not None and state.pace is not None:  # the row has had its time already
             state.pace[...] = pace
+
+    def _learn_dense(
+        self,
+        state: State,
+        eta: Row | None,
+        y: NDArray[Any] | None,
+        prediction: NDArray[Any],
+        weight: float,
+    ) -> None:
+        refuse_indicators("update", "prediction", prediction)
+        if y is not None:
+            refuse_indicators("update", "y", y)
+        to, known = self.laid(state).learn, y is not None
+        row = (NO_NUMBERS if eta is None else eta, NO_NUMBERS if y is None else y, known)
+        steps.learn_dense_at(to.function, to.at, *row, prediction, weight, self.space.scratch)
 
     def _run_learn(
         self,
@@ -176,3 +221,22 @@ class Stepper:
         steps.learn_dense(
             NO_NUMBERS if eta is None else eta, true, known, prediction, *kept, self.space.scratch
         )
+
+
+def arrays_of(state: State) -> list[Any]:
+    """The arrays that a state has now: each may be exchanged for another."""
+    found = [state.cells, state.totals, state.pace]
+    for part in (state.labels, state.known, state.judged):
+        if part is not None:
+            found += (part.cells, part.totals)
+    if state.calibration is not None:
+        learned = state.calibration
+        found += (learned.shared, learned.bias, learned.precision)
+    if state.prices is not None:
+        found += (state.prices.mu, state.prices.spread, state.prices.rates)
+    return found
+
+
+def same(first: list[Any], second: list[Any]) -> bool:
+    """Whether two lists hold the very same arrays."""
+    return len(first) == len(second) and all(map(is_, first, second))
