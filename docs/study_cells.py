@@ -10,6 +10,8 @@ from omma.study.records import read
 from omma.study.sections import sections
 
 LABELS, CLASSES, ONLINE = "multilabel_fixed", "multiclass_fixed", "online_cpe"
+ADAM, MADE = "multiclass_adam", "paper_synthetic"
+SUITES = (LABELS, CLASSES, ONLINE, ADAM, MADE)
 RARE = 10  # occurrences in the sequence
 
 
@@ -26,9 +28,9 @@ class Study:
         return sorted(found, key=lambda one: (self.rare[suite, one.dataset], one.dataset))
 
 
-def load(folder):
+def load(places):
     """The study, from its records."""
-    records = [one for one in read(folder) if one["kind"] == "study" and one["result"]]
+    records = [one for one in read(places) if one["kind"] == "study" and one["result"]]
     by_suite, rare = {}, {}
     for section in sections(records):
         if any(not cell.by_prior and cell.supported for cell in section.comparison.cells.values()):

@@ -26,16 +26,19 @@ def panels(section, metrics, policies=None):
 def draw(study):
     """Three pictures: running values, what λ is worth, and where estimates help."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    shown = study.by_suite[LABELS]
-    first = shown.get("youtube_deepwalk") or next(iter(shown.values()))
+    first, last = shown(study)
     running = panels(first, ("macro_f1@3", "macro_precision@3"))
     _save(running.plot(title=f"{first.title}. "), "running.png")
-    last = study.of(LABELS)[-1]
     who = ("greedy", "greedy_eta", "omma", "omma_eta", "online_fw", "online_fw_eta")
     priors = panels(last, ("macro_f1", "macro_f1@3"), who)
     _save(priors.plot_priors(title=f"{last.title}. "), "priors.png")
     _save(draw_rare(study), "rare.png")
-    return first, last
+
+
+def shown(study):
+    """The sections whose running values and priors are drawn."""
+    every = study.by_suite[LABELS]
+    return every.get("youtube_deepwalk") or next(iter(every.values())), study.of(LABELS)[-1]
 
 
 def _save(figure, name):
@@ -73,5 +76,5 @@ def dots(names, gaps):
     ax.set_xlabel("OMMA(η̂) − OMMA, points", size=9.5, color=INK)
     ax.legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     title = f"share of labels that occur under {RARE} times"
-    ax.set_title(title, size=9.5, color=INK, loc="left", x=-0.26)
+    figure.suptitle(title, size=9.5, color=INK, x=0.01, ha="left")
     return figure

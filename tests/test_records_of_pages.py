@@ -26,3 +26,10 @@ def test_tables_of_the_theory_come_from_records(script):
     assert wanted <= {one["suite"] for one in records}
     page = (DOCS / "theory.md").read_text(encoding="utf-8")
     assert script("make_theory").refreshed(page, records) == page
+
+
+def test_the_page_of_the_study_comes_from_records(script):
+    make_study, cells = script("make_study"), script("study_cells")
+    made = make_study.page(cells.load(make_study.packed()))
+    assert made == (DOCS / "study.md").read_text(encoding="utf-8")
+    assert "we do not know" not in made
