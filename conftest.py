@@ -19,7 +19,6 @@ settings.load_profile("omma")
 # Pages and docstrings about packages that may not be there, and could not say so themselves.
 PAGES = {
     "pyspark": ["src/omma/spark/*", "docs/spark.md", "tests/spark_*.py"],
-    "ray": ["docs/recipes/ray.md"],
     "distributed": ["docs/recipes/dask.md"],
 }
 collect_ignore_glob = [

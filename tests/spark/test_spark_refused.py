@@ -117,36 +117,6 @@ def test_whole_frames(spark, tmp_path, data):
         omma.spark.predict(frame, rule, eta="eta", name="y")
 
 
-def test_each_key_learns_for_itself(spark, tmp_path):
-    eta, y = long_stream(0, 300, 4)
-    data = dense(eta, y)
-    write(data, tmp_path / "in", batches_of(300, 150))
-    keyed = read(spark, data, tmp_path / "in").selectExpr("*", "cast(id % 2 as int) as tenant")
-    decided = omma.spark.stream_per_key(
-        keyed, POLICY, key="tenant", eta="eta", y="y", id="id", n_labels=4
-    )
-    place = str(tmp_path / "checkpoint")
-    writer = decided.writeStream.option("checkpointLocation", place).format("parquet")
-    query = writer.option("path", str(tmp_path / "out")).trigger(availableNow=True).start()
-    query.awaitTermination()
-    states = omma.spark.load_states(spark, place)
-    assert sorted(states) == [0, 1]
-    expected = {}
-    for tenant in (0, 1):
-        state = POLICY.init(4)
-        for first in (0, 150):
-            rows = slice(first + tenant, first + 150, 2)
-            predictions, delta = omma.step(POLICY, state, data.eta[rows], y[rows])
-            state = state + delta
-            ids = range(rows.start, rows.stop, 2)
-            found = [np.flatnonzero(row).tolist() for row in predictions]
-            expected |= dict(zip(ids, found, strict=True))
-        assert states[tenant] == state
-    rows = spark.read.parquet(str(tmp_path / "out")).collect()
-    assert {row.id: row.prediction for row in rows} == expected
-    assert len(rows) == 300
-
-
 def test_a_torn_state_is_told(tmp_path):
     store_module = pytest.importorskip("omma.spark.store", reason="PySpark is not installed")
     store = store_module.Store(str(tmp_path))

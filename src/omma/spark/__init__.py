@@ -15,7 +15,6 @@ except ImportError as error:
     ) from error
 
 from omma.spark.batch import count, predict
-from omma.spark.per_key import load_states, stream_per_key
 from omma.spark.streaming import load_state, stream
 
-__all__ = ["count", "load_state", "load_states", "predict", "stream", "stream_per_key"]
+__all__ = ["count", "load_state", "predict", "stream"]
