@@ -20,7 +20,7 @@ def label_ends(
 ) -> None:
     """A text beside the value each curve ends in, moved apart where they would touch."""
     low, high = ax.get_ylim()
-    points = ax.get_window_extent().height * 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+    points = ax.get_window_extent().height * 72 / ax.figure.dpi
     ends = [(value - low) / (high - low) * points for value in values]
     places = within(ends, 1.28 * SIZE, points)
     for text, end, place, look in zip(texts, ends, places, looks, strict=True):
@@ -35,7 +35,7 @@ def _label(ax: Axes, text: str, end: float, up: float, look: dict[str, Any]) -> 
     from matplotlib.transforms import Affine2D, ScaledTranslation
 
     # In points from the curve's end, which is a share of the height, so that both can be resized.
-    inches: Any = Affine2D().scale(1 / 72) + ax.get_figure(root=True).dpi_scale_trans  # type: ignore[union-attr]
+    inches: Any = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
     offset = inches + ScaledTranslation(1, end, ax.transAxes)  # type: ignore[arg-type]
     outside = "↓ " if end < 0 else "↑ " if end > 1 else ""
     ax.text(AWAY, up, outside + text, transform=offset, color=look["color"], size=SIZE, va="center")
