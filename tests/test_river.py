@@ -130,7 +130,7 @@ def test_a_label_may_turn_up_late():
 
 
 def test_a_label_that_only_the_truth_knows_is_missed():
-    model = MetricClassifier(ManyOracle(), "macro_f1")
+    model = MetricClassifier(ManyOracle(), "macro_f1", hedge=False)
     x = {"ant": 0.5, "row": 0}
     assert model.predict_one(x) == {"ant": True}
     model.learn_one(x, {"ant": True, "new": True})
@@ -223,7 +223,7 @@ def test_decisions_that_wait_are_bounded():
     for x in as_rows(sequence()[0]):
         model.predict_one(x)
     size = model._raw_memory_usage
-    assert len(model._pending) == len(model._pending._lines) == 10
+    assert len(model._pending) == len(model._pending._lines) + 1 == 10
     for x in as_rows(sequence()[0]):
         model.predict_one(x)
     assert model._raw_memory_usage == size
@@ -234,19 +234,30 @@ def test_decisions_that_wait_are_bounded():
 def test_pending_is_a_line_for_each_content(steps, limit):
     pending, plain = Pending(limit), []
     for number, (put, value) in enumerate(steps):
-        key = content_of({"x": value})
         if put:
-            pending.put(key, Decision((number,)))
+            pending.put({"x": value}, Decision((number,)))
             plain = [*plain, (value, number)][-limit:]
             continue
         line = [one for one in plain if one[0] == value]
-        found = pending.first(key)
+        found = pending.find({"x": value})
         assert (found is None) == (not line)
         if line:
-            assert found.chosen == (line[0][1],)
+            assert found.decision.chosen == (line[0][1],)
             plain.remove(line[0])
-        pending.drop(key)
+            pending.drop(found)
         assert len(pending) == len(plain)
+
+
+def test_rows_that_cannot_be_compared_are_known_by_their_content():
+    pending = Pending(3)
+    pending.put({"x": np.arange(3)}, Decision(("a",)))
+    assert pending.find({"x": np.arange(3)}).decision.chosen == ("a",)
+    pending = Pending(3)
+    row = {"x": 1.0}
+    pending.put(row, Decision(("a",)))
+    row["x"] = 2.0  # a buffer that is used again
+    assert pending.find(row) is None
+    assert pending.find({"x": 1.0}).decision.chosen == ("a",)
 
 
 def test_the_content_of_a_row_is_all_that_counts():
@@ -381,6 +392,85 @@ def test_rolling_windows_work():
         judge.update(y, model.predict_one(x))
         model.learn_one(x, y)
     assert judge.counts.n == 100
+
+
+class Flat(base.Classifier):
+    """Says what x says of yes, and learns nothing."""
+
+    def predict_proba_one(self, x, **kwargs):
+        return {False: 1 - x["p"], True: x["p"]}
+
+    def learn_one(self, x, y):
+        pass
+
+
+def yes_or_no(n, seed, share):
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        p = float(rng.random() ** 4 * share)
+        yield {"p": p, "row": i}, bool(rng.random() < p)
+
+
+def test_of_two_ways_the_better_one_is_followed():
+    """Tuned decisions win where 0.5 is no threshold at all, and lose to a model that is right."""
+    tuned, plain = MetricClassifier(Flat(), "f1"), Metric("f1")
+    for x, y in yes_or_no(2000, 0, 0.5):
+        plain.update(y, x["p"] > 0.5)
+        tuned.predict_one(x)
+        tuned.learn_one(x, y)
+    assert tuned._hedge.tuned
+    assert tuned.value > plain.get() + 0.1
+    misled, plain = MetricClassifier(Flat(), "f1"), Metric("f1")
+    rng = np.random.default_rng(1)
+    for i in range(3000):  # what the labels are is turned round every 40 rows, but where p > 0.5
+        p = float(rng.random())
+        y = p > 0.5 or (p > 0.3 and i // 40 % 2 == 0 and i < 300)
+        plain.update(y, p > 0.5)
+        misled.predict_one({"p": p, "row": i})
+        misled.learn_one({"p": p, "row": i}, y)
+    assert misled.value > plain.get() - 0.01
+
+
+def test_what_is_hedged_counts_what_was_given():
+    model, judge = MetricClassifier(Flat(), "f1"), Metric("f1")
+    for x, y in yes_or_no(400, 2, 0.7):
+        judge.update(y, model.predict_one(x))
+        model.learn_one(x, y)
+    assert model.value == judge.get()
+    assert model.counts != model._growing.counts  # those of the tuned decisions alone
+    with pytest.raises(ValueError, match="hedge of MetricClassifier must be True, False or None"):
+        MetricClassifier(Flat(), "f1", hedge="yes")
+
+
+def test_the_first_rows_are_decided_as_the_model_does():
+    model = MetricClassifier(Flat(), "f1")
+    for x, y in yes_or_no(99, 3, 0.9):
+        assert model.predict_one(x) == (x["p"] > 0.5)
+        model.learn_one(x, y)
+
+
+def test_weights_of_a_long_stream_are_scaled_down():
+    from omma.river.hedge import LARGEST, Hedge
+
+    hedge = Hedge(omma.metric("f1"))
+    hedge._unit = LARGEST
+    for i in range(100):
+        hedge.count(("y",) if i % 2 else (), ("y",), ("y",) if i % 2 else (), 1.0, ("y",))
+    assert hedge.tuned
+    assert hedge._unit < 2.0
+    assert max(way.n for way in hedge._ways) < 200
+
+
+def test_text_needs_a_positive_value():
+    model = MetricClassifier(linear_model.LogisticRegression(), "f1")
+    with pytest.raises(ValueError, match="unless pos_val= names the positive class, got 'spam'"):
+        model.learn_one({"a": 1.0}, "spam")
+    assert model.value is None
+    with pytest.raises(ValueError, match=r"y_true of f1 .* pos_val= names"):
+        Metric("f1").update("spam", "ham")
+    judge = Metric("f1", pos_val="spam")
+    judge.update("spam", "spam")
+    assert judge.get() == 1.0
 
 
 def test_auto_decides_unless_feedback_or_prior_is_given():

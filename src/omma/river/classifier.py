@@ -17,9 +17,12 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import OMMA, Auto
 from omma.river.growing import GrowingCounts
-from omma.river.kind import check_label, check_labels, is_multi, is_single
+from omma.river.hedge import Hedge, Tally
+from omma.river.kind import check_label, check_labels, check_positive, is_multi, is_single
 from omma.river.metric import refuse_for_streams, value_of
-from omma.river.pending import Decision, Pending, content_of
+from omma.river.pending import Decision, Labels, Pending
+
+NOTHING = Decision(None)
 
 
 class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
@@ -30,7 +33,8 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     probabilities that are calibrated as labels come: it keeps a few counts for each label, and
     predicts what gains most on the metric at those counts. The model may be binary, multi-class or
     multi-label; labels and classes may appear while the stream runs. Memory grows with the number
-    of labels, not of rows.
+    of labels, not of rows. Where the model's own decisions were better lately, these are given:
+    at first, when neither knows much, and wherever tuning does not pay.
 
     What counts for a row is the decision that was made when it was predicted, however late its
     label comes. Decisions wait for `learn_one` by the content of `x`. If a row was never
@@ -61,7 +65,12 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         What must hold while the metric is maximized, such as `"precision >= 0.9"`, `"recall[spam]
         >= 0.8"` or a list of these; see `omma.at_least`. `limits` says how they stand.
     pos_val
-        Value to treat as "positive", for a metric of yes or no.
+        Value to treat as "positive", for a metric of yes or no. It must be given where labels are
+        text.
+    hedge
+        Whether to follow, of the model's own decisions and the tuned ones, those that were better
+        on the rows so far, recent ones counting more. By default where `Auto` decides, and nothing
+        is said by `subject_to`, of which the model's own decisions know nothing.
     max_pending
         How many decisions may wait for their labels. Beyond it, the oldest is forgotten, and such
         a row is decided again when its label comes.
@@ -104,6 +113,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         pos_val: Any = True,
         max_pending: int = 10_000,
         subject_to: Any = None,
+        hedge: bool | None = None,
     ) -> None:
         self.model = model
         self.metric = metric
@@ -113,11 +123,27 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         self.pos_val = pos_val
         self.max_pending = max_pending
         self.subject_to = subject_to
+        self.hedge = hedge
         self._check_model()
         check_positive_int("MetricClassifier", "max_pending", max_pending)
-        refuse_for_streams("MetricClassifier", find_metric(metric))
+        if hedge not in (None, False, True):
+            raise ValueError(
+                f"hedge of MetricClassifier must be True, False or None, got {shown(hedge)}"
+            )
+        self._metric = find_metric(metric)
+        self._binary = self._metric.binary
+        refuse_for_streams("MetricClassifier", self._metric)
         self._growing = GrowingCounts(self._policy())
         self._pending = Pending(max_pending)
+        policy = self._growing.policy
+        if hedge and policy.limits:
+            raise ValueError(
+                "hedge of MetricClassifier must be False or None with subject_to: the model's own "
+                "decisions know nothing of limits"
+            )
+        hedged = isinstance(policy, Auto) and not policy.limits if hedge is None else hedge
+        self._hedge = Hedge(self._metric) if hedged else None
+        self._given = Tally()  # what was given, where that is not what the policy counts
 
     @property
     def _wrapped_model(self) -> Any:
@@ -145,7 +171,9 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     @property
     def counts(self) -> Counts | None:
         """True labels against decisions so far; None before the first label."""
-        return self._growing.counts
+        if self._hedge is None or not self.labels:
+            return self._growing.counts
+        return self._given.counts(self.labels)
 
     @property
     def value(self) -> float | None:
@@ -153,7 +181,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         counts = self.counts
         if counts is None or counts.n <= 0:
             return None
-        return value_of(find_metric(self.metric), counts)
+        return value_of(self._metric, counts)
 
     @property
     def limits(self) -> tuple[Held, ...]:
@@ -167,7 +195,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     def predict_one(self, x: Any, **kwargs: Any) -> Any:
         """Decide a row, and remember the decision until its label is learned."""
         prediction, decision = self._decide(x, kwargs)
-        self._pending.put(content_of(x), decision)
+        self._pending.put(x, decision)
         return prediction
 
     def learn_one(self, x: Any, y: Any, **kwargs: Any) -> None:
@@ -184,19 +212,35 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
             weights. All else is passed on.
 
         """
-        weight = check_number("learn_one", "w", kwargs.get("w", 1.0), low=0.0)
+        weight = 1.0
+        if "w" in kwargs:
+            weight = check_number("learn_one", "w", kwargs["w"], low=0.0)
+            if not _takes_weights(self.model):
+                kwargs = {name: value for name, value in kwargs.items() if name != "w"}
         true = self._true(y)
-        key = content_of(x)
-        decision = self._pending.first(key) or self._decide(x, {})[1]
-        if "w" in kwargs and not _takes_weights(self.model):
-            kwargs = {name: value for name, value in kwargs.items() if name != "w"}
+        found = self._pending.find(x)
+        decision = self._decide(x, {})[1] if found is None else found.decision
         self.model.learn_one(x, y, **kwargs)
-        self._pending.drop(key)
+        if found is not None:
+            self._pending.drop(found)
         if decision.chosen is not None:
-            self._growing.count(decision.eta, true, decision.chosen, weight)
+            self._count(decision, true, weight)
 
-    def _remembered(self, chosen: tuple[Hashable, ...], eta: dict[Hashable, float]) -> Decision:
-        return Decision(chosen, dict(eta) if self._growing.policy.needs_eta else None)
+    def _count(self, decision: Decision, true: Collection[Hashable], weight: float) -> None:
+        """Count what was given to a row, and what either way would have given."""
+        self._growing.count_row(decision.row, true, decision.tuned, weight)
+        if self._hedge is not None and decision.chosen is not None:
+            self._given.count(true, decision.chosen, weight)
+            self._hedge.count(true, decision.plain, decision.tuned, weight, self.labels)
+
+    def _chosen(self, eta: dict[Hashable, float], plain: Labels) -> Decision:
+        """Decide a row, of which the model itself says ``plain``."""
+        growing = self._growing
+        row = growing.row_of(eta)
+        tuned = growing.decide_row(row)
+        kept = row if growing.soft else None
+        chosen = tuned if self._hedge is None or self._hedge.tuned else plain
+        return Decision(chosen, tuned, plain, kept)
 
     def _decider(self, metric: str | Metric, k: int | None) -> OMMA | Auto:
         """Auto, or where anything of it was chosen, OMMA."""
@@ -233,10 +277,6 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
                 f"got {shown(self.model)}"
             )
 
-    @property
-    def _binary(self) -> bool:
-        return find_metric(self.metric).binary
-
     def _policy(self) -> OMMA | Auto:
         if self.k not in (None, 1):
             raise ValueError(
@@ -249,14 +289,15 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
     def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
         eta = self.predict_proba_one(x, **kwargs)
         if not eta:
-            return None, Decision(None)
+            return None, NOTHING
+        likeliest = max(eta, key=eta.__getitem__)
         if not self._binary:
-            chosen = self._growing.decide(eta)
-            return chosen[0], self._remembered(chosen, eta)
-        positive = {self.pos_val: eta.get(self.pos_val, 0.0)}
-        chosen = self._growing.decide(positive)
-        prediction = self.pos_val if chosen else self._other(eta)
-        return prediction, self._remembered(chosen, positive)
+            decision = self._chosen(eta, (likeliest,))
+            return decision.chosen[0], decision  # type: ignore[index]
+        positive = self.pos_val
+        plain = (positive,) if likeliest == positive else ()
+        decision = self._chosen({positive: eta.get(positive, 0.0)}, plain)
+        return positive if decision.chosen else self._other(eta), decision
 
     def _other(self, eta: dict[Hashable, float]) -> Any:
         """The likeliest class that is not positive."""
@@ -267,9 +308,12 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
 
     def _true(self, y: Any) -> Collection[Hashable]:
         check_label("learn_one", "y", y)
-        if self._binary:
-            return [self.pos_val] if y == self.pos_val else []
-        return [y]
+        if not self._binary:
+            return (y,)
+        if y == self.pos_val:
+            return (self.pos_val,)
+        check_positive("learn_one", "y", y, self.pos_val)
+        return ()
 
 
 class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
@@ -283,7 +327,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
             )
 
     def _policy(self) -> OMMA | Auto:
-        metric = find_metric(self.metric)
+        metric = self._metric
         if metric.binary or metric.multiclass:
             name = metric.name.removeprefix("multiclass_")
             raise ValueError(
@@ -298,10 +342,16 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
             for label, given in self.predict_proba_one(x, **kwargs).items()
         }
         if not eta:
-            return {}, Decision(None)
-        chosen = self._growing.decide(eta)
-        prediction = {label: label in chosen for label in self.labels}
-        return prediction, self._remembered(chosen, eta)
+            return {}, NOTHING
+        decision = self._chosen(eta, self._plain(eta))
+        chosen = decision.chosen or ()
+        return {label: label in chosen for label in self.labels}, decision
+
+    def _plain(self, eta: dict[Hashable, float]) -> Labels:
+        """What the model would give: the likeliest k, or what is likelier than not."""
+        if self.k is not None:
+            return tuple(sorted(eta, key=eta.__getitem__, reverse=True)[: self.k])
+        return tuple([label for label, probability in eta.items() if probability > 0.5])
 
     def _true(self, y: Any) -> Collection[Hashable]:
         check_labels("learn_one", "y", y)

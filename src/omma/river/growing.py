@@ -39,6 +39,9 @@ class GrowingCounts:
         self._ids: dict[Hashable, int] = {}
         self._state = replace(policy, subject_to=None).plan(0).start(0)
         self._stepper: Stepper | None = None
+        self.soft = policy.needs_eta
+        self._budget = policy.budget
+        self.labels: tuple[Hashable, ...] = ()  # all met so far, in the order of the counts
         if policy.limits:
             means = any(one.of == "macro_recall" for one in policy.limits)
             self._state.prices = Prices.start(len(policy.limits), rates=means)
@@ -46,11 +49,6 @@ class GrowingCounts:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_stepper": None}  # made again where it is needed
-
-    @property
-    def labels(self) -> tuple[Hashable, ...]:
-        """All labels met so far, in the order of the counts."""
-        return tuple(self._ids)
 
     @property
     def counts(self) -> Counts | None:
@@ -70,10 +68,12 @@ class GrowingCounts:
 
     def meet(self, labels: Iterable[Hashable]) -> None:
         """Make room for labels not seen before."""
-        new = [label for label in dict.fromkeys(labels) if label not in self._ids]
+        new = [label for label in labels if label not in self._ids]
         if not new:
             return
+        new = list(dict.fromkeys(new))
         self._ids.update(zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True))
+        self.labels = tuple(self._ids)
         room = np.zeros((3, len(new)))
         self._stepper = None  # it is for another number of labels
         state = self._state
@@ -85,21 +85,22 @@ class GrowingCounts:
             learned.bias = np.append(learned.bias, room[0])
             learned.precision = np.append(learned.precision, room[0])
 
-    @property
     def _steps(self) -> Stepper:
         """What runs single steps, kept as long as no new label turns up."""
-        if self._stepper is None:
-            self._stepper = self._named.stepper(len(self._ids))
+        self._stepper = self._named.stepper(len(self._ids))
         return self._stepper
 
     def decide(self, eta: Mapping[Any, float]) -> tuple[Hashable, ...]:
         """The labels that gain most, at the present counts."""
-        self.meet(eta)
-        budget = self.policy.budget
-        if budget is not None and budget >= len(self._ids):
-            return self.labels  # all labels known fit in, and a budget is filled
-        chosen = self._steps.decide(self._state, self._row(eta))
-        return tuple(label for label, one in zip(self._ids, chosen, strict=True) if one)
+        return self.decide_row(self.row_of(eta))
+
+    def decide_row(self, row: NDArray[np.float64]) -> tuple[Hashable, ...]:
+        """The same for a row of ``row_of``."""
+        budget, labels = self._budget, self.labels
+        if budget is not None and budget >= len(labels):
+            return labels  # all labels known fit in, and a budget is filled
+        flags = (self._stepper or self._steps()).decide(self._state, row).tolist()
+        return tuple([label for label, flag in zip(labels, flags, strict=True) if flag])
 
     def count(
         self,
@@ -109,20 +110,41 @@ class GrowingCounts:
         weight: float,
     ) -> None:
         """Count a row: the labels it has against those it was given."""
-        self.meet(true)
-        self.meet(chosen)
-        y, prediction = self._indicators(true), self._indicators(chosen).astype(np.int8)
-        row = self._row(eta or {}) if self.policy.needs_eta else None
-        self._steps.count(self._state, row, y, prediction, weight)
+        row = self.row_of(eta or {}) if self.soft else None
+        self.count_row(row, true, chosen, weight)
 
-    def _row(self, eta: Mapping[Any, float]) -> NDArray[np.float64]:
-        row = np.zeros(len(self._ids))
-        for label, probability in eta.items():
-            row[self._ids[label]] = probability
-        row[(row > 1) & (row < 1 + NOISE)] = 1.0
-        return row
+    def count_row(
+        self,
+        row: NDArray[np.float64] | None,
+        true: Collection[Hashable],
+        chosen: Collection[Hashable],
+        weight: float,
+    ) -> None:
+        """The same for a row of ``row_of``, made before some of the labels were met."""
+        ids = self._ids
+        for label in (*true, *chosen):
+            if label not in ids:
+                self.meet((*true, *chosen))
+                break
+        m = len(ids)
+        if row is not None and len(row) < m:
+            row = np.append(row, np.zeros(m - len(row)))
+        y, prediction = np.zeros(m), np.zeros(m, dtype=np.int8)
+        for label in true:
+            y[ids[label]] = 1.0
+        for label in chosen:
+            prediction[ids[label]] = 1
+        (self._stepper or self._steps()).count(self._state, row, y, prediction, weight)
 
-    def _indicators(self, labels: Collection[Hashable]) -> NDArray[np.float64]:
-        row = np.zeros(len(self._ids))
-        row[[self._ids[label] for label in labels]] = 1.0
+    def row_of(self, eta: Mapping[Any, float]) -> NDArray[np.float64]:
+        """Probabilities in the order of the counts, with room for all labels."""
+        if tuple(eta) == self.labels:  # the usual case, as models keep the order of labels
+            row = np.array(list(eta.values()), dtype=np.float64)
+        else:
+            self.meet(eta)
+            row = np.zeros(len(self._ids))
+            for label, probability in eta.items():
+                row[self._ids[label]] = probability
+        if eta and max(eta.values()) > 1.0:
+            row[(row > 1) & (row < 1 + NOISE)] = 1.0
         return row

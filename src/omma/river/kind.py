@@ -9,6 +9,8 @@ from river import base
 
 from omma._validate import shown
 
+USUAL = frozenset({bool, int, str})  # types of labels; to ask for others takes a while
+
 
 def last_step(model: Any) -> Any:
     """The model at the end of a pipeline, however many pipelines are inside one another."""
@@ -24,8 +26,24 @@ def is_single(model: Any) -> bool:
 
 def check_label(owner: str, parameter: str, y: Any) -> None:
     """Refuse what cannot be one label: lists, arrays, dictionaries."""
-    if not isinstance(y, Hashable):
+    if type(y) not in USUAL and not isinstance(y, Hashable):
         raise TypeError(f"{parameter} of {owner} must be one class a row, got {shown(y)}")
+
+
+def check_positive(owner: str, parameter: str, y: Any, pos_val: Any) -> None:
+    """Refuse text where the positive class is True, as it is where nobody said which it is.
+
+    >>> check_positive("learn_one", "y", "spam", True)
+    Traceback (most recent call last):
+    ...
+    ValueError: y of learn_one must be True or False unless pos_val= names the positive \
+    class, got 'spam'
+    """
+    if pos_val is True and isinstance(y, str | bytes):
+        raise ValueError(
+            f"{parameter} of {owner} must be True or False unless pos_val= names the positive "
+            f"class, got {shown(y)}"
+        )
 
 
 def check_labels(owner: str, parameter: str, y: Any) -> None:

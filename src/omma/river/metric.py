@@ -13,7 +13,7 @@ from omma import metrics as own
 from omma._validate import check_number, shown
 from omma.counts import Counts
 from omma.metrics.names import MetricName
-from omma.river.kind import check_label, check_labels, is_multi, is_single
+from omma.river.kind import check_label, check_labels, check_positive, is_multi, is_single
 
 TP, PREDICTED, POSITIVE, LISTED = range(4)
 
@@ -150,6 +150,7 @@ class Metric(metrics.base.ClassificationMetric):
         for parameter, y in zip(("y_true", "y_pred"), pair, strict=True):
             check(name, parameter, y)
         if self._own.binary:
+            check_positive(name, "y_true", y_true, self.pos_val)
             true, predicted = ({True} if y == self.pos_val else () for y in pair)
             return true, predicted, (True,)
         if check is check_label:

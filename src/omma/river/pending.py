@@ -2,74 +2,115 @@
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict, deque
 from collections.abc import Hashable
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+Labels = tuple[Hashable, ...]
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What was decided for a row: the labels it got, and their probabilities where needed.
+class Decision(NamedTuple):
+    """What was decided for a row: the labels it got, and what there was to choose from.
 
-    ``chosen`` is None where nothing could be decided, because no label was known yet.
+    ``chosen`` is None where nothing could be decided, because no label was known yet. ``tuned``
+    are the labels that the policy would have given, ``plain`` those of the model itself, and
+    ``row`` the probabilities, where somebody needs them.
     """
 
-    chosen: tuple[Hashable, ...] | None
-    eta: dict[Hashable, float] | None = None
+    chosen: Labels | None
+    tuned: Labels = ()
+    plain: Labels = ()
+    row: NDArray[Any] | None = None
+
+
+class Found(NamedTuple):
+    """A decision that waits; ``key`` is None for the one that was made last."""
+
+    key: bytes | None
+    decision: Decision
 
 
 class Pending:
     """Decisions by the content of their row; once there are ``limit``, the oldest is forgotten.
 
     Labels come with a row of the same content, often a copy of the one that was decided. Rows of
-    equal content wait in line. Of a row only its key is kept, the 16 bytes of ``content_of``.
+    equal content wait in line. Of a row only its key is kept, the 16 bytes of ``content_of``; but
+    most labels come before the next row, so the last one is kept as it is, and compared.
 
     >>> pending = Pending(limit=2)
     >>> for value, chosen in ((1.0, "a"), (2.0, "b"), (3.0, "c")):
-    ...     pending.put(content_of({"x": value}), Decision((chosen,)))
-    >>> pending.first(content_of({"x": 3.0})).chosen
+    ...     pending.put({"x": value}, Decision((chosen,)))
+    >>> pending.find({"x": 3.0}).decision.chosen
     ('c',)
-    >>> pending.first(content_of({"x": 1.0})) is None
+    >>> pending.find({"x": 1.0}) is None
     True
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._next = 0
+        self._last: tuple[Any, Decision] | None = None
         self._waiting: OrderedDict[int, tuple[bytes, Decision]] = OrderedDict()
         self._lines: dict[bytes, deque[int]] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + (self._last is not None)
 
-    def put(self, key: bytes, decision: Decision) -> None:
+    def put(self, x: Any, decision: Decision) -> None:
         """Remember what was decided for a row."""
-        if len(self) == self.limit:
-            oldest, (of, _) = next(iter(self._waiting.items()))
-            self._forget(of, oldest)
-        self._waiting[self._next] = (key, decision)
-        self._lines.setdefault(key, deque()).append(self._next)
-        self._next += 1
+        if self._last is not None:
+            self._line_up()
+        if len(self._waiting) == self.limit:
+            self._forget(next(iter(self._waiting.values()))[0])
+        self._last = (dict(x) if type(x) is dict else copy.copy(x), decision)
 
-    def first(self, key: bytes) -> Decision | None:
-        """The oldest decision for a row of this content."""
+    def find(self, x: Any) -> Found | None:
+        """The oldest decision for a row of this content; it goes on waiting."""
+        last = self._last
+        if last is not None:
+            if not self._waiting and _same(x, last[0]):
+                return Found(None, last[1])
+            self._line_up()
+        if not self._waiting:
+            return None
+        key = content_of(x)
         line = self._lines.get(key)
-        return None if line is None else self._waiting[line[0]][1]
+        return None if line is None else Found(key, self._waiting[line[0]][1])
 
-    def drop(self, key: bytes) -> None:
-        """Forget the oldest decision for a row of this content, if there is one."""
-        if key in self._lines:
-            self._forget(key, self._lines[key][0])
+    def drop(self, found: Found) -> None:
+        """Forget a decision that was found just now."""
+        if found.key is None:
+            self._last = None
+        else:
+            self._forget(found.key)
 
-    def _forget(self, key: bytes, number: int) -> None:
+    def _line_up(self) -> None:
+        """Put the last decision in line by its key."""
+        if self._last is not None:
+            key = content_of(self._last[0])
+            self._waiting[self._next] = (key, self._last[1])
+            self._lines.setdefault(key, deque()).append(self._next)
+            self._next += 1
+            self._last = None
+
+    def _forget(self, key: bytes) -> None:
         """Take out the decision that is first in its line."""
-        del self._waiting[number]
         line = self._lines[key]
-        line.popleft()
+        del self._waiting[line.popleft()]
         if not line:
             del self._lines[key]
+
+
+def _same(x: Any, kept: Any) -> bool:
+    """Whether two rows are equal; those that cannot say so are told apart by their content."""
+    try:
+        return bool(x == kept)
+    except ValueError:  # arrays among the features
+        return False
 
 
 def content_of(x: Any) -> bytes:
