@@ -38,6 +38,7 @@ from omma.metrics.costs import Costs, costs
 from omma.metrics.custom import Custom, custom
 from omma.metrics.minimum import Minimum, Smoothing, min_recall_specificity
 from omma.metrics.names import MetricName
+from omma.metrics.row_costs import RowCosts
 from omma.metrics.smoothed import smoothed, smoothed_value
 from omma.metrics.sums import Sum
 
@@ -45,6 +46,7 @@ __all__ = [
     "NAMES",
     "Binary",
     "Costs",
+    "RowCosts",
     "Custom",
     "LabelMetric",
     "Macro",
