@@ -440,6 +440,10 @@ def test_what_is_hedged_counts_what_was_given():
     assert model.counts != model._growing.counts  # those of the tuned decisions alone
     with pytest.raises(ValueError, match="hedge of MetricClassifier must be True, False or None"):
         MetricClassifier(Flat(), "f1", hedge="yes")
+    limit = "precision >= 0.5"
+    assert MetricClassifier(Flat(), "f1", subject_to=limit)._hedge is None
+    with pytest.raises(ValueError, match="False or None with subject_to"):
+        MetricClassifier(Flat(), "f1", subject_to=limit, hedge=True)
 
 
 def test_the_first_rows_are_decided_as_the_model_does():
