@@ -1,6 +1,6 @@
 """What forgetting saves where the world changes, how fast, and what it costs where it does not.
 
-    python -m benchmarks.drift [--seeds 5]
+    python -m benchmarks.drift [--seeds 5] [--only window]
 
 prints the tables of docs/drift.md.
 """
@@ -8,7 +8,7 @@ prints the tables of docs/drift.md.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ SOON = 20_000  # rows after the change that are shown by themselves
 COMMON, RARE = 0.4, 0.012  # how often each label occurs, before and after
 SPREAD = 29.0  # of probabilities: the best that can be had is then a macro-F1 of 0.13 after it
 HALF_LIVES = (1_000, 3_000, 10_000, 30_000, 100_000)
+WINDOWS = (3_000, 10_000, 30_000)
 BLOCK = 2_000  # rows by which recovery is watched
 METRIC = omma.metric("macro_f1")
 PLAIN = {"OMMA": omma.OMMA("macro_f1"), "Auto": omma.Auto("macro_f1")}
@@ -52,13 +53,13 @@ def steady(seed: int, rows: int = 100_000, m: int = 50) -> tuple[Array, Array]:
     return drawn(np.tile(np.geomspace(0.3, 0.004, m), (rows, 1)), seed, spread=4.0)
 
 
-def policies(lives: Iterable[int]) -> dict[str, omma.Policy]:
-    """The plain ones, and those that forget, by name."""
+def policies(only: str) -> dict[str, omma.Policy]:
+    """The plain ones, and those that forget, by name; only those with a word in it."""
     found: dict[str, omma.Policy] = {}
     for name, one in PLAIN.items():
-        found[name] = one
-        found |= {f"{name}, half-life {life:,}": omma.Forgetting(one, life) for life in lives}
-    return found
+        found |= {f"{name}, half-life {life:,}": omma.Forgetting(one, life) for life in HALF_LIVES}
+        found |= {f"{name}, window {rows:,}": omma.Window(one, rows) for rows in WINDOWS}
+    return {**PLAIN, **{name: one for name, one in found.items() if only in name}}
 
 
 def decided(policy: omma.Policy, eta: Array, y: Array) -> Array:
@@ -81,14 +82,14 @@ def recovery(blocks: Array, fresh: float) -> str:
     return f"{(reached[0] + 1) * BLOCK:,}" if len(reached) else f"not in {AFTER:,}"
 
 
-def shifted(seeds: int) -> list[list[str]]:
+def shifted(seeds: int, only: str) -> list[list[str]]:
     """After a sudden fall: macro-F1 of the rest, and how long it takes."""
     values: dict[str, list[float]] = {}
     courses: dict[str, list[Array]] = {}
     rest = slice(BEFORE, None)
     for seed in range(seeds):
         eta, y = shift(seed)
-        made = {name: decided(one, eta, y)[rest] for name, one in policies(HALF_LIVES).items()}
+        made = {name: decided(one, eta, y)[rest] for name, one in policies(only).items()}
         made["OMMA, fresh counts"] = decided(PLAIN["OMMA"], eta[rest], y[rest])
         for name, one in made.items():
             values.setdefault(name, []).append(METRIC.score(y[rest][:SOON], one[:SOON]))
@@ -101,12 +102,14 @@ def shifted(seeds: int) -> list[list[str]]:
     ]
 
 
-def compared(stream: Callable[[int], tuple[Array, Array]], seeds: int) -> list[list[str]]:
+def compared(
+    stream: Callable[[int], tuple[Array, Array]], seeds: int, only: str
+) -> list[list[str]]:
     """Macro-F1 of whole streams, and what forgetting changes of it, with its standard error."""
     values: dict[str, list[float]] = {}
     for seed in range(seeds):
         eta, y = stream(seed)
-        for name, one in policies(HALF_LIVES).items():
+        for name, one in policies(only).items():
             trace = omma.replay(one, eta, y, predictions=False, checkpoints=0)
             values.setdefault(name, []).append(trace.value)
     rows = []
@@ -128,13 +131,15 @@ def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
-    seeds = parser.parse_args().seeds
+    parser.add_argument("--only", default="", help="those that forget with this in their name")
+    options = parser.parse_args()
+    seeds, only = options.seeds, options.only
     show = Console(soft_wrap=True, highlight=False, markup=False).print
     columns = ["policy", f"macro-F1 of the next {SOON:,} rows", "rows to 90 % of fresh counts"]
-    show(table("A sudden fall", columns, shifted(seeds)))
+    show(table("A sudden fall", columns, shifted(seeds, only)))
     columns = ["policy", "macro-F1", "against the same that never forgets"]
-    show(table("A slow fall", columns, compared(slow, seeds)))
-    show(table("No change", columns, compared(steady, seeds)))
+    show(table("A slow fall", columns, compared(slow, seeds, only)))
+    show(table("No change", columns, compared(steady, seeds, only)))
 
 
 if __name__ == "__main__":

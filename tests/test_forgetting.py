@@ -211,6 +211,23 @@ def test_other_kinds_of_metric_fade_as_states_are_multiplied(policy):
     np.testing.assert_allclose(found.totals, learner.state.totals, rtol=1e-9, atol=1e-30)
 
 
+def test_prices_of_limits_fade_too():
+    """They look at counts in the same unit: another one changes no decision, and no price."""
+    eta, y = stream(2, 500, 5, zeros=0.0)
+    limits = ["micro_precision >= 0.7", "macro_recall >= 0.5"]
+    policy = omma.OMMA("macro_f1", subject_to=limits)
+    learner = omma.OnlineClassifier(omma.Forgetting(policy, 20), 5)
+    stepped(learner, eta[:400], y[:400])
+    assert [one.name for one in learner.limits] == ["micro_precision", "macro_recall"]
+    other = omma.OnlineClassifier(omma.Forgetting(policy, 20), 5)
+    other.state = learner.state.now()
+    made = [stepped(one, eta[400:], y[400:]) for one in (learner, other)]
+    np.testing.assert_array_equal(*made)
+    np.testing.assert_allclose(learner.state.prices.mu, other.state.prices.mu, rtol=1e-6)
+    slow = omma.replay(policy, eta, y).state.prices
+    assert (learner.state.prices.spread < 0.5 * slow.spread).all()
+
+
 def test_what_cannot_fade_is_refused():
     with pytest.raises(TypeError, match="policy of Forgetting must be an OMMA, Auto or OFO"):
         omma.Forgetting(omma.Greedy("macro_f1"))

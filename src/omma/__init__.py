@@ -28,6 +28,7 @@ from omma.policies import (
     Threshold,
     TopK,
     TunedThresholds,
+    Window,
 )
 from omma.rows.batch import Batch
 from omma.rule import Rule
@@ -111,6 +112,7 @@ __all__ = [
     "TopK",
     "Trace",
     "TunedThresholds",
+    "Window",
     "at_least",
     "at_most",
     "choose",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ from omma.kernels.kinds import Costs, Fixed, Nothing
 from omma.kernels.layout import ONES, SCRATCH
 from omma.kernels.limits import MEAN, OnEstimates, OnLabels
 from omma.kernels.replay import Indicated, Listed, Marks, replay_dense, replay_sparse
+from omma.kernels.slide import Sliding
+from omma.recent import WindowState
 from omma.rows.arrays import (
     DenseProbabilities,
     Probabilities,
@@ -42,6 +45,7 @@ from omma.rows.labels import Labels
 from omma.state import Prices, State
 
 NOTHING = Nothing(0.0)
+WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
 NO_MATRIX = np.empty((0, 0))
 NO_ROWS = np.empty(0, dtype=np.int64)
 NO_LABELS = np.empty(0, dtype=np.int32)
@@ -90,6 +94,7 @@ class Plan:
     settled: tuple[float, float, NDArray[Any]] | None = None  # calibration that learns no more
     growth: float | None = None  # of the weight of rows, where the past fades
     limits: Limited | None = None
+    window: int | None = None  # rows that decisions look at
 
     @property
     def budget(self) -> int:
@@ -110,6 +115,8 @@ class Plan:
         made = State.zeros(
             m, soft=self.soft, both=both, calibrated=self.calibrated, growth=self.growth
         )
+        if self.window is not None:
+            made = WindowState.over(made, self.window)
         made.prices = None if self.limits is None else self.limits.start()
         if self.settled is not None and made.calibration is not None:
             made.calibration.take(*self.settled)
@@ -125,7 +132,11 @@ class Plan:
             found = found._replace(own=own)
         if state.judged is None:
             return found
-        return Fading(found, Counted(state.judged.cells, state.judged.totals), state.pace)
+        judged = Counted(state.judged.cells, state.judged.totals)
+        if isinstance(state, WindowState):
+            recent = state.window.kernel()
+            return Sliding(found, judged, recent, state.window.pace, kept_sums(self.sums))
+        return Fading(found, judged, state.pace)
 
     def _counted(self, state: State) -> Any:
         own = Counted(state.cells, state.totals)
@@ -148,7 +159,8 @@ class Plan:
         looked = state.limited
         kind = OnEstimates if looked is state and state.labels is not None else OnLabels
         counted = Counted(looked.cells, looked.totals)
-        return kind(*self.limits, found.mu, found.spread, found.rates, counted)
+        pace = STEADY if state.pace is None else state.pace
+        return kind(*self.limits, found.mu, found.spread, found.rates, counted, pace)
 
 
 def fixed_plan(
@@ -171,6 +183,12 @@ def fixed_plan(
         calibrated=calibration is not None,
         settled=calibration,
     )
+
+
+@cache
+def kept_sums(level: int) -> Sums:
+    """What keeps sums over labels of the rows of a window, which are kept as sparse ones."""
+    return summing(level, True)
 
 
 def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
@@ -209,7 +227,7 @@ def calibrator_of(state: State, settled: bool = False) -> Calibrator | Settled |
     found = state.calibration
     if found is None:
         return None
-    pace = STEADY if state.pace is None else state.pace
+    pace = STEADY if state.clock is None else state.clock
     kind = Settled if settled else Calibrator
     return kind(found.shared, found.bias, found.precision, pace, *calibrating(settled))
 
@@ -328,6 +346,8 @@ class Runner:
         stop = self.fed + len(rows)
         first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
         plan, state = self.plan, self.state
+        if isinstance(state, WindowState):
+            state.window.make_room(len(rows), *self._entries(rows, true))
         marks = Marks(
             self.checkpoints[first:last] - self.fed,
             self.snapshots[first:last].reshape(-1, self.eta.m),
@@ -355,6 +375,18 @@ class Runner:
             raise ValueError(f"eta of {self.owner} must hold {wrong}")
         self.fed = stop
 
+    def _entries(self, rows: Rows, true: Listed | Indicated) -> tuple[int, int]:
+        """How many labels and probabilities of rows a window has to keep at most."""
+        eta, k = self.eta, self.plan.k or 0
+        if isinstance(eta, SparseProbabilities):
+            _, _, starts, ends = eta.block(rows)
+            stored = int((ends - starts).sum())
+            assert isinstance(true, Listed)
+            present = int((true.ends - true.starts).sum())
+            return 2 * stored + k * len(rows) + present, stored
+        stored = eta.m * len(rows)
+        return 3 * stored, stored
+
     def result(self, seconds: float) -> Run:
         """What is left at the end."""
         self.state.laid_out("C")
@@ -380,7 +412,10 @@ def run(
     runner = Runner(owner, plan, eta, checkpoints=given.checkpoints, keep=given.keep, state=state)
     runner.feed(NO_ROWS, given.true(NO_ROWS))  # compiles, or loads from disk, outside the clock
     started = time.perf_counter()
-    for start, rows in blocks(eta.n, eta.rows_per_block, given.order):
+    step = eta.rows_per_block
+    if plan.window is not None:  # or there would have to be room for all of a block
+        step = min(step, max(1, WINDOW_ENTRIES // eta.m, plan.window // 8))
+    for start, rows in blocks(eta.n, step, given.order):
         row_weights = weights[rows] if len(weights) else weights
         runner.feed(rows, given.true(rows), row_weights, picks[start : start + len(rows)])
         if given.progress is not None:

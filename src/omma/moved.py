@@ -58,8 +58,8 @@ def drift(earlier: Any, later: Any = None, *, level: float = 0.01) -> Drift:
     """Say which labels occur more or less often than before.
 
     Two sets of rows are compared label by label (Fisher's exact test, corrected by Bonferroni for
-    the number of labels). With ``omma.Forgetting`` one is enough: what fades is what happens now,
-    and the rest of all rows is what was before.
+    the number of labels). With ``omma.Forgetting`` or ``omma.Window`` one is enough: what decisions
+    look at is what happens now, and the rest of all rows is what was before.
 
     Parameters
     ----------
@@ -130,10 +130,10 @@ def _window(parameter: str, given: Any) -> tuple[Vector, float]:
 def _windows_of(given: Any) -> tuple[tuple[Vector, float], tuple[Vector, float]]:
     """What happened before and what happens now, of a state that forgets."""
     state = given if isinstance(given, State) else getattr(given, "state", None)
-    if not isinstance(state, State) or state.pace is None:
+    if not isinstance(state, State) or (state.pace is None and state.judged is None):
         raise ValueError(
-            "later of drift must be given, except for what omma.Forgetting has counted, got "
-            f"{shown(given)} alone"
+            "later of drift must be given, except for what omma.Forgetting or omma.Window has "
+            f"counted, got {shown(given)} alone"
         )
     recent = state.now()
     labels = recent if recent.labels is None else recent.labels
@@ -141,6 +141,8 @@ def _windows_of(given: Any) -> tuple[tuple[Vector, float], tuple[Vector, float]]
     positive, rows = labels.cells[POSITIVE], float(labels.totals[N])
     if rows <= 0 or every.n - rows <= 0:
         return (every.positive, every.n), (positive, rows)
+    if state.pace is None:  # a window: its rows count in full
+        return (every.positive - positive, every.n - rows), (positive, rows)
     # Rows that count for less say less: so many whole rows say as much.
     keep = 1.0 / state.pace[GROWTH]
     whole = rows**2 * (1 - keep**2) / (1 - keep ** (2 * every.n))

@@ -206,6 +206,11 @@ class State:
         return 1.0 if self.pace is None else float(self.pace[UNIT])
 
     @property
+    def clock(self) -> NDArray[np.float64] | None:
+        """The pace at which calibration forgets."""
+        return self.pace
+
+    @property
     def side_by_side(self) -> NDArray[np.float64]:
         """The cells with those of one kind side by side, whatever the layout."""
         return np.ascontiguousarray(self.cells)

@@ -44,7 +44,7 @@ def count_rows_dense(
         learn(feedback, found, present, known, weight, sums, scratch)
         if known:
             fit(calibrator, EVERYTHING, m, scratch, present, weight)
-        fade(feedback, calibrator, known, weight)
+        fade(feedback, calibrator, None, known, weight, scratch)
 
 
 @entry("count rows sparse")
@@ -73,4 +73,4 @@ def count_rows_sparse(
             fit_stored(calibrator, labels, present, weight, scratch)
         for i in range(found):
             flags[chosen[i]] = 0.0
-        fade(feedback, calibrator, known, weight)
+        fade(feedback, calibrator, None, known, weight, scratch)

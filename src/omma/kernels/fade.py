@@ -23,6 +23,7 @@ from omma.kernels.feedback import (
 )
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, SUM_CROSS, UNIT
+from omma.kernels.limits import fade_spread
 
 
 class Fading(NamedTuple):
@@ -91,32 +92,33 @@ def truth_unfaded(feedback):
 
 
 @by_kind
-def fade(feedback, calibrator, known, weight):
+def fade(feedback, calibrator, prices, known, weight, scratch):
     """After a row: all that was counted is worth a little less."""
 
 
 @fade.case()
-def fade_not(feedback, calibrator, known, weight):
+def fade_not(feedback, calibrator, prices, known, weight, scratch):
     pass
 
 
 @fade.case(Fading)
-def fade_row(feedback, calibrator, known, weight):
+def fade_row(feedback, calibrator, prices, known, weight, scratch):
     if weight > 0.0:
-        grow(feedback, calibrator)
+        grow(feedback, calibrator, prices)
 
 
 @fade.case(Fading, FromLabels)
-def fade_labelled(feedback, calibrator, known, weight):
+def fade_labelled(feedback, calibrator, prices, known, weight, scratch):
     """A row whose labels are not known is not counted, and so makes nothing older."""
     if known and weight > 0.0:
-        grow(feedback, calibrator)
+        grow(feedback, calibrator, prices)
 
 
 @helper
-def grow(feedback, calibrator):
+def grow(feedback, calibrator, prices):
     """The unit of the next row."""
     pace = feedback.pace
+    fade_spread(prices, pace[GROWTH])
     pace[UNIT] *= pace[GROWTH]
     while pace[UNIT] >= LARGEST_UNIT:
         pace[UNIT] /= LARGEST_UNIT

@@ -12,6 +12,7 @@ from omma.kernels.fade import Fading
 from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels
 from omma.kernels.jit import by_kind
 from omma.kernels.layout import FLAGS, ONES, PRESENT, UNIT, VALUES
+from omma.kernels.slide import Sliding, remember, remember_stored
 
 
 @by_kind
@@ -56,6 +57,16 @@ def learn_fading(feedback, found, present, known, weight, sums, scratch):
         count_row(found, present, scratch[FLAGS], weight, NO_SUMS, judged.cells, judged.totals)
 
 
+@learn.case(Sliding)
+def learn_sliding(feedback, found, present, known, weight, sums, scratch):
+    """What the row adds is kept, to be taken off when it leaves the window."""
+    judged = feedback.judged
+    learn(feedback.of, found, present, known, weight, sums, scratch)
+    if known:
+        count_row(found, present, scratch[FLAGS], weight, NO_SUMS, judged.cells, judged.totals)
+    remember(feedback, present, known, weight, scratch)
+
+
 @by_kind
 def learn_stored(feedback, labels, chosen, found, true, known, weight, sums, scratch):
     """Count a decided row of stored labels."""
@@ -98,6 +109,16 @@ def learn_stored_fading(feedback, labels, chosen, found, true, known, weight, su
     if known:
         ones, flags, counts = scratch[ONES], scratch[FLAGS], (judged.cells, judged.totals)
         count_stored(chosen, found, true, ones, flags, weight, NO_SUMS, *counts)
+
+
+@learn_stored.case(Sliding)
+def learn_stored_sliding(feedback, labels, chosen, found, true, known, weight, sums, scratch):
+    judged = feedback.judged
+    learn_stored(feedback.of, labels, chosen, found, true, known, weight, sums, scratch)
+    if known:
+        ones, flags, counts = scratch[ONES], scratch[FLAGS], (judged.cells, judged.totals)
+        count_stored(chosen, found, true, ones, flags, weight, NO_SUMS, *counts)
+    remember_stored(feedback, labels, chosen, found, true, known, weight, scratch)
 
 
 @by_kind

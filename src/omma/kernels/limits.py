@@ -10,7 +10,8 @@ feed on itself, dearer the less is predicted. There it is the mean of prediction
 ``numbers`` has a row for each limit, ``labels`` the label that it is about (-1 is all), ``kinds``
 how it is scaled. Prices look at label counts as they are, not at corrected ones, and move by true
 labels (``OnLabels``) or by probabilities in their place (``OnEstimates``); None has no limits, and
-compiles to nothing.
+compiles to nothing. Where the past fades, counts are in the unit of ``pace`` (see
+``omma.kernels.fade``), and the sum of squares fades with them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from omma.kernels.layout import (
     SUM_PREDICTED,
     SUM_TP,
     TP,
+    UNIT,
     N,
 )
 
@@ -47,6 +49,8 @@ NUMBERS: Final = 15
 STEP: Final = 0.7  # of a price whose every row so far missed by as much
 DEAREST: Final = 1000.0  # the limit alone decides, and the way back is not too long
 
+LEAST_SPREAD: Final = 1e-12  # of squares of excesses, where all have faded
+
 
 class OnLabels(NamedTuple):
     """Limits on what true labels say.
@@ -62,6 +66,7 @@ class OnLabels(NamedTuple):
     spread: Any
     rates: Any
     counted: Any
+    pace: Any
 
 
 class OnEstimates(NamedTuple):
@@ -74,6 +79,7 @@ class OnEstimates(NamedTuple):
     spread: Any
     rates: Any
     counted: Any
+    pace: Any
 
 
 @helper
@@ -98,7 +104,8 @@ def scale_of(prices, limit):
     if prices.kinds[limit] != COUNTED:
         return 1.0
     tp, predicted, positive, n = looked_at(prices, limit)
-    return n / max(form_of(prices.numbers, limit, SIZE, tp, predicted, positive, n), 1.0)
+    size = form_of(prices.numbers, limit, SIZE, tp, predicted, positive, n)
+    return n / max(size, prices.pace[UNIT])
 
 
 @helper
@@ -109,7 +116,8 @@ def tighter_by(prices, limit):
     if prices.kinds[limit] == COUNTED:
         tp, predicted, positive, n = looked_at(prices, limit)
         under = form_of(numbers, limit, UNDER, tp, predicted, positive, n)
-    return min(numbers[limit, MARGIN] / np.sqrt(max(under, 1.0)), numbers[limit, CAP])
+    rows = max(under / prices.pace[UNIT], 1.0)
+    return min(numbers[limit, MARGIN] / np.sqrt(rows), numbers[limit, CAP])
 
 
 @by_kind
@@ -165,7 +173,7 @@ def not_priced(prices, ready, slopes, offsets, j, slope, offset):
 def all_priced(prices, ready, slopes, offsets, j, slope, offset):
     more = ready[0] + slopes[j]
     if ready[2] != 0.0:
-        more += ready[2] / max(prices.counted.cells[POSITIVE, j], 1.0)
+        more += ready[2] / max(prices.counted.cells[POSITIVE, j], prices.pace[UNIT])
     return slope + more, offset + (ready[1] + offsets[j])
 
 
@@ -192,7 +200,7 @@ def moved(price, step):
 def follow_rate(prices, j, value, flag, weight):
     """Keep the sum of recalls after label j was counted as present to the degree ``value``."""
     tp, positive = prices.counted.cells[TP, j], prices.counted.cells[POSITIVE, j]
-    added = weight * value
+    added = weight * value * prices.pace[UNIT]
     if added <= 0.0:
         return
     before = positive - added
@@ -210,7 +218,8 @@ def follow(prices, row, present, flags, known, weight, recalls, seen):
     ``row`` has its (tp, predicted, positive) over all labels; ``recalls`` and ``seen`` are what
     ``rates`` had before it. Where labels are not known only what is predicted has an excess.
     """
-    m, n = prices.counted.cells.shape[1], prices.counted.totals[N]
+    m, unit = prices.counted.cells.shape[1], prices.pace[UNIT]
+    n = prices.counted.totals[N] / unit
     for limit in range(prices.labels.shape[0]):
         kind, j = prices.kinds[limit], prices.labels[limit]
         if kind != STEADY and not known:
@@ -312,6 +321,76 @@ def move_stored_on_estimates(
 ):
     count = labels.shape[0]
     move_by_ids(prices, labels, 0, count, values, found, True, weight, flags, present)
+
+
+@by_kind
+def fade_spread(prices, growth):
+    """What prices moved by so far counts for less, and so they move more freely."""
+
+
+@fade_spread.case(None)
+def fade_no_spread(prices, growth):
+    pass
+
+
+@fade_spread.case()
+def fade_all_spread(prices, growth):
+    for limit in range(prices.spread.shape[0]):
+        prices.spread[limit] = max(prices.spread[limit] / growth, LEAST_SPREAD)
+
+
+@by_kind
+def follow_leaving(prices, timed, known, labels, true, sign):
+    """Keep the sum of recalls where a row leaves: called before (-1) and after (+1) it does."""
+
+
+@follow_leaving.case(None)
+def follow_none_leaving(prices, timed, known, labels, true, sign):
+    pass
+
+
+@follow_leaving.case(OnLabels)
+def follow_labels_leaving(prices, timed, known, labels, true, sign):
+    if known:
+        add_rates(prices, true, sign)
+
+
+@follow_leaving.case(OnEstimates)
+def follow_estimates_leaving(prices, timed, known, labels, true, sign):
+    if timed:
+        add_rates(prices, labels, sign)
+
+
+@helper
+def add_rates(prices, ids, sign):
+    """Add the recalls of some labels, or take them off."""
+    cells, rates = prices.counted.cells, prices.rates
+    if rates.shape[0] > 0:
+        for i in range(ids.shape[0]):
+            if cells[POSITIVE, ids[i]] > 0.0:
+                rates[0] += sign * cells[TP, ids[i]] / cells[POSITIVE, ids[i]]
+                rates[1] += sign
+
+
+@by_kind
+def settle_rates(prices):
+    """Add up the recalls of all labels anew."""
+
+
+@settle_rates.case(None)
+def settle_no_rates(prices):
+    pass
+
+
+@settle_rates.case()
+def settle_all_rates(prices):
+    cells, rates = prices.counted.cells, prices.rates
+    if rates.shape[0] > 0:
+        rates[0] = rates[1] = 0.0
+        for j in range(cells.shape[1]):
+            if cells[POSITIVE, j] > 0.0:
+                rates[0] += cells[TP, j] / cells[POSITIVE, j]
+                rates[1] += 1.0
 
 
 @entry("add prices")

@@ -95,7 +95,7 @@ def replay_dense(
             move(prices, present, known, found, weight, flags, values)
         if calibrator is not None and known:
             fit(calibrator, EVERYTHING, m, scratch, present, weight)
-        fade(feedback, calibrator, known, weight)
+        fade(feedback, calibrator, prices, known, weight, scratch)
         if predictions.shape[0] > 0:
             out = predictions[rows[t]]  # once: the loop must not look again where it writes
             for j in range(m):
@@ -169,7 +169,7 @@ def replay_sparse(
             )  # fmt: skip
         if calibrator is not None and known:
             fit_stored(calibrator, labels, present, weight, scratch)
-        fade(feedback, calibrator, known, weight)
+        fade(feedback, calibrator, prices, known, weight, scratch)
         for i in range(found):
             flags[chosen[i]] = 0.0
         if out.shape[0] > 0:

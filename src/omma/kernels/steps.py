@@ -223,7 +223,7 @@ def learn_one(eta, true, known, predicted, weight, feedback, sums, calibrator, p
     move(prices, true, known, found, weight, flags, values)
     if known:
         fit(calibrator, EVERYTHING, m, scratch, true, weight)
-    fade(feedback, calibrator, known, weight)
+    fade(feedback, calibrator, prices, known, weight, scratch)
 
 
 @entry("learning a sparse row")
@@ -244,4 +244,4 @@ def learn_sparse(
     move_stored(prices, labels, values, true, 0, end, known, found, weight, flags, present)
     if known:
         fit_stored(calibrator, labels, true, weight, scratch)
-    fade(feedback, calibrator, known, weight)
+    fade(feedback, calibrator, prices, known, weight, scratch)

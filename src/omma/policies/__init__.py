@@ -21,6 +21,7 @@ from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
 from omma.policies.online_frank_wolfe import OnlineFrankWolfe
 from omma.policies.tuned import TunedThresholds
+from omma.policies.window import Window
 
 POLICIES: dict[str, type[Policy]] = {
     one.__name__: one
@@ -34,8 +35,9 @@ def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
         raise ValueError(f"cannot make a policy of {shown(content)}")
     options = dict(content)
     name = options.pop("policy")
-    if name == Forgetting.__name__:
-        return Forgetting(policy_from_json(options.pop("of", None), metric), **options)  # type: ignore[arg-type]
+    for around in (Forgetting, Window):
+        if name == around.__name__:
+            return around(policy_from_json(options.pop("of", None), metric), **options)  # type: ignore[arg-type]
     if name not in POLICIES:
         raise ValueError(f"unknown policy {name!r}{nearest(str(name), POLICIES)}")
     if options.get("metric") is not None:
@@ -70,5 +72,6 @@ __all__ = [
     "TopK",
     "TunedThresholds",
     "UnsupportedMetricError",
+    "Window",
     "policy_from_json",
 ]

@@ -6,19 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omma._run import Plan
-from omma._validate import check_number, shown
-from omma.metrics import Metric
-from omma.policies.auto import Auto
+from omma._validate import check_number
+from omma.policies.around import Around
 from omma.policies.base import LinearPolicy
-from omma.policies.ofo import OFO
-from omma.policies.omma import OMMA
-from omma.rows.frames import Names
 
 HALF_LIFE = 10_000
 
 
 @dataclass(frozen=True)
-class Forgetting(LinearPolicy):
+class Forgetting(Around):
     """A policy whose counts fade: after ``half_life`` rows a row counts for half of a new one.
 
     Counts that hold for ever follow a world that changes more and more slowly, and where labels
@@ -55,45 +51,13 @@ class Forgetting(LinearPolicy):
     half_life: float = HALF_LIFE
 
     def __post_init__(self) -> None:
-        if not isinstance(self.policy, OMMA | Auto | OFO):
-            raise TypeError(
-                "policy of Forgetting must be an OMMA, Auto or OFO, whose counts can fade, got "
-                f"{shown(self.policy)}"
-            )
+        self.check_inside("whose counts can fade")
         check_number("Forgetting", "half_life", self.half_life, low=1.0)
 
     @property
     def growth(self) -> float:
         """By what the weight of a row grows from one to the next."""
         return float(2.0 ** (1.0 / self.half_life))
-
-    @property
-    def feedback(self) -> str:  # type: ignore[override]
-        """What is counted: that of the policy inside."""
-        return self.policy.feedback
-
-    @property
-    def names(self) -> Names | None:
-        return self.policy.names
-
-    @property
-    def objective(self) -> Metric | None:
-        return self.policy.objective
-
-    @property
-    def needs_labels(self) -> bool:
-        return self.policy.needs_labels
-
-    @property
-    def needs_eta(self) -> bool:
-        return self.policy.needs_eta
-
-    @property
-    def budget(self) -> int | None:
-        return self.policy.budget
-
-    def check_labels(self, m: int) -> None:
-        self.policy.check_labels(m)
 
     def plan(self, m: int) -> Plan:
         return replace(self.policy.plan(m), growth=self.growth)

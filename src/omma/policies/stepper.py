@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from omma.kernels import steps
 from omma.kernels.count import NO_SUMS, Sums, summing
 from omma.kernels.decide import CHOSEN, Deciding
 from omma.kernels.feedback import Counted
+from omma.recent import WindowState
 from omma.rows.row import Row, refuse_indicators, refuse_row
 from omma.state import State
 
@@ -58,6 +60,7 @@ class Stepper:
             and not plan.calibrated
             and plan.growth is None
             and plan.limits is None
+            and plan.window is None
         )
         self.deciding = plan.deciding
         self.space = Space(m)
@@ -170,15 +173,20 @@ class Stepper:
         late: bool,
     ) -> None:
         """Count a row where labels correct or calibrate estimates, prices move, or counts fade."""
-        plan = self.plan
         counted_before = late and state.labels is not None
+        if isinstance(state, WindowState):
+            state.window.make_room(1, *_entries(self.m, eta, y, prediction))
         if not counted_before and prediction.dtype != np.int32:
             self._learn_dense(state, eta, y, prediction, weight)
             return
         nowhere = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
-        feedback = plan.feedback(state, nowhere if counted_before else None)
-        pace = state.pace.copy() if counted_before and state.pace is not None else None
-        self._run_learn(state, (weight, feedback), eta, y, prediction)
+        own = nowhere if counted_before else None
+        with ExitStack() as held:
+            if counted_before and isinstance(state, WindowState):
+                held.enter_context(state.window.late())
+            feedback = self.plan.feedback(state, own)
+            pace = state.pace.copy() if counted_before and state.pace is not None else None
+            self._run_learn(state, (weight, feedback), eta, y, prediction)
         if pace is not None and state.pace is not None:  # the row has had its time already
             state.pace[...] = pace
 
@@ -234,9 +242,19 @@ def arrays_of(state: State) -> list[Any]:
         found += (learned.shared, learned.bias, learned.precision)
     if state.prices is not None:
         found += (state.prices.mu, state.prices.spread, state.prices.rates)
+    if isinstance(state, WindowState):
+        found += (*state.window.kernel(), state.window.pace)
     return found
 
 
 def same(first: list[Any], second: list[Any]) -> bool:
     """Whether two lists hold the very same arrays."""
     return len(first) == len(second) and all(map(is_, first, second))
+
+
+def _entries(m: int, eta: Row | None, y: Any, prediction: NDArray[Any]) -> tuple[int, int]:
+    """How many labels and probabilities of one row a window has to keep at most."""
+    if prediction.dtype != np.int32:
+        return 3 * m, m
+    stored = len(eta[0]) if isinstance(eta, tuple) else 0
+    return stored + len(prediction) + (0 if y is None else len(y)), stored

@@ -1,0 +1,64 @@
+"""What policies share that stand around another one and change what its counts are of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from omma._validate import shown
+from omma.limits import Limit
+from omma.metrics import Metric
+from omma.policies.auto import Auto
+from omma.policies.base import LinearPolicy
+from omma.policies.ofo import OFO
+from omma.policies.omma import OMMA
+from omma.rows.frames import Names
+
+
+class Around(LinearPolicy):
+    """A policy that decides as the one inside does, which is a field ``policy``."""
+
+    policy: LinearPolicy
+
+    def check_inside(self, why: str) -> None:
+        """Refuse a policy that keeps more than counts."""
+        if not isinstance(self.policy, OMMA | Auto | OFO):
+            raise TypeError(
+                f"policy of {type(self).__name__} must be an OMMA, Auto or OFO, {why}, got "
+                f"{shown(self.policy)}"
+            )
+
+    @property
+    def feedback(self) -> str:  # type: ignore[override]
+        """What is counted: that of the policy inside."""
+        return self.policy.feedback
+
+    @property
+    def names(self) -> Names | None:
+        return self.policy.names
+
+    @property
+    def objective(self) -> Metric | None:
+        return self.policy.objective
+
+    @property
+    def needs_labels(self) -> bool:
+        return self.policy.needs_labels
+
+    @property
+    def needs_eta(self) -> bool:
+        return self.policy.needs_eta
+
+    @property
+    def budget(self) -> int | None:
+        return self.policy.budget
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return self.policy.limits
+
+    def for_names(self, names: Names | None) -> Any:
+        return replace(self, policy=self.policy.for_names(names))  # type: ignore[type-var]
+
+    def check_labels(self, m: int) -> None:
+        self.policy.check_labels(m)
