@@ -17,6 +17,7 @@ POLICIES = {
     "draws": omma.Mixture(
         (omma.Rule([1.0] * 4, [-0.5] * 4), omma.Rule([1.0] * 4, [-0.1] * 4)), [0.5, 0.5]
     ),
+    "window": omma.Window(omma.Auto("macro_f1"), 20),
 }
 WAIT = 7
 OPTIONS = {"sync": 3, "snapshot_every": 11}

@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -177,6 +179,17 @@ def test_a_second_one_is_refused(tmp_path, learner):
     learner.predict(child.ETA[0], id=0)  # it goes on without its journal
 
 
+def test_a_second_process_is_refused(tmp_path, learner):
+    again = "import sys, omma; omma.Journal.resume(sys.argv[1])"
+    with omma.Journal(tmp_path, learner):
+        before = {one.name: one.read_bytes() for one in tmp_path.glob("*-0*")}
+        command = [sys.executable, "-c", again, str(tmp_path)]
+        other = subprocess.run(command, capture_output=True, text=True)
+        assert other.returncode == 1
+        assert f"is in use by another journal, process {os.getpid()}" in other.stderr
+        assert {one.name: one.read_bytes() for one in tmp_path.glob("*-0*")} == before
+
+
 def test_a_log_of_another_learner_is_refused(tmp_path, learner):
     others = [
         omma.OnlineClassifier(omma.OMMA("macro_f1"), 5),
@@ -184,6 +197,10 @@ def test_a_log_of_another_learner_is_refused(tmp_path, learner):
         omma.OnlineClassifier(omma.OMMA("macro_f1", prior=0.5), 4),
         omma.OnlineClassifier(omma.OMMA("macro_f1", feedback="estimates"), 4),
         omma.OnlineClassifier(omma.OMMA("macro_f1"), 4, metric="micro_f1"),
+        omma.OnlineClassifier(omma.OMMA("macro_recall"), 4),
+        omma.OnlineClassifier(omma.OMMA("macro_f1", calibration="online"), 4),
+        omma.OnlineClassifier(omma.Forgetting(omma.OMMA("macro_f1")), 4),
+        omma.OnlineClassifier(omma.Window(omma.OMMA("macro_f1")), 4),
     ]
     with omma.Journal(tmp_path / "j", learner):
         learner.predict(child.ETA[0], id=0)

@@ -14,7 +14,7 @@ from omma.online import events
 from omma.online.decided import Decided
 from omma.online.late import Refusals
 from omma.online.packed import Decision
-from omma.online.pending import Id, Pending
+from omma.online.pending import Id, Pending, age_and_clock
 from omma.online.stats import Seen
 from omma.online.steps import Step, Task
 from omma.policies import LinearPolicy
@@ -127,13 +127,15 @@ class Counting:
         for made_again in ("_stepper", "_lock", "_task", "_journal"):
             del state[made_again]
         pending = self._pending
-        state["_pending"] = (pending.arrays(), pending.limit, pending.max_age)
+        by_clock = pending.clock is not None
+        state["_pending"] = (pending.arrays(), pending.limit, pending.max_age, by_clock)
         if self._last is not None:  # an index would need pandas where it is read
             state["_last"] = self._last._replace(index=None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        arrays, limit, max_age = state["_pending"]
-        waiting = Pending.from_arrays(arrays, state["n_labels"], limit=limit, max_age=max_age)
+        arrays, limit, age, by_clock = state["_pending"]
+        ages = age_and_clock("a learner", None if by_clock else age, age if by_clock else None)
+        waiting = Pending.from_arrays(arrays, state["n_labels"], limit=limit, **ages)
         self.__dict__.update({**state, "_pending": waiting})
         self._prepare()

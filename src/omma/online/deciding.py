@@ -83,7 +83,8 @@ class Deciding(Counting):
             if foreign:
                 self._take_names(decided.names)
             if self._journal is not None:
-                self._journal.write(events.decided(keys, rows, decided.moved, self.n_labels))
+                now, m = self._pending.now, self.n_labels
+                self._journal.write(events.decided(keys, rows, decided.moved, m, now))
             for key, (chosen, row) in zip(keys, rows, strict=True):
                 self._wait(key, chosen, row, decided.moved)
         return answer

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._json import parse_json
-from omma.online.packed import Decision, check_unpacked, pack, unpack
+from omma.online.packed import Decision, check_unpacked, pack, time_of, unpack
 from omma.online.pending import Id, check_id
 from omma.online.steps import Step
 from omma.rows.arrays import HEAVIEST
@@ -28,21 +28,25 @@ DECIDED, LABELLED, COUNTED, NAMED = b"D", b"L", b"C", b"N"
 
 
 def decided(
-    keys: Sequence[Id], rows: Sequence[tuple[NDArray[Any], Row | None]], moved: bool, m: int
+    keys: Sequence[Id],
+    rows: Sequence[tuple[NDArray[Any], Row | None]],
+    moved: bool,
+    m: int,
+    now: float = 0.0,
 ) -> bytes:
-    """Decisions that wait by their ids."""
+    """Decisions that wait by their ids; ``now`` is when, where they grow old by seconds."""
     parts: list[bytes] = []
     for key, (chosen, row) in zip(keys, rows, strict=True):
         made = Decision(row, chosen, 1.0, _is_thin(chosen), moved)
-        parts += [json.dumps(key).encode(), pack(made, 0.0, m)]
+        parts += [json.dumps(key).encode(), pack(made, now, m)]
     return _joined(DECIDED, parts)
 
 
-def labelled(keys: Sequence[Id], steps: Sequence[Step], m: int) -> bytes:
+def labelled(keys: Sequence[Id], steps: Sequence[Step], m: int, now: float = 0.0) -> bytes:
     """Labels of rows by their ids."""
     parts: list[bytes] = []
     for key, step in zip(keys, steps, strict=True):
-        parts += [json.dumps(key).encode(), _labels(step, m)]
+        parts += [json.dumps(key).encode(), _labels(step, m, now)]
     return _joined(LABELLED, parts)
 
 
@@ -70,12 +74,14 @@ def do_again(learner: OnlineClassifier, event: bytes) -> None:
         for key, made in zip(parts[::2], parts[1::2], strict=True):
             one = _unpacked(made, m)
             _check_kept(learner, one)
-            learner._wait(_key(key), one.prediction, one.eta, one.moved)
+            with learner.waiting.at(time_of(made)):
+                learner._wait(_key(key), one.prediction, one.eta, one.moved)
     elif kind == LABELLED:
         for key, made in zip(parts[::2], parts[1::2], strict=True):
             came = _unpacked(made, m)
-            _check_layout(learner.waiting.get(_key(key)), came)
-            learner._settle(_key(key), _true(came), came.weight)
+            with learner.waiting.at(time_of(made)):
+                _check_layout(learner.waiting.get(_key(key)), came)
+                learner._settle(_key(key), _true(came), came.weight)
     elif kind == COUNTED:
         for first, second in zip(parts[::2], parts[1::2], strict=True):
             one, labels = _unpacked(first, m), None
@@ -110,8 +116,8 @@ def _is_thin(chosen: NDArray[Any]) -> bool:
     return chosen.dtype == np.int32
 
 
-def _labels(step: Step, m: int) -> bytes:
-    return pack(Decision(None, step.true, step.weight, _is_thin(step.chosen)), 0.0, m)
+def _labels(step: Step, m: int, now: float = 0.0) -> bytes:
+    return pack(Decision(None, step.true, step.weight, _is_thin(step.chosen)), now, m)
 
 
 def _true(labels: Decision) -> NDArray[Any]:

@@ -16,10 +16,10 @@ from omma._validate import check_positive_int, shown
 from omma.metrics import Metric
 from omma.online import log
 from omma.online.events import do_again
+from omma.online.following import Follower, newest
 from omma.online.learner import OnlineClassifier
 
 FORMAT = "omma-journal-1"
-SNAPSHOT = re.compile(r"snapshot-(\d{1,18})\.npz")
 
 
 class Journal:
@@ -112,6 +112,19 @@ class Journal:
             raise
         return self
 
+    @staticmethod
+    def read(folder: str | Path, *, metric: Metric | None = None) -> OnlineClassifier:
+        """The learner as a journal has it now, whoever writes to it; nothing there is changed.
+
+        >>> import omma
+        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2)
+        >>> with omma.Journal("written", learner):
+        ...     prediction = learner.predict([0.9, 0.2], id="a")
+        ...     len(omma.Journal.read("written").waiting)
+        1
+        """
+        return Follower(folder, metric=metric).look()
+
     def _open(self, folder: str | Path, sync: int, snapshot_every: int) -> None:
         self.folder = Path(folder)
         self.sync = check_positive_int("Journal", "sync", sync)
@@ -121,8 +134,7 @@ class Journal:
         self._calls = 0  # since the snapshot
         self._held = ExitStack()
         self._held.enter_context(locked(self.folder / "journal", "another journal"))
-        found = [SNAPSHOT.fullmatch(one.name) for one in self.folder.iterdir()]
-        self._generation = max((int(one[1]) for one in found if one), default=None)
+        self._generation = newest(self.folder)
 
     def _path(self, name: str) -> Path:
         return self.folder / name.format(self._generation)

@@ -22,8 +22,15 @@ from omma.online import saved
 from omma.online.decided import Decided, array_of
 from omma.online.late import Refusals, read_ids
 from omma.online.learning import FLOAT64, Learning
-from omma.online.pending import Id, Pending
-from omma.online.stats import Seen, calibration_error, moved_most, recent_value
+from omma.online.pending import Id, Pending, age_and_clock
+from omma.online.stats import (
+    Seen,
+    calibration_error,
+    limits_now,
+    moved_most,
+    recent_value,
+    window_value,
+)
 from omma.policies import LinearPolicy, Policy
 from omma.rows.arrays import read_probabilities
 from omma.rows.frames import is_foreign, read_names
@@ -51,6 +58,8 @@ class OnlineClassifier(Learning):
         How many decisions wait for labels by id at most; one more, and the oldest is forgotten.
     max_age : int, optional
         Decisions are forgotten, too, when more rows than that were decided by id since.
+    max_seconds : float, optional
+        Or when they have waited for longer than that; only one of both ages can be given.
 
     Examples
     --------
@@ -73,6 +82,7 @@ class OnlineClassifier(Learning):
         names: Sequence[str] | None = None,
         max_waiting: int = 10_000,
         max_age: int | None = None,
+        max_seconds: float | None = None,
     ) -> None:
         if not isinstance(policy, LinearPolicy):
             raise TypeError(
@@ -91,7 +101,8 @@ class OnlineClassifier(Learning):
         self._pairs = np.zeros((n_labels, n_labels)) if keeps_pairs else None
         self._certificate = self._certify() if gap else None
         self._last = None
-        self._pending = Pending(self.n_labels, limit=max_waiting, max_age=max_age)
+        ages = age_and_clock("OnlineClassifier", max_age, max_seconds)
+        self._pending = Pending(self.n_labels, limit=max_waiting, **ages)
         self._refusals = Refusals()
         self._seen = None  # at the last call of stats
         self._prepare()
@@ -153,13 +164,16 @@ class OnlineClassifier(Learning):
         """The rule by which the next row is decided."""
         return self.policy.rule(self.state).named(self.names)
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self, *, peek: bool = False) -> dict[str, Any]:
         """How it goes, as plain data: what was decided, learned, lost and refused, and the value.
 
-        ``recent_value`` and ``moved`` look at what came since the last call. ``rows`` is what
-        decisions look at, ``labels`` what the value is of, both by weight; ``decided``, ``waiting``
-        and ``dropped`` are rows with ids. ``calibration_error`` is known with
-        ``feedback="estimates"`` where no labels are missing.
+        ``recent_value`` and ``moved`` look at what came since the last call, or since the last that
+        did not ``peek``. ``rows`` is what decisions look at, ``labels`` what the value is of, both
+        by weight; ``decided``, ``waiting`` and ``dropped`` are rows with ids. ``window_value`` is
+        of what decisions look at, known where that is not all: with ``omma.Window`` and
+        ``omma.Forgetting``. ``calibration_error`` is how far mean probabilities, after
+        calibration, are from frequencies; known where probabilities are counted. ``limits`` say
+        how those of ``subject_to`` stand.
 
         >>> import omma
         >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2, names=["a", "b"])
@@ -175,8 +189,10 @@ class OnlineClassifier(Learning):
             if before is None:
                 fresh = self.policy.init(self.n_labels)
                 before = Seen(Counts.zeros(self.n_labels), self.policy.rule(fresh))
-            self._seen = Seen(counts, rule)
+            if not peek:
+                self._seen = Seen(counts, rule)
             return {
+                "metric": None if self.metric is None else self.metric.name,
                 "rows": self.state.rows,
                 "labels": counts.n,
                 "decided": pending.decided,
@@ -185,8 +201,10 @@ class OnlineClassifier(Learning):
                 "refused": dict(self._refusals.counts),
                 "value": None if self.metric is None else self.value,
                 "recent_value": recent_value(self.metric, counts, before.counts),
+                "window_value": window_value(self.metric, self.state),
                 "moved": moved_most(rule, before.rule),
                 "calibration_error": calibration_error(self.state),
+                "limits": limits_now(self.limits),
             }
 
     # Deciding

@@ -164,6 +164,7 @@ class Learning(Deciding):
         ]
         self._take_names(names)
         if self._journal is not None:
-            self._journal.write(events.labelled(keys, steps, self.n_labels))
+            now = self._pending.now
+            self._journal.write(events.labelled(keys, steps, self.n_labels, now))
         for key, step in zip(keys, steps, strict=True):
             self._settle(key, step.true, step.weight)

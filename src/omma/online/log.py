@@ -78,20 +78,24 @@ class Log:
             self._file = -1
 
 
-def read(path: Path) -> Iterator[tuple[bytes, int]]:
-    """Every whole record, and where it ends; it stops at the first that is torn or spoiled."""
+def read(path: Path, start: int = 0) -> Iterator[tuple[bytes, int]]:
+    """Every whole record, and where it ends; it stops at the first that is torn or spoiled.
+
+    ``start`` is where a record ended that was read before.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
-        end = 0
+        file.seek(start)
+        end = start
         while True:
-            start = file.read(HEAD.size)
-            if len(start) < HEAD.size:
+            head = file.read(HEAD.size)
+            if len(head) < HEAD.size:
                 return
-            length, checksum = HEAD.unpack(start)
+            length, checksum = HEAD.unpack(head)
             if length > min(LONGEST, size - end - HEAD.size):
                 return
             content = file.read(length)
-            if len(content) < length or zlib.crc32(start[:4] + content) != checksum:
+            if len(content) < length or zlib.crc32(head[:4] + content) != checksum:
                 return
             end += HEAD.size + length
             yield content, end

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,16 @@ class ForgottenIdError(UnknownIdError):
 
 class LabelledTwiceError(ValueError):
     """Labels for an id that had its labels before."""
+
+
+def age_and_clock(owner: str, max_age: float | None, max_seconds: float | None) -> dict[str, Any]:
+    """Rows or seconds after which a decision is forgotten, and what counts them."""
+    if max_seconds is None:
+        return {"max_age": max_age, "clock": None}
+    if max_age is not None:
+        raise ValueError(f"{owner} must be given max_age (rows) or max_seconds, got both")
+    check_number(owner, "max_seconds", max_seconds, low=0.0)
+    return {"max_age": float(max_seconds), "clock": time.time}
 
 
 class Pending:
@@ -191,6 +203,22 @@ class Pending:
         found = float(self._put) if self.clock is None else float(self.clock())
         self._time = max(self._time, found)
         return self._time
+
+    @property
+    def now(self) -> float:
+        """What the clock says, for a journal; zero where rows are the clock."""
+        return 0.0 if self.clock is None else self._now()
+
+    @contextmanager
+    def at(self, moment: float) -> Iterator[None]:
+        """Meanwhile it is as late as it was when a journal was written."""
+        clock = self.clock
+        if clock is not None:
+            self.clock = lambda: moment
+        try:
+            yield
+        finally:
+            self.clock = clock
 
     def _forget_old(self) -> None:
         if self.max_age is None:

@@ -43,7 +43,8 @@ def write(path: str | Path | BinaryIO, learner: OnlineClassifier) -> None:
         "metric": None if learner.metric in (None, own) else learner.metric.to_json(),
         "last": None if last is None else {"names": last.names, "moved": last.moved},
         "max_waiting": pending.limit,
-        "max_age": pending.max_age,
+        "max_age": pending.max_age if pending.clock is None else None,
+        "max_seconds": None if pending.clock is None else pending.max_age,
         "refused": learner._refusals.counts,
     }
     parts: dict[str, Any] = {f"state_{name}": one for name, one in learner.state.arrays().items()}
@@ -104,6 +105,7 @@ def _learner(
         names=content.get("names"),
         max_waiting=content.get("max_waiting", 10_000),
         max_age=content.get("max_age"),
+        max_seconds=content.get("max_seconds"),
     )
     _restore(learner, archive)
     if "waiting_ids" in archive:
@@ -129,7 +131,11 @@ def _restore_waiting(learner: OnlineClassifier, archive: npz.Archive, refused: A
     own = learner.waiting
     learner.wait_for(
         Pending.from_arrays(
-            _arrays(archive, "waiting_"), own.n_labels, limit=own.limit, max_age=own.max_age
+            _arrays(archive, "waiting_"),
+            own.n_labels,
+            limit=own.limit,
+            max_age=own.max_age,
+            clock=own.clock,
         )
     )
     learner._refusals.restore(refused)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.counts import Counts, counts_of, estimates_of
+from omma.counts import Counts
+from omma.held import Held
+from omma.kernels.layout import POSITIVE, N
 from omma.metrics import Metric
 from omma.rule import Rule
 from omma.state import State
@@ -64,12 +67,44 @@ def _within(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(np.nan_to_num(thresholds, nan=1.0), 0.0, 1.0)
 
 
+def window_value(metric: Metric | None, state: State) -> float | None:
+    """The metric of the true labels that decisions look at; None where these are all there are."""
+    if metric is None or metric.needs_matrix or state.judged is None:
+        return None
+    recent = state.now()
+    labels = recent if recent.labels is None else recent.labels
+    rows = float(labels.totals[N])
+    if rows <= 0.0:
+        return None
+    tp, predicted, positive = labels.side_by_side
+    return float(metric.value(Counts(tp, predicted, positive, rows)))
+
+
 def calibration_error(state: State) -> float | None:
     """How far the mean probability of a label is from its frequency, over labels.
 
-    Known where probabilities are counted, and all their labels have come.
+    Known where probabilities are counted, of the rows whose labels came; with estimates alone, it
+    is not known which these are, and so all must have come.
     """
-    expected, found = estimates_of(state), counts_of(state)
-    if expected is None or found.n == 0 or not math.isclose(expected.n, found.n):
+    found = state.labels
+    expected = state if state.known is None else state.known
+    if found is None or not found.totals[N] > 0.0:
         return None
-    return float(np.abs(expected.positive - found.positive).mean() / found.n)
+    if state.known is None and not math.isclose(state.totals[N], found.totals[N]):
+        return None
+    apart = np.abs(expected.cells[POSITIVE] - found.cells[POSITIVE])
+    return float(apart.mean() / found.totals[N])
+
+
+def limits_now(limits: Iterable[Held]) -> list[dict[str, Any]]:
+    """How limits stand, as plain data; a value of 0/0 is None."""
+    return [
+        {
+            "name": one.name,
+            "bound": one.bound,
+            "value": None if math.isnan(one.value) else one.value,
+            "price": one.price,
+            "holds": one.holds,
+        }
+        for one in limits
+    ]

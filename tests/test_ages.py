@@ -1,0 +1,97 @@
+"""Rows that wait for labels grow old by the clock, and a journal knows when."""
+
+import pickle
+
+import numpy as np
+import pytest
+from naive_baselines import stream
+
+import omma
+from omma.online import pending
+from omma.online.pending import ForgottenIdError
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes when it is told to."""
+    now = [1000.0]
+    monkeypatch.setattr(pending.time, "time", lambda: now[0])
+
+    def go(seconds):
+        now[0] += seconds
+
+    return go
+
+
+def learner(**options):
+    return omma.OnlineClassifier(omma.OMMA("macro_f1"), 3, **options)
+
+
+def everything(one):
+    parts = {**one.state.arrays(), **one.waiting.arrays()}
+    return {name: np.asarray(part).tobytes() for name, part in parts.items()}
+
+
+def test_rows_are_forgotten_after_seconds(clock):
+    one = learner(max_seconds=60)
+    one.predict([0.9, 0.2, 0.1], id="old")
+    clock(40)
+    one.predict([0.9, 0.2, 0.1], id="new")
+    clock(30)
+    with pytest.raises(ForgottenIdError, match="'old' is not known: its decision was forgotten"):
+        one.update([1, 0, 0], id="old")
+    one.update([1, 0, 0], id="new")
+    stats = one.stats()
+    assert (stats["dropped"], stats["labels"], stats["refused"]["forgotten"]) == (1, 1.0, 1)
+
+
+def test_a_clock_that_goes_back_stands_still(clock):
+    one = learner(max_seconds=60)
+    one.predict([0.9, 0.2, 0.1], id="a")
+    clock(-500)
+    one.predict([0.9, 0.2, 0.1], id="b")
+    clock(500 + 61)
+    assert list(one.waiting) == ["a", "b"]  # nobody has looked yet
+    one.predict([0.9, 0.2, 0.1], id="c")
+    assert list(one.waiting) == ["c"]
+
+
+def test_ages_are_saved(clock, tmp_path):
+    one = learner(max_seconds=60)
+    one.predict([0.9, 0.2, 0.1], id="a")
+    one.save(tmp_path / "one.npz")
+    clock(61)
+    for again in (
+        omma.OnlineClassifier.load(tmp_path / "one.npz"),
+        pickle.loads(pickle.dumps(one)),
+    ):
+        again.predict([0.9, 0.2, 0.1], id="b")
+        assert list(again.waiting) == ["b"]
+    rows = learner(max_age=5)
+    rows.save(tmp_path / "rows.npz")
+    assert omma.OnlineClassifier.load(tmp_path / "rows.npz").waiting.max_age == 5
+
+
+def test_a_journal_resumes_at_the_time_that_it_was(clock, tmp_path):
+    eta, y = stream(1, 40, 3)
+    one = learner(max_seconds=60)
+    with omma.Journal(tmp_path / "j", one, snapshot_every=17):
+        for t, row in enumerate(eta):
+            one.predict(row, id=t)
+            clock(11)
+            if t >= 4 and t % 3:
+                one.update(y[t - 4], id=t - 4)
+    assert one.waiting.forgotten > 5
+    expected = everything(one)
+    with omma.Journal.resume(tmp_path / "j") as journal:
+        assert everything(journal.learner) == expected
+        clock(1000)
+        with pytest.raises(ForgottenIdError):
+            journal.learner.update(y[38], id=38)
+
+
+def test_only_one_kind_of_age():
+    with pytest.raises(ValueError, match=r"max_age \(rows\) or max_seconds, got both"):
+        learner(max_age=5, max_seconds=5)
+    with pytest.raises(ValueError, match="max_seconds of OnlineClassifier must be"):
+        learner(max_seconds=-1)
