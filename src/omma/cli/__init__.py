@@ -13,7 +13,7 @@ from omma.cli.errors import OneLineErrors
 from omma.cli.options import sentence
 
 # In the order that the help shows them.
-COMMANDS = ("demo", "evaluate", "stream", "run", "report", "list", "warmup")
+COMMANDS = ("demo", "evaluate", "stream", "serve", "watch", "run", "report", "list", "warmup")
 
 
 class Commands(OneLineErrors):

@@ -31,8 +31,11 @@ class JsonLines:
         """What a line says."""
         if not text.strip():
             return None
-        content = _object(text)
-        given = {key: value for key, value in content.items() if value is not None}
+        return self.line(parsed(text))
+
+    def line(self, content: Any) -> Line:
+        """What an object says, as JSON was read."""
+        given = {key: value for key, value in _checked(content).items() if value is not None}
         return Line(
             _id(given.get("id")),
             self._eta(given["eta"]) if "eta" in given else None,
@@ -93,14 +96,19 @@ def _numbered(names: Names | None) -> dict[str, int]:
     return {name: place for place, name in enumerate(names or ())}
 
 
-def _object(text: str) -> dict[str, Any]:
-    """The object that a line is."""
+def parsed(text: str | bytes) -> Any:
+    """What JSON says."""
     try:
         content = json.loads(text)
     except RecursionError as error:
         raise ValueError(f"expected JSON, got brackets nested too deep: {shown(text)}") from error
     except ValueError as error:
         raise ValueError(f"expected JSON, got {shown(text[:100].strip())}: {error}") from error
+    return content
+
+
+def _checked(content: Any) -> dict[str, Any]:
+    """An object that has no keys but the known ones."""
     if not isinstance(content, dict):
         raise ValueError(f"expected a JSON object, got {shown(content)}")
     for key in content:

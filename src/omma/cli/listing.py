@@ -32,7 +32,7 @@ def _formula(name: str, formula: str) -> str:
 def policies() -> Rows:
     """Every policy that commands know by name: whether it needs labels, whether it streams."""
     from omma.cli.evaluation import ALL
-    from omma.cli.stream import POLICIES as STREAMED
+    from omma.cli.learners import POLICIES as STREAMED
     from omma.policies.roster import ROSTER
 
     return [

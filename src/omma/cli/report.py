@@ -56,7 +56,7 @@ def command(
 
     RECORDS are folders and files; without any, the folder omma-records. Tables follow the paper:
     policies against metrics, the best bold, the second best italic; for datasets that the paper
-    used, its figures stand beside.
+    used, its figures stand beside. The folder of a --journal makes a page, too: --format html.
 
     \b
     Examples:
@@ -64,6 +64,9 @@ def command(
         omma report omma-records --format html --output study.html
         omma report --paper --format latex --extended
     """  # noqa: D301
+    if places and _journals(places):
+        _write_journal(places, form, output)
+        return
     if paper and form not in PRINTED:
         raise click.UsageError(f"--paper is for --format {', '.join(PRINTED)}, got {form}")
     records = _records(places or (RECORDS,), suite, datasets)
@@ -75,6 +78,23 @@ def command(
         _draw(records, output or PICTURES)
     else:
         _write(_text(form, records, extended), output)
+
+
+def _journals(places: tuple[Path, ...]) -> bool:
+    """Whether what is asked about are journals."""
+    return any(place.is_dir() and any(place.glob("snapshot-*.npz")) for place in places)
+
+
+def _write_journal(places: tuple[Path, ...], form: str, output: Path | None) -> None:
+    """A page about the one journal that was asked about."""
+    if len(places) > 1 or form != "html":
+        raise click.UsageError("A journal makes a page by itself: one folder, and --format html.")
+    from omma.cli.journal_page import page
+    from omma.cli.options import work
+
+    with work():
+        text = page(places[0])
+    _write(text, output)
 
 
 def _records(places: tuple[Path, ...], suite: str | None, datasets: str | None) -> list[Record]:

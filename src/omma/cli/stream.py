@@ -7,27 +7,28 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import click
 
-from omma.cli.options import check_folder, sentence, usage, whole_number, work
-from omma.cli.targets import (
-    budget_option,
-    check_policies,
-    limits_option,
-    prior_option,
-    read_metric,
+from omma.cli.learners import (
+    POLICIES,
+    alone,
+    check_kept,
+    check_width,
+    policy_of,
+    resumed,
+    say,
+    was_given,
 )
-from omma.policies.roster import ONLINE, ROSTER, STILL
+from omma.cli.options import whole_number, work
+from omma.cli.targets import budget_option, check_policies, limits_option, prior_option
 
 if TYPE_CHECKING:
     from omma.cli.readers import Lines
     from omma.cli.streaming import Stream
     from omma.online import OnlineClassifier
 
-# Those whose memory does not grow with the rows.
-POLICIES = tuple(name for name, entry in ROSTER.items() if entry.kind in (ONLINE, STILL))
 SKIPPED = 3  # the code of a stream with lines that could not be read
 
 
@@ -137,9 +138,9 @@ def command(
     """  # noqa: D301
     check_policies((policy,), POLICIES)
     options = ("metric", "k", "policy", "prior", "subject_to")
-    given = [name.replace("_", "-") for name in options if _was_given(ctx, name)]
+    given = [name.replace("_", "-") for name in options if was_given(ctx, name)]
     resumes = _check_usage(file, state, save_every, given, journal)
-    wanted = None if metric is None else _policy(policy, metric, k, prior, subject_to)
+    wanted = None if metric is None else policy_of(policy, metric, k, prior, subject_to)
 
     from omma.cli.readers import Lines
     from omma.cli.streaming import Stream, check_asked_for, restored
@@ -148,25 +149,25 @@ def command(
     def make(m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
         assert wanted is not None
         decider, judged_by = wanted
-        _check_width(judged_by, m)
+        check_width(judged_by, m)
         return OnlineClassifier(decider, m, metric=judged_by, names=names, max_waiting=pending)
 
-    with work(), _alone(state), ExitStack() as held:
+    with work(), alone(state, "another omma stream"), ExitStack() as held:
 
         def keep(learner: OnlineClassifier) -> None:
             if journal is not None:
                 held.enter_context(Journal(journal, learner))
 
-        stream = Stream(sys.stdout, make, as_json, _say, keep)
+        stream = Stream(sys.stdout, make, as_json, say, keep)
         names = None
         asked = wanted or (None, None)
         if state is not None and (resumes or state.is_file()):
             stream.learner = restored(state, *asked)
         elif journal is not None and resumes:
-            stream.learner = _resumed(held, journal)
+            stream.learner = resumed(held, journal)
             check_asked_for(journal, stream.learner, *asked)
         if stream.learner is not None:
-            if _was_given(ctx, "pending"):
+            if was_given(ctx, "pending"):
                 stream.learner.waiting.limit = pending
             if column is None:
                 n_labels = n_labels or stream.learner.n_labels
@@ -177,94 +178,14 @@ def command(
     ctx.exit(code)
 
 
-def _resumed(held: ExitStack, folder: Path) -> OnlineClassifier:
-    """The learner of a journal, and a sentence about what is there."""
-    import warnings
-
-    from omma.online import Journal
-
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        learner = held.enter_context(Journal.resume(folder)).learner
-    for one in found:
-        _say(f"{one.message}.")
-    stats = learner.stats()
-    _say(
-        f"Going on from {folder}: {stats['decided']:,} decided by id, {stats['labels']:g} learned, "
-        f"{stats['waiting']:,} waiting for labels."
-    )
-    return learner
-
-
 def _check_usage(
     file: str, state: Path | None, save_every: int, given: list[str], journal: Path | None
 ) -> bool:
     """Refuse options that do not go together; whether there is a state to go on from."""
-    if state is not None and journal is not None:
-        raise click.UsageError("Pass --state or --journal, not both: a journal has a state.")
-    if state is not None:
-        if state.suffix.lower() != ".npz":
-            raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
-        check_folder(state, "--state")
-    elif save_every:
-        raise click.UsageError("--save-every needs --state.")
-    resumes = state is not None and state.is_file()
-    if journal is not None:
-        resumes = journal.is_dir() and any(journal.glob("snapshot-*.npz"))
-    if "metric" not in given and not resumes:
-        raise click.UsageError("Missing option '--metric'.")
-    if "metric" not in given and given:
-        raise click.UsageError(f"--{given[0]} needs --metric.")
+    resumes = check_kept(state, journal, save_every, given)
     if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
         raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
     return resumes
-
-
-def _was_given(ctx: click.Context, name: str) -> bool:
-    from click.core import ParameterSource
-
-    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
-
-
-def _policy(
-    name: str, metric: str, k: int | None, prior: float, subject_to: tuple[str, ...]
-) -> tuple[Any, Any]:
-    """The policy and what it is judged by."""
-    from omma.cli.targets import make_policy
-    from omma.policies import UnsupportedMetricError
-
-    found, budget = read_metric(metric, k)
-    try:
-        with usage("--metric"):
-            return make_policy(name, found, budget, prior, subject_to=subject_to), found
-    except UnsupportedMetricError as error:
-        raise click.BadParameter(sentence(error), param_hint="--policy") from error
-
-
-def _check_width(metric: Any, m: int) -> None:
-    """A metric of one label takes one column of probabilities."""
-    if metric.binary and m != 1:
-        raise ValueError(
-            f"{metric.name} takes the probability of one label, and there are {m} columns: pass "
-            "--column NAME to take one, or --id NAME if one names rows; the true label is in a "
-            "column y"
-        )
-
-
-def _say(sentence: str) -> None:
-    click.echo(sentence, err=True)
-
-
-@contextmanager
-def _alone(state: Path | None) -> Iterator[None]:
-    """Two streams that save to one file would each undo what the other has learned."""
-    from omma._lock import locked
-
-    if state is None:
-        yield
-        return
-    with locked(state, "another omma stream"):
-        yield
 
 
 @contextmanager
@@ -293,13 +214,13 @@ def _run(stream: Stream, source: BinaryIO, reader: Lines, saving: Saving, strict
     try:
         with Interrupts() as interrupts:
             for bad in _taken(stream, interrupts.between(bounded(source)), reader, saving):
-                _say(bad)
+                say(bad)
                 skipped += 1
                 if strict:
                     return 1
         return SKIPPED if skipped else 0
     except StoppedError as stopped:
-        _say(f"{stopped}".capitalize() + ".")
+        say(f"{stopped}".capitalize() + ".")
         return stopped.code
     except BrokenPipeError:
         # Nobody reads any more; what Python would still write at its end goes nowhere.
@@ -342,8 +263,8 @@ def _refused(reader: Lines, error: Exception, number: int) -> str:
 
 
 def _tell(stream: Stream, skipped: int) -> None:
-    _say(stream.summary(skipped))
+    say(stream.summary(skipped))
     for limit in () if stream.learner is None else stream.learner.limits:
-        _say(f"{limit}.")
+        say(f"{limit}.")
     if stream.unlearned is not None:
-        _say(stream.unlearned)
+        say(stream.unlearned)

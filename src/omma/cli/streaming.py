@@ -132,15 +132,15 @@ class Stream:
         elif self.learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
-            _check_labels(self.learner, line.y)
+            check_labels(self.learner, line.y)
             self.learner.update(line.y, id=line.id)
             self.learned += 1
 
     def _learn_earlier(
         self, learner: OnlineClassifier, line: Line, decision: NDArray[Any], eta: Any
     ) -> None:
-        _check_labels(learner, line.y)
-        _check_width(learner, "decisions", decision)
+        check_labels(learner, line.y)
+        check_row_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
         if _soft(learner):  # it has learned from the probabilities; labels say how good it was
             nothing = Counts.zeros(learner.n_labels)
@@ -238,21 +238,22 @@ def _check_row(learner: OnlineClassifier, line: Line, names: Names | None) -> No
             f"expected the columns {', '.join(known)}, which the state was learned with, got "
             f"{', '.join(names)}"
         )
-    _check_width(learner, "probabilities", line.eta)
-    _check_labels(learner, line.y)
+    check_row_width(learner, "probabilities", line.eta)
+    check_labels(learner, line.y)
 
 
-def _check_width(learner: OnlineClassifier, what: str, values: Any) -> None:
+def check_row_width(learner: OnlineClassifier, what: str, values: Any) -> None:
+    """Refuse a row of another width than the learner's."""
     if isinstance(values, np.ndarray) and len(values) != learner.n_labels:
         raise ValueError(f"expected {learner.n_labels} {what}, got {len(values)}")
 
 
-def _check_labels(learner: OnlineClassifier, y: Any) -> None:
+def check_labels(learner: OnlineClassifier, y: Any) -> None:
     """Refuse labels of another width or kind than the learner's."""
     if y is None:
         return
     m = learner.n_labels
-    _check_width(learner, "labels", y)
+    check_row_width(learner, "labels", y)
     if isinstance(y, int) and m > 1:
         if learner.policy.budget is None:
             raise ValueError("expected a list of 0 and 1 as y; a class id needs -k 1")

@@ -1,0 +1,108 @@
+"""What commands that keep a learner share: how it is begun, resumed and kept from others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omma.cli.options import check_folder, sentence, usage
+from omma.cli.targets import read_metric
+from omma.policies.roster import ONLINE, ROSTER, STILL
+
+if TYPE_CHECKING:
+    from omma.online import OnlineClassifier
+
+# Those whose memory does not grow with the rows.
+POLICIES = tuple(name for name, entry in ROSTER.items() if entry.kind in (ONLINE, STILL))
+
+
+def resumed(held: ExitStack, folder: Path) -> OnlineClassifier:
+    """The learner of a journal, and a sentence about what is there."""
+    import warnings
+
+    from omma.online import Journal
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        learner = held.enter_context(Journal.resume(folder)).learner
+    for one in found:
+        say(f"{one.message}.")
+    stats = learner.stats()
+    say(
+        f"Going on from {folder}: {stats['decided']:,} decided by id, {stats['labels']:g} learned, "
+        f"{stats['waiting']:,} waiting for labels."
+    )
+    return learner
+
+
+def was_given(ctx: click.Context, name: str) -> bool:
+    """Whether an option was written, and is not its default."""
+    from click.core import ParameterSource
+
+    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def policy_of(
+    name: str, metric: str, k: int | None, prior: float, subject_to: tuple[str, ...] = ()
+) -> tuple[Any, Any]:
+    """The policy and what it is judged by."""
+    from omma.cli.targets import make_policy
+    from omma.policies import UnsupportedMetricError
+
+    found, budget = read_metric(metric, k)
+    try:
+        with usage("--metric"):
+            return make_policy(name, found, budget, prior, subject_to=subject_to), found
+    except UnsupportedMetricError as error:
+        raise click.BadParameter(sentence(error), param_hint="--policy") from error
+
+
+def check_width(metric: Any, m: int) -> None:
+    """A metric of one label takes one column of probabilities."""
+    if metric.binary and m != 1:
+        raise ValueError(
+            f"{metric.name} takes the probability of one label, and there are {m} columns: pass "
+            "--column NAME to take one, or --id NAME if one names rows; the true label is in a "
+            "column y"
+        )
+
+
+def say(sentence: str) -> None:
+    """Tell people something; what programs read is on standard output."""
+    click.echo(sentence, err=True)
+
+
+@contextmanager
+def alone(state: Path | None, who: str) -> Iterator[None]:
+    """Two that save to one file would each undo what the other has learned."""
+    from omma._lock import locked
+
+    if state is None:
+        yield
+        return
+    with locked(state, who):
+        yield
+
+
+def check_kept(state: Path | None, journal: Path | None, save_every: int, given: list[str]) -> bool:
+    """Refuse options that do not go together; whether there is a learner to go on from."""
+    if state is not None and journal is not None:
+        raise click.UsageError("Pass --state or --journal, not both: a journal has a state.")
+    if state is not None:
+        if state.suffix.lower() != ".npz":
+            raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
+        check_folder(state, "--state")
+    elif save_every:
+        raise click.UsageError("--save-every needs --state.")
+    resumes = state is not None and state.is_file()
+    if journal is not None:
+        resumes = journal.is_dir() and any(journal.glob("snapshot-*.npz"))
+    if "metric" not in given and not resumes:
+        raise click.UsageError("Missing option '--metric'.")
+    if "metric" not in given and given:
+        raise click.UsageError(f"--{given[0]} needs --metric.")
+    return resumes

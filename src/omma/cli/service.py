@@ -1,0 +1,176 @@
+"""What ``omma serve`` does, whatever carries it: rows in, decisions out, labels by id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.cli.json_lines import JsonLines
+from omma.cli.lines import Line, Names
+from omma.cli.looks import Looks
+from omma.cli.streaming import check_labels, check_row_width
+from omma.online import OnlineClassifier
+
+Make = Callable[[int, Names | None], OnlineClassifier]
+
+
+class NothingYetError(LookupError):
+    """A question about a learner that the first row has not begun yet."""
+
+
+class Kept(NamedTuple):
+    """Where a learner is kept: ``begun`` is told of a new one, ``path`` has it saved to it."""
+
+    begun: Callable[[OnlineClassifier], None] | None = None
+    path: Path | None = None
+    every: int = 0  # rows decided or labelled between two saves; 0 is at the end alone
+
+
+class Service:
+    """A learner that answers requests, each as JSON objects; it holds no connection.
+
+    Rows and labels are those of ``omma stream``: ``{"id": "a", "eta": [0.9, 0.2]}``, later
+    ``{"id": "a", "y": [1, 0]}``, or lists of these. A list is taken as a whole or not at all.
+
+    Parameters
+    ----------
+    make : function of the number of labels and their names
+        Gives the learner, when the first row says how many labels there are.
+    learner : OnlineClassifier, optional
+        One to go on with.
+    n_labels : int, optional
+        Known before the first row, so that rows may name labels by their numbers.
+    kept : Kept
+    """
+
+    def __init__(
+        self,
+        make: Make,
+        learner: OnlineClassifier | None = None,
+        n_labels: int | None = None,
+        kept: Kept | None = None,
+    ) -> None:
+        self.make = make
+        self.learner = learner
+        self.n_labels = n_labels if learner is None else learner.n_labels
+        self.kept = kept or Kept()
+        self._names = None if learner is None or learner.names is None else tuple(learner.names)
+        self._reader = JsonLines(self.n_labels, self._names)
+        self._since = 0  # rows since the learner was saved
+        self._looks = Looks()
+
+    def decide(self, content: Any) -> Any:
+        """Decide a row or a list of rows; those with an id wait for their labels."""
+        reader = self._reader
+        if self.learner is None:  # what a row that is refused says of names is forgotten
+            reader = JsonLines(self.n_labels, self._names)
+        lines = _lines(reader, content)
+        for line in lines:
+            if line.eta is None or line.y is not None or line.decision is not None:
+                raise ValueError("expected rows with eta, and without y or decision")
+        keys = [line.id for line in lines if line.id is not None]
+        if len(keys) not in (0, len(lines)):
+            raise ValueError(
+                f"expected ids for all rows or for none, got {len(keys)} for {len(lines)} rows"
+            )
+        learner = self._begun(lines[0], reader.names)
+        for line in lines:
+            check_row_width(learner, "probabilities", line.eta)
+        eta = np.stack([line.eta for line in lines if line.eta is not None])
+        single = len(lines) == 1
+        asked: dict[str, Any] = {}
+        if keys:
+            asked = {"id": keys[0]} if single else {"ids": keys}
+        made = learner.predict(eta[0] if single else eta, **asked)
+        self._begin(learner, reader)
+        answers = [
+            _answer(line.id, decision, learner.names)
+            for line, decision in zip(lines, made.reshape(len(lines), -1), strict=True)
+        ]
+        if keys:
+            self._counted(len(lines))
+        return answers if isinstance(content, list) else answers[0]
+
+    def label(self, content: Any) -> dict[str, int]:
+        """Learn the labels of a row or of a list of rows, by their ids."""
+        lines = _lines(self._reader, content)
+        for line in lines:
+            if line.id is None or line.y is None or line.eta is not None:
+                raise ValueError("expected labels with id and y, and without eta")
+        learner = self._known()
+        for line in lines:
+            check_labels(learner, line.y)
+        rows = np.stack([_indicators(line.y, learner.n_labels) for line in lines])
+        if len(lines) == 1:
+            learner.update(rows[0], id=lines[0].id)
+        else:
+            learner.update(rows, ids=[line.id for line in lines])
+        self._counted(len(lines))
+        self._looks.note(learner)
+        return {"learned": len(lines)}
+
+    def rule(self) -> str:
+        """The rule by which the next row would be decided, as JSON."""
+        return str(self._known().rule.to_json())
+
+    def stats(self) -> dict[str, Any]:
+        """How it goes; recent values are of the last 1,000 labelled rows that are complete."""
+        return self._looks.stats(self._known())
+
+    def save(self) -> None:
+        """Save the learner, where that was asked for."""
+        if self.kept.path is not None and self.learner is not None:
+            self.learner.save(self.kept.path)
+            self._since = 0
+
+    def _known(self) -> OnlineClassifier:
+        if self.learner is None:
+            raise NothingYetError("no row has come yet: how many labels there are is not known")
+        return self.learner
+
+    def _begun(self, line: Line, names: Names | None) -> OnlineClassifier:
+        if self.learner is not None:
+            return self.learner
+        assert line.eta is not None
+        return self.make(len(line.eta), names)
+
+    def _begin(self, learner: OnlineClassifier, reader: JsonLines) -> None:
+        """The first good request has begun the learner; it is kept before anybody is told."""
+        if self.learner is None:
+            if self.kept.begun is not None:
+                self.kept.begun(learner)
+            names = None if learner.names is None else tuple(learner.names)
+            self.learner, self._reader = learner, JsonLines(learner.n_labels, names)
+
+    def _counted(self, rows: int) -> None:
+        self._since += rows
+        if self.kept.every and self._since >= self.kept.every:
+            self.save()
+
+
+def _lines(reader: JsonLines, content: Any) -> list[Line]:
+    rows = content if isinstance(content, list) else [content]
+    if not rows:
+        raise ValueError("expected at least one row, got an empty list")
+    return [reader.line(one) for one in rows]
+
+
+def _indicators(y: Any, m: int) -> NDArray[np.float64]:
+    """One row of zeros and ones; a class id is that of its only label."""
+    if not isinstance(y, int) or m == 1:
+        return np.asarray(y, dtype=np.float64).reshape(m)
+    row = np.zeros(m)
+    row[y] = 1.0
+    return row
+
+
+def _answer(key: Any, decision: NDArray[np.int8], names: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {} if key is None else {"id": key}
+    made["decision"] = decision.tolist()
+    if names is not None:
+        made["labels"] = [names[place] for place in np.flatnonzero(decision)]
+    return made

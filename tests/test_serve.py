@@ -1,0 +1,256 @@
+"""omma serve: a real process on loopback, spoken to over HTTP."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from naive_baselines import stream
+
+import omma
+from omma.cli import main
+
+pytest.importorskip("uvicorn", reason="omma serve needs the extra 'serve'")
+
+RUN = "import sys; from omma.cli import main; sys.exit(main())"
+
+
+class Client:
+    """One connection that is kept alive."""
+
+    def __init__(self, port):
+        self.port = port
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def ask(self, method, path, content=None, *, raw=None, kind="application/json"):
+        body = raw if raw is not None else None if content is None else json.dumps(content)
+        headers = {} if body is None else {"Content-Type": kind}
+        self.connection.request(method, path, body, headers)
+        answer = self.connection.getresponse()
+        text = answer.read().decode()
+        is_json = answer.headers["Content-Type"].startswith("application/json")
+        return answer.status, json.loads(text) if is_json else text
+
+    def post(self, path, content):
+        return self.ask("POST", path, content)
+
+    def get(self, path):
+        return self.ask("GET", path)
+
+
+@contextmanager
+def served(*arguments):
+    """A server, and a client of it; it is told to end, and does so in order."""
+    command = [sys.executable, "-c", RUN, "serve", "--port", "0", *map(str, arguments)]
+    with ExitStack() as held:
+        process = held.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        try:
+            for line in process.stderr:
+                if found := re.match(r"Listening on http://127\.0\.0\.1:(\d+)", line):
+                    break
+            else:
+                raise AssertionError("the server ended before it listened")
+            client = Client(int(found[1]))
+            held.callback(client.connection.close)
+            client.process = process
+            yield client
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(60) in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+@pytest.fixture(scope="module")
+def server():
+    with served("--metric", "macro_f1", "--policy", "omma", "--max-body", 20_000) as client:
+        yield client
+
+
+def test_it_decides_as_a_learner_does_and_goes_on_after_a_restart(tmp_path):
+    eta, y = stream(3, 60, 4, zeros=0.0)
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 4)
+    journal = ("--journal", tmp_path / "served")
+    expected = []
+    for t in range(60):
+        expected.append(learner.predict(eta[t], id=t).tolist())
+        if t >= 5:
+            learner.update(y[t - 5], id=t - 5)
+    made = []
+    for part, asked in (
+        (range(40), ("--metric", "macro_f1", "--policy", "omma")),
+        (range(40, 60), ()),
+    ):
+        with served(*asked, *journal) as client:
+            for t in part:
+                status, answer = client.post("/decide", {"id": t, "eta": eta[t].tolist()})
+                assert (status, answer["id"]) == (200, t)
+                made.append(answer["decision"])
+                if t >= 5:
+                    told = {"id": t - 5, "y": y[t - 5].tolist()}
+                    assert client.post("/labels", told) == (200, {"learned": 1})
+    assert made == expected
+    with omma.Journal.resume(tmp_path / "served") as found:
+        assert found.learner.state == learner.state
+        assert list(found.learner.waiting) == list(learner.waiting)
+
+
+def test_the_state_is_saved_when_it_is_told_to_end(tmp_path):
+    path = tmp_path / "learner.npz"
+    with served("--metric", "macro_f1", "--state", path) as client:
+        rows = [{"id": name, "eta": {"sport": 0.9, "art": 0.2}} for name in "ab"]
+        status, answers = client.post("/decide", rows)
+        assert status == 200
+        assert [one["labels"] for one in answers] == [["sport"], ["sport"]]
+        told = [{"id": "b", "y": ["sport"]}, {"id": "a", "y": []}]
+        assert client.post("/labels", told) == (200, {"learned": 2})
+        assert not path.exists()
+    learner = omma.OnlineClassifier.load(path)
+    assert learner.names == ("sport", "art")
+    assert learner.counts.n == 2
+
+
+def test_kill_nine_loses_nothing(tmp_path):
+    asked = ("--metric", "macro_f1", "--journal", tmp_path / "j")
+    with served(*asked) as client:
+        for t in range(20):
+            client.post("/decide", {"id": t, "eta": [0.7, 0.2]})
+        os.kill(client.process.pid, signal.SIGKILL)
+        client.process.wait()
+    with omma.Journal.resume(tmp_path / "j") as journal:
+        assert list(journal.learner.waiting) == list(range(20))
+
+
+def test_a_second_one_is_refused_the_journal(tmp_path):
+    asked = ("--metric", "macro_f1", "--journal", tmp_path / "j")
+    with served(*asked) as client:
+        client.post("/decide", {"id": 1, "eta": [0.7, 0.2]})
+        command = [sys.executable, "-c", RUN, "serve", "--port", "0", *map(str, asked)]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert second.returncode == 1
+        assert "another" in second.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "status", "sentence"),
+    [
+        ("/decide", {"id": "x", "eta": [0.5]}, 400, "expected 3 probabilities, got 1"),
+        ("/decide", {"id": "x", "eta": [0.5, 2.0, 0.1]}, 400, "probabilit"),
+        ("/decide", {"id": "x", "eta": [0.5, float("nan"), 0.1]}, 400, "NaN|nan|probabilit"),
+        ("/decide", {"id": "waits", "eta": [0.5, 0.5, 0.5]}, 409, "still waits for its labels"),
+        ("/decide", {"id": "x", "y": [1, 0, 0]}, 400, "expected rows with eta"),
+        ("/decide", {"id": "x", "eat": [1, 0, 0]}, 400, "expected the keys id, eta"),
+        ("/decide", [], 400, "at least one row"),
+        ("/decide", 7, 400, "expected a JSON object, got 7"),
+        ("/decide", [{"id": 1, "eta": [0.1] * 3}, {"eta": [0.1] * 3}], 400, "for all rows or for"),
+        ("/decide", [{"id": 1, "eta": [0.1] * 3}] * 2, 400, "must differ"),
+        ("/labels", {"id": "who", "y": [1, 0, 0]}, 404, "'who' is not known"),
+        ("/labels", {"id": "done", "y": [1, 0, 0]}, 409, "had its labels before"),
+        ("/labels", {"id": "waits", "y": [1, 0]}, 400, "expected 3 labels, got 2"),
+        ("/labels", {"id": "waits", "y": [1, 0, 3]}, 400, "expected 0 and 1"),
+        ("/labels", {"y": [1, 0, 0]}, 400, "expected labels with id and y"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_a_sentence(server, path, content, status, sentence):
+    server.post("/decide", {"id": "waits", "eta": [0.5, 0.5, 0.5]})
+    server.post("/decide", {"id": "done", "eta": [0.5, 0.5, 0.5]})
+    server.post("/labels", {"id": "done", "y": [1, 0, 0]})
+    before = server.get("/stats")[1]
+    found, answer = server.post(path, content)
+    assert found == status
+    assert re.search(sentence, answer["error"]), answer
+    after = server.get("/stats")[1]
+    for name in ("rows", "labels", "decided", "waiting"):
+        assert before[name] == after[name], name
+
+
+def test_bodies_have_bounds_and_a_kind(server):
+    assert server.ask("POST", "/decide", raw="{", kind="application/json")[0] == 400
+    status, answer = server.ask("POST", "/decide", raw="{}", kind="text/plain")
+    assert (status, "application/json" in answer["error"]) == (415, True)
+    status, answer = server.ask("POST", "/decide", raw=" " * 20_001)
+    assert (status, "at most 20,000 bytes" in answer["error"]) == (413, True)
+    deep = server.ask("POST", "/decide", raw="[" * 19_000)
+    assert (deep[0], "JSON" in deep[1]["error"]) == (400, True)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as endless:
+        head = "POST /decide HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        endless.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(30):
+            endless.sendall(b"400\r\n" + b" " * 1024 + b"\r\n")
+        assert b"413" in endless.recv(1000)
+    assert server.get("/health") == (200, {"status": "ok"})
+
+
+def test_paths_and_methods_that_are_not_there(server):
+    assert server.get("/decide")[0] == 405
+    status, answer = server.get("/nothing")
+    assert (status, "POST /decide" in answer["error"]) == (404, True)
+
+
+def test_rule_stats_and_metrics(server):
+    for t in range(20):
+        server.post("/decide", {"id": f"r{t}", "eta": [0.9, 0.4, 0.2]})
+        server.post("/labels", {"id": f"r{t}", "y": [1, t % 2, 0]})
+    rule = omma.Rule.from_json(json.dumps(server.get("/rule")[1]))
+    made = server.post("/decide", {"eta": [0.9, 0.4, 0.01]})[1]["decision"]
+    np.testing.assert_array_equal(rule.predict(np.array([0.9, 0.4, 0.01])), made)
+    stats = server.get("/stats")[1]
+    assert stats["labels"] >= 20
+    assert 0 < stats["value"] <= 1
+    status, text = server.get("/metrics")
+    assert status == 200
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M))
+    samples = re.findall(r"^(\w+)(\{[^}]*\})? (\S+)$", text, re.M)
+    assert len(samples) == len([line for line in text.splitlines() if not line.startswith("#")])
+    for name, _, value in samples:
+        assert re.sub(r"_(bucket|sum|count)$", "", name) in kinds or name in kinds
+        float(value)
+    found = {name + labels: float(value) for name, labels, value in samples}
+    assert found["omma_labels_total"] == stats["labels"]
+    assert found['omma_value{metric="macro_f1"}'] == pytest.approx(stats["value"])
+    assert found['omma_requests_total{path="/labels",status="200"}'] >= 20
+    assert found['omma_request_seconds_bucket{le="+Inf"}'] == found["omma_request_seconds_count"]
+
+
+def test_a_refused_first_row_leaves_no_names_behind():
+    with served("--metric", "macro_f1") as client:
+        assert client.get("/stats")[0] == 404
+        assert client.post("/decide", {"id": 1, "eta": {"wrong": 2.0, "names": 0.1}})[0] == 400
+        status, answer = client.post("/decide", {"id": 1, "eta": {"sport": 0.8, "art": 0.1}})
+        assert (status, answer["labels"]) == (200, ["sport"])
+        assert 'status="400"' in client.get("/metrics")[1]
+
+
+def test_bad_usage_takes_one_line():
+    for arguments, sentence in (
+        ([], "Missing option '--metric'"),
+        (["--metric", "macro_f1", "--save-every", "5"], "--save-every needs --state"),
+        (["--metric", "macro_f1", "--host", "no such host"], "is no address"),
+    ):
+        found = CliRunner().invoke(main, ["serve", *arguments])
+        assert found.exit_code == 2
+        assert sentence in found.output
+
+
+def test_the_recipe_knows_the_options():
+    """Every option on the page is one of the command, and every path one of the service."""
+    page = Path(__file__).parents[1].joinpath("docs/recipes/serving.md").read_text()
+    known = {name for one in main.get_command(None, "serve").params for name in one.opts}
+    commands = re.findall(r"omma serve (.*)", page)
+    assert len(commands) >= 2
+    for command in commands:
+        assert set(re.findall(r"--[a-z-]+", command)) <= known
+    for option in re.findall(r"`(--[a-z-]+)`", page):
+        assert option in known, option
+    paths = {"/decide", "/labels", "/rule", "/stats", "/metrics", "/health"}
+    assert set(re.findall(r"`(?:GET|POST) (/\w+)`", page)) == paths
