@@ -390,6 +390,8 @@ class Runner:
     def result(self, seconds: float) -> Run:
         """What is left at the end."""
         self.state.laid_out("C")
+        if isinstance(self.state, WindowState):
+            self.state.window.trim()
         return Run(
             self.state,
             self._sink.predictions(),

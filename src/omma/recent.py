@@ -108,6 +108,10 @@ class Window:
             numbers[END_VALUE] -= numbers[FIRST_VALUE]
             numbers[FIRST_VALUE] = 0
 
+    def trim(self) -> None:
+        """Give back the room that is not used."""
+        self.restore({name: one.copy() for name, one in self.arrays().items()})
+
     @contextmanager
     def late(self) -> Iterator[None]:
         """Meanwhile labels are counted of rows that have had their time."""
