@@ -39,10 +39,11 @@ def page(folder: Path) -> str:
 
     learner = Follower(folder).look(note)
     stats = looks.stats(learner)
+    numbers = _numbers(stats)
     parts = [
         f"<h1>{escape(folder.name)}</h1>",
         f"<p>{escape(repr(learner.policy))}, {learner.n_labels:,} labels</p>",
-        html_table("", ["", "now"], _numbers(stats), total=20, most=20),
+        html_table("", ["", "now"], numbers, total=len(numbers), most=len(numbers)),
     ]
     if len(course) > 1:
         parts += [
@@ -68,7 +69,7 @@ def _numbers(stats: dict[str, Any]) -> list[tuple[str, Any]]:
 def _curve(course: list[tuple[float, float]]) -> str:
     """The metric so far, as a line."""
     some = course[:: max(1, len(course) // POINTS)]
-    x, y = np.array(some).T
+    x, y = np.array([*some, course[-1]]).T
     low, high = float(y.min()), float(y.max())
     room = max(high - low, 1e-9)
     across = 50 + (x - x[0]) / max(x[-1] - x[0], 1.0) * (WIDE - 60)
@@ -78,8 +79,9 @@ def _curve(course: list[tuple[float, float]]) -> str:
         f'<svg viewBox="0 0 {WIDE} {HIGH}" width="{WIDE}" role="img">'
         f'<polyline points="{points}" fill="none" stroke="#3b6fb6" stroke-width="2"/>'
         f'<text x="0" y="14">{high:.4f}</text><text x="0" y="{HIGH - 26}">{low:.4f}</text>'
-        f'<text x="50" y="{HIGH - 6}">{x[0]:,.0f} rows with labels</text>'
-        f'<text x="{WIDE - 10}" y="{HIGH - 6}" text-anchor="end">{x[-1]:,.0f}</text></svg>'
+        f'<text x="50" y="{HIGH - 6}">{x[0]:,.0f}</text>'
+        f'<text x="{WIDE - 10}" y="{HIGH - 6}" text-anchor="end">{x[-1]:,.0f} rows with labels'
+        "</text></svg>"
     )
 
 
