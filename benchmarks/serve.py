@@ -118,10 +118,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--labels", type=int, default=46)
+    parser.add_argument("--rows", type=int, default=10_000, help="of the bare learner")
     options = parser.parse_args()
     m = options.labels
     print(f"m = {m}, Auto('macro_f1'); each row is decided by id, then labelled by id")
-    print(f"the bare learner: {bare(m, 10_000):,.0f} rows/s")
+    print(f"the bare learner: {bare(m, options.rows):,.0f} rows/s")
     with tempfile.TemporaryDirectory() as folder:
         for title, more in (("", ()), (", with a journal", ("--journal", f"{folder}/j"))):
             with served(m, *more) as port:
