@@ -29,7 +29,7 @@ class Client:
 
     def __init__(self, port):
         self.port = port
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
     def ask(self, method, path, content=None, *, raw=None, kind="application/json"):
         body = raw if raw is not None else None if content is None else json.dumps(content)
@@ -65,7 +65,7 @@ def served(*arguments):
             yield client
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(60) in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+                assert process.wait(600) in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -136,7 +136,7 @@ def test_a_second_one_is_refused_the_journal(tmp_path):
     with served(*asked) as client:
         client.post("/decide", {"id": 1, "eta": [0.7, 0.2]})
         command = [sys.executable, "-c", RUN, "serve", "--port", "0", *map(str, asked)]
-        second = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        second = subprocess.run(command, capture_output=True, text=True, timeout=600)
         assert second.returncode == 1
         assert "another" in second.stderr
 
