@@ -38,6 +38,7 @@ COUNT: Final = types.int64
 EVERYTHING: Final = np.empty(0, dtype=np.int32)  # in place of a row's labels: all, in their order
 
 SLOT: Final = 8  # bytes: a number, a part of a shape, or where an array lies
+HELD: Final = (np.float64, np.int64, np.int32)  # what arrays that are held are of
 
 
 class Address(NamedTuple):
@@ -76,8 +77,8 @@ def slots(value: Any) -> Iterator[bytes]:
         for member in value:
             yield from slots(member)
     elif isinstance(value, np.ndarray):
-        if value.dtype not in (np.float64, np.int64) or not value.flags.c_contiguous:
-            raise TypeError(f"what is held is C-contiguous float64 or int64, got {value.dtype}")
+        if value.dtype not in HELD or not value.flags.c_contiguous:
+            raise TypeError(f"what is held is C-contiguous numbers, got {value.dtype}")
         yield struct.pack(f"{1 + value.ndim}q", value.ctypes.data, *value.shape)
     elif isinstance(value, float):
         yield struct.pack("d", value)
@@ -120,7 +121,7 @@ def _array(target, builder, kind, base, at):
     """An array that lies elsewhere, without a copy."""
     made = arrayobj.make_array(kind)(target, builder)
     whole = [_load(target, builder, types.intp, base, at + i) for i in range(1 + kind.ndim)]
-    size = target.get_constant(types.intp, SLOT)
+    size = target.get_constant(types.intp, kind.dtype.bitwidth // 8)
     strides = [size]
     for length in reversed(whole[2:]):
         strides.insert(0, builder.mul(strides[0], length))
