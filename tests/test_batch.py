@@ -182,7 +182,7 @@ def test_a_fit_reads_once_and_once_for_each_fold(reads, cv):
 def test_evaluate_reads_each_file_once(reads, tmp_path, monkeypatch):
     from click.testing import CliRunner
 
-    from omma.cli import main, reading
+    from omma.cli import classes, main, reading
 
     files = Counter()
     read = reading.read_matrix
@@ -191,7 +191,8 @@ def test_evaluate_reads_each_file_once(reads, tmp_path, monkeypatch):
         files[str(path)] += 1
         return read(path, **options)
 
-    monkeypatch.setattr(reading, "read_matrix", counted)
+    for one in (reading, classes):  # of probabilities and of labels
+        monkeypatch.setattr(one, "read_matrix", counted)
     monkeypatch.chdir(tmp_path)
     eta, y = (dense(one) for one in stream())
     for name, one in (("eta", eta), ("y", y), ("eta2", eta), ("y2", y)):

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from datetime import timedelta
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -118,7 +119,8 @@ def test_whole_frames(spark, tmp_path, data):
 
 
 def test_a_torn_state_is_told(tmp_path):
-    store_module = pytest.importorskip("omma.spark.store", reason="PySpark is not installed")
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    store_module = import_module("omma.spark.store")
     store = store_module.Store(str(tmp_path))
     state = omma.step(POLICY, POLICY.init(3), np.full((5, 3), 0.5), np.ones((5, 3)))[1]
     store.write(store_module.Saved(3, POLICY.to_json(), 3, state))
@@ -137,7 +139,8 @@ def test_a_torn_state_is_told(tmp_path):
 
 def test_states_in_an_object_store(monkeypatch):
     """Where nothing is renamed, and nothing can be locked."""
-    store_module = pytest.importorskip("omma.spark.store", reason="PySpark is not installed")
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    store_module = import_module("omma.spark.store")
     from pyarrow import fs
 
     system = fs._MockFileSystem()

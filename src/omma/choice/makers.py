@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from omma.evaluation import replay
 from omma.metrics import Metric
 from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
+from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.tables import HAT_ETA
 
-Make = Callable[[Any, Any], Rule]
+Make = Callable[[Batch], Rule]
 SIMPLE, TUNED, AUTO = "baseline", "tuned", "auto"
 
 
@@ -42,7 +42,7 @@ def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
     """All that can be made for a task, the simplest first: of equals, the first is the best."""
     simple = simple_rule(task)
     title = "0.5 threshold" if task.k is None else f"top-{task.k} rule"
-    yield Maker(SIMPLE, title, lambda eta, y: simple)
+    yield Maker(SIMPLE, title, lambda batch: simple)
     if task.k is None and task.at_most is None:
         yield from _tuned(task.metric)
     for name, title, policy in _online(task):
@@ -62,7 +62,7 @@ def _tuned(metric: Metric) -> Iterator[Maker]:
         tuned = TunedThresholds(metric)
     except UnsupportedMetricError:  # no thresholds can be found one label at a time
         return
-    yield Maker(TUNED, "tuned thresholds", lambda eta, y: tuned.fit(eta, y).decision)
+    yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
 
 
 def _online(task: Task) -> Iterator[tuple[str, str, Policy]]:
@@ -74,8 +74,8 @@ def _online(task: Task) -> Iterator[tuple[str, str, Policy]]:
 
 
 def _streamed(policy: Policy) -> Make:
-    def make(eta: Any, y: Any) -> Rule:
-        return replay(policy, eta, y, predictions=False, checkpoints=0).rule
+    def make(batch: Batch) -> Rule:
+        return replay(policy, batch, predictions=False, checkpoints=0).rule
 
     return make
 
@@ -84,4 +84,4 @@ def _offline(task: Task) -> Make:
     if task.at_most is not None:
         raise ValueError("frank_wolfe of choose goes without at_most: it has no such rules")
     search = FrankWolfe(task.metric, task.k)
-    return lambda eta, y: search.fit(eta, y).deterministic().rules[0]
+    return lambda batch: search.fit(batch).deterministic().rules[0]

@@ -107,7 +107,7 @@ def choose(
     return Choice(
         target.name if at_most is None else f"{target.name}, at most {at_most} a row",
         tuple(_candidate(one, values, best.name, streams[one.name]) for one in every),
-        best.make(_values(data)[order], _given(data)[order]).named(data.names),
+        best.make(data.take(order)).named(data.names),
         _labels(task.metric, truth, decided[SIMPLE], decided[best.name]),
         f"{folds} folds of {data.n:,} rows",
     )
@@ -123,11 +123,11 @@ class Trial:
 
     def unseen(self, make: Make) -> Any:
         """Decisions on every row, by rules that were made of the rows of other folds."""
-        eta, y = _values(self.data), _given(self.data)
+        eta = _values(self.data)
         rows, made = [], []
         for place, fold in enumerate(self.folds):
             others = np.concatenate(self.folds[:place] + self.folds[place + 1 :])
-            rule = make(eta[others], y[others])
+            rule = make(self.data.take(others))
             rows.append(fold)
             made.append(sparse.csr_array(rule.predict(eta[fold]), dtype=np.float64))
         back = np.argsort(np.concatenate(rows))
@@ -137,8 +137,7 @@ class Trial:
         """What a policy is worth that goes on learning; nothing where it cannot."""
         if policy is None:
             return None
-        eta, y = _values(self.data), _given(self.data)
-        trace = replay(policy, eta, y, seed=seed, predictions=False, checkpoints=0)
+        trace = replay(policy, self.data, seed=seed, predictions=False, checkpoints=0)
         return trace.value
 
 
