@@ -15,8 +15,7 @@ from scipy import sparse
 
 from omma._validate import check_positive_int, shown
 from omma.rows.frames import values_of
-
-SETS = (list, tuple, set, frozenset)
+from omma.rows.sets import SETS, is_label_sets, plain_array, rows_of
 
 
 def class_indicators(
@@ -71,41 +70,6 @@ def is_vector(y: Any) -> bool:
     return not sparse.issparse(y) and not is_label_sets(y) and _ndim(y) == 1
 
 
-def is_label_sets(y: Any) -> bool:
-    """Whether every row is a collection of labels: sets, or lists of which one holds text.
-
-    Lists of numbers are rows of an indicator matrix.
-    """
-    rows = _rows_of(y)
-    if rows is None or not all(isinstance(row, SETS) for row in rows):
-        return False
-    return any(
-        isinstance(row, set | frozenset) or any(isinstance(one, str) for one in row) for row in rows
-    )
-
-
-def plain_array(what: str, y: Any) -> NDArray[Any]:
-    """An array; rows of several lengths are refused with a word on label sets."""
-    try:
-        return np.asarray(y)
-    except ValueError as error:
-        raise ValueError(
-            f"{what} must have rows of one length, got {shown(y)}: pass labels of rows as sets, "
-            "such as [{1}, {1, 2}], or indicators of 0 and 1"
-        ) from error
-
-
-def _rows_of(y: Any) -> list[Any] | None:
-    """The rows of a list, or of a vector of objects; None where there can be no sets."""
-    if isinstance(y, list | tuple):
-        return list(y) if len(y) and isinstance(y[0], SETS) else None
-    if getattr(y, "ndim", len(getattr(y, "shape", ()))) != 1 or not len(y):
-        return None
-    if isinstance(y, np.ndarray):
-        return y.tolist() if y.dtype == object else None
-    return list(y) if hasattr(y, "to_list") and isinstance(next(iter(y)), SETS) else None
-
-
 def _ndim(y: Any) -> int:
     if hasattr(y, "shape"):
         return len(y.shape)
@@ -143,7 +107,7 @@ def _is_missing(one: Any) -> bool:
 
 def _members(owner: str, parameter: str, y: Any) -> tuple[list[Any], NDArray[Any]]:
     """The labels of all rows one after another, and where each row ends."""
-    rows = _rows_of(y)
+    rows = rows_of(y)
     if rows is None or not all(isinstance(row, SETS) for row in rows):
         raise ValueError(
             f"{parameter} of {owner} must be lists of labels where the other is, got {shown(y)}"

@@ -193,9 +193,14 @@ def kept_sums(level: int) -> Sums:
 
 def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Space for the kernels to work in: its size does not depend on the number of rows."""
-    ids = np.empty((2, m), dtype=np.int32)
+    try:
+        ids, scratch = np.empty((2, m), dtype=np.int32), np.zeros((SCRATCH, m))
+    except MemoryError:
+        needed = 8 * SCRATCH * m / 2**30
+        raise MemoryError(
+            f"{m:,} labels take {needed:,.0f} GiB of space to work in, more than there is"
+        ) from None
     ids[EVERY] = np.arange(m)
-    scratch = np.zeros((SCRATCH, m))
     scratch[ONES] = 1.0
     return scratch, ids
 

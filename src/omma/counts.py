@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from omma._classes import plain_array
 from omma._html import html_table, number
 from omma._validate import check_number, check_positive_int, shown
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.rows.arrays import read_weights
 from omma.rows.frames import opened, values_of
 from omma.rows.index import check_same_rows
+from omma.rows.sets import plain_array
 from omma.state import State, sums_of
 
 Vector = NDArray[np.float64]

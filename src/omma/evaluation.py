@@ -26,7 +26,7 @@ from omma.limits import Limit
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
-from omma.policies.base import check_task
+from omma.policies.base import check_task, fit_first
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, values_of
 from omma.rows.labels import Labels
@@ -257,7 +257,8 @@ def replay(
     """
     if not isinstance(policy, Policy):
         raise TypeError(
-            f"policy of replay must be a policy, such as omma.OMMA('macro_f1'), got {shown(policy)}"
+            "policy of replay must be a policy, such as omma.OMMA('macro_f1'), got "
+            f"{shown(policy)}{fit_first(policy)}"
         )
     if seed is not None:
         check_seed("replay", seed)

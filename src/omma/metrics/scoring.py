@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from omma._classes import class_indicators, is_label_sets, is_vector
+from omma._classes import class_indicators, is_vector
 from omma._validate import shown
 from omma.counts import Counts
 from omma.metrics.base import Metric
 from omma.metrics.skipping import value_skipping
 from omma.rows.frames import values_of
 from omma.rows.index import check_same_rows
+from omma.rows.sets import is_label_sets
 
 
 def score_of(

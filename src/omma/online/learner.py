@@ -32,6 +32,7 @@ from omma.online.stats import (
     window_value,
 )
 from omma.policies import LinearPolicy, Policy
+from omma.policies.base import fit_first
 from omma.rows.arrays import read_probabilities
 from omma.rows.frames import is_foreign, read_names
 from omma.rule import Rule
@@ -87,7 +88,7 @@ class OnlineClassifier(Learning):
         if not isinstance(policy, LinearPolicy):
             raise TypeError(
                 "policy of OnlineClassifier must be a policy, such as omma.OMMA('macro_f1'), got "
-                f"{shown(policy)}{saved.fit_first(policy)}"
+                f"{shown(policy)}{fit_first(policy)}"
             )
         check_positive_int("OnlineClassifier", "n_labels", n_labels)
         self.n_labels = int(n_labels)

@@ -18,6 +18,7 @@ from omma.rows.arrays import HEAVIEST
 from omma.rows.frames import Names, by_name, check_order, numbered
 from omma.rows.index import check_same_indexes
 from omma.rows.row import are_ids, as_table, probability_rows
+from omma.rows.sets import indicators_of_sets, is_label_sets
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -123,6 +124,8 @@ class Learning(Deciding):
         """True labels in the order of the learner's own, and the names of all."""
         labels = self._opened("update", "y", y, row=count == 1)
         true = labels.values
+        if is_label_sets(true):
+            true = indicators_of_sets("update", "y", true, None, self.n_labels)
         if are_ids(true, count, self.n_labels) and by_name(true, labels.names):
             true, moved = numbered("update", "y", true, labels.names), False
         check_order("update", moved, labels)

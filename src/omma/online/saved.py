@@ -25,11 +25,6 @@ FIRST = "omma-learner-1"  # what the first release wrote
 WHAT = "omma learner"
 
 
-def fit_first(policy: Any) -> str:
-    """What to do with something that makes policies of data, where one was given for a policy."""
-    return ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""
-
-
 def write(path: str | Path | BinaryIO, learner: OnlineClassifier) -> None:
     """Write a learner beside the path first, then move it into place."""
     own, pending = learner.policy.objective, learner.waiting

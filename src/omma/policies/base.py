@@ -327,3 +327,8 @@ def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None
         raise ValueError(
             f"at_most of {owner} must be None for {metric.name}, a metric of {kind}, got {at_most}"
         )
+
+
+def fit_first(policy: Any) -> str:
+    """What to do with something that makes policies of data, where one was given for a policy."""
+    return ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""

@@ -24,6 +24,7 @@ from scipy import sparse
 
 from omma._validate import shown
 from omma.rows.index import check_same_rows
+from omma.rows.sets import indicators_of_sets, is_label_sets
 
 Names = tuple[str, ...]
 # In this order: lazy frames have columns, but warn who asks for them.
@@ -90,6 +91,8 @@ def opened(
 
     ``row`` says that a series is one row, with an index that names labels.
     """
+    if names is not None and is_label_sets(given):
+        return Opened(indicators_of_sets(owner, parameter, given, names, len(names)), names)
     if not is_foreign(given):
         return Opened(given, names)
     if hasattr(given, "detach"):

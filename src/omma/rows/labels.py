@@ -14,6 +14,7 @@ from scipy import sparse
 
 from omma.rows.arrays import Rows, as_it_is, csr, entries_of, from_objects, unflagged
 from omma.rows.frames import values_of
+from omma.rows.sets import indicators_of_sets, is_label_sets, plain_array
 
 Ids = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
@@ -215,10 +216,12 @@ def read_labels(
     Labels that are NaN, or not ``known``, are unknown.
     """
     y = values_of(owner, parameter, y)
+    if is_label_sets(y):
+        y = indicators_of_sets(owner, parameter, y, None, m)
     if sparse.issparse(y):
         given = read_sparse_labels(owner, y, parameter)
     else:
-        given = from_objects(np.asanyarray(y))
+        given = from_objects(plain_array(f"{parameter} of {owner}", y))
         if given.dtype.kind not in "fiub":
             raise TypeError(f"{parameter} of {owner} must hold numbers, got the type {given.dtype}")
         if given.ndim == 1 and m == 1:
