@@ -61,9 +61,9 @@ def test_arrays_are_read_where_they_lie():
     assert call(found.function, found.at, 1) == 34_077
 
 
-@pytest.mark.parametrize("wrong", [np.zeros((2, 3), order="F"), np.zeros(3, dtype=np.float32)])
+@pytest.mark.parametrize("wrong", [np.zeros((2, 3), order="F"), np.zeros(3, dtype=np.int16)])
 def test_other_arrays_are_refused(wrong):
-    with pytest.raises(TypeError, match="is C-contiguous float64 or int64"):
+    with pytest.raises(TypeError, match="is C-contiguous numbers"):
         list(slots(kinds.Fixed(wrong)))
 
 
