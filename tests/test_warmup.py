@@ -2,6 +2,7 @@
 
 import pytest
 from click.testing import CliRunner
+from scipy import sparse
 
 import omma
 from omma.cli import main, warming
@@ -48,5 +49,16 @@ def test_the_command_says_what_was_done_and_where_it_lies(monkeypatch):
 
 
 @pytest.mark.parametrize("policy", warming.batch_policies(every=False), ids=warming.name_of)
-def test_batches_run_for_every_policy(policy):
+def test_batches_run_for_every_policy(policy, monkeypatch):
+    seen, step = [], omma.step
+
+    def counted(policy, state, eta, y):
+        done = step(policy, state, eta, y)
+        seen.append((sparse.issparse(eta), eta.dtype.name, done[1].rows))
+        return done
+
+    monkeypatch.setattr(omma, "step", counted)
     warming.Batches(policy)()
+    rows = float(warming.ROWS)
+    kinds = [(thin, kind) for thin in (False, True) for kind in ("float64", "float32")]
+    assert seen == [(*one, rows) for one in kinds]

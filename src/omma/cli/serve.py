@@ -18,7 +18,15 @@ from omma.cli.learners import (
     say,
     was_given,
 )
-from omma.cli.options import sentence, whole_number, work
+from omma.cli.options import (
+    journal_option,
+    metric_option,
+    policy_option,
+    sentence,
+    state_option,
+    whole_number,
+    work,
+)
 from omma.cli.targets import budget_option, check_policies, limits_option, prior_option
 
 if TYPE_CHECKING:
@@ -30,17 +38,9 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @click.command("serve")
-@click.option(
-    "--metric", metavar="NAME", help="What to maximize; not needed to go on from --state."
-)
+@metric_option()
 @budget_option()
-@click.option(
-    "--policy",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    help=f"One of {', '.join(POLICIES)}.",
-)
+@policy_option(POLICIES)
 @prior_option("λ of policies that have one; auto has none to choose.  [default: 1e-6]", False)
 @limits_option()
 @click.option(
@@ -56,18 +56,8 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     metavar="S",
     help="Forget rows, too, that have waited for labels for longer than that.",
 )
-@click.option(
-    "--state",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.npz",
-    help="Go on from this learner if the file exists, and save it at the end.",
-)
-@click.option(
-    "--journal",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write every decision and label down in this folder, and go on from it if it has some.",
-)
+@state_option()
+@journal_option()
 @whole_number("--save-every", 0, "Save --state after so many rows, too; 0 does not.", least=0)
 @click.option(
     "--host",

@@ -21,7 +21,14 @@ from omma.cli.learners import (
     say,
     was_given,
 )
-from omma.cli.options import whole_number, work
+from omma.cli.options import (
+    journal_option,
+    metric_option,
+    policy_option,
+    state_option,
+    whole_number,
+    work,
+)
 from omma.cli.targets import budget_option, check_policies, limits_option, prior_option
 
 if TYPE_CHECKING:
@@ -46,17 +53,9 @@ class Saving(NamedTuple):
 
 @click.command("stream")
 @click.argument("file", type=click.Path(allow_dash=True), default="-")
-@click.option(
-    "--metric", metavar="NAME", help="What to maximize; not needed to go on from --state."
-)
+@metric_option()
 @budget_option()
-@click.option(
-    "--policy",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    help=f"One of {', '.join(POLICIES)}.",
-)
+@policy_option(POLICIES)
 @prior_option("λ of policies that have one; auto has none to choose.  [default: 1e-6]", False)
 @limits_option()
 @click.option(
@@ -76,18 +75,8 @@ class Saving(NamedTuple):
 )
 @click.option("--column", metavar="NAME", help="Take one column of probabilities from CSV.")
 @whole_number("--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten.")
-@click.option(
-    "--state",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.npz",
-    help="Go on from this learner if the file exists, and save it at the end.",
-)
-@click.option(
-    "--journal",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write every decision and label down in this folder, and go on from it if it has some.",
-)
+@state_option()
+@journal_option()
 @whole_number("--save-every", 0, "Save --state after so many lines, too; 0 does not.", least=0)
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
