@@ -77,9 +77,16 @@ def server():
         yield client
 
 
-def test_it_decides_as_a_learner_does_and_goes_on_after_a_restart(tmp_path):
+@pytest.mark.parametrize(
+    ("looking", "policy"),
+    [
+        (("--window", 9), omma.Window(omma.OMMA("macro_f1"), 9)),
+        (("--half-life", 6), omma.Forgetting(omma.OMMA("macro_f1"), 6)),
+    ],
+)
+def test_it_decides_as_a_learner_does_and_goes_on_after_a_restart(tmp_path, looking, policy):
     eta, y = stream(3, 60, 4, zeros=0.0)
-    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 4)
+    learner = omma.OnlineClassifier(policy, 4)
     journal = ("--journal", tmp_path / "served")
     expected = []
     for t in range(60):
@@ -88,7 +95,7 @@ def test_it_decides_as_a_learner_does_and_goes_on_after_a_restart(tmp_path):
             learner.update(y[t - 5], id=t - 5)
     made = []
     for part, asked in (
-        (range(40), ("--metric", "macro_f1", "--policy", "omma")),
+        (range(40), ("--metric", "macro_f1", "--policy", "omma", *looking)),
         (range(40, 60), ()),
     ):
         with served(*asked, *journal) as client:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from omma.cli.options import check_folder, sentence, usage
-from omma.cli.targets import read_metric
+from omma.cli.options import (
+    Command,
+    check_folder,
+    metric_option,
+    policy_option,
+    sentence,
+    usage,
+    whole_number,
+)
+from omma.cli.targets import budget_option, limits_option, prior_option, read_metric
 from omma.policies.roster import ONLINE, ROSTER, STILL
 
 if TYPE_CHECKING:
@@ -18,6 +26,68 @@ if TYPE_CHECKING:
 
 # Those whose memory does not grow with the rows.
 POLICIES = tuple(name for name, entry in ROSTER.items() if entry.kind in (ONLINE, STILL))
+# The options that say what decides, as the functions of commands know them.
+DECIDING = ("metric", "k", "policy", "prior", "subject_to", "half_life", "window")
+
+
+def deciding_options() -> Callable[[Command], Command]:
+    """What decides: metric, budget, policy, and which rows it looks at."""
+    every = (
+        metric_option(),
+        budget_option(),
+        policy_option(POLICIES),
+        prior_option(
+            "λ of policies that have one; auto has none to choose.  [default: 1e-6]", False
+        ),
+        limits_option(),
+        click.option(
+            "--half-life",
+            type=click.FloatRange(min=1.0),
+            metavar="ROWS",
+            help="Let counts fade, for a world that changes: after so many rows a row counts half.",
+        ),
+        click.option(
+            "--window",
+            type=click.IntRange(min=1),
+            metavar="ROWS",
+            help="Decide by the last so many rows alone.",
+        ),
+    )
+
+    def wrap(command: Command) -> Command:
+        for option in reversed(every):
+            command = option(command)
+        return command
+
+    return wrap
+
+
+def waiting_options() -> Callable[[Command], Command]:
+    """How many rows wait for their labels, and for how long."""
+    number = whole_number(
+        "--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten."
+    )
+    age = click.option(
+        "--max-seconds",
+        type=click.FloatRange(min=0.0, min_open=True),
+        metavar="S",
+        help="Forget rows, too, that have waited for labels for longer than that.",
+    )
+    return lambda command: number(age(command))
+
+
+def bound_waiting(
+    ctx: click.Context, learner: OnlineClassifier, pending: int, max_seconds: float | None
+) -> None:
+    """A learner that goes on keeps its bounds, unless others were written."""
+    limit = pending if was_given(ctx, "pending") else None
+    if limit is not None or max_seconds is not None:
+        learner.bound_waiting(limit, max_seconds)
+
+
+def deciding_given(ctx: click.Context) -> list[str]:
+    """Which of these options were written."""
+    return [name.replace("_", "-") for name in DECIDING if was_given(ctx, name)]
 
 
 def resumed(held: ExitStack, folder: Path) -> OnlineClassifier:
@@ -47,7 +117,13 @@ def was_given(ctx: click.Context, name: str) -> bool:
 
 
 def policy_of(
-    name: str, metric: str, k: int | None, prior: float, subject_to: tuple[str, ...] = ()
+    name: str,
+    metric: str,
+    k: int | None,
+    prior: float,
+    subject_to: tuple[str, ...] = (),
+    half_life: float | None = None,
+    window: int | None = None,
 ) -> tuple[Any, Any]:
     """The policy and what it is judged by."""
     from omma.cli.targets import make_policy
@@ -56,9 +132,25 @@ def policy_of(
     found, budget = read_metric(metric, k)
     try:
         with usage("--metric"):
-            return make_policy(name, found, budget, prior, subject_to=subject_to), found
+            policy = make_policy(name, found, budget, prior, subject_to=subject_to)
     except UnsupportedMetricError as error:
         raise click.BadParameter(sentence(error), param_hint="--policy") from error
+    return _looking_at(policy, half_life, window), found
+
+
+def _looking_at(policy: Any, half_life: float | None, window: int | None) -> Any:
+    """The policy with counts that fade, or with a window, where one was asked for."""
+    from omma.policies import Forgetting, Window
+
+    if half_life is not None and window is not None:
+        raise click.UsageError("Pass --half-life or --window, not both.")
+    if half_life is not None:
+        with usage("--half-life"):
+            return Forgetting(policy, half_life)
+    if window is not None:
+        with usage("--window"):
+            return Window(policy, window)
+    return policy
 
 
 def check_width(metric: Any, m: int) -> None:

@@ -11,23 +11,24 @@ import click
 from omma.cli.learners import (
     POLICIES,
     alone,
+    bound_waiting,
     check_kept,
     check_width,
+    deciding_given,
+    deciding_options,
     policy_of,
     resumed,
     say,
-    was_given,
+    waiting_options,
 )
 from omma.cli.options import (
     journal_option,
-    metric_option,
-    policy_option,
     sentence,
     state_option,
     whole_number,
     work,
 )
-from omma.cli.targets import budget_option, check_policies, limits_option, prior_option
+from omma.cli.targets import check_policies
 
 if TYPE_CHECKING:
     import socket
@@ -38,24 +39,14 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @click.command("serve")
-@metric_option()
-@budget_option()
-@policy_option(POLICIES)
-@prior_option("λ of policies that have one; auto has none to choose.  [default: 1e-6]", False)
-@limits_option()
+@deciding_options()
 @click.option(
     "--n-labels",
     type=click.IntRange(min=1),
     metavar="N",
     help="How many labels there are, where rows name them by numbers.",
 )
-@whole_number("--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten.")
-@click.option(
-    "--max-seconds",
-    type=click.FloatRange(min=0.0, min_open=True),
-    metavar="S",
-    help="Forget rows, too, that have waited for labels for longer than that.",
-)
+@waiting_options()
 @state_option()
 @journal_option()
 @whole_number("--save-every", 0, "Save --state after so many rows, too; 0 does not.", least=0)
@@ -76,6 +67,8 @@ def command(
     policy: str,
     prior: float,
     subject_to: tuple[str, ...],
+    half_life: float | None,
+    window: int | None,
     n_labels: int | None,
     pending: int,
     max_seconds: float | None,
@@ -105,10 +98,11 @@ def command(
             -d '{"id": "a", "eta": [0.9, 0.2]}' http://127.0.0.1:8765/decide
     """  # noqa: D301
     check_policies((policy,), POLICIES)
-    options = ("metric", "k", "policy", "prior", "subject_to")
-    given = [name.replace("_", "-") for name in options if was_given(ctx, name)]
+    given = deciding_given(ctx)
     resumes = check_kept(state, journal, save_every, given)
-    wanted = None if metric is None else policy_of(policy, metric, k, prior, subject_to)
+    wanted = None
+    if metric is not None:
+        wanted = policy_of(policy, metric, k, prior, subject_to, half_life, window)
     run = _server()
 
     from omma.cli.service import Kept, Service
@@ -135,6 +129,8 @@ def command(
         elif journal is not None and resumes:
             learner = resumed(held, journal)
             check_asked_for(journal, learner, *asked)
+        if learner is not None:
+            bound_waiting(ctx, learner, pending, max_seconds)
         service = Service(make, learner, n_labels, Kept(begun, state, save_every))
         listening = held.enter_context(_listening(host, port))
         _tell(host, listening)

@@ -14,22 +14,23 @@ import click
 from omma.cli.learners import (
     POLICIES,
     alone,
+    bound_waiting,
     check_kept,
     check_width,
+    deciding_given,
+    deciding_options,
     policy_of,
     resumed,
     say,
-    was_given,
+    waiting_options,
 )
 from omma.cli.options import (
     journal_option,
-    metric_option,
-    policy_option,
     state_option,
     whole_number,
     work,
 )
-from omma.cli.targets import budget_option, check_policies, limits_option, prior_option
+from omma.cli.targets import check_policies
 
 if TYPE_CHECKING:
     from omma.cli.readers import Lines
@@ -53,11 +54,7 @@ class Saving(NamedTuple):
 
 @click.command("stream")
 @click.argument("file", type=click.Path(allow_dash=True), default="-")
-@metric_option()
-@budget_option()
-@policy_option(POLICIES)
-@prior_option("λ of policies that have one; auto has none to choose.  [default: 1e-6]", False)
-@limits_option()
+@deciding_options()
 @click.option(
     "--format",
     "form",
@@ -74,7 +71,7 @@ class Saving(NamedTuple):
     "--id", "id_column", metavar="NAME", help="The column that names rows.  [default: id]"
 )
 @click.option("--column", metavar="NAME", help="Take one column of probabilities from CSV.")
-@whole_number("--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten.")
+@waiting_options()
 @state_option()
 @journal_option()
 @whole_number("--save-every", 0, "Save --state after so many lines, too; 0 does not.", least=0)
@@ -89,11 +86,14 @@ def command(
     policy: str,
     prior: float,
     subject_to: tuple[str, ...],
+    half_life: float | None,
+    window: int | None,
     form: str | None,
     n_labels: int | None,
     id_column: str | None,
     column: str | None,
     pending: int,
+    max_seconds: float | None,
     state: Path | None,
     journal: Path | None,
     save_every: int,
@@ -126,10 +126,11 @@ def command(
     The state is saved in all cases but 2.
     """  # noqa: D301
     check_policies((policy,), POLICIES)
-    options = ("metric", "k", "policy", "prior", "subject_to")
-    given = [name.replace("_", "-") for name in options if was_given(ctx, name)]
+    given = deciding_given(ctx)
     resumes = _check_usage(file, state, save_every, given, journal)
-    wanted = None if metric is None else policy_of(policy, metric, k, prior, subject_to)
+    wanted = None
+    if metric is not None:
+        wanted = policy_of(policy, metric, k, prior, subject_to, half_life, window)
 
     from omma.cli.readers import Lines
     from omma.cli.streaming import Stream, check_asked_for, restored
@@ -139,7 +140,9 @@ def command(
         assert wanted is not None
         decider, judged_by = wanted
         check_width(judged_by, m)
-        return OnlineClassifier(decider, m, metric=judged_by, names=names, max_waiting=pending)
+        return OnlineClassifier(
+            decider, m, metric=judged_by, names=names, max_waiting=pending, max_seconds=max_seconds
+        )
 
     with work(), alone(state, "another omma stream"), ExitStack() as held:
 
@@ -156,8 +159,7 @@ def command(
             stream.learner = resumed(held, journal)
             check_asked_for(journal, stream.learner, *asked)
         if stream.learner is not None:
-            if was_given(ctx, "pending"):
-                stream.learner.waiting.limit = pending
+            bound_waiting(ctx, stream.learner, pending, max_seconds)
             if column is None:
                 n_labels = n_labels or stream.learner.n_labels
             names = None if stream.learner.names is None else tuple(stream.learner.names)

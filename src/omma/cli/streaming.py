@@ -15,7 +15,7 @@ from omma.cli.lines import Line, Names, StopStreamError
 from omma.counts import Counts
 from omma.metrics import Metric
 from omma.online import OnlineClassifier
-from omma.online.pending import check_id
+from omma.online.pending import Pending, check_id
 from omma.policies import Policy
 
 Say = Callable[[str], None]
@@ -53,6 +53,7 @@ class Stream:
         self.kept = kept
         self.learner: OnlineClassifier | None = None
         self.decided = self.learned = 0
+        self._told = False  # that rows are forgotten
         self._with_id: bool | None = None  # whether decisions have ids is seen at the first
 
     @property
@@ -70,7 +71,9 @@ class Stream:
         learner = self._begun(len(line.eta), names)
         _check_row(learner, line, names)
         if line.id is not None:
+            oldest = next(iter(learner.waiting), None)
             learner.waiting.check_free(line.id)
+            self._tell_forgotten(learner.waiting, oldest)
         if line.decision is not None:  # made before a restart
             if line.y is None:
                 raise ValueError("expected labels y with a decision, got none")
@@ -89,19 +92,24 @@ class Stream:
         decision: NDArray[np.int8]
         assert line.eta is not None  # such lines are decided; others only bring labels
         if line.y is None and line.id is not None:
-            waiting = learner.waiting
-            oldest, forgotten = next(iter(waiting), None), waiting.forgotten
+            oldest = next(iter(learner.waiting), None)
             decision = learner.predict(line.eta, id=line.id)
-            if waiting.forgotten == 1 > forgotten:
-                self.say(
-                    f"id {oldest!r} was forgotten: more than {waiting.limit:,} rows wait for "
-                    "labels (--pending); further ones are counted"
-                )
+            self._tell_forgotten(learner.waiting, oldest)
             return decision
         decision = learner.predict(line.eta)
         if line.y is not None or _soft(learner) or _both(learner):
             learner.update(line.y)
         return decision
+
+    def _tell_forgotten(self, waiting: Pending, oldest: Any) -> None:
+        """Say of the first row that was forgotten why it was."""
+        if waiting.forgotten == 0 or self._told:
+            return
+        self._told = True
+        why = f"more than {waiting.limit:,} rows wait for labels (--pending)"
+        if len(waiting) < waiting.limit:
+            why = f"it has waited for more than {waiting.max_age:g} seconds (--max-seconds)"
+        self.say(f"id {oldest!r} was forgotten: {why}; further ones are counted")
 
     def _begun(self, m: int, names: Names | None = None) -> OnlineClassifier:
         """The learner; one that is new is kept only when its first line turns out to be good."""

@@ -122,6 +122,20 @@ class Counting:
         self._pending = pending
         pending.evicted = self._forgotten
 
+    def bound_waiting(self, limit: int | None, max_seconds: float | None = None) -> None:
+        """Change how many decisions wait at most, or for how long; None leaves that as it is."""
+        pending = self._pending
+        with self._lock:
+            if max_seconds is not None and pending.clock is None:
+                raise ValueError(
+                    "decisions of this learner were made without a clock: max_seconds must be "
+                    "given when it is begun"
+                )
+            pending.limit = pending.limit if limit is None else limit
+            pending.max_age = pending.max_age if max_seconds is None else max_seconds
+            if self._journal is not None:  # what is forgotten from now on is so when done again
+                self._journal.cut()
+
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         for made_again in ("_stepper", "_lock", "_task", "_journal"):
