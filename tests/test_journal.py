@@ -14,7 +14,7 @@ from tests import journal_child as child
 
 import omma
 from omma._lock import InUseError
-from omma.online import log
+from omma.online import events, log
 
 KILLS = int(os.environ.get("OMMA_KILLS", "24"))
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as Unix has them")
@@ -210,6 +210,16 @@ def test_a_log_of_another_learner_is_refused(tmp_path, learner):
         (tmp_path / "j" / "log-0").write_bytes((tmp_path / str(number) / "log-0").read_bytes())
         with pytest.raises(ValueError, match="log-0 does not go with its snapshot: expected"):
             omma.Journal.resume(tmp_path / "j")
+
+
+def test_a_decision_that_the_learner_cannot_have_made_is_refused(tmp_path, learner):
+    moved = events.decided(["a"], [(np.zeros(4, np.int8), child.ETA[0])], True, 4)
+    with omma.Journal(tmp_path, learner):
+        pass
+    with (tmp_path / "log-0").open("ab") as file:
+        file.write(log.framed(moved))
+    with pytest.raises(ValueError, match=r"log-0 is damaged at byte \d+: .* and no names of"):
+        omma.Journal.resume(tmp_path)
 
 
 def test_a_disk_that_is_full_changes_nothing(tmp_path, learner, monkeypatch):

@@ -117,6 +117,13 @@ class Counting:
             assert decision.eta is not None
             self._certificate.step(decision.eta, None, decision.weight)
 
+    def _check_made(self, one: Decision, keeps: bool) -> None:
+        """Refuse a decision from a file that this learner could not have made."""
+        if keeps and one.eta is None:
+            raise ValueError("a decision without its probabilities")
+        if one.moved and self.names is None:
+            raise ValueError("a decision on columns in another order, and no names of labels")
+
     def wait_for(self, pending: Pending) -> None:
         """Let these decisions wait, as they were read from a file."""
         self._pending = pending

@@ -73,7 +73,7 @@ def do_again(learner: OnlineClassifier, event: bytes) -> None:
     elif kind == DECIDED:
         for key, made in zip(parts[::2], parts[1::2], strict=True):
             one = _unpacked(made, m)
-            _check_kept(learner, one)
+            learner._check_made(one, learner._keeps)
             with learner.waiting.at(time_of(made)):
                 learner._wait(_key(key), one.prediction, one.eta, one.moved)
     elif kind == LABELLED:
@@ -85,7 +85,7 @@ def do_again(learner: OnlineClassifier, event: bytes) -> None:
     elif kind == COUNTED:
         for first, second in zip(parts[::2], parts[1::2], strict=True):
             one, labels = _unpacked(first, m), None
-            _check_kept(learner, one)
+            learner._check_made(one, learner._keeps)
             if second:
                 labels = _unpacked(second, m)
                 _check_layout(one, labels)
@@ -99,11 +99,6 @@ def do_again(learner: OnlineClassifier, event: bytes) -> None:
 
 def _key(part: bytes) -> Id:
     return check_id(parse_json("an id", part))
-
-
-def _check_kept(learner: OnlineClassifier, one: Decision) -> None:
-    if learner._keeps and one.eta is None:
-        raise ValueError("a decision without its probabilities")
 
 
 def _check_layout(one: Decision, labels: Decision) -> None:

@@ -264,8 +264,11 @@ class Pending:
         max_age: float | None = None,
         clock: Callable[[], float] | None = None,
         evicted: Callable[[Id, Decision], None] | None = None,
+        check: Callable[[Decision], None] | None = None,
     ) -> Pending:
         """What ``arrays`` gave, with everything checked; ``ValueError`` where it is no such thing.
+
+        ``check`` is asked about each decision, too, and raises ``ValueError``.
 
         >>> import numpy as np
         >>> pending = Pending(n_labels=2)
@@ -277,6 +280,7 @@ class Pending:
         found = cls(n_labels, limit=limit, max_age=max_age, clock=clock, evicted=evicted)
         try:
             found._restore(arrays)
+            found._check_records(check)
         except (
             KeyError,
             TypeError,
@@ -305,13 +309,15 @@ class Pending:
             {check_id(key): bool(one) for key, one in zip(gone, labelled, strict=True)}
         )
         self._put, self.forgotten, self._time = int(numbers[0]), int(numbers[1]), float(numbers[2])
-        self._check_records()
 
-    def _check_records(self) -> None:
+    def _check_records(self, check: Callable[[Decision], None] | None) -> None:
         """Every decision can be read, and was made no earlier than the one before it."""
         before = -math.inf
         for record in self._waiting.values():
-            check_unpacked(unpack(record, self.n_labels), self.n_labels)
+            found = unpack(record, self.n_labels)
+            check_unpacked(found, self.n_labels)
+            if check is not None:
+                check(found)
             if not before <= time_of(record) <= self._time:
                 raise ValueError("its times are out of order")
             before = time_of(record)

@@ -131,6 +131,7 @@ def _restore_waiting(learner: OnlineClassifier, archive: npz.Archive, refused: A
             limit=own.limit,
             max_age=own.max_age,
             clock=own.clock,
+            check=lambda one: learner._check_made(one, learner._keeps_late),
         )
     )
     learner._refusals.restore(refused)
