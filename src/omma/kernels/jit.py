@@ -14,8 +14,8 @@ alone: nothing here makes or keeps an array, and counting references to views to
 of a row. So scratch space comes from the caller, and slices are copied by loops. Wrappers for
 callers in Python and C, which Numba adds to everything, are made for entries only: without them
 compilation takes a tenth less. Inlining is left to LLVM (``forceinline``): Numba's own infers the
-types of the whole caller again for every call it replaces, which took twice as long. A helper is
-optimized alone and again within each caller, so helpers call helpers no deeper than they must.
+types of the whole caller again for every call it replaces, which took twice as long. Helpers are
+optimized within their callers only (``linked``).
 """
 
 from __future__ import annotations
@@ -31,12 +31,18 @@ from numba.extending import overload
 from omma.kernels.cache import KernelCache
 from omma.kernels.compiling import patient
 from omma.kernels.identity import identity
+from omma.kernels.linked import PartCompiler, WholeCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-POINTED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+POINTED: dict[str, Any] = {
+    "error_model": "numpy",
+    "_nrt": False,
+    "pipeline_class": WholeCompiler,
+}
 FLAGS: dict[str, Any] = {**POINTED, "no_cfunc_wrapper": True}
-INSIDE: dict[str, Any] = {**FLAGS, "forceinline": True, "no_cpython_wrapper": True}
+BESIDE: dict[str, Any] = {**FLAGS, "no_cpython_wrapper": True, "pipeline_class": PartCompiler}
+INSIDE: dict[str, Any] = {**BESIDE, "forceinline": True}
 
 
 def _compiled(function: Function, **options: Any) -> Function:
@@ -57,7 +63,7 @@ def helper(function: Function) -> Function:
 
 def section(function: Function) -> Function:
     """Compile a function that compiled functions call outside their inner loops."""
-    return _compiled(function, **FLAGS, no_cpython_wrapper=True)
+    return _compiled(function, **BESIDE)
 
 
 def entry(title: str) -> Callable[[Callable[..., Any]], Any]:
