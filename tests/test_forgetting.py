@@ -122,6 +122,39 @@ def test_dividing_by_a_power_of_two_changes_no_decision(policy):
     assert np.isfinite(long.rule.thresholds).all()
 
 
+@pytest.mark.parametrize("thin", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("policy", POLICIES, ids=ids)
+def test_late_labels_fade_from_when_they_come(policy, thin):
+    """Estimates count from the decision; a label makes nothing older where its row has done so."""
+    n = 202  # at 200 rows the unit becomes too large, and all is divided
+    eta, y = stream(4, n, 4, zeros=0.0)
+    learner, feedback = omma.OnlineClassifier(omma.Forgetting(policy, 2), 4), policy.feedback
+    shape = sparse.csr_array if thin else np.asarray
+    comes = np.arange(n) + np.random.default_rng(0).integers(0, 9, n)
+    comes[::5] = -1  # some never do
+    made, labelled = {}, []
+    for t in range(n):
+        made[t] = dense(learner.predict(shape(eta[[t]]), id=t))[0]
+        for late in np.flatnonzero(comes == t).tolist():
+            learner.update(shape(y[[late]]), id=late)
+            labelled.append((t, late))
+    came, which = np.array(labelled).T
+    age = np.arange(len(labelled))[::-1] + 1 if feedback == "labels" else n - 1 - came
+    now, keep = learner.state.now(), 0.5**0.5
+    found = now if feedback == "labels" else now.labels
+    chosen = np.array([made[one] for one in which])
+    every = np.array([chosen * y[which], chosen, y[which]])
+    np.testing.assert_allclose(found.cells, np.einsum("cij,i", every, keep**age), rtol=1e-9)
+    if feedback == "estimates":
+        chosen = np.array([made[t] for t in range(n)])
+        every = np.array([chosen * eta, chosen, eta])
+        expected = np.einsum("cij,i", every, keep ** (n - np.arange(0.0, n)))
+        np.testing.assert_allclose(now.cells, expected, rtol=1e-9)
+    assert learner.counts == omma.Counts.from_labels(
+        y[which], np.array([made[one] for one in which])
+    )
+
+
 @pytest.mark.parametrize("policy", POLICIES, ids=ids)
 def test_it_can_be_saved_and_pickled(policy, tmp_path):
     eta, y = stream(2, 400, 5)

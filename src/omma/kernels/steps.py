@@ -19,6 +19,7 @@ from omma.kernels.limits import move, move_stored
 from omma.kernels.pointer import (
     COUNT,
     EVERYTHING,
+    IDS,
     NUMBERS,
     ROWS,
     Address,
@@ -112,57 +113,120 @@ def decide_by_kept(held, eta, pick, scratch, ids, out):
 
 
 @pointed("learning a dense row")
-def learn_in_kept(held, eta, true, known, predicted, weight, scratch):
-    """Count one row of indicators in all that a policy keeps, and calibrate by it."""
-    kept = read(held)
-    learn_one(
-        eta, true, known != 0, predicted, weight, kept.feedback, kept.sums, kept.calibrator,
-        kept.prices, scratch,
-    )  # fmt: skip
-    return 0
+def learn_in_kept(held, eta, true, known, predicted, weight, late, scratch):
+    """Count one row of indicators in all that a policy keeps, and calibrate by it.
+
+    0, and nothing counted, where what must be 0 and 1 is not. A ``late`` row makes nothing older:
+    it has had its time when it was decided.
+    """
+    kept, values, flags = read(held), scratch[VALUES], scratch[FLAGS]
+    feedback, calibrator, prices = kept.feedback, kept.calibrator, kept.prices
+    m, labelled = flags.shape[0], known != 0
+    if labelled and read_flags(true, flags) < 0:
+        return 0
+    found = read_flags(predicted, flags)
+    if found < 0:
+        return 0
+    widen(eta, values)
+    calibrate(calibrator, EVERYTHING, m, scratch)
+    learn(feedback, found, true, labelled, weight, kept.sums, scratch)
+    move(prices, true, labelled, found, weight, flags, values)
+    if labelled:
+        fit(calibrator, EVERYTHING, m, scratch, true, weight)
+    if late == 0:
+        fade(feedback, calibrator, prices, labelled, weight, scratch)
+    return 1
 
 
-@entry("a dense decision by address")
-def decide_dense_at(function, at, eta, pick, scratch, ids, out):
-    """Decide by what is kept elsewhere: named tuples take longer to hand over than to use."""
-    return called(function, (at, eta, np.int64(pick), scratch, ids, out))
-
-
-@entry("learning a dense row by address")
-def learn_dense_at(function, at, eta, true, known, predicted, weight, scratch):
-    """Count in what is kept elsewhere."""
-    row = (eta, true, np.int64(known), predicted, np.float64(weight), scratch)
-    return called(function, (at, *row))
-
-
-class Keeping(NamedTuple):
-    """Where to decide by what is kept, and where to count in it."""
-
-    decide: Address
-    learn: Address
-
-
-def keeping(kept: Kept) -> Keeping:
-    """Lay out what is kept, for single dense rows."""
-    space = types.Array(types.int32, 2, "C")
-    decide = (NUMBERS, COUNT, ROWS, space, FLAGGED)
-    learned = (NUMBERS, NUMBERS, COUNT, FLAGGED, types.float64, ROWS)
-    return Keeping(held_by(decide_by_kept, kept, *decide), held_by(learn_in_kept, kept, *learned))
-
-
-@entry("a sparse decision of what calibrates, fades or has limits")
-def decide_sparse_with(
-    labels, eta, decider, pick, feedback, sums, calibrator, prices, scratch, ids
-):  # fmt: skip
+@pointed("a sparse decision of what calibrates, fades or has limits")
+def decide_stored_by_kept(held, labels, eta, pick, scratch, ids):
     """Decide one row of stored labels by all that a policy keeps; below zero as above."""
     if not known_ids(labels, scratch.shape[1]):
         return -2
     if not widen(eta, scratch[VALUES]):
         return -1
+    kept = read(held)
     clear(scratch[FLAGS])
+    calibrate(kept.calibrator, labels, labels.shape[0], scratch)
+    prior = prior_now(kept.feedback, kept.decider.prior)
+    return decide_stored(
+        kept.decider, labels, prior, pick, kept.feedback, kept.sums, kept.prices, scratch, ids
+    )
+
+
+@pointed("learning a sparse row")
+def learn_stored_in_kept(held, labels, eta, true, known, chosen, weight, late, scratch):
+    """Count one row of label ids in all that a policy keeps, and calibrate by it."""
+    kept, values, flags, present = read(held), scratch[VALUES], scratch[FLAGS], scratch[PRESENT]
+    feedback, calibrator, prices = kept.feedback, kept.calibrator, kept.prices
+    found, end, labelled = chosen.shape[0], true.shape[0], known != 0
+    clear(flags)
+    clear(present)
+    for i in range(found):
+        flags[chosen[i]] = 1.0
+    widen(eta, values)
     calibrate(calibrator, labels, labels.shape[0], scratch)
-    prior = prior_now(feedback, decider.prior)
-    return decide_stored(decider, labels, prior, pick, feedback, sums, prices, scratch, ids)
+    learn_stored(feedback, labels, chosen, found, true, labelled, weight, kept.sums, scratch)
+    move_stored(prices, labels, values, true, 0, end, labelled, found, weight, flags, present)
+    if labelled:
+        fit_stored(calibrator, labels, true, weight, scratch)
+    if late == 0:
+        fade(feedback, calibrator, prices, labelled, weight, scratch)
+    return 0
+
+
+# What is kept lies elsewhere: named tuples take longer to hand over than to use.
+
+
+@entry("a dense decision by address")
+def decide_dense_at(function, at, eta, pick, scratch, ids, out):
+    """Decide by what is kept."""
+    return called(function, (at, eta, np.int64(pick), scratch, ids, out))
+
+
+@entry("learning a dense row by address")
+def learn_dense_at(function, at, eta, true, known, predicted, weight, late, scratch):
+    """Count in what is kept."""
+    row = (eta, true, np.int64(known), predicted, np.float64(weight), np.int64(late), scratch)
+    return called(function, (at, *row))
+
+
+@entry("a sparse decision by address")
+def decide_sparse_at(function, at, labels, eta, pick, scratch, ids):
+    """Decide by what is kept."""
+    return called(function, (at, labels, eta, np.int64(pick), scratch, ids))
+
+
+@entry("learning a sparse row by address")
+def learn_sparse_at(function, at, labels, eta, true, known, chosen, weight, late, scratch):
+    """Count in what is kept."""
+    row = (true, np.int64(known), chosen, np.float64(weight), np.int64(late), scratch)
+    return called(function, (at, labels, eta, *row))
+
+
+class Keeping(NamedTuple):
+    """Where to decide by what is kept, and where to count in it: a row, or labels that come late.
+
+    The latter are of a row whose probabilities were counted before.
+    """
+
+    decide: Address
+    learn: Address
+    late: Address
+
+
+def keeping(kept: Kept, late: Kept, thin: bool) -> Keeping:
+    """Lay out what is kept, for single rows; ``late`` is what late labels are counted in."""
+    space, counted = types.Array(types.int32, 2, "C"), (types.float64, COUNT, ROWS)
+    if thin:
+        decide: tuple[Any, ...] = (decide_stored_by_kept, kept, IDS, NUMBERS, COUNT, ROWS, space)
+        into: Any = learn_stored_in_kept
+        row: tuple[Any, ...] = (IDS, NUMBERS, IDS, COUNT, IDS, *counted)
+    else:
+        decide = (decide_by_kept, kept, NUMBERS, COUNT, ROWS, space, FLAGGED)
+        into = learn_in_kept
+        row = (NUMBERS, NUMBERS, COUNT, FLAGGED, *counted)
+    return Keeping(held_by(*decide), held_by(into, kept, *row), held_by(into, late, *row))
 
 
 @helper
@@ -203,45 +267,3 @@ def count_sparse(labels, present, chosen, weight, level, add, cells, totals, scr
         flags[chosen[i]] = 1.0
     degrees = present if present.shape[0] > 0 else scratch[ONES]
     count_stored(chosen, found, labels, degrees, flags, weight, Sums(level, add), cells, totals)
-
-
-@entry("learning a late dense row")
-def learn_dense(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch):
-    """Count one row in parts of what a policy keeps, and calibrate by it."""
-    learn_one(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch)
-
-
-@helper
-def learn_one(eta, true, known, predicted, weight, feedback, sums, calibrator, prices, scratch):
-    """Count one dense row."""
-    values, flags = scratch[VALUES], scratch[FLAGS]
-    m = flags.shape[0]
-    found = read_flags(predicted, flags)
-    widen(eta, values)
-    calibrate(calibrator, EVERYTHING, m, scratch)
-    learn(feedback, found, true, known, weight, sums, scratch)
-    move(prices, true, known, found, weight, flags, values)
-    if known:
-        fit(calibrator, EVERYTHING, m, scratch, true, weight)
-    fade(feedback, calibrator, prices, known, weight, scratch)
-
-
-@entry("learning a sparse row")
-def learn_sparse(
-    labels, eta, true, known, chosen, weight, feedback, sums, calibrator, prices, scratch
-):
-    """Count one row of label ids in all that a policy keeps, and calibrate by it."""
-    values, flags = scratch[VALUES], scratch[FLAGS]
-    clear(flags)
-    clear(scratch[PRESENT])
-    for i in range(chosen.shape[0]):
-        flags[chosen[i]] = 1.0
-    widen(eta, values)
-    calibrate(calibrator, labels, labels.shape[0], scratch)
-    found, end = chosen.shape[0], true.shape[0]
-    learn_stored(feedback, labels, chosen, found, true, known, weight, sums, scratch)
-    present = scratch[PRESENT]
-    move_stored(prices, labels, values, true, 0, end, known, found, weight, flags, present)
-    if known:
-        fit_stored(calibrator, labels, true, weight, scratch)
-    fade(feedback, calibrator, prices, known, weight, scratch)

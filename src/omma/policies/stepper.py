@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import nullcontext
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ class Space(threading.local):
 
     def __init__(self, m: int) -> None:
         self.scratch, self.ids = scratch_space(m)
-        self.kept: Laid | None = None
+        self.kept: dict[bool, Laid] = {}  # of sparse rows, and of dense ones
 
 
 class UnsortedError(ValueError):
@@ -86,9 +86,9 @@ class Stepper:
                 counted: tuple[Any, ...] = (*decider, pick, state.cells, state.totals)
                 count = steps.decide_sparse(*eta, *counted, space.scratch, space.ids)
             else:
-                counted = self.kept(state, thin=True)[1:]
-                count = steps.decide_sparse_with(
-                    *eta, decider, pick, *counted, space.scratch, space.ids
+                by = self.laid(state, thin=True).decide
+                count = steps.decide_sparse_at(
+                    by.function, by.at, *eta, pick, space.scratch, space.ids
                 )
             if count < 0:
                 refuse_row("predict", eta[1])
@@ -100,25 +100,31 @@ class Stepper:
         if self.simple:
             fine = steps.decide_dense(eta, *decider, pick, state.cells, state.totals, *work)
         else:
-            by = self.laid(state).decide
+            by = self.laid(state, thin=False).decide
             fine = steps.decide_dense_at(by.function, by.at, eta, pick, *work)
         if not fine:
             refuse_row("predict", eta)
         return out
 
-    def kept(self, state: State, thin: bool) -> steps.Kept:
-        """All that the policy keeps, as the kernels know it."""
+    def laid(self, state: State, thin: bool) -> steps.Keeping:
+        """Where all that is kept lies; laid out anew where the state has other arrays now."""
+        arrays, space = arrays_of(state), self.space
+        found = space.kept.get(thin)
+        if found is None or not same(found.arrays, arrays):
+            found = space.kept[thin] = Laid(arrays, self._lay_out(state, thin))
+        return found.where
+
+    def _lay_out(self, state: State, thin: bool) -> steps.Keeping:
         plan = self.plan
         calibrator = calibrator_of(state, plan.settled is not None)
-        counted = (plan.feedback(state), self.sums(thin), calibrator, plan.prices(state))
-        return steps.Kept(self.deciding.decider, *counted)
-
-    def laid(self, state: State) -> steps.Keeping:
-        """Where all of that lies; laid out anew where the state has other arrays than before."""
-        arrays, space = arrays_of(state), self.space
-        if space.kept is None or not same(space.kept.arrays, arrays):
-            space.kept = Laid(arrays, steps.keeping(self.kept(state, thin=False)))
-        return space.kept.where
+        others = (self.sums(thin), calibrator, plan.prices(state))
+        # The probabilities of a late row were counted before: this time they go nowhere.
+        nowhere = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
+        row, late = (
+            steps.Kept(self.deciding.decider, plan.feedback(state, own), *others)
+            for own in (None, nowhere)
+        )
+        return steps.keeping(row, late, thin)
 
     def drew(self, state: Any) -> None:
         """Note that a row was decided whose labels will come later."""
@@ -159,9 +165,7 @@ class Stepper:
             else:
                 fine = steps.count_dense(eta, False, *counts)
         if not fine:
-            if y is not None:
-                refuse_indicators("update", "y", y)
-            refuse_indicators("update", "prediction", prediction)
+            self._refuse(y, prediction)
 
     def _learn(
         self,
@@ -173,62 +177,43 @@ class Stepper:
         late: bool,
     ) -> None:
         """Count a row where labels correct or calibrate estimates, prices move, or counts fade."""
-        counted_before = late and state.labels is not None
-        if isinstance(state, WindowState):
-            state.window.make_room(1, *_entries(self.m, eta, y, prediction))
-        if not counted_before and prediction.dtype != np.int32:
-            self._learn_dense(state, eta, y, prediction, weight)
+        late = late and state.labels is not None
+        if not isinstance(state, WindowState):
+            self._learn_at(state, eta, y, prediction, weight, late)
             return
-        nowhere = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
-        own = nowhere if counted_before else None
-        with ExitStack() as held:
-            if counted_before and isinstance(state, WindowState):
-                held.enter_context(state.window.late())
-            feedback = self.plan.feedback(state, own)
-            pace = state.pace.copy() if counted_before and state.pace is not None else None
-            self._run_learn(state, (weight, feedback), eta, y, prediction)
-        if pace is not None and state.pace is not None:  # the row has had its time already
-            state.pace[...] = pace
+        state.window.make_room(1, *_entries(self.m, eta, y, prediction))
+        with state.window.late() if late else nullcontext():
+            self._learn_at(state, eta, y, prediction, weight, late)
 
-    def _learn_dense(
+    def _learn_at(
         self,
         state: State,
         eta: Row | None,
         y: NDArray[Any] | None,
         prediction: NDArray[Any],
         weight: float,
+        late: bool,
     ) -> None:
-        refuse_indicators("update", "prediction", prediction)
-        if y is not None:
-            refuse_indicators("update", "y", y)
-        to, known = self.laid(state).learn, y is not None
-        row = (NO_NUMBERS if eta is None else eta, NO_NUMBERS if y is None else y, known)
-        steps.learn_dense_at(to.function, to.at, *row, prediction, weight, self.space.scratch)
-
-    def _run_learn(
-        self,
-        state: State,
-        counts: tuple[float, Any],
-        eta: Row | None,
-        y: NDArray[Any] | None,
-        prediction: NDArray[Any],
-    ) -> None:
-        calibrator = calibrator_of(state, self.plan.settled is not None)
-        sums = self.sums(prediction.dtype == np.int32)
-        kept = (*counts, sums, calibrator, self.plan.prices(state))
-        known = y is not None
-        if prediction.dtype == np.int32:
-            true = NO_LABELS if y is None else y
+        thin = prediction.dtype == np.int32
+        laid = self.laid(state, thin)
+        function, at, _ = laid.late if late else laid.learn
+        counted = (y is not None, prediction, weight, late, self.space.scratch)
+        if thin:
             row = eta if isinstance(eta, tuple) else (NO_LABELS, NO_NUMBERS)
-            steps.learn_sparse(*row, true, known, prediction, *kept, self.space.scratch)
-            return
-        refuse_indicators("update", "prediction", prediction)
+            true = NO_LABELS if y is None else y
+            steps.learn_sparse_at(function, at, row[0], float64(row[1]), true, *counted)
+        else:
+            values = NO_NUMBERS if eta is None else float64(eta)
+            true = NO_NUMBERS if y is None else y
+            fine = steps.learn_dense_at(function, at, values, true, *counted)
+            if not fine:
+                self._refuse(y, prediction)
+
+    def _refuse(self, y: NDArray[Any] | None, prediction: NDArray[Any]) -> None:
+        """Say which of the indicators is none."""
         if y is not None:
             refuse_indicators("update", "y", y)
-        true = NO_NUMBERS if y is None else y
-        steps.learn_dense(
-            NO_NUMBERS if eta is None else eta, true, known, prediction, *kept, self.space.scratch
-        )
+        refuse_indicators("update", "prediction", prediction)
 
 
 def arrays_of(state: State) -> list[Any]:
@@ -244,6 +229,12 @@ def arrays_of(state: State) -> list[Any]:
         found += (state.prices.mu, state.prices.spread, state.prices.rates)
     if isinstance(state, WindowState):
         found += (*state.window.kernel(), state.window.pace)
+    return found
+
+
+def float64(values: Any) -> NDArray[np.float64]:
+    """Probabilities as 64-bit numbers: those of a file may have 32, and kernels do not look."""
+    found: NDArray[np.float64] = values if values.itemsize == 8 else values.astype(np.float64)
     return found
 
 
