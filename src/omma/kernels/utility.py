@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from omma.kernels import minimum
-from omma.kernels.gradient import agreement, squares, sum_of_classes
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import (
     ClassCorrelation,
@@ -35,6 +34,8 @@ from omma.kernels.layout import (
     N,
 )
 from omma.kernels.point import fractions, mean_fractions, point_at
+from omma.kernels.slopes_of_agreement import agreement, squares
+from omma.kernels.slopes_of_classes import sum_of_classes
 from omma.kernels.values import value
 
 GRID = 16  # points looked at before closing in: a metric need not be concave
