@@ -104,9 +104,8 @@ def count_row(found, present, flags, weight, sums, cells, totals):
         called(sums.add, (sums.level, *row))
     totals[N] += weight
     for j in range(flags.shape[0]):
-        cells[PREDICTED, j] += weight * flags[j]
-    for j in range(flags.shape[0]):
         added = weight * present[j]
+        cells[PREDICTED, j] += weight * flags[j]
         cells[POSITIVE, j] += added
         cells[TP, j] += added * flags[j]
 
