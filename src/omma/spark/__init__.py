@@ -2,6 +2,7 @@
 
 ``stream`` decides a stream of micro-batches and learns from their labels, exactly once each;
 ``load_state`` reads what it has learned; ``predict`` and ``count`` do the same for whole frames.
+``stream_per_key`` keeps a state for each key, and ``load_states`` reads them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ except ImportError as error:
     ) from error
 
 from omma.spark.batch import count, predict
+from omma.spark.per_key import load_states, stream_per_key
 from omma.spark.streaming import load_state, stream
 
-__all__ = ["count", "load_state", "predict", "stream"]
+__all__ = ["count", "load_state", "load_states", "predict", "stream", "stream_per_key"]

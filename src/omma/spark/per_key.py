@@ -1,0 +1,196 @@
+"""One state for each key, such as a tenant: each learns for itself, in one query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
+
+from omma._validate import shown
+from omma.merging import Part, handed_out, merged
+from omma.policies import LinearPolicy, Policy
+from omma.spark.columns import Columns, check_there, is_list, label_ids, read_columns
+from omma.spark.store import Saved, check_same
+from omma.spark.streaming import check_policy
+from omma.spark.warm import compiled_once
+from omma.spark.work import PREDICTION, packed, unpacked
+from omma.state import State
+
+KEPT = "omma"
+SETTING = "spark.sql.streaming.stateStore.providerClass"
+ROCKS = "RocksDBStateStoreProvider"
+
+
+def stream_per_key(
+    sdf: DataFrame,
+    policy: Policy,
+    *,
+    key: str,
+    eta: str | tuple[str, str],
+    y: str | None = None,
+    id: str,  # noqa: A002 — as learners call it
+    n_labels: int | None = None,
+) -> DataFrame:
+    """Decide a stream of rows where each key has counts of its own, in Spark's own state store.
+
+    The rows of a key in a micro-batch are decided on its state before it. Spark keeps states in the
+    checkpoint of whatever query the result is written by, and takes them back where a batch fails,
+    so that each row counts once; decisions are there once if the sink does that, as files do.
+
+    Spark has this for RocksDB only: before it starts, set
+    ``spark.sql.streaming.stateStore.providerClass`` to
+    ``org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider``.
+
+    Parameters
+    ----------
+    sdf, policy, eta, y
+        As for ``stream``.
+    key : str
+        The column that says whose row it is.
+    id : str
+        The column that names a row.
+    n_labels : int, optional
+        How many labels there are; by default the first row of a key tells how many it has.
+
+    Returns
+    -------
+    DataFrame
+        A stream of key, id and ``prediction``, an array of label ids: write it where you like.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import omma
+    >>> rows, labels = omma.datasets.long_tail(n=600, m=5, seed=0)
+    >>> table = [(i, i % 2, *pair) for i, pair in enumerate(zip(rows.tolist(), labels.tolist()))]
+    >>> schema = "id long, tenant int, eta array<double>, y array<int>"
+    >>> folder = Path.cwd()
+    >>> spark.createDataFrame(table, schema).write.parquet(f"{folder}/rows")
+    >>> decided = omma.spark.stream_per_key(
+    ...     spark.readStream.schema(schema).parquet(f"{folder}/rows"),
+    ...     omma.OMMA("macro_f1", prior=1.0), key="tenant", eta="eta", y="y", id="id",
+    ... )
+    >>> writer = decided.writeStream.format("parquet").option("path", f"{folder}/decisions")
+    >>> writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
+    >>> writer.trigger(availableNow=True).start().awaitTermination()
+    >>> omma.spark.load_states(spark, folder / "checkpoint")
+    {0: <State of 5 labels, 300 rows>, 1: <State of 5 labels, 300 rows>}
+    """
+    linear = check_policy("stream_per_key", policy)
+    columns = read_columns("stream_per_key", eta, y, n_labels)
+    check_there("stream_per_key", sdf, [*columns.names, key, id])
+    if not sdf.isStreaming:
+        raise ValueError("sdf of stream_per_key must be a stream, as of spark.readStream")
+    check_state_store(sdf.sparkSession)
+    kept = [StructField(name, sdf.schema[name].dataType) for name in (key, id)]
+    schema = StructType([*kept, StructField(PREDICTION, ArrayType(IntegerType()))])
+    return (
+        sdf.select(*dict.fromkeys((key, id, *columns.names)))
+        .groupBy(key)
+        .transformWithStateInPandas(PerKey(linear, columns, key, id), schema, "Append", "None")
+    )
+
+
+def load_states(spark: SparkSession, checkpoint: str | Path) -> dict[Any, State]:
+    """The states of a query of ``stream_per_key``, by key.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    checkpoint : str or Path
+        Of the query that the result was written by.
+
+    Examples
+    --------
+    ``policy.rule(omma.spark.load_states(spark, checkpoint)["acme"])`` is what that key has learned.
+    """
+    text = str(checkpoint)
+    place = text if ":/" in text else str(Path(text).absolute())
+    reader = spark.read.format("statestore").option("stateVarName", KEPT)
+    try:
+        rows = reader.load(place).select("key", "value.content").collect()
+    except PySparkException as error:
+        raise ValueError(
+            f"checkpoint of load_states must be that of a query of stream_per_key, got {text}: "
+            f"{error.getCondition()}"
+        ) from error
+    return {row["key"][0]: unpacked(bytes(row["content"])) for row in rows}
+
+
+def check_state_store(spark: SparkSession) -> None:
+    """Refuse a session that Spark would refuse later, at length."""
+    there = str(spark.conf.get(SETTING))
+    if not there.endswith(ROCKS):
+        raise ValueError(
+            f"stream_per_key needs the state store RocksDB: set {SETTING} to "
+            f"org.apache.spark.sql.execution.streaming.state.{ROCKS}, got {there}"
+        )
+    if find_spec("google") is None or find_spec("google.protobuf") is None:
+        raise ImportError(
+            "stream_per_key needs protobuf, which is not installed: pip install 'omma[spark]'"
+        )
+
+
+class PerKey(StatefulProcessor):  # type: ignore[misc]
+    """Decides the rows of one key after another's, for ``transformWithStateInPandas``."""
+
+    def __init__(self, policy: LinearPolicy, columns: Columns, key: str, id: str) -> None:  # noqa: A002
+        self._policy, self._columns, self._key, self._id = policy, columns, key, id
+        self._said = json.dumps(policy.to_json())
+
+    def init(self, handle: Any) -> None:
+        """Ask Spark for a place for the state of each key."""
+        self._kept = handle.getValueState(KEPT, "policy string, content binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """Decide the rows of a key on its state, and keep the state after them."""
+        state, part = self._before(key), None
+        for frame in rows:
+            batch = pa.RecordBatch.from_pandas(frame, preserve_index=False)
+            if state is None:
+                state = self._policy.init(self._columns.m or width(batch, self._columns.eta))
+            if part is None:
+                part = Part(self._policy, handed_out(state))
+            columns = replace(self._columns, m=state.m)
+            with compiled_once(self._policy, columns):
+                predictions = part.decide(*columns.read(batch))
+            decided = frame[[self._key, self._id]].copy()
+            decided[PREDICTION] = label_ids(predictions).to_pylist()
+            yield decided
+        if state is not None and part is not None and part.delta is not None:
+            self._kept.update((self._said, packed(merged(state, [part.delta]))))
+
+    def _before(self, key: Any) -> State | None:
+        """The state of a key; None where it has none yet."""
+        found = self._kept.get() if self._kept.exists() else None
+        if found is None:
+            return None
+        state = unpacked(bytes(found[1]))
+        if found[0] != self._said:  # the same words mean the same policy
+            saved = Saved(0, json.loads(found[0]), state.m, state)
+            check_same(f"the key {shown(key[0])}", saved, self._policy, None)
+        return state
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def width(batch: Any, eta: str | tuple[str, str]) -> int:
+    """How many labels the first row has."""
+    assert isinstance(eta, str)
+    column = batch.column(eta)
+    if is_list(column.type):
+        return int(np.asarray(column.value_lengths())[0])
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return len(column[0].as_py()) // 4
+    return 1
