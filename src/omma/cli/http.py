@@ -1,19 +1,16 @@
-"""The service over HTTP: bounded bodies, one sentence for whatever is refused."""
+"""The service over HTTP: bounded bodies, one sentence for whatever is refused.
+
+An application as ASGI has it, for any server that speaks it. There are six paths and nothing to
+look up: a framework between server and service took longer than to decide a row.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
-
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
 
 from omma.cli.json_lines import parsed
 from omma.cli.prometheus import CONTENT_TYPE, Requests, exposition
@@ -24,6 +21,15 @@ from omma.online.pending import (
     LabelledTwiceError,
     UnknownIdError,
 )
+
+
+class Refused(Exception):  # noqa: N818 — an answer, not a failure
+    """A request that does not come as far as the service."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
 
 # The first that fits says how an answer ends; all are sentences of the library.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -36,120 +42,171 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (TypeError, 400),
     (OSError, 507),  # the journal or the state could not be written: nothing was counted
 )
+KINDS = tuple(kind for kind, _ in STATUS)
 PATIENCE = 30.0  # seconds for a body to come
+JSON = b"application/json"
 
-Handler = Callable[[Request], Awaitable[Response]]
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def application(service: Service, most_bytes: int) -> Starlette:
+class Answer(NamedTuple):
+    """What is sent back."""
+
+    content: bytes
+    status: int = 200
+    kind: bytes = JSON
+
+
+Handler = Callable[[bytes], Answer]
+
+
+def application(service: Service, most_bytes: int) -> Application:
     """The application: each request is answered before the next one is looked at.
 
     A decision takes some microseconds, less than to hand it to another thread.
     """
     requests = Requests()
+    routes = _routes(service, requests)
 
-    async def decide(request: Request) -> Response:
-        return _json(service.decide(parsed(await _body(request, most_bytes))))
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _live(service, receive, send)
+            return
+        started, path = time.perf_counter(), scope["path"]
+        try:
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]  # servers cut it off
+            handler = _found(routes, method, path)
+            body = await _body(scope, receive, most_bytes) if method == "POST" else b""
+            answer = handler(body)
+        except Refused as error:
+            answer = _refused(str(error), error.status)
+        except KINDS as error:
+            status = next(code for kind, code in STATUS if isinstance(error, kind))
+            answer = _refused(str(error), status)
+        if path in routes:
+            requests.note(path, answer.status, time.perf_counter() - started)
+        await _send(send, answer)
 
-    async def labels(request: Request) -> Response:
-        return _json(service.label(parsed(await _body(request, most_bytes))))
+    return app
 
-    async def rule(request: Request) -> Response:
-        return Response(service.rule(), media_type="application/json")
 
-    async def stats(request: Request) -> Response:
-        return _json(service.stats())
+def _routes(service: Service, requests: Requests) -> dict[str, tuple[str, Handler]]:
+    """What answers each path, and by which method it is asked."""
 
-    async def metrics(request: Request) -> Response:
+    def metrics(body: bytes) -> Answer:
         learner = service.learner
         found = None if learner is None else service.stats()
         name = None if learner is None or learner.metric is None else learner.metric.name
-        return Response(exposition(found, name, requests), media_type=CONTENT_TYPE)
+        return Answer(exposition(found, name, requests).encode(), kind=CONTENT_TYPE.encode())
 
-    async def health(request: Request) -> Response:
-        return _json({"status": "ok"})
+    return {
+        "/decide": ("POST", lambda body: _json(service.decide(parsed(body)))),
+        "/labels": ("POST", lambda body: _json(service.label(parsed(body)))),
+        "/rule": ("GET", lambda body: Answer(service.rule().encode())),
+        "/stats": ("GET", lambda body: _json(service.stats())),
+        "/metrics": ("GET", metrics),
+        "/health": ("GET", lambda body: _json({"status": "ok"})),
+    }
 
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
+
+def _found(routes: dict[str, tuple[str, Handler]], method: str, path: str) -> Handler:
+    if path not in routes:
+        raise Refused(
+            404, "there are GET /health, /metrics, /rule, /stats and POST /decide, /labels"
+        )
+    wanted, handler = routes[path]
+    if method != wanted:
+        raise Refused(405, f"{method} is not for {path}")
+    return handler
+
+
+async def _live(service: Service, receive: Receive, send: Send) -> None:
+    """Begin when the server does, and save when it ends."""
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    try:
         service.save()
-
-    gets = {"/rule": rule, "/stats": stats, "/metrics": metrics, "/health": health}
-    posts = {"/decide": decide, "/labels": labels}
-    routes = [
-        Route(path, _answering(path, handler, requests), methods=[method])
-        for method, handlers in (("GET", gets), ("POST", posts))
-        for path, handler in handlers.items()
-    ]
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _no_such})
+    except (OSError, ValueError) as error:
+        await send({"type": "lifespan.shutdown.failed", "message": f"not saved: {error}"})
+    else:
+        await send({"type": "lifespan.shutdown.complete"})
 
 
-def _answering(path: str, handler: Handler, requests: Requests) -> Handler:
-    """The handler with its errors as sentences, and with what it took counted."""
-
-    async def answer(request: Request) -> Response:
-        started = time.perf_counter()
-        try:
-            response = await handler(request)
-        except HTTPException as error:
-            response = _refused(error.detail, error.status_code)
-        except tuple(kind for kind, _ in STATUS) as error:
-            status = next(code for kind, code in STATUS if isinstance(error, kind))
-            response = _refused(str(error), status)
-        requests.note(path, response.status_code, time.perf_counter() - started)
-        return response
-
-    return answer
-
-
-async def _body(request: Request, most: int) -> bytes:
+async def _body(scope: Scope, receive: Receive, most: int) -> bytes:
     """The body of a request, no longer than allowed.
 
     Pages of other sites may send what forms send, but no JSON without asking: only that is taken.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise HTTPException(415, f"expected Content-Type: application/json, got {kind or 'none'}")
-    said = request.headers.get("content-length", "")
-    if said.isdecimal() and int(said) > most:
+    headers = dict(scope["headers"])
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind != JSON:
+        got = kind.decode("latin-1") or "none"
+        raise Refused(415, f"expected Content-Type: application/json, got {got}")
+    said = headers.get(b"content-length", b"")
+    if said.isdigit() and int(said[:20]) > most:
         raise _too_long(most)
-    try:
-        return await asyncio.wait_for(_collected(request, most), PATIENCE)
-    except asyncio.TimeoutError as error:
-        sentence = f"expected the body within {PATIENCE:g} seconds"
-        raise HTTPException(408, sentence) from error
-    except ClientDisconnect as error:
-        raise HTTPException(400, "expected a whole body, got a part of it") from error
+    with _Patience():
+        return await _collected(receive, most)
 
 
-async def _collected(request: Request, most: int) -> bytes:
+class _Patience:
+    """Ends what the task waits for within it, after some time; ``wait_for`` would make a task."""
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._over = False
+
+        def end() -> None:
+            self._over = True
+            task.cancel()
+
+        self._timer = asyncio.get_running_loop().call_later(PATIENCE, end)
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: Any) -> None:
+        self._timer.cancel()
+        if self._over and kind is asyncio.CancelledError:
+            raise Refused(408, f"expected the body within {PATIENCE:g} seconds") from error
+
+
+async def _collected(receive: Receive, most: int) -> bytes:
     parts, size = [], 0
-    async for part in request.stream():
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "expected a whole body, got a part of it")
+        part = message.get("body", b"")
         size += len(part)
         if size > most:
             raise _too_long(most)
         parts.append(part)
-    return b"".join(parts)
+        if not message.get("more_body", False):
+            return b"".join(parts)
 
 
-def _too_long(most: int) -> HTTPException:
-    return HTTPException(413, f"expected a body of at most {most:,} bytes; send fewer rows at once")
+async def _send(send: Send, answer: Answer) -> None:
+    headers = [
+        (b"content-type", answer.kind),
+        (b"content-length", str(len(answer.content)).encode()),
+    ]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.content})
 
 
-def _json(content: Any, status: int = 200) -> Response:
-    text = json.dumps(content, separators=(",", ":"))
-    return Response(text, status, media_type="application/json")
+def _too_long(most: int) -> Refused:
+    return Refused(413, f"expected a body of at most {most:,} bytes; send fewer rows at once")
 
 
-def _refused(sentence: str, status: int) -> Response:
+_written = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _json(content: Any, status: int = 200) -> Answer:
+    return Answer(_written(content).encode(), status)
+
+
+def _refused(sentence: str, status: int) -> Answer:
     return _json({"error": sentence}, status)
-
-
-async def _no_such(request: Request, error: Exception) -> Response:
-    """A path or a method that is not there."""
-    assert isinstance(error, HTTPException)
-    if error.status_code == 405:
-        sentence = f"{request.method} is not for {request.url.path}"
-    else:
-        sentence = "there are GET /health, /metrics, /rule, /stats and POST /decide, /labels"
-    return _refused(sentence, error.status_code)

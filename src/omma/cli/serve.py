@@ -142,7 +142,7 @@ def _server() -> Any:
     try:
         from omma.cli.server import run
     except ImportError as error:
-        if error.name not in ("starlette", "uvicorn", "anyio", "h11"):
+        if error.name not in ("uvicorn", "h11"):
             raise
         raise click.ClickException(
             f"omma serve needs {error.name}: pip install 'omma[serve]'."

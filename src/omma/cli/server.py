@@ -20,6 +20,7 @@ def run(service: Service, listening: socket.socket, most_bytes: int, clients: in
         access_log=False,
         log_level="warning",
         lifespan="on",
+        ws="none",
         limit_concurrency=clients,
         backlog=WAITING,
         server_header=False,

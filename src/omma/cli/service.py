@@ -80,12 +80,14 @@ class Service:
         learner = self._begun(lines[0], reader.names)
         for line in lines:
             check_row_width(learner, "probabilities", line.eta)
-        eta = np.stack([line.eta for line in lines if line.eta is not None])
-        single = len(lines) == 1
         asked: dict[str, Any] = {}
-        if keys:
-            asked = {"id": keys[0]} if single else {"ids": keys}
-        made = learner.predict(eta[0] if single else eta, **asked)
+        if len(lines) == 1:
+            eta: Any = lines[0].eta
+            asked = {"id": keys[0]} if keys else asked
+        else:
+            eta = np.stack([line.eta for line in lines if line.eta is not None])
+            asked = {"ids": keys} if keys else asked
+        made = learner.predict(eta, **asked)
         self._begin(learner, reader)
         answers = [
             _answer(line.id, decision, learner.names)
@@ -104,11 +106,11 @@ class Service:
         learner = self._known()
         for line in lines:
             check_labels(learner, line.y)
-        rows = np.stack([_indicators(line.y, learner.n_labels) for line in lines])
+        rows = [_indicators(line.y, learner.n_labels) for line in lines]
         if len(lines) == 1:
             learner.update(rows[0], id=lines[0].id)
         else:
-            learner.update(rows, ids=[line.id for line in lines])
+            learner.update(np.stack(rows), ids=[line.id for line in lines])
         self._counted(len(lines))
         self._looks.note(learner)
         return {"learned": len(lines)}
