@@ -20,6 +20,7 @@ settings.load_profile("omma")
 PAGES = {
     "pyspark": ["src/omma/spark/*", "tests/spark_*.py"],
 }
+RECIPES = {"dask.md": "distributed", "ray.md": "ray"}
 collect_ignore_glob = [
     page for package, pages in PAGES.items() if find_spec(package) is None for page in pages
 ]
@@ -30,10 +31,11 @@ def _doctests_run_in_a_folder_of_their_own(request):
     """What an example writes lands neither in the project nor in the way of another example."""
     if not isinstance(request.node, pytest.DoctestItem):
         return
-    if request.node.path.name == "dask.md":
-        pytest.importorskip("distributed", reason="Dask is not installed")
+    for page, package in RECIPES.items():
+        if request.node.path.name == page:
+            pytest.importorskip(package, reason=f"{package} is not installed")
     request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))
-    if "spark" in request.node.path.parts or request.node.path.name == "spark.md":
+    if request.node.path.parts[-3:-1] == ("omma", "spark") or request.node.path.name == "spark.md":
         session = request.getfixturevalue("spark")
         request.getfixturevalue("doctest_namespace")["spark"] = session
 

@@ -5,10 +5,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from left_running import run
 from spark_listeners import open_to_others, with_children
 from spark_session import missing
 from spark_streams import as_ids, decisions, replayed, write
@@ -22,37 +22,11 @@ CHILD = Path(__file__).parents[1] / "spark_child.py"
 
 def killed(folder, *point, script=CHILD):
     """Run a driver that is killed; returns how it ended. Nothing of it is left."""
-    with (folder / "log").open("wb") as log:
-        child = subprocess.Popen(
-            [sys.executable, str(script), str(folder), *point],
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-        )
-    try:
-        code = child.wait(timeout=540)  # a busy machine needs a minute for each JVM
-    finally:
-        left = wait_for_end(child.pid)
-        child.wait()
+    command = [sys.executable, str(script), str(folder), *point]
+    with (folder / "log").open("wb") as log:  # a busy machine needs a minute for each JVM
+        code, left = run(command, timeout=540, stdout=subprocess.DEVNULL, stderr=log)
     assert not left, f"left running: {left}"
     return code
-
-
-def wait_for_end(session, seconds=20):
-    """What still runs of a session after a while; it is ended."""
-    until = time.monotonic() + seconds
-    while members(session) and time.monotonic() < until:
-        time.sleep(0.1)
-    left = members(session)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    return left
-
-
-def members(session):
-    said = subprocess.run(["ps", "-e", "-o", "pid=,sess=,stat="], capture_output=True, text=True)
-    rows = [line.split() for line in said.stdout.splitlines()]
-    return [int(pid) for pid, of, state in rows if int(of) == session and state[0] != "Z"]
 
 
 def check_exact(folder):
