@@ -6,6 +6,7 @@ from naive_baselines import class_stream, stream as long_stream
 from spark_streams import as_ids, batches_of, decisions, dense, read, replayed, thin, write
 
 import omma
+from omma.merging import Part, handed_out, merged
 
 NOW = {"availableNow": True}
 
@@ -24,11 +25,12 @@ def close(one, other, rtol=1e-12):
         np.testing.assert_allclose(first[name], second[name], rtol, rtol, err_msg=name)
 
 
-def run(spark, folder, policy, data, size):
+def run(spark, folder, policy, data, size, parts=None):
     rows = batches_of(data.eta.shape[0], size)
     write(data, folder / "in", rows)
+    sdf = read(spark, data, folder / "in")
     query = omma.spark.stream(
-        read(spark, data, folder / "in"),
+        sdf if parts is None else sdf.coalesce(parts),
         policy,
         y="y",
         id="id",
@@ -72,6 +74,7 @@ def test_estimates_and_fading_counts_agree_to_rounding(spark, tmp_path):
     """One query after another on the same rows: nothing depends on how these were spread."""
     policies = [
         omma.OMMA("macro_f1", feedback="estimates"),
+        omma.OMMA("macro_f1@2", feedback="both"),
         omma.Forgetting(omma.OMMA("macro_f1", prior=1.0), half_life=300),
         omma.Forgetting(omma.OMMA("macro_f1", k=2, feedback="estimates"), half_life=300),
     ]
@@ -80,3 +83,38 @@ def test_estimates_and_fading_counts_agree_to_rounding(spark, tmp_path):
         state, expected, predictions = run(spark, folder, policy, dense(ETA, hidden(Y)), 600)
         close(state, expected)
         assert decisions(folder / "out") == as_ids(predictions)
+
+
+def test_auto_is_the_same_in_one_part_and_near_in_several(spark, tmp_path):
+    """What calibration learns from a row depends on what the same worker had before it."""
+    policy, data = omma.Auto("macro_f1"), dense(ETA**1.5, hidden(Y))
+    state, expected, predictions = run(spark, tmp_path / "one", policy, data, 300, parts=1)
+    close(state, expected)
+    assert decisions(tmp_path / "one/out") == as_ids(predictions)
+    spread, *_ = run(spark, tmp_path / "several", policy, data, 300)
+    assert spread.rows == len(Y)
+    np.testing.assert_allclose(spread.cells, expected.cells, rtol=0.05, atol=5)
+    known = ~np.isnan(data.y[:, 0])
+    made = decisions(tmp_path / "several/out")
+    scored = np.array([np.isin(np.arange(ETA.shape[1]), made[i]) for i in range(len(Y))])
+    values = [omma.metric("macro_f1").score(Y[known], one[known]) for one in (scored, predictions)]
+    alone = omma.replay(policy, data.eta[known], Y[known]).value
+    assert abs(values[0] - values[1]) < 0.01  # in several parts, and in one
+    assert values[0] > 0.9 * alone  # and one row after another
+
+
+def test_limits_hold_and_are_the_same_in_one_part(spark, tmp_path):
+    policy = omma.OMMA("macro_recall", prior=1.0, subject_to="labels_per_row <= 1.5")
+    data, rows = dense(ETA, Y), batches_of(len(Y), 600)
+    state, *_ = run(spark, tmp_path / "one", policy, data, 600, parts=1)
+    expected, made = policy.init(ETA.shape[1]), []
+    for some in rows:
+        part = Part(policy, handed_out(expected))
+        made.append(part.decide(data.eta[some], Y[some]))
+        expected = merged(expected, [part.delta])
+    close(state, expected)
+    assert decisions(tmp_path / "one/out") == as_ids(np.concatenate(made))
+    spread, *_ = run(spark, tmp_path / "several", policy, data, 600)
+    assert spread.rows == len(Y)
+    counted = sum(map(len, decisions(tmp_path / "several/out").values()))
+    assert 1.45 * len(Y) < counted < 1.55 * len(Y)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from left_running import run
 from spark_listeners import open_to_others, with_children
@@ -48,13 +49,29 @@ def test_a_killed_driver_goes_on_where_it_was(spark, tmp_path, point):
     assert there == list(range(AT + (point == "after")))
     committed = [int(one.name) for one in (tmp_path / "checkpoint/commits").glob("[0-9]*")]
     assert committed == [0]
-    if point == "after":
-        shutil.copytree(tmp_path / "checkpoint", tmp_path / "control")
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "control")
+    if (tmp_path / "out").exists():
+        shutil.copytree(tmp_path / "out", tmp_path / "out again")
     start(spark, tmp_path, tmp_path / "out").awaitTermination()
     check_exact(tmp_path)
     if point == "after":  # without versions the same fault counts a batch twice
         start_unversioned(spark, tmp_path).awaitTermination()
         assert omma.spark.load_state(tmp_path / "control").rows == N + SIZE
+    if point == "before":  # without a place for each batch the same fault decides rows twice
+        start(
+            spark, tmp_path, Added(tmp_path / "out again"), checkpoint=tmp_path / "control"
+        ).awaitTermination()
+        assert len(pq.read_table(tmp_path / "out again", partitioning=None)) == N + SIZE
+
+
+class Added:
+    """A sink that does not replace what it wrote for a batch."""
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def __call__(self, frame, number):
+        frame.write.mode("append").parquet(str(self._folder / f"batch={number}"))
 
 
 def start_unversioned(spark, folder):
