@@ -81,7 +81,9 @@ def test_what_a_key_cannot_have_is_refused(spark, tmp_path):
     whole = spark.read.schema(sdf.schema).parquet(str(tmp_path / "in"))
     with pytest.raises(ValueError, match="sdf of stream_per_key must be a stream"):
         omma.spark.stream_per_key(whole, POLICY, key="tenant", eta="eta", id="id")
-    with pytest.raises(ValueError, match="must be that of a query of stream_per_key"):
+    with pytest.raises(
+        ValueError, match="must be that of a query of stream_per_key, with no space"
+    ):
         omma.spark.load_states(spark, tmp_path)
     before = spark.conf.get(PROVIDER)
     spark.conf.set(PROVIDER, before.replace("RocksDB", "HDFSBacked"))

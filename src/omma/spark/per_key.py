@@ -121,8 +121,8 @@ def load_states(spark: SparkSession, checkpoint: str | Path) -> dict[Any, State]
         rows = reader.load(place).select("key", "value.content").collect()
     except PySparkException as error:
         raise ValueError(
-            f"checkpoint of load_states must be that of a query of stream_per_key, got {text}: "
-            f"{error.getCondition()}"
+            "checkpoint of load_states must be that of a query of stream_per_key, with no space in "
+            f"its path, got {text!r}: {error.getCondition()}"
         ) from error
     return {row["key"][0]: unpacked(bytes(row["content"])) for row in rows}
 
