@@ -1,4 +1,4 @@
-"""A stream that does not end: ``python -m benchmarks.soak [--rows 1e9]``.
+"""A stream that does not end: ``python -m benchmarks.soak [--rows 1e9] [PART ...]``.
 
 Counts after very many rows against whole numbers, memory meanwhile, a million rows that wait for
 their labels, and bad rows in mid-stream. It fails where something is not as promised. Times are
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -158,17 +159,24 @@ def bad_rows(rows: int, megabytes: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help="one of those below; default all")
     parser.add_argument("--rows", type=float, default=1e9)
     parser.add_argument("--labels", type=int, default=4)
     parser.add_argument("--waiting", type=int, default=1_000_000)
     parser.add_argument("--megabytes", type=int, default=100)
     options = parser.parse_args()
-    rows = int(options.rows)
-    whole_numbers(rows, options.labels)
-    sums(rows // 10, options.labels)
-    window(rows // 100, options.labels)
-    waiting(options.waiting)
-    bad_rows(2_000, options.megabytes)
+    rows, m = int(options.rows), options.labels
+    every: dict[str, Callable[[], None]] = {
+        "labels": lambda: whole_numbers(rows, m),
+        "probabilities": lambda: sums(rows // 10, m),
+        "window": lambda: window(rows // 100, m),
+        "waiting": lambda: waiting(options.waiting),
+        "bad": lambda: bad_rows(2_000, options.megabytes),
+    }
+    for part in options.parts or every:
+        if part not in every:
+            parser.error(f"unknown part {part!r}: parts are {', '.join(every)}")
+        every[part]()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from omma._validate import check_number, check_positive_int, shown
 from omma.online.packed import Decision, Eta, check_unpacked, pack, time_of, unpack
+from omma.online.waiting import Waiting
 
 Id = str | int
 LONGEST = 1_000  # signs of an id: memory is bounded by the number of rows only if ids are, too
@@ -47,7 +48,7 @@ def age_and_clock(owner: str, max_age: float | None, max_seconds: float | None) 
     return {"max_age": float(max_seconds), "clock": time.time}
 
 
-class Pending:
+class Pending(Waiting[bytes]):
     """Decisions by id, in the order they were made; too many or too old ones are forgotten.
 
     A waiting row of 46 labels takes 130 to 180 bytes and its id (a number 32, a short text 55);
@@ -97,33 +98,20 @@ class Pending:
         evicted: Callable[[Id, Decision], None] | None = None,
     ) -> None:
         self.n_labels = check_positive_int("Pending", "n_labels", n_labels)
-        self.limit = check_positive_int("Pending", "limit", limit)
+        super().__init__(check_positive_int("Pending", "limit", limit))
         if max_age is not None:
             check_number("Pending", "max_age", max_age, low=0.0)
         self.max_age = max_age
         self.clock = clock
         self.evicted = evicted
-        self.forgotten = 0  # how many so far
         self._put = 0  # the clock of those who gave none: rows so far
         self._time = -math.inf
-        # Not plain dictionaries: taking the first out of one again and again is quadratic.
-        self._waiting: OrderedDict[Id, bytes] = OrderedDict()
         self._gone: OrderedDict[Id, bool] = OrderedDict()  # whether labels came, else forgotten
-
-    def __len__(self) -> int:
-        return len(self._waiting)
 
     @property
     def decided(self) -> int:
         """How many decisions were put so far."""
         return self._put
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._waiting
-
-    def __iter__(self) -> Iterator[Id]:
-        """The ids that wait, oldest first."""
-        return iter(self._waiting)
 
     def put(
         self,
@@ -156,10 +144,8 @@ class Pending:
         record = pack(made, self._now(), self.n_labels)
         self._put += 1
         self._gone.pop(key, None)
-        self._waiting[key] = record
+        self.line_up(key, record)
         self._forget_old()
-        while len(self._waiting) > self.limit:
-            self._forget()
 
     def get(self, key: Id) -> Decision:
         """The decision that waits under an id; it goes on waiting."""
@@ -228,12 +214,10 @@ class Pending:
             record = next(iter(self._waiting.values()))
             if now - time_of(record) <= self.max_age:
                 return
-            self._forget()
+            self.forget()
 
-    def _forget(self) -> None:
-        """Let the oldest decision go."""
-        key, record = self._waiting.popitem(last=False)
-        self.forgotten += 1
+    def has_left(self, key: Id, record: bytes) -> None:
+        """Remember the id of a decision that was forgotten, and tell who wants to know."""
         self._remember(key, labelled=False)
         if self.evicted is not None:
             self.evicted(key, unpack(record, self.n_labels))
@@ -290,8 +274,7 @@ class Pending:
             RecursionError,
         ) as error:
             raise ValueError(f"the decisions that wait are damaged: {shown(error)}") from error
-        while len(found) > found.limit:
-            found._forget()
+        found.forget_beyond(found.limit)
         return found
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:

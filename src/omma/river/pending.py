@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Hashable
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
+
+from omma.online.waiting import Waiting
 
 Labels = tuple[Hashable, ...]
 
@@ -34,7 +36,7 @@ class Found(NamedTuple):
     decision: Decision
 
 
-class Pending:
+class Pending(Waiting[tuple[bytes, Decision]]):
     """Decisions by the content of their row; once there are ``limit``, the oldest is forgotten.
 
     Labels come with a row of the same content, often a copy of the one that was decided. Rows of
@@ -51,21 +53,19 @@ class Pending:
     """
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
+        super().__init__(limit)
         self._next = 0
         self._last: tuple[Any, Decision] | None = None
-        self._waiting: OrderedDict[int, tuple[bytes, Decision]] = OrderedDict()
         self._lines: dict[bytes, deque[int]] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting) + (self._last is not None)
+        return super().__len__() + (self._last is not None)
 
     def put(self, x: Any, decision: Decision) -> None:
         """Remember what was decided for a row."""
         if self._last is not None:
             self._line_up()
-        if len(self._waiting) == self.limit:
-            self._forget(next(iter(self._waiting.values()))[0])
+        self.forget_beyond(self.limit - 1)
         self._last = (dict(x) if type(x) is dict else copy.copy(x), decision)
 
     def find(self, x: Any) -> Found | None:
@@ -86,23 +86,28 @@ class Pending:
         if found.key is None:
             self._last = None
         else:
-            self._forget(found.key)
+            del self._waiting[self._first(found.key)]
 
     def _line_up(self) -> None:
         """Put the last decision in line by its key."""
         if self._last is not None:
             key = content_of(self._last[0])
-            self._waiting[self._next] = (key, self._last[1])
             self._lines.setdefault(key, deque()).append(self._next)
+            self.line_up(self._next, (key, self._last[1]))
             self._next += 1
             self._last = None
 
-    def _forget(self, key: bytes) -> None:
-        """Take out the decision that is first in its line."""
+    def has_left(self, key: int, record: tuple[bytes, Decision]) -> None:
+        """The oldest of all is the first in its line."""
+        self._first(record[0])
+
+    def _first(self, key: bytes) -> int:
+        """Take out the number of the decision that is first in its line."""
         line = self._lines[key]
-        del self._waiting[line.popleft()]
+        number = line.popleft()
         if not line:
             del self._lines[key]
+        return number
 
 
 def _same(x: Any, kept: Any) -> bool:
