@@ -40,6 +40,8 @@ class Learning(Deciding):
             prediction, eta = last.prediction, last.eta
         if type(prediction) is not np.ndarray or prediction.shape != (m,):
             return False
+        if late and eta is not None and not self._keeps:
+            return False  # nobody needs it, and nobody would look at it here
         if self._keeps and (type(eta) is not np.ndarray or eta.shape != (m,)):
             return False
         true = self._indicators_fast(y)

@@ -16,6 +16,7 @@ from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric, read_target
 from omma.metrics.names import MetricName
 from omma.policies.stepper import Stepper
+from omma.rows.arrays import HEAVIEST
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
 from omma.rows.row import labels_of_row, one_row, refuse_row
@@ -144,7 +145,7 @@ class LinearPolicy(Policy):
         thin = isinstance(row, tuple)
         true = None if y is None else labels_of_row(owner, "y", y, thin, m)
         chosen = labels_of_row(owner, "prediction", prediction, thin, m)
-        weight = check_number(owner, "weight", weight, low=0.0)
+        weight = check_number(owner, "weight", weight, low=0.0, high=HEAVIEST)
         self.stepper(m).count(state, row, true, chosen, weight)
 
     def rule(self, state: State) -> Rule:
