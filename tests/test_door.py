@@ -53,6 +53,7 @@ WRONG_ROWS = {
 }
 WRONG_CSR = {
     "two labels too many": stored(5, rows=2),
+    "two labels too many, in the first": stored(5, rows=2, place=0),
     "far too many labels": stored(100_000_000, rows=2),
     "too few labels": stored(2, rows=2),
     "one row too few": stored(3),
@@ -123,6 +124,7 @@ ONE_ROW = {
     "above one": [1.5, 0.2, 0.3],
     "NaN": [np.nan, 0.2, 0.3],
     "sparse, too wide": stored(5),
+    "sparse, too wide, in the first labels": stored(5, place=0),
     "sparse, far too wide": stored(100_000_000),
     "sparse, too narrow": stored(2),
     "sparse, several rows": stored(3, rows=2),
@@ -156,6 +158,8 @@ LABELS = {
     "twos": [2, 0, 0],
     "text": ["a", "b", "c"],
     "sparse, too wide": stored(5, value=1.0),
+    "sparse, too wide, in the first labels": stored(5, value=1.0, place=0),
+    "sparse, too narrow": stored(2, value=1.0),
     "sparse, far too wide": stored(100_000_000, value=1.0),
     "sparse, an id beyond the last": stored(3, value=1.0, place=3),
 }

@@ -2,10 +2,12 @@
 
 import copy
 import json
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import omma
 from omma import npz
@@ -165,6 +167,83 @@ def test_decisions_that_a_learner_cannot_have_made(tmp_path, made, match):
     edited(path, waiting_records=record, waiting_ends=np.array([len(record)]))
     with pytest.raises(ValueError, match=rf"s\.npz is not a whole omma learner: .*{match}"):
         omma.OnlineClassifier.load(path)
+
+
+SPARSE = sparse.csr_array(ETA[:2])
+LAST = {  # of the sparse rows that were decided last
+    "rows that go back": {"indptr": np.array([0, 6, 3])},
+    "rows that end nowhere": {"indptr": np.array([0, 4, 900_000])},
+    "rows that start nowhere": {"indptr": np.array([1, 4, 8])},
+    "a row too many": {"indptr": np.array([0, 4, 8, 8])},
+    "an id below zero": {"indices": np.array([0, 1, 2, -3, 0, 1, 2, 3])},
+    "an id beyond the last": {"indices": np.array([0, 1, 2, 3, 0, 1, 2, 70_000_000])},
+    "fewer ids": {"indices": np.array([0, 1, 2])},
+    "another width": {"shape": np.array([2, 5])},
+    "another length": {"shape": np.array([3, 4])},
+    "not a number": {"data": np.full(8, np.nan)},
+    "below zero": {"data": np.full(8, -1.0)},
+    "above one": {"data": np.full(8, 2.0)},
+    "text": {"data": np.array(["a"] * 8)},
+}
+
+
+@pytest.mark.parametrize("which", ["eta", "prediction"])
+@pytest.mark.parametrize("name", LAST)
+def test_a_sparse_row_that_waits_is_as_sound_as_any_other(tmp_path, name, which):
+    path = tmp_path / "s.npz"
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1", k=4, feedback="estimates"), 4)
+    learner.predict(SPARSE)  # of four labels all are predicted, so that both have eight entries
+    learner.save(path)
+    again = omma.OnlineClassifier.load(path)
+    again.update(sparse.csr_array(Y[:2]))
+    assert again.counts.n == 2
+    edited(path, **{f"{which}_{part}": value for part, value in LAST[name].items()})
+    with pytest.raises(ValueError, match=r"s\.npz is not a (whole|sound) omma learner: "):
+        omma.OnlineClassifier.load(path).update(sparse.csr_array(Y[:2]))
+
+
+BOMB = np.zeros(1 << 23)  # 64 MiB, and next to nothing when it is packed
+
+
+@pytest.mark.parametrize("member", ["other", "state_other", "waiting_other", "gap_cells"])
+def test_members_that_nobody_needs_are_not_unpacked(learner, tmp_path, member):
+    learner.save(tmp_path / "s.npz")
+    packed(tmp_path / "s.npz", member)
+    peak, found = traced(lambda: omma.OnlineClassifier.load(tmp_path / "s.npz"))
+    assert found.state == learner.state
+    assert peak < BOMB.nbytes / 10
+
+
+@pytest.mark.parametrize("member", ["state_cells", "state_totals", "pairs", "gap_weights"])
+def test_members_of_another_size_than_the_labels_allow_are_not_unpacked(tmp_path, member):
+    metric = omma.metrics.costs(np.eye(4)) if member == "pairs" else "macro_f1"
+    learner = omma.OnlineClassifier(omma.OMMA(metric), 4, gap=member == "gap_weights")
+    learner.save(tmp_path / "s.npz")
+    packed(tmp_path / "s.npz", member)
+    peak, found = traced(lambda: omma.OnlineClassifier.load(tmp_path / "s.npz"))
+    assert f"values in '{member}', got the shape" in str(found)
+    assert peak < BOMB.nbytes / 10
+
+
+def packed(path, member):
+    """The same file with a bomb for one of its members."""
+    with np.load(path) as file:
+        parts = dict(file)
+    npz.write(path, {**parts, member: BOMB}, pack=True)
+    assert path.stat().st_size < 1 << 18
+
+
+def traced(call):
+    """The most memory that a call takes, and what it gives: its refusal, too."""
+    tracemalloc.start()
+    try:
+        found = call()
+    except ValueError as error:
+        found = error
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return peak, found
 
 
 @pytest.mark.parametrize("weight", [2.0**-199, 1.0, 2.0**199])  # which round nothing

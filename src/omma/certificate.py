@@ -42,6 +42,7 @@ from omma.metrics.tangent import is_minimum, tangent
 from omma.policies.omma import OMMA
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities
 from omma.rows.row import Row
+from omma.state import Shapes
 
 FIRST = 16  # rows before the first tangent
 GROWTH = 1.25  # of the number of rows between tangents
@@ -182,6 +183,11 @@ class Certificate:
             "unseen": np.array(self.unseen),
             "sums": self.sums,
         }
+
+    def shapes(self) -> Shapes:
+        """What ``arrays`` may give; None is any shape."""
+        fixed = {name: one.shape for name, one in self.arrays().items()}
+        return {**fixed, **dict.fromkeys(("starts", "unseen", "sums"))}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over what ``arrays`` gave."""

@@ -31,7 +31,7 @@ from omma.kernels.slide import (
     TIMED,
     Recent,
 )
-from omma.state import State, under
+from omma.state import Shapes, State, under
 
 Array = NDArray[Any]
 ROOM = 256  # entries that there is room for from the start
@@ -211,6 +211,10 @@ class WindowState(State):
     def arrays(self) -> dict[str, Array]:
         own = {f"recent_{name}": one for name, one in self.window.arrays().items()}
         return {**super().arrays(), **own}
+
+    def shapes(self) -> Shapes:
+        rows = {f"recent_{name}": None for name in self.window.arrays()}
+        return {**super().shapes(), **rows}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> State:

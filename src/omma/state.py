@@ -37,6 +37,7 @@ from omma.kernels.layout import (
 )
 
 Array = NDArray[Any]
+Shapes = dict[str, tuple[int, ...] | None]
 # How totals grow when every row counts for more: products grow with the square.
 POWERS = np.array([1, 1, 1, 1, 2, 2, 2])
 START_PRICE = 1.0
@@ -250,6 +251,10 @@ class State:
         for start, part in self.parts.items():
             found |= {f"{start}_{name}": one for name, one in part.arrays().items()}
         return found
+
+    def shapes(self) -> Shapes:
+        """What ``arrays`` of such a state may give; None is any shape, of what grows with rows."""
+        return {name: one.shape for name, one in self.arrays().items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> State:

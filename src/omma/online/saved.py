@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -113,9 +114,10 @@ def _learner(
 def _restore(learner: OnlineClassifier, archive: npz.Archive) -> None:
     """Put the counts in; what does not fit is refused before anything is changed."""
     m = learner.n_labels
-    learner.state.restore(_arrays(archive, "state_", "truth_"))
+    learner.state.restore(_arrays(archive, "state_", learner.state.shapes()))
     if learner._certificate is not None:
-        learner._certificate.restore(_arrays(archive, "gap_"))
+        shapes = learner._certificate.shapes()
+        learner._certificate.restore(_arrays(archive, "gap_", shapes))
     if learner._pairs is not None:
         pairs = archive.array("pairs", shape=(m, m), finite=True, low=-1e-6)
         learner._pairs[...] = pairs
@@ -126,7 +128,7 @@ def _restore_waiting(learner: OnlineClassifier, archive: npz.Archive, refused: A
     own = learner.waiting
     learner.wait_for(
         Pending.from_arrays(
-            _arrays(archive, "waiting_"),
+            _arrays(archive, "waiting_", dict.fromkeys(own.arrays())),
             own.n_labels,
             limit=own.limit,
             max_age=own.max_age,
@@ -137,19 +139,17 @@ def _restore_waiting(learner: OnlineClassifier, archive: npz.Archive, refused: A
     learner._refusals.restore(refused)
 
 
-def _arrays(archive: npz.Archive, start: str, labels: str = "") -> dict[str, NDArray[Any]]:
-    """The members whose names begin so; the first release kept counts of labels apart."""
-    found = {
-        name.removeprefix(start): archive.array(name)
-        for name in archive.names
-        if name.startswith(start)
-    }
-    if labels:
-        found |= {
-            f"labels_{name.removeprefix(labels)}": archive.array(name)
-            for name in archive.names
-            if name.startswith(labels)
-        }
+def _arrays(
+    archive: npz.Archive, start: str, shapes: Mapping[str, tuple[int, ...] | None]
+) -> dict[str, NDArray[Any]]:
+    """The members that a learner asks for, if they have these shapes; no others are unpacked."""
+    found = {}
+    for name, shape in shapes.items():
+        member = start + name
+        if member not in archive and name.startswith("labels_"):
+            member = name.replace("labels_", "truth_", 1)  # as the first release called it
+        if member in archive:  # what is missing is named by whoever misses it
+            found[name] = archive.array(member, shape=shape)
     return found
 
 

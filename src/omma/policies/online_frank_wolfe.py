@@ -35,7 +35,7 @@ from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.row import Row
 from omma.rule import Rule
-from omma.state import State
+from omma.state import Shapes, State
 
 
 @dataclass(eq=False)
@@ -56,6 +56,10 @@ class OnlineFrankWolfeState(MixtureState):
             "schedule": np.array([self.runs, self.due]),
         }
         return found if self.kept is None else {**found, **self.kept.arrays()}
+
+    def shapes(self) -> Shapes:
+        kept = (f"kept_{name}" for name in Kept.NAMES)
+        return {**super().shapes(), **dict.fromkeys(("fixed", "shares", *kept))}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> OnlineFrankWolfeState:
