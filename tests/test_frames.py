@@ -248,7 +248,7 @@ def test_class_names_stand_for_ids_where_names_are_known(kind):
     plain = omma.replay(policy, eta, ids)
     trace = omma.replay(policy, polars_frame(eta), kind(names))
     assert trace.value == plain.value
-    np.testing.assert_array_equal(trace.classes, plain.classes)
+    np.testing.assert_array_equal(trace.classes, np.array(NAMES)[plain.classes])
     with pytest.raises(ValueError, match="class names in y of replay must be among"):
         omma.replay(policy, polars_frame(eta), kind(["sport"] * len(ids)))
     with pytest.raises(TypeError, match="must hold numbers"):
@@ -279,7 +279,30 @@ def test_class_ids_are_names_where_names_are_numbers(seed, numbers, kind):
         names = numbers if frame is pandas_frame else [str(one) for one in numbers]
         trace = omma.replay(policy, frame(eta, names), classes)
         assert trace.value == plain.value
-        np.testing.assert_array_equal(trace.classes, plain.classes)
+        np.testing.assert_array_equal(trace.classes, np.array(numbers)[plain.classes])
+
+
+@pytest.mark.parametrize("frame", [pandas_frame, polars_frame])
+def test_classes_come_out_as_they_went_in(frame):
+    eta, ids = class_stream(n=60)
+    for policy in (omma.OMMA("multiclass_gmean"), omma.TopK(1)):
+        told = {"metric": "multiclass_gmean"}
+        plain = omma.replay(policy, eta, ids, **told).classes
+        assert plain.dtype == np.int32
+        named = np.array(NAMES)[plain]
+        sets = [[NAMES[i]] for i in ids]
+        for y in (frame(np.eye(4, dtype=int)[ids]), sets, [NAMES[i] for i in ids]):
+            np.testing.assert_array_equal(omma.replay(policy, frame(eta), y, **told).classes, named)
+        # Places in, places out; and a batch that was read before tells the same.
+        np.testing.assert_array_equal(omma.replay(policy, frame(eta), ids, **told).classes, plain)
+        batch = omma.Batch.of(frame(eta), [NAMES[i] for i in ids])
+        np.testing.assert_array_equal(omma.replay(policy, batch, **told).classes, named)
+    turned = frame(eta[:, ::-1], NAMES[::-1])
+    rule = omma.FixedRule(omma.Rule(np.ones(4), np.zeros(4), k=1, names=NAMES))
+    found = omma.replay(rule, turned, [NAMES[i] for i in ids], metric="multiclass_gmean").classes
+    np.testing.assert_array_equal(found, np.array(NAMES)[eta.argmax(axis=1)])
+    soft = omma.OMMA("multiclass_gmean", feedback="estimates")
+    assert set(omma.replay(soft, frame(eta)).classes) <= set(NAMES)
 
 
 def test_columns_of_classes_in_another_order_give_the_same_value():

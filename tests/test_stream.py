@@ -645,9 +645,9 @@ def test_many_columns_take_no_time(stream):
 
     names = [f"c{place}" for place in range(20_000)]
     text = ",".join([*names, *(f"y_{name}" for name in names)]) + "\n"
-    start = time.perf_counter()
+    start = time.process_time()  # a busy machine takes longer by the clock
     assert stream(text, "--metric", "macro_f1").exit_code == 0
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 # As a process of its own.

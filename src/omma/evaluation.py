@@ -28,7 +28,7 @@ from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_task, fit_first
 from omma.rows.batch import Batch
-from omma.rows.frames import Names, values_of
+from omma.rows.frames import Names, opened
 from omma.rows.labels import Labels
 from omma.rule import Rule
 
@@ -124,6 +124,7 @@ class Trace:
     names: Names | None = field(repr=False, default=None)
     gap: Gap | None = field(repr=False, default=None)
     _chosen: Any = field(repr=False, default=None)
+    _classes: Any = field(repr=False, default=None)  # what they are called
 
     @cached_property
     def rule(self) -> Rule:
@@ -153,8 +154,18 @@ class Trace:
         return self.metric.value(self.counts) if self.counts.n > 0 else math.nan
 
     @property
-    def classes(self) -> NDArray[np.int32]:
-        """The predicted class of each row, where exactly one was predicted."""
+    def classes(self) -> NDArray[Any]:
+        """The predicted class of each row, where exactly one was predicted, told as y tells it.
+
+        By name where names are known, else by id; by id, too, where y has ids beside names.
+
+        >>> import omma, pandas as pd
+        >>> eta = pd.DataFrame([[0.7, 0.3], [0.2, 0.8]], columns=["cat", "dog"])
+        >>> omma.replay(omma.OMMA("multiclass_accuracy"), eta, ["cat", "dog"]).classes
+        array(['cat', 'dog'], dtype='<U3')
+        >>> omma.replay(omma.OMMA("multiclass_accuracy"), eta, [0, 1]).classes
+        array([0, 1], dtype=int32)
+        """
         if self.policy.budget != 1:
             raise ValueError(
                 f"a trace has classes where k = 1, got k={self.policy.budget}: use predictions"
@@ -162,9 +173,11 @@ class Trace:
         if self.predictions is None:
             raise ValueError("a trace has classes where predictions were kept")
         if self._chosen is not None:
-            return self._chosen[:, 0]  # type: ignore[no-any-return]
-        found = values_of("a trace", "predictions", self.predictions)
-        return np.atleast_2d(found.T).T.argmax(axis=1).astype(np.int32)  # type: ignore[no-any-return]
+            ids = self._chosen[:, 0]
+        else:
+            found = opened("a trace", "predictions", self.predictions, self.names).values
+            ids = np.atleast_2d(found.T).T.argmax(axis=1).astype(np.int32)
+        return ids if self._classes is None else self._classes[ids]  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.4f}"
@@ -294,6 +307,7 @@ def replay(
         done.seconds,
         batch.names,
         _chosen=done.chosen,
+        _classes=batch.classes,
     )
     return trace if certificate is None else replace(trace, gap=certificate.gap(trace.value))
 

@@ -42,6 +42,8 @@ class Batch:
         Of the labels.
     close : function
         Makes predictions look like what was given.
+    classes : ndarray or None
+        What classes are called, in the kind that y has; None where they are known by their place.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Batch:
     weights: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     names: Names | None = None
     close: Look = PLAIN
+    classes: NDArray[Any] | None = None
 
     @classmethod
     def of(
@@ -107,7 +110,8 @@ class Batch:
         table, y = opened_pair(owner, eta, y, wanted, weights)
         rows = read_probabilities(owner, table.values)
         labels = None if y is None else read_labels(owner, y, rows.n, rows.m, known=known)
-        return cls(rows, labels, read_weights(owner, weights, rows.n), table.names, table.close)
+        found = read_weights(owner, weights, rows.n)
+        return cls(rows, labels, found, table.names, table.close, table.classes)
 
     @property
     def n(self) -> int:

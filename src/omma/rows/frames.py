@@ -67,7 +67,7 @@ class Opened:
 
     ``names`` are those of the labels, where they are known, and ``own`` says that they came with
     it; ``moved`` says that its columns were in another order. ``close`` makes predictions look like
-    what was given.
+    what was given. ``classes`` are what labels tell classes by; None where that is their places.
     """
 
     values: Any
@@ -75,6 +75,7 @@ class Opened:
     close: Look = PLAIN
     own: bool = False
     moved: bool = False
+    classes: NDArray[Any] | None = None
 
 
 def is_foreign(given: Any) -> bool:
@@ -121,11 +122,12 @@ def opened_pair(
     check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
     first = opened(owner, "eta", eta, names)
     if y is None:
-        return first, None
+        return replace(first, classes=class_names(None, first.names)), None
     second = opened(owner, "y", y, first.names)
-    both = first.names or second.names
-    check_order(owner, first.moved and not by_name(second.values, both), second)
-    return replace(first, names=both), numbered(owner, "y", second.values, both)
+    both, true = first.names or second.names, second.values
+    check_order(owner, first.moved and not by_name(true, both), second)
+    table = replace(first, names=both, classes=class_names(true, both))
+    return table, numbered(owner, "y", true, both)
 
 
 def reordered(owner: str, parameter: str, given: Any, names: Names | None) -> Any:
@@ -165,6 +167,22 @@ def by_name(y: Any, names: Names | None) -> bool:
     if array.dtype.kind in "UOT":
         return True
     return array.dtype.kind in "fiub" and len(names) > 1 and _whole(names) is not None
+
+
+def class_names(y: Any, names: Names | None) -> NDArray[Any] | None:
+    """What classes are called in y: names, or numbers where names are such; None for places.
+
+    >>> class_names(["b", "a"], ("a", "b")), class_names([7, 5], ("5", "7"))
+    (array(['a', 'b'], dtype='<U1'), array([5, 7]))
+    >>> class_names([0, 1], ("a", "b"))
+    """
+    if names is None:
+        return None
+    if y is None or sparse.issparse(y) or np.ndim(y) != 1:
+        return np.array(names)
+    if not by_name(y, names):
+        return None
+    return np.array(names) if np.asanyarray(y).dtype.kind in "UOT" else _whole(names)
 
 
 def is_missing(one: Any) -> bool:
