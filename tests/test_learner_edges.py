@@ -225,6 +225,15 @@ def test_members_of_another_size_than_the_labels_allow_are_not_unpacked(tmp_path
     assert peak < BOMB.nbytes / 10
 
 
+@pytest.mark.parametrize("n_labels", [10**6, 10**9])
+def test_no_room_is_made_for_labels_that_nobody_counted(learner, tmp_path, n_labels):
+    learner.save(tmp_path / "s.npz")
+    edited(tmp_path / "s.npz", n_labels=n_labels)
+    peak, found = traced(lambda: omma.OnlineClassifier.load(tmp_path / "s.npz"))
+    assert f"expected 3 × {n_labels} values in 'state_cells', got the shape" in str(found)
+    assert peak < 1 << 20
+
+
 def packed(path, member):
     """The same file with a bomb for one of its members."""
     with np.load(path) as file:
