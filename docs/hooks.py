@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import make_cli
 import make_gallery
 import make_metrics
+import repository
 
 # Pages of parts that may not be there: they show up with their file, or their module.
 PARTS = {
@@ -29,7 +30,8 @@ PARTS = {
 
 
 def on_config(config):
-    """Leave out of the navigation what is not there."""
+    """Leave out of the navigation what is not there; find out where the source is shown."""
+    config.repo_url = config.repo_url or repository.found(Path(config.config_file_path).parent)
     missing = {page for page, module in PARTS.items() if not _there(config, page, module)}
     config.nav = _without(config.nav, missing)
     config.omma_missing = missing
@@ -52,6 +54,18 @@ def on_files(files, config):
     for path, source in make_gallery.pictures().items():
         files.append(File.generated(config, path, abs_src_path=str(source)))
     return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """The home page has a link to the source, where that is known."""
+    if page.file.src_uri != "index.md" or not config.repo_url:
+        return markdown
+    return f"{markdown.rstrip()}\n\n[Source]({config.repo_url})\n"
+
+
+def on_post_page(output, page, config):
+    """The theme would ask the servers of the source for its stars: nothing is loaded from others."""
+    return output.replace(' data-md-component="source"', "")
 
 
 def _there(config, page, module):

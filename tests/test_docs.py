@@ -7,6 +7,7 @@ import doctest
 import importlib.util
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -131,7 +132,7 @@ def scripts(monkeypatch):
     """The scripts that make pages, imported."""
     monkeypatch.syspath_prepend(str(DOCS))
     yield lambda module: importlib.import_module(module)
-    for module in ("make_cli", "make_gallery", "make_metrics", "hooks", "fences"):
+    for module in ("make_cli", "make_gallery", "make_metrics", "hooks", "fences", "repository"):
         sys.modules.pop(module, None)
 
 
@@ -187,3 +188,81 @@ def test_the_navigation_leaves_out_what_is_missing(scripts):
     hooks = scripts("hooks")
     nav = ["a.md", {"B": "b.md"}, {"More": ["c.md", {"D": "d.md"}]}, {"Gone": [{"E": "e.md"}]}]
     assert hooks._without(nav, {"a.md", "d.md", "e.md"}) == [{"B": "b.md"}, {"More": ["c.md"]}]
+
+
+REMOTES = {
+    "https://example.org/someone/omma.git": "https://example.org/someone/omma",
+    "https://example.org/someone/omma/": "https://example.org/someone/omma",
+    "https://example.org:8443/group/part/omma": "https://example.org:8443/group/part/omma",
+    "https://token@example.org/someone/omma.git": "https://example.org/someone/omma",
+    "https://user:secret@example.org/someone/omma": "https://example.org/someone/omma",
+    "https://example.org/someone/omma?token=secret#part": "https://example.org/someone/omma",
+    "git@example.org:someone/omma.git": "https://example.org/someone/omma",
+    "ssh://git@example.org:2222/someone/omma.git": "https://example.org/someone/omma",
+    "/home/someone/omma": None,
+    "../omma": None,
+    "omma.git": None,
+    "file:///home/someone/omma": None,
+    "C:\\Users\\someone\\omma": None,
+    "C:/Users/someone/omma": None,
+    "someone@machine:omma": None,
+    "https://localhost:3000/someone/omma": None,
+    "https://10.0.0.7/someone/omma": None,
+    "https://[::1]/someone/omma": None,
+    "https://example.org:port/someone/omma": None,
+    "https://example.org/": None,
+    "javascript:alert(1)": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("remote", REMOTES)
+def test_only_addresses_on_the_web_are_shown_and_nothing_secret_in_them(scripts, remote):
+    assert scripts("repository").on_the_web(f"{remote}\n") == REMOTES[remote]
+
+
+def test_a_clone_tells_where_it_came_from(scripts, tmp_path):
+    found = scripts("repository").found
+    assert found(tmp_path) is None
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    assert found(tmp_path) is None
+    remote = "https://user:secret@example.org/someone/omma.git"
+    subprocess.run(["git", "remote", "add", "origin", remote], cwd=tmp_path, check=True)
+    assert found(tmp_path) == "https://example.org/someone/omma"
+    (tmp_path / "unpacked").mkdir()  # something else inside of a clone
+    assert found(tmp_path / "unpacked") is None
+
+
+@needs_docs
+@pytest.mark.parametrize("address", ["https://example.org/someone/omma", None])
+def test_every_page_links_to_the_source_where_it_is_known(
+    scripts, monkeypatch, tmp_path, address
+):
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    hooks = scripts("hooks")
+    monkeypatch.setattr(hooks.repository, "found", lambda folder: None)
+    monkeypatch.setattr(hooks, "on_files", lambda files, config: files)  # no pages but these two
+    monkeypatch.setenv("OMMA_REPOSITORY", address or "")
+    for page in ("index.md", "faq.md"):
+        (tmp_path / "docs").mkdir(exist_ok=True)
+        (tmp_path / "docs" / page).write_text("# A title\n\n<p>Some words.</p>\n")
+    config = load_config(
+        str(ROOT / "mkdocs.yml"),
+        docs_dir=str(tmp_path / "docs"),
+        site_dir=str(tmp_path / "site"),
+        nav=["index.md", "faq.md"],
+        plugins=[],
+        hooks=[],
+    )
+    for event in ("on_config", "on_page_markdown", "on_post_page"):
+        config.plugins.events[event.removeprefix("on_")].append(getattr(hooks, event))
+    build(config)
+    home, other = ((tmp_path / "site" / page).read_text() for page in ("index.html", "faq/index.html"))
+    line = f'<p><a href="{address}">Source</a></p>'
+    assert (line in home, line in other) == (address is not None, False)
+    for page in (home, other):
+        assert ('title="Go to repository"' in page) == (address is not None)
+        assert (f'href="{address}"' in page) == (address is not None)
+        assert 'data-md-component="source"' not in page  # which asks other servers for stars

@@ -169,6 +169,15 @@ def test_decisions_that_a_learner_cannot_have_made(tmp_path, made, match):
         omma.OnlineClassifier.load(path)
 
 
+@pytest.mark.parametrize("part", ["cells", "weights", "intercept", "place", "starts", "sums"])
+def test_files_without_a_part_of_the_gap(tmp_path, part):
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 4, gap=True)
+    learner.save(tmp_path / "s.npz")
+    edited(tmp_path / "s.npz", **{f"gap_{part}": None})
+    with pytest.raises(ValueError, match=rf"s\.npz is not a whole omma learner: (it has no )?'?{part}"):
+        omma.OnlineClassifier.load(tmp_path / "s.npz")
+
+
 SPARSE = sparse.csr_array(ETA[:2])
 LAST = {  # of the sparse rows that were decided last
     "rows that go back": {"indptr": np.array([0, 6, 3])},

@@ -2,6 +2,8 @@
 
 import sys
 import threading
+import time
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -105,37 +107,59 @@ def test_no_label_is_lost(feedback):
     assert set(learner.stats()["refused"].values()) == {0}
 
 
-class NoLock:
-    def __enter__(self):
-        pass
+class Watched:
+    """Calls of a function that take their time, and how many were inside of it at once."""
 
-    def __exit__(self, *others):
-        pass
+    def __init__(self):
+        self.inside = self.most = 0
+        self.changing = threading.Lock()
 
-
-def test_it_is_the_lock_that_keeps_them(monkeypatch):
-    """Many labels at once are lost, or refused, without the lock."""
-    learner = learned(omma.OMMA("macro_f1"))
-    learner._lock = NoLock()
-    learner.predict(ETA, ids=range(len(ETA)))
-    refused = []
-
-    def work(number):  # every thread has all labels: each must be taken once
-        for i in range(len(ETA)):
+    def __call__(self, function):
+        def slow(*arguments, **options):
+            with self.changing:
+                self.inside += 1
+                self.most = max(self.most, self.inside)
+            time.sleep(0.001)  # so that others come, if nothing keeps them
             try:
-                learner.update(Y[i], id=i)
-            except (ValueError, KeyError) as error:
-                refused.append(error)
+                return function(*arguments, **options)
+            finally:
+                with self.changing:
+                    self.inside -= 1
 
-    for _ in range(20):
-        together(work)
-        if learner.counts.n != 20 + len(ETA):
-            return
-        learner.predict(ETA, ids=range(len(ETA)))
-        learner.state.truth.cells[...] = 0
-        learner.state.truth.totals[...] = 0
-        learner.state.truth.totals[0] = 20
-    pytest.skip("the threads never met here")
+        return slow
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("feedback", ["labels", "estimates"])
+def test_whatever_changes_a_learner_is_one_thing_at_a_time(monkeypatch, tmp_path, feedback, kept):
+    """Without its lock, all of it would happen at once: this test would see it."""
+    learner, watched = learned(omma.OMMA("macro_f1", feedback=feedback)), Watched()
+    decided = learner.predict(ETA)
+    before, nothing = learner.counts.n, omma.Counts.zeros(M)
+    monkeypatch.setattr(learner._stepper, "count", watched(learner._stepper.count))
+    monkeypatch.setattr(learner.state, "restore", watched(learner.state.restore))
+    monkeypatch.setattr("omma.online.saved.write", watched(omma.online.saved.write))
+    if not kept:
+        monkeypatch.setattr(learner, "_lock", nullcontext())
+
+    def work(number):
+        for i in range(number, 6 * THREADS, THREADS):
+            learner.update(Y[i], prediction=decided[i], eta=ETA[i])
+            learner.update(Y[i : i + 2], prediction=decided[i : i + 2], eta=ETA[i : i + 2])
+            learner.predict(ETA[i], id=i)
+            learner.update(Y[i], id=i)
+        learner.merge(nothing, estimates=nothing if feedback == "estimates" else None)
+        learner.save(tmp_path / f"{number}.npz")
+
+    if not kept:  # whatever comes of it, several were inside at once
+        with suppress(Exception):
+            together(work)
+        assert watched.most > 1
+        return
+    together(work)
+    assert watched.most == 1
+    assert learner.counts.n == before + 4 * 6 * THREADS
+    assert (learner.counts.tp <= learner.counts.positive).all()
 
 
 def test_each_label_is_taken_once():

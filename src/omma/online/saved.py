@@ -80,6 +80,7 @@ def read(cls: type[OnlineClassifier], path: str | Path, metric: Metric | None) -
             if isinstance(error, ValueError) and str(path) in str(error):
                 raise
             reason = " ".join(str(error).split())[:400]
+            reason = f"it has no {reason}" if isinstance(error, KeyError) else reason
             raise ValueError(f"{path} is not a whole {WHAT}: {reason}") from error
 
 
