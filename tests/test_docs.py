@@ -235,9 +235,7 @@ def test_a_clone_tells_where_it_came_from(scripts, tmp_path):
 
 @needs_docs
 @pytest.mark.parametrize("address", ["https://example.org/someone/omma", None])
-def test_every_page_links_to_the_source_where_it_is_known(
-    scripts, monkeypatch, tmp_path, address
-):
+def test_every_page_links_to_the_source_where_it_is_known(scripts, monkeypatch, tmp_path, address):
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
@@ -259,7 +257,9 @@ def test_every_page_links_to_the_source_where_it_is_known(
     for event in ("on_config", "on_page_markdown", "on_post_page"):
         config.plugins.events[event.removeprefix("on_")].append(getattr(hooks, event))
     build(config)
-    home, other = ((tmp_path / "site" / page).read_text() for page in ("index.html", "faq/index.html"))
+    home, other = (
+        (tmp_path / "site" / page).read_text() for page in ("index.html", "faq/index.html")
+    )
     line = f'<p><a href="{address}">Source</a></p>'
     assert (line in home, line in other) == (address is not None, False)
     for page in (home, other):

@@ -26,33 +26,43 @@ def learned_at_once(eta, y):
     learner = omma.OnlineClassifier(POLICY, 4)
     learner.predict(eta)
     learner.update(y)
+    return learner.counts
 
 
 def learned_late(eta, y):
     learner = omma.OnlineClassifier(POLICY, 4)
     found = learner.predict(eta)
-    learner.predict(eta.to_numpy())
+    learner.predict(np.asarray(eta))
     learner.update(y, prediction=found)
+    return learner.counts
 
 
 def compared(eta, y):
-    omma.compare(eta, y, metrics=["macro_f1"], policies=["omma"], seeds=[0])
+    found = omma.compare(eta, y, metrics=["macro_f1"], policies=["omma"], seeds=[0])
+    return found.cell("omma", "macro_f1").mean
 
 
 def compared_train(eta, y):
-    data = eta.to_numpy(), np.asarray(y)
-    omma.compare(*data, train=(eta, y), metrics=["macro_f1"], policies=["omma"], seeds=[0])
+    data = np.asarray(eta), np.asarray(y)
+    found = omma.compare(*data, train=(eta, y), metrics=["macro_f1"], policies=["tuned"], seeds=[0])
+    return found.cell("tuned", "macro_f1").mean
 
 
+def tuned(eta, y):
+    found = omma.TunedThresholds("macro_f1").fit(eta, y)
+    return found.rule(found.init(4))
+
+
+# Each gives something that tells how rows were paired.
 MEETINGS = {
-    "replay": lambda eta, y: omma.replay(POLICY, eta, y),
+    "replay": lambda eta, y: omma.replay(POLICY, eta, y).counts,
     "compare": compared,
     "train of compare": compared_train,
-    "FrankWolfe": lambda eta, y: omma.FrankWolfe("macro_f1", prior=0.1).fit(eta, y),
-    "TunedThresholds": lambda eta, y: omma.TunedThresholds("macro_f1").fit(eta, y),
+    "FrankWolfe": lambda eta, y: omma.FrankWolfe("macro_f1", prior=0.1).fit(eta, y).rules,
+    "TunedThresholds": tuned,
     "score": lambda eta, y: omma.metric("macro_f1").score(y, (eta > 0.5).astype(int)),
     "Counts": lambda eta, y: omma.Counts.from_labels(y, (eta > 0.5).astype(int)),
-    "reliability": calibration.reliability,
+    "reliability": lambda eta, y: calibration.reliability(eta, y).expected_error,
     "expected_error": calibration.expected_error,
     "log_loss": calibration.log_loss,
     "brier": calibration.brier,
@@ -84,16 +94,20 @@ def test_an_index_with_other_values_is_refused(meet):
 @EVERYWHERE
 def test_a_default_index_goes_with_any_other(meet):
     eta, y, order = frames()
-    meet(eta.reset_index(drop=True), y)
-    meet(eta, y.reset_index(drop=True))
+    by_place = meet(eta.to_numpy(), y.to_numpy())
+    assert meet(eta.reset_index(drop=True), y) == by_place
+    assert meet(eta, y.reset_index(drop=True)) == by_place
     tested = y.set_axis(10 * order)  # some rows of many, as train_test_split leaves them
-    meet(eta.reset_index(drop=True), tested)
+    assert meet(eta.reset_index(drop=True), tested) == by_place
 
 
 @EVERYWHERE
 def test_where_one_has_no_index_rows_go_by_their_place(meet):
     eta, y, order = frames()
-    meet(eta, y.iloc[order].to_numpy())
+    turned = y.iloc[order].to_numpy()
+    by_place = meet(eta.to_numpy(), turned)
+    assert meet(eta, turned) == by_place
+    assert by_place != meet(eta.to_numpy(), y.to_numpy())  # rows do matter
 
 
 def test_rows_that_go_by_their_place_have_the_value_of_arrays():

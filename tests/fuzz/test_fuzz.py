@@ -57,13 +57,21 @@ def test_errors_of_others_are_told_apart(read):
         assert fault(error, Path("a.csv")) is not None  # noqa: PT017
 
 
-def test_sound_files_are_read(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", TARGETS)
+def test_sound_files_are_read(tmp_path, monkeypatch, name):
+    """Or a target that refuses all files would be found to be safe."""
     monkeypatch.chdir(tmp_path)
-    for name, one in TARGETS.items():
-        for content in one.seeds():
-            path = tmp_path / f"{name}{one.ending}"
-            path.write_bytes(content)
+    one, refused = TARGETS[name], []
+    path = tmp_path / f"{name}{one.ending}"
+    seeds = one.seeds()
+    for content in seeds:
+        path.write_bytes(content)
+        try:
             one.read(path)
+        except Exception as error:
+            refused.append(error)
+    assert seeds
+    assert refused == []
 
 
 def test_a_process_that_dies_is_a_fault_and_the_others_go_on(tmp_path):
