@@ -64,7 +64,7 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_post_page(output, page, config):
-    """Nothing is loaded from other servers: the theme would ask that of the source for its stars."""
+    """Nothing is loaded from other servers; the theme would ask that of the source for stars."""
     return output.replace(' data-md-component="source"', "")
 
 

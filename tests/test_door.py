@@ -69,7 +69,7 @@ WRONG_CSR = {
 def refused(learner, call):
     """One sentence, and nothing changed."""
     before = copy.deepcopy(learner.state)
-    with pytest.raises((ValueError, TypeError), match=" of .*update") as caught:
+    with pytest.raises((ValueError, TypeError), match=r" of .*update") as caught:
         call()
     assert "\n" not in str(caught.value)
     assert learner.state == before

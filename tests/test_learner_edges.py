@@ -174,9 +174,8 @@ def test_files_without_a_part_of_the_gap(tmp_path, part):
     learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 4, gap=True)
     learner.save(tmp_path / "s.npz")
     edited(tmp_path / "s.npz", **{f"gap_{part}": None})
-    with pytest.raises(
-        ValueError, match=rf"s\.npz is not a whole omma learner: (it has no )?'?{part}"
-    ):
+    sentence = rf"s\.npz is not a whole omma learner: (it has no )?'?{part}"
+    with pytest.raises(ValueError, match=sentence):
         omma.OnlineClassifier.load(tmp_path / "s.npz")
 
 

@@ -288,9 +288,11 @@ def test_a_model_that_refuses_a_row_leaves_the_counts_alone():
     model = MetricClassifier(Refusing(), "macro_f1")
     x = {"ant": 0.5, "bee": 0.5, "row": 0}
     model.predict_one(x)
-    with pytest.raises(RuntimeError):
-        model.learn_one(x, "ant")
+    for y in ("ant", "cat"):  # known, and new
+        with pytest.raises(RuntimeError):
+            model.learn_one(x, y)
     assert model.counts.n == 0
+    assert model.labels == ("ant", "bee")
     assert len(model._pending) == 1
 
 

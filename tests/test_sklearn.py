@@ -71,6 +71,11 @@ def test_scikit_learn_finds_nothing_wrong(estimator, check):
     check(estimator)
 
 
+def test_what_is_excused_must_fail(pytestconfig):
+    """Else excuses would outlive their reasons."""
+    assert pytestconfig.getini("xfail_strict") is True
+
+
 def imbalanced(seed=0, n=3000, classes=2):
     """Training and test rows; the last class is common, others are rare."""
     weights = [0.93] if classes == 2 else [0.8, 0.12, 0.05, 0.03][:classes]
