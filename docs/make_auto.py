@@ -9,14 +9,13 @@ verdict on it comes from records.
 
 from __future__ import annotations
 
-import json
-import lzma
 from pathlib import Path
 
 import click
 
 from omma import tables
 from omma.study import auto
+from omma.study.packed import pack
 from omma.study.records import read
 
 HERE = Path(__file__).parent
@@ -55,21 +54,10 @@ Constants of `Auto` were chosen on sets of the design ({design}), before this gr
 """
 
 
-def load(folder):
-    """Records of a folder; without one, those that are kept."""
-    if folder is not None:
-        found = [record for record in read(folder) if record["kind"] == "auto"]
-        return [record for record in found if record["result"] is not None]
-    with lzma.open(KEPT, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def keep(records):
-    """All records in one file."""
-    KEPT.parent.mkdir(exist_ok=True)
-    with lzma.open(KEPT, "wt", encoding="utf-8", newline="\n") as file:
-        for record in records:
-            file.write(json.dumps(record, ensure_ascii=False, sort_keys=True) + "\n")
+def load(place):
+    """Finished records of a folder, or of the file that is kept."""
+    found = [record for record in read(place) if record["kind"] == "auto"]
+    return [record for record in found if record["result"] is not None]
 
 
 def drawn(grid):
@@ -127,9 +115,9 @@ def page(records):
 @click.argument("folder", type=click.Path(exists=True, path_type=Path), required=False)
 def main(folder):
     """Keep the records, and write the page."""
-    records = load(folder)
     if folder is not None:
-        keep(records)
+        pack(load(folder), KEPT.parent)
+    records = load(KEPT)
     PAGE.write_text(page(records).rstrip() + "\n", encoding="utf-8")
     click.echo(f"Wrote {PAGE.name} from {len(records):,} records")
 
