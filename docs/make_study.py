@@ -37,6 +37,8 @@ What words mean, before any number: {thresholds}.
 Only `news20` is a set of the paper. The others stand in for its sets, or are sets besides: the
 direction of a difference can be compared with the paper, its size cannot. So far few sets have run
 with all policies; [an earlier run](study-earlier.md) has more sets, fewer policies, and no records.
+On streams made in the shapes of the paper's own sets, [differences between methods](likeness.md)
+can be compared with the paper's.
 
 ## What was run
 

@@ -11,7 +11,7 @@ from omma.study.sections import sections
 
 LABELS, CLASSES, ONLINE = "multilabel_fixed", "multiclass_fixed", "online_cpe"
 ADAM, MADE = "multiclass_adam", "paper_synthetic"
-SUITES = (LABELS, CLASSES, ONLINE, ADAM, MADE)
+SUITES = (LABELS, CLASSES, ONLINE, ADAM)
 RARE = 10  # occurrences in the sequence
 
 

@@ -9,7 +9,6 @@ from study_cells import (
     ADAM,
     CLASSES,
     LABELS,
-    MADE,
     ONLINE,
     RARE,
     mean,
@@ -62,7 +61,7 @@ def fixed(study):
 
 def data_table(study):
     """What was run."""
-    rows = [_data_row(study, suite, one) for suite in (LABELS, CLASSES, ADAM, ONLINE, MADE)
+    rows = [_data_row(study, suite, one) for suite in (LABELS, CLASSES, ADAM, ONLINE)
             for one in study.of(suite)]  # fmt: skip
     rarely = f"labels under {RARE} times"
     head = ["dataset", "suite", "rows", "labels", rarely, "fitted to", "chosen", "sequences"]

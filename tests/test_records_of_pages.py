@@ -33,3 +33,21 @@ def test_the_page_of_the_study_comes_from_records(script):
     made = make_study.page(cells.load(make_study.packed()))
     assert made == (DOCS / "study.md").read_text(encoding="utf-8")
     assert "we do not know" not in made
+
+
+def test_the_page_of_likeness_comes_from_records(script):
+    make_likeness, cells = script("make_likeness"), script("study_cells")
+    study = cells.load(make_likeness.packed())
+    assert make_likeness.page(study) == (DOCS / "likeness.md").read_text(encoding="utf-8")
+    found = make_likeness.pairs(study)
+    assert {one.dataset for one in found} >= {"YouTube", "Eurlex-LexGlue"}
+    turned = [one._replace(ours=-one.ours) for one in found]  # a check that can fail
+    assert (
+        make_likeness.agreement(turned)["pearson"] < 0 < make_likeness.agreement(found)["pearson"]
+    )
+
+
+def test_the_page_of_auto_comes_from_records(script):
+    make_auto = script("make_auto")
+    made = make_auto.page(make_auto.load(make_auto.KEPT)).rstrip() + "\n"
+    assert made == (DOCS / "auto.md").read_text(encoding="utf-8")
