@@ -201,6 +201,7 @@ def test_a_log_of_another_learner_is_refused(tmp_path, learner):
         omma.OnlineClassifier(omma.OMMA("macro_f1", calibration="online"), 4),
         omma.OnlineClassifier(omma.Forgetting(omma.OMMA("macro_f1")), 4),
         omma.OnlineClassifier(omma.Window(omma.OMMA("macro_f1")), 4),
+        omma.OnlineClassifier(omma.OMMA("macro_f1"), 4, names=list("abcd")),
     ]
     with omma.Journal(tmp_path / "j", learner):
         learner.predict(child.ETA[0], id=0)

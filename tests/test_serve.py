@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,28 @@ def test_the_state_is_saved_when_it_is_told_to_end(tmp_path):
     learner = omma.OnlineClassifier.load(path)
     assert learner.names == ("sport", "art")
     assert learner.counts.n == 2
+
+
+def test_a_state_is_saved_in_between_by_one_alone_and_clients_are_bounded(tmp_path):
+    path = tmp_path / "learner.npz"
+    asked = ("--metric", "macro_f1", "--state", path, "--save-every", 3, "--max-clients", 4)
+    with served(*asked) as client:
+        for t in range(4):
+            assert not path.exists() or t == 3
+            client.post("/decide", {"id": t, "eta": [0.7, 0.2]})
+        assert list(omma.OnlineClassifier.load(path).waiting) == [0, 1, 2]
+        command = [sys.executable, "-c", RUN, "serve", "--port", "0", "--state", str(path)]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        assert second.returncode == 1
+        assert "another omma serve or stream" in second.stderr
+        with ExitStack() as held:
+            idle = [
+                held.enter_context(socket.create_connection(("127.0.0.1", client.port)))
+                for _ in range(6)
+            ]
+            idle[-1].sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b" 503 " in idle[-1].recv(1000)
+    assert list(omma.OnlineClassifier.load(path).waiting) == [0, 1, 2, 3]
 
 
 def test_kill_nine_loses_nothing(tmp_path):

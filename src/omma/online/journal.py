@@ -148,6 +148,7 @@ class Journal:
             "n_labels": learner.n_labels,
             "policy": learner.policy.to_json(),
             "metric": None if own is None else own.name,
+            "names": None if learner.names is None else list(learner.names),
         }
         return json.dumps(content).encode()
 

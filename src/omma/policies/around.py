@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from omma._validate import shown
@@ -62,3 +62,9 @@ class Around(LinearPolicy):
 
     def check_labels(self, m: int) -> None:
         self.policy.check_labels(m)
+
+    def to_json(self) -> dict[str, Any]:
+        """The policy as JSON describes it: the one inside, and the options of this one."""
+        options = [one.name for one in fields(self) if one.name != "policy"]  # type: ignore[arg-type]
+        own = {name: getattr(self, name) for name in options}
+        return {"policy": type(self).__name__, "of": self.policy.to_json(), **own}

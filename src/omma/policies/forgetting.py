@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from omma._run import Plan
 from omma._validate import check_number
@@ -61,11 +60,3 @@ class Forgetting(Around):
 
     def plan(self, m: int) -> Plan:
         return replace(self.policy.plan(m), growth=self.growth)
-
-    def to_json(self) -> dict[str, Any]:
-        """The policy as JSON describes it."""
-        return {
-            "policy": type(self).__name__,
-            "of": self.policy.to_json(),
-            "half_life": self.half_life,
-        }

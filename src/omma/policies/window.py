@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from omma._run import Plan
 from omma._validate import check_positive_int
@@ -41,17 +40,11 @@ class Window(Around):
 
     Examples
     --------
-    >>> import numpy as np, omma
-    >>> rng = np.random.default_rng(0)
-    >>> rates = np.repeat([0.4, 0.02], 3000)  # after 3000 rows the label becomes rare
-    >>> eta = rng.beta(8 * rates, 8 * (1 - rates))
-    >>> y = rng.random(6000) < eta
-    >>> policy = omma.OMMA("f1")
-    >>> plain, recent = (omma.replay(one, eta, y) for one in (policy, omma.Window(policy, 500)))
-    >>> plain.rule.thresholds.round(1), recent.rule.thresholds.round(1)
-    (array([0.2]), array([0.1]))
-    >>> recent.state.rows, recent.counts.n
-    (500.0, 6000.0)
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+    >>> trace = omma.replay(omma.Window(omma.OMMA("macro_f1"), rows=500), eta, y)
+    >>> trace.state.rows, trace.counts.n  # what decisions look at, and what they are judged by
+    (500.0, 2000.0)
     """
 
     policy: LinearPolicy
@@ -63,7 +56,3 @@ class Window(Around):
 
     def plan(self, m: int) -> Plan:
         return replace(self.policy.plan(m), window=self.rows)
-
-    def to_json(self) -> dict[str, Any]:
-        """The policy as JSON describes it."""
-        return {"policy": type(self).__name__, "of": self.policy.to_json(), "rows": self.rows}
