@@ -1,5 +1,6 @@
 """Decisions that wait for labels: against a naive twin, in files, in little memory."""
 
+import json
 import pickle
 import time
 import tracemalloc
@@ -256,3 +257,17 @@ def test_an_error_of_the_callback_leaves_everything_in_its_place():
         pending.put("b", None, np.array([0]))
     assert list(pending) == ["b"]
     assert pending.forgotten == 1
+
+
+def test_ids_that_have_gone_are_remembered_in_bounded_memory():
+    pending = Pending(2, limit=3)
+    for key in range(10):
+        pending.put(key, None, np.array([1, 0], dtype=np.int8))
+        pending.take(key)
+    for key in range(7):
+        with pytest.raises(UnknownIdError, match="no decision waits"):
+            pending.take(key)
+    for key in (7, 8, 9):
+        with pytest.raises(LabelledTwiceError):
+            pending.take(key)
+    assert len(json.loads(pending.arrays()["gone"].tobytes())[0]) == 3
