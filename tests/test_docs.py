@@ -183,6 +183,25 @@ def test_words_of_types_are_no_arithmetic(scripts):
     assert worded("x : int\n    An array-like.") == "x : int\n    An array-like."
 
 
+def test_the_home_page_begins_with_how_to_install_it():
+    (_, first), *_ = blocks(DOCS / "index.md")
+    assert first.startswith("pip install ")
+
+
+def styled(selector):
+    """What the style sheet says of a selector, as numbers of rem."""
+    sheet = (DOCS / "assets/omma.css").read_text(encoding="utf-8")
+    rules = dict(re.findall(r"^([^{}/*]+?) \{([^}]*)\}", sheet, re.MULTILINE))
+    return {key: float(size) for key, size in re.findall(r"([\w-]+): ([\d.]+)rem", rules[selector])}
+
+
+def test_wide_tables_have_room_and_code_has_a_column_for_its_button():
+    """A rem is 20 pixels or more: at 1,400 the page takes all of them, text does not."""
+    assert styled(".md-grid")["max-width"] * 20 >= 1400
+    assert styled(".md-typeset :is(p, ul, ol, blockquote)")["max-width"] <= 45
+    assert styled(".md-typeset .highlight pre")["padding-right"] >= 2  # the button's own width
+
+
 @needs_docs
 def test_the_navigation_leaves_out_what_is_missing(scripts):
     hooks = scripts("hooks")

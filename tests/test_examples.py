@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+from pictures import colliding, cut_off
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
@@ -25,9 +28,19 @@ def test_it_has_a_title_and_a_picture(path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_it_draws(path, tmp_path, monkeypatch):
-    image = pytest.importorskip("matplotlib.image", reason="pictures need matplotlib")
     monkeypatch.chdir(tmp_path)
+    saved, save = [], Figure.savefig
+
+    def watched(figure, *rest, **options):
+        saved.append(figure)
+        save(figure, *rest, **options)
+
+    monkeypatch.setattr(Figure, "savefig", watched)
     runpy.run_path(str(path), run_name="__main__")
-    pixels = image.imread(tmp_path / f"{path.stem}.png")
+    for figure in saved:
+        assert cut_off(figure) == []
+        assert colliding(figure) == []
+    assert saved
+    pixels = imread(tmp_path / f"{path.stem}.png")
     assert pixels.shape[0] > 300
     assert np.mean(pixels[..., :3].min(axis=2) < 0.9) > 0.005, "something is drawn"

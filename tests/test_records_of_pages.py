@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pictures import colliding, cut_off
 
 from omma.study.records import read
 
@@ -51,3 +52,13 @@ def test_the_page_of_auto_comes_from_records(script):
     make_auto = script("make_auto")
     made = make_auto.page(make_auto.load(make_auto.KEPT)).rstrip() + "\n"
     assert made == (DOCS / "auto.md").read_text(encoding="utf-8")
+
+
+def test_names_of_datasets_do_not_run_into_each_other(script):
+    pictures = script("study_pictures")
+    names = [f"a dataset of a long name, {number} %" for number in range(12)]
+    gaps = {metric: [0.1 * place for place in range(12)] for metric in ("one", "another")}
+    few = pictures.draw_rare(script("study_cells").load(script("make_study").packed()))
+    for figure in (few, pictures.dots(names, gaps)):
+        assert colliding(figure) == []
+        assert cut_off(figure) == []

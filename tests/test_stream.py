@@ -473,6 +473,19 @@ def test_a_bad_line_anywhere_is_skipped_and_leaves_no_trace(stream, bad, form, p
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("place", [0, 1, 10])
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_rows_of_nan_are_skipped_by_one_rule_first_and_later(stream, form, place):
+    good = {"csv": csv_lines(ETA[:20], Y[:20]), "json": json_lines(eta=ETA[:20], y=Y[:20])}[form]
+    bad = {"csv": "nan,0,0,0,0,0,0,0,0,0", "json": '{"eta": [NaN, 0, 0, 0, 0]}'}[form]
+    lines = good.splitlines()
+    done = stream("\n".join([*lines[:place], *[bad] * 9, *lines[place:]]), "--metric", "macro_f1")
+    assert done.exit_code == 3
+    assert "20 decided, 20 learned" in done.stderr
+    assert "9 lines skipped" in done.stderr
+    assert done.stdout == stream(good, "--metric", "macro_f1").stdout
+
+
 PIECES = st.sampled_from(
     [
         *(b"0.5", b"1", b"0", b"nan", b"-1", b"1e400", b"9" * 400, b"true", b"", b"a", b"y", b"id"),
