@@ -27,6 +27,18 @@ def test_it_has_a_title_and_a_picture(path):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_titles_are_whole_phrases(path):
+    """A title is read alone: "Labels come", of which a legend says when, seems to be cut off."""
+    calls = [one for one in ast.walk(ast.parse(path.read_text("utf-8"))) if is_title(one)]
+    for call in calls:
+        assert len(ast.unparse(call.args[0]).split()) > 3, ast.unparse(call)
+
+
+def is_title(node):
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "set_title"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_it_draws(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     saved, save = [], Figure.savefig
