@@ -1,8 +1,13 @@
-"""How many rows a learner serves from 1, 2, 4 and 8 threads: ``python -m benchmarks.threads``."""
+"""How many rows a learner serves from 1, 2, 4 and 8 threads: ``python -m benchmarks.threads``.
+
+Beside each figure stands its ratio to that of one thread. It runs with the free-threaded build of
+Python, too, and says which one it is.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -58,13 +63,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000)
     options = parser.parse_args()
+    locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+    print(f"Python {sys.version.split()[0]}, {'one thread at a time' if locked else 'no GIL'}")
     for m in (46, 5_000):
         count = options.rows if m < 1_000 else options.rows // 20
         for name, work in works(m).items():
             work(0, 10)
             found = [max(rows_per_second(work, n, count // n) for _ in range(3))
                      for n in (1, 2, 4, 8)]  # fmt: skip
-            told = ", ".join(f"{n}: {one:,.0f}" for n, one in zip((1, 2, 4, 8), found, strict=True))
+            told = ", ".join(
+                f"{n}: {one:,.0f} ({one / found[0]:.2f})"
+                for n, one in zip((1, 2, 4, 8), found, strict=True)
+            )
             print(f"m = {m}, {name}, rows/s by threads: {told}")
 
 

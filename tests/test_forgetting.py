@@ -1,111 +1,12 @@
-"""omma.Forgetting against its slow twin, and what it promises."""
+"""What omma.Forgetting alone promises; what it shares with a window is tested once, for both."""
 
-import pickle
-
-import naive_forgetting
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 from naive_baselines import class_stream, dense, stepped, stream
 from scipy import sparse
+from test_looking_back import POLICIES, ids
 
 import omma
-
-LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
-POLICIES = [
-    omma.OMMA("macro_f1", prior=0.1),
-    omma.OMMA("micro_f1", feedback="estimates"),
-    omma.OMMA("macro_f1", feedback="both", at_most=2),
-    omma.Auto("macro_f1"),
-]
-SOME = st.sampled_from(POLICIES)
-# So short that all is divided by 2 ** 100 within a few hundred rows, and so long that it never is.
-HALF_LIVES = st.sampled_from([1, 1.7, 5, 1000])
-
-
-def ids(policy):
-    return f"{type(policy).__name__}-{policy.feedback}"
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("half_life", [1, 20, 300.5])
-@pytest.mark.parametrize("policy", POLICIES[:2], ids=ids)
-def test_omma_decides_as_if_all_counts_were_multiplied(policy, half_life, layout):
-    eta, y = stream(5, 250, 6)
-    weights = np.random.default_rng(0).choice([0.0, 1.0, 2.5], len(eta))
-    slow = naive_forgetting.OMMA(policy.metric.name, 6, half_life, policy.feedback, policy.prior)
-    made = np.zeros(eta.shape, dtype=np.int8)
-    for t, row in enumerate(eta):
-        made[t] = slow.predict(row)
-        slow.update(row, y[t], made[t], weights[t])
-    fading = omma.Forgetting(policy, half_life)
-    ours = omma.replay(fading, LAYOUTS[layout](eta), y, weights=weights)
-    np.testing.assert_array_equal(dense(ours.predictions), made)
-    now = ours.state.now()
-    np.testing.assert_allclose(now.cells, [slow.tp, slow.q, slow.p], rtol=1e-9)
-    assert now.rows == pytest.approx(slow.n)
-    assert ours.state.rows == pytest.approx(slow.n)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("half_life", [1, 20, 300.5])
-def test_auto_decides_as_if_all_counts_were_multiplied(half_life, layout):
-    eta, y = stream(3, 250, 6, zeros=0.1)
-    eta = np.clip(eta**1.7, 0.0, 1 - 1e-6)
-    known = np.random.default_rng(1).random(len(eta)) < 0.7
-    slow = naive_forgetting.Auto("macro_f1", 6, half_life)
-    learner = omma.OnlineClassifier(omma.Forgetting(omma.Auto("macro_f1"), half_life), 6)
-    for t, row in enumerate(eta):
-        stored = np.flatnonzero(row)
-        theirs = slow.predict(row[stored], stored)
-        ours = dense(learner.predict(LAYOUTS[layout](row[np.newaxis])))[0]
-        np.testing.assert_array_equal(np.flatnonzero(ours), theirs)
-        slow.update(np.flatnonzero(y[t]) if known[t] else None)
-        learner.update(LAYOUTS[layout](y[[t]]) if known[t] else None)
-    now = learner.state.now()
-    np.testing.assert_allclose(now.cells, [slow.tp_a, slow.q, slow.pos_a], rtol=1e-9)
-    np.testing.assert_allclose(now.labels.cells[[0, 2]], [slow.tp_y, slow.pos_y], rtol=1e-9)
-    np.testing.assert_allclose(now.known.cells[[0, 2]], [slow.tp_e, slow.pos_e], rtol=1e-9)
-    np.testing.assert_allclose(now.calibration.shared[:2], slow.theta, rtol=1e-7)
-    np.testing.assert_allclose(now.calibration.bias, slow.b, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(now.calibration.precision, slow.h - 4.0, rtol=1e-6, atol=1e-12)
-
-
-@given(SOME, HALF_LIVES, st.integers(0, 10_000))
-@settings(max_examples=25)
-def test_dense_is_sparse_and_steps_are_a_replay(policy, half_life, seed):
-    eta, y = stream(seed, 130, 5, zeros=0.4)
-    fading = omma.Forgetting(policy, half_life)
-    wide, thin = omma.replay(fading, eta, y), omma.replay(fading, sparse.csr_array(eta), y)
-    np.testing.assert_array_equal(wide.predictions, dense(thin.predictions))
-    assert wide.state == thin.state
-    learner = omma.OnlineClassifier(fading, 5)
-    np.testing.assert_array_equal(stepped(learner, eta, y), wide.predictions)
-    assert learner.state == wide.state
-    late = omma.OnlineClassifier(fading, 5)
-    stepped(late, sparse.csr_array(eta), sparse.csr_array(y))
-    assert late.state == wide.state
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=ids)
-def test_what_decisions_were_worth_is_not_forgotten(policy):
-    eta, y = stream(2, 300, 5)
-    trace = omma.replay(omma.Forgetting(policy, 10), eta, y, checkpoints=[100, 300])
-    assert trace.counts == omma.Counts.from_labels(y, trace.predictions)
-    assert trace.value == trace.history.values[-1]
-    half = omma.Counts.from_labels(y[:100], trace.predictions[:100])
-    assert trace.history.values[0] == trace.metric.value(half)
-    learner = omma.OnlineClassifier(omma.Forgetting(policy, 10), 5)
-    stepped(learner, eta, y)
-    assert (learner.counts, learner.value) == (trace.counts, trace.value)
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=ids)
-def test_a_very_long_half_life_forgets_nothing(policy):
-    eta, y = stream(2, 300, 5)
-    plain, fading = omma.replay(policy, eta, y), omma.replay(omma.Forgetting(policy, 1e15), eta, y)
-    np.testing.assert_array_equal(plain.predictions, fading.predictions)
-    np.testing.assert_allclose(plain.state.cells, fading.state.cells, rtol=1e-9)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=ids)
@@ -155,22 +56,6 @@ def test_late_labels_fade_from_when_they_come(policy, thin):
     )
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=ids)
-def test_it_can_be_saved_and_pickled(policy, tmp_path):
-    eta, y = stream(2, 400, 5)
-    fading = omma.Forgetting(policy, 3)
-    learner = omma.OnlineClassifier(fading, 5)
-    stepped(learner, eta[:350], y[:350])
-    learner.save(tmp_path / "fading.npz")
-    read = omma.OnlineClassifier.load(tmp_path / "fading.npz")
-    twin = pickle.loads(pickle.dumps(learner))
-    assert read.policy == fading
-    assert read.state == twin.state == learner.state
-    after = [stepped(one, eta[350:], y[350:]) for one in (learner, read, twin)]
-    np.testing.assert_array_equal(after[0], after[1])
-    np.testing.assert_array_equal(after[0], after[2])
-
-
 def test_a_spoiled_pace_is_refused():
     state = omma.Forgetting(omma.OMMA("macro_f1"), 3).init(2)
     arrays = state.copy().arrays()
@@ -209,21 +94,6 @@ def test_different_half_lives_do_not_add_up():
         one + omma.OMMA("macro_f1").init(2)
 
 
-def test_it_recovers_where_labels_become_rare():
-    rng = np.random.default_rng(0)
-    eta = np.concatenate([rng.beta(2, 3, (4000, 6)), rng.beta(0.15, 12.0, (4000, 6))])
-    y = (rng.random(eta.shape) < eta).astype(np.int8)
-    rest, metric = slice(4000, 8000), omma.metric("macro_f1")
-    value = {
-        name: metric.score(y[rest], omma.replay(policy, eta, y).predictions[rest])
-        for name, policy in (
-            ("for ever", omma.OMMA("macro_f1")),
-            ("fading", omma.Forgetting(omma.OMMA("macro_f1"), 200)),
-        )
-    }
-    assert value["fading"] > 1.5 * value["for ever"]
-
-
 @pytest.mark.parametrize(
     "policy",
     [omma.OMMA("multiclass_mcc"), omma.OFO("micro", feedback="estimates"), omma.OMMA("macro_mcc")],
@@ -259,14 +129,3 @@ def test_prices_of_limits_fade_too():
     np.testing.assert_allclose(learner.state.prices.mu, other.state.prices.mu, rtol=1e-6)
     slow = omma.replay(policy, eta, y).state.prices
     assert (learner.state.prices.spread < 0.5 * slow.spread).all()
-
-
-def test_what_cannot_fade_is_refused():
-    with pytest.raises(TypeError, match="policy of Forgetting must be an OMMA, Auto or OFO"):
-        omma.Forgetting(omma.Greedy("macro_f1"))
-    with pytest.raises(TypeError, match="policy of Forgetting"):
-        omma.Forgetting("macro_f1")
-    with pytest.raises(ValueError, match=r"half_life of Forgetting must be .* at least 1"):
-        omma.Forgetting(omma.OMMA("macro_f1"), 0.5)
-    with pytest.raises(TypeError, match="half_life of Forgetting"):
-        omma.Forgetting(omma.OMMA("macro_f1"), "long")
