@@ -1,5 +1,6 @@
 """Rows that wait for labels grow old by the clock, and a journal knows when."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -50,6 +51,7 @@ def test_a_clock_that_goes_back_stands_still(clock):
     one.predict([0.9, 0.2, 0.1], id="a")
     clock(-500)
     one.predict([0.9, 0.2, 0.1], id="b")
+    assert list(pickle.loads(pickle.dumps(one)).waiting) == ["a", "b"]  # their times are in order
     clock(500 + 61)
     assert list(one.waiting) == ["a", "b"]  # nobody has looked yet
     one.predict([0.9, 0.2, 0.1], id="c")
@@ -88,6 +90,32 @@ def test_a_journal_resumes_at_the_time_that_it_was(clock, tmp_path):
         clock(1000)
         with pytest.raises(ForgottenIdError):
             journal.learner.update(y[38], id=38)
+
+
+def test_a_clock_that_never_stands_still_changes_nothing(monkeypatch, tmp_path):
+    """What was found in time is counted, and done again at the very moment that it happened."""
+    moments = itertools.count(1000.0)
+    monkeypatch.setattr(pending.time, "time", lambda: next(moments))
+    eta, y = stream(1, 40, 3)
+    one = learner(max_seconds=40)
+    with omma.Journal(tmp_path / "j", one, snapshot_every=17):
+        for t in range(0, 40, 2):
+            one.predict(eta[t], id=t)
+            one.predict(eta[[t + 1]], ids=[t + 1])
+            for late in ([t - 2], [t - 1]) if t % 4 and t < 30 else ():
+                try:
+                    one.update(y[late] if late[0] % 2 else y[late[0]], **named(late))
+                except ForgottenIdError:
+                    assert late[0] not in one.waiting
+    assert one.waiting.forgotten > 5
+    assert one.counts.n > 5
+    expected = everything(one)
+    with omma.Journal.resume(tmp_path / "j") as journal:
+        assert everything(journal.learner) == expected
+
+
+def named(keys):
+    return {"ids": keys} if keys[0] % 2 else {"id": keys[0]}
 
 
 def test_only_one_kind_of_age():

@@ -245,6 +245,41 @@ def test_a_disk_that_is_full_changes_nothing(tmp_path, learner, monkeypatch):
         assert child.everything(journal.learner) == child.everything(learner)
 
 
+@pytest.mark.parametrize(("every", "synced"), [(1, 12), (5, 2), (100, 0)])
+def test_the_disk_is_asked_to_keep_it(tmp_path, learner, monkeypatch, every, synced):
+    """A killed process loses nothing that was written, but a power cut does."""
+    found = []
+    with omma.Journal(tmp_path, learner, sync=every):
+        monkeypatch.setattr(log.Log, "sync", lambda one: found.append(one.size))
+        for i in range(12):
+            learner.predict(child.ETA[i], id=i)
+        assert len(found) == synced
+        assert found == sorted(set(found))
+    assert len(found) == synced + 1  # at its end, too
+
+
+def test_a_cut_that_fails_is_as_if_it_had_not_been_begun(tmp_path, learner, monkeypatch):
+    true = log.begin
+
+    def begin(path, header):
+        raise OSError(28, "No space left on device")
+
+    with omma.Journal(tmp_path, learner, snapshot_every=3):
+        for i in range(3):
+            learner.predict(child.ETA[i], id=i)
+        monkeypatch.setattr(log, "begin", begin)
+        with pytest.raises(OSError, match="No space left"):
+            learner.predict(child.ETA[3], id=3)
+        assert child.whole(tmp_path) == ["journal.lock", "log-0", "snapshot-0.npz"]
+        found = omma.Journal.read(tmp_path)
+        assert list(found.waiting) == list(learner.waiting) == [0, 1, 2]
+        monkeypatch.setattr(log, "begin", true)
+        learner.predict(child.ETA[3], id=3)
+        assert child.whole(tmp_path) == ["journal.lock", "log-1", "snapshot-1.npz"]
+    with omma.Journal.resume(tmp_path) as journal:
+        assert child.everything(journal.learner) == child.everything(learner)
+
+
 def test_refused_calls_are_not_written(tmp_path, learner):
     with omma.Journal(tmp_path, learner):
         learner.predict(child.ETA[0], id=0)

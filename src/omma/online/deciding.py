@@ -82,11 +82,13 @@ class Deciding(Counting):
             check_as_many("predict", "eta", len(rows), keys)
             if foreign:
                 self._take_names(decided.names)
+            now = self._pending.now
             if self._journal is not None:
-                now, m = self._pending.now, self.n_labels
-                self._journal.write(events.decided(keys, rows, decided.moved, m, now))
-            for key, (chosen, row) in zip(keys, rows, strict=True):
-                self._wait(key, chosen, row, decided.moved)
+                told = events.decided(keys, rows, decided.moved, self.n_labels, now)
+                self._journal.write(told)
+            with self._pending.at(now):  # the moment that was written down
+                for key, (chosen, row) in zip(keys, rows, strict=True):
+                    self._wait(key, chosen, row, decided.moved)
         return answer
 
 

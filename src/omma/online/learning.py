@@ -12,12 +12,12 @@ from omma.online import events
 from omma.online.decided import Decided, true_ids
 from omma.online.deciding import Deciding
 from omma.online.late import check_as_many
-from omma.online.pending import Id
+from omma.online.pending import Id, check_id
 from omma.online.steps import Step, read_steps, true_rows, weights_of
 from omma.rows.arrays import HEAVIEST
 from omma.rows.frames import Names, by_name, check_order, numbered
 from omma.rows.index import check_same_indexes
-from omma.rows.row import are_ids, as_table, probability_rows
+from omma.rows.row import are_ids, as_table, probability_rows, refuse_indicators
 from omma.rows.sets import indicators_of_sets, is_label_sets
 
 FLOAT64 = np.dtype(np.float64)
@@ -67,13 +67,18 @@ class Learning(Deciding):
         """The same for one row that waited under its id."""
         known = prediction is None and eta is None and type(weight) is float
         soft = self.state.labels is not None
-        if not self._plain or not known or not 0.0 <= weight <= (1.0 if soft else HEAVIEST):
+        if not self._simple or not known or not 0.0 <= weight <= (1.0 if soft else HEAVIEST):
             return False
         waited = self._pending.get(key)
         true = true_ids(y, self.n_labels) if waited.sparse else self._indicators_fast(y)
         if true is None or waited.moved or (soft and weight != 1.0):
             return False
         chosen = waited.prediction
+        if self._journal is not None:  # what is written down must be right
+            if not waited.sparse:
+                refuse_indicators("update", "y", true)
+            step, now = Step(None, true, chosen, weight), self._pending.now
+            self._journal.write(events.labelled([check_id(key)], [step], self.n_labels, now))
         self._stepper.count(self.state, waited.eta, true, chosen, weight, late=True)
         self._pending.drop(key)
         return True
@@ -168,8 +173,9 @@ class Learning(Deciding):
             for place, one in enumerate(decisions)
         ]
         self._take_names(names)
+        now = self._pending.now
         if self._journal is not None:
-            now = self._pending.now
             self._journal.write(events.labelled(keys, steps, self.n_labels, now))
-        for key, step in zip(keys, steps, strict=True):
-            self._settle(key, step.true, step.weight)
+        with self._pending.at(now):  # none may grow too old now that all of them were found
+            for key, step in zip(keys, steps, strict=True):
+                self._settle(key, step.true, step.weight)
