@@ -1,7 +1,13 @@
-"""A driver that is killed at a chosen point: python spark_child.py FOLDER POINT."""
+"""A driver that is killed, or loses something, at a chosen point: spark_child.py FOLDER POINT.
 
+The point "resume" goes on where another was killed. One that comes to its end leaves ``seconds``:
+until Spark was up, and of its last two batches.
+"""
+
+import json
 import os
 import sys
+import time
 from pathlib import Path
 
 from naive_baselines import stream as long_stream
@@ -33,18 +39,20 @@ def start(spark, folder, sink, policy=POLICY, **more):
 
 
 def main(folder, point):
-    write(data(), folder / "in", rows())
-    master = "local-cluster[2,1,1024]" if point == "executor" else "local[1]"
+    started = time.perf_counter()
+    if point != "resume":
+        write(data(), folder / "in", rows())
+    master = {"executor": "local-cluster[2,1,1024]", "worker": "local[1,4]"}.get(point, "local[1]")
     spark = begin(master, folder, **{"spark.log.level": "ERROR"})
     jvm = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
     pids = (jvm, os.getpid())
-    (folder / "pids").write_text(" ".join(map(str, pids)))
+    up = time.perf_counter() - started
     sink, more, flag = folder / "out", {}, str(folder / "flag")
     if point == "after":
         streaming.Store = lambda checkpoint: DyingStore(checkpoint, AT, pids)
-    elif point == "executor":
-        more["kill"] = KillAt(SIZE + 200, flag, executor=True)
-    else:
+    elif point in ("executor", "worker"):
+        more["kill"] = KillAt(SIZE + 200, flag, executor=point == "executor")
+    elif point != "resume":
 
         def sink(frame, number):
             if number == AT and point == "writing":  # one part is written, another is not
@@ -54,7 +62,10 @@ def main(folder, point):
                 for pid in pids:
                     os.kill(pid, 9)
 
-    start(spark, folder, sink, **more).awaitTermination()
+    query = start(spark, folder, sink, **more)
+    query.awaitTermination()
+    took = [one["batchDuration"] / 1000 for one in query.recentProgress if one["numInputRows"]]
+    (folder / "seconds").write_text(json.dumps([up, *took[-2:]]))
     spark.stop()
 
 
