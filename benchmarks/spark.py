@@ -1,6 +1,6 @@
 """omma.spark: rows a second, quality against the merge interval, and how long recovery takes.
 
-python -m benchmarks.spark [--quick] needs omma[spark] and Java 17; --quality needs neither.
+python -m benchmarks.spark [--quick] needs omma[spark] and Java 17; --only quality needs neither.
 Tables are Markdown. Seconds on the processor do not depend on what else runs; those on the wall do.
 """
 
@@ -180,8 +180,11 @@ def cpu_seconds() -> float:
 
     ticks = 0
     for pid in with_children(os.getpid()):
-        parts = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        ticks += int(parts[11]) + int(parts[12])
+        try:
+            parts = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):  # it ended: its parent has its time
+            continue
+        ticks += sum(int(one) for one in parts[11:15])  # with children that have ended
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -259,21 +262,23 @@ def durations(folder: Path, point: str) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--quality", action="store_true", help="only this, without Spark")
+    parser.add_argument("--only", choices=("first", "recovery", "speed", "quality"))
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         child(Path(given.child[0]), int(given.child[1]))
         return
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    if given.quality:
-        quality(100_000)
-        return
-    first_rows()
-    recovery()
-    speed(7 if given.quick else 13, (20_000,) if given.quick else (20_000, 100_000))
+    parts = {
+        "first": first_rows,
+        "recovery": recovery,
+        "speed": lambda: speed(*((7, (20_000,)) if given.quick else (13, (20_000, 100_000)))),
+        "quality": lambda: quality(20_000 if given.quick else 100_000),
+    }
+    for name, part in parts.items():
+        if given.only in (None, name):
+            part()
     print(f"\nload after: {os.getloadavg()[0]:.1f}")
-    quality(20_000 if given.quick else 100_000)
 
 
 if __name__ == "__main__":

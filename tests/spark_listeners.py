@@ -35,10 +35,14 @@ def with_children(pid):
     found, new = [], [pid]
     while new:
         found += new
-        new = [
-            int(child)
-            for one in new
-            for task in Path(f"/proc/{one}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
+        new = [child for one in new for child in children_of(one)]
     return found
+
+
+def children_of(pid):
+    """None of a process that ended meanwhile."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(one) for task in tasks for one in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []

@@ -118,3 +118,26 @@ def test_limits_hold_and_are_the_same_in_one_part(spark, tmp_path):
     assert spread.rows == len(Y)
     counted = sum(map(len, decisions(tmp_path / "several/out").values()))
     assert 1.45 * len(Y) < counted < 1.55 * len(Y)
+
+
+def test_a_batch_without_rows_changes_nothing(spark, tmp_path):
+    policy, data = LABELS["f1, arrays"]
+    rows = [slice(0, 0), slice(0, 600), slice(600, 600)]
+    write(data, tmp_path / "in", rows)
+    query = omma.spark.stream(
+        read(spark, data, tmp_path / "in"),
+        policy,
+        eta="eta",
+        y="y",
+        id="id",
+        checkpoint=tmp_path / "checkpoint",
+        sink=tmp_path / "out",
+        trigger=NOW,
+    )
+    query.awaitTermination()
+    assert omma.spark.store.Store(str(tmp_path / "checkpoint")).batches() == [0, 1, 2]
+    expected, predictions = replayed(policy, data, rows[1:2])
+    assert omma.spark.load_state(tmp_path / "checkpoint") == expected
+    assert decisions(tmp_path / "out") == as_ids(predictions)
+    with pytest.raises(ValueError, match="must have a state, got no row in 1 batches"):
+        omma.spark.load_state(tmp_path / "checkpoint", 0)
