@@ -26,7 +26,6 @@ from omma.merging import Part, handed_out, merged
 
 LABELS = 200
 SIZES = (100, 1_000, 10_000, 20_000)
-WARM = 3  # batches until a JVM has compiled most of what it runs
 DAY = 1e9 / 86_400
 TESTS = Path(__file__).parents[1] / "tests"
 POLICY = omma.OMMA("macro_f1", prior=1.0)
@@ -90,7 +89,7 @@ def alone(eta: Any, y: Any, size: int) -> float:
     return len(eta) / seconds
 
 
-def speed(batches: int, sizes: tuple[int, ...]) -> None:
+def speed(sizes: dict[int, int]) -> None:
     """Rows a second of one process and of Spark, and what a billion rows a day need of it."""
     print(
         f"\nrows a second of the processor, {LABELS} labels; Spark also reads and writes Parquet\n"
@@ -104,7 +103,7 @@ def speed(batches: int, sizes: tuple[int, ...]) -> None:
         "first batch, s",
         "cores for 10⁹ rows a day",
     )
-    for size in sizes:
+    for size, batches in sizes.items():
         eta, y = rows_of(size)
         plain = alone(eta, y, size)
         with tempfile.TemporaryDirectory() as room:
@@ -125,7 +124,10 @@ def speed(batches: int, sizes: tuple[int, ...]) -> None:
 
 
 def on_spark(folder: Path, cores: int) -> dict[str, float]:
-    """Seconds of a batch, on the wall (median) and on all processors (mean)."""
+    """Seconds of a batch, on the wall (median) and on all processors (mean), of the second half.
+
+    A JVM goes on compiling what it runs for many batches; what that takes is in the first half.
+    """
     command = [sys.executable, "-m", "benchmarks.spark", "--child", str(folder), str(cores)]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     if said.returncode:
@@ -154,13 +156,11 @@ def child(folder: Path, cores: int) -> None:
         trigger={"availableNow": True},
         **options,
     )
-    while query.isActive and len(query.recentProgress) < WARM:
+    last = len(list((folder / "in").iterdir())) - 1
+    while query.isActive and len(query.recentProgress) <= last // 2:
         time.sleep(0.05)
     before, at = cpu_seconds(), len(query.recentProgress)
-    while (
-        query.isActive
-        and not query.recentProgress[-1]["batchId"] >= len(list((folder / "in").iterdir())) - 1
-    ):
+    while query.isActive and query.recentProgress[-1]["batchId"] < last:
         time.sleep(0.05)
     spent = cpu_seconds() - before
     query.awaitTermination()
@@ -272,7 +272,7 @@ def main() -> None:
     parts = {
         "first": first_rows,
         "recovery": recovery,
-        "speed": lambda: speed(*((7, (20_000,)) if given.quick else (13, (20_000, 100_000)))),
+        "speed": lambda: speed({20_000: 8} if given.quick else {20_000: 40, 100_000: 16}),
         "quality": lambda: quality(20_000 if given.quick else 100_000),
     }
     for name, part in parts.items():
