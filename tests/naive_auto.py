@@ -151,8 +151,11 @@ class Auto:
         return idx[yhat]
 
     # -- learn ----------------------------------------------------------------------------------------------
-    def update(self, y=None):
-        """y: the indexes of the true labels, or None where they are unknown."""
+    def update(self, y=None, unknown=()):
+        """y: the indexes of the true labels, or None where they are unknown.
+
+        unknown: the indexes of labels of which it is not known whether the row has them.
+        """
         idx, c, z, yhat = self.last
         self.n += 1
         self.q[idx] += yhat
@@ -161,15 +164,17 @@ class Auto:
         if y is None:
             return
         self.labelled = True
-        true = np.zeros(self.m)
+        true, known = np.zeros(self.m), np.ones(self.m)
         true[np.asarray(y, int)] = 1.0
+        known[np.asarray(unknown, int)] = 0.0
+        c, yhat = c * known[idx], yhat * known[idx]
         self.pos_y += true  # also where nothing is stored
         y = true[idx]
         self.tp_y[idx] += y * yhat
         self.tp_e[idx] += c * yhat
         self.pos_e[idx] += c
-        g = c - y
-        w = np.maximum(c * (1 - c), g * g)
+        g = (c - y) * (c > 0)
+        w = np.maximum(c * (1 - c), g * g) * (c > 0)
         x = np.stack([z, np.ones_like(z)])
         self.H += (x * w) @ x.T
         self.h[idx] += w

@@ -129,14 +129,6 @@ def test_frank_wolfe_on_estimates_needs_no_labels():
         np.testing.assert_array_equal(one.slope, other.slope)
 
 
-def test_a_row_labelled_in_part_is_refused():
-    eta, y, _ = given()
-    y[3] = [0, 1, np.nan, 0, 0, 1]
-    message = "y of replay must have all labels of a row or none, got a part of them in row 3"
-    with pytest.raises(ValueError, match=message):
-        omma.replay(omma.Auto("macro_f1"), eta, y)
-
-
 def test_who_learns_from_labels_refuses_rows_without():
     eta, y, _ = given()
     with pytest.raises(ValueError, match="whose labels are unknown"):

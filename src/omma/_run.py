@@ -7,7 +7,7 @@ the compiled derivatives. Fixed rules, one or several to pick from, are plans wi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -24,10 +24,11 @@ from omma.kernels.calibrate import Calibrator, Settled, calibrating
 from omma.kernels.count import Sums, summing
 from omma.kernels.decide import EVERY, Deciding, deciding
 from omma.kernels.fade import Fading
-from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, whole
+from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, FromSome, whole
 from omma.kernels.kinds import Costs, Fixed, Nothing
 from omma.kernels.layout import ONES, SCRATCH
-from omma.kernels.limits import MEAN, OnEstimates, OnLabels
+from omma.kernels.limits import MEAN, SETTLED, STEADY as STEADY_KIND, OnEstimates, OnLabels
+from omma.kernels.partly import Parted
 from omma.kernels.replay import Indicated, Listed, Marks, replay_dense, replay_sparse
 from omma.kernels.slide import Sliding
 from omma.recent import WindowState
@@ -41,7 +42,7 @@ from omma.rows.arrays import (
     entries_of,
 )
 from omma.rows.batch import Batch
-from omma.rows.labels import Labels
+from omma.rows.labels import Ids, Labels
 from omma.state import Prices, State
 
 NOTHING = Nothing(0.0)
@@ -128,7 +129,7 @@ class Plan:
         That is for labels that come late, of rows whose probabilities were counted before.
         """
         found = self._counted(state)
-        if own is not None and not isinstance(found, FromLabels):
+        if own is not None and not isinstance(found, FromLabels | FromSome):
             found = found._replace(own=own)
         if state.judged is None:
             return found
@@ -140,6 +141,9 @@ class Plan:
 
     def _counted(self, state: State) -> Any:
         own = Counted(state.cells, state.totals)
+        if state.labels is None and state.unseen is not None:
+            seen = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
+            return FromSome(own, state.unseen, seen)
         if state.labels is None:
             return FromLabels(own)
         labels = Counted(state.labels.cells, state.labels.totals)
@@ -151,16 +155,36 @@ class Plan:
         numbers = (strength.hits, strength.positives, strength.unhit, strength.lucky)
         return FromBoth(own, labels, known, *numbers, seen, whole(strength.whole))
 
-    def prices(self, state: State) -> OnLabels | OnEstimates | None:
-        """The prices of a state, as the kernels know them."""
+    def prices(self, state: State, *, late: bool = False) -> OnLabels | OnEstimates | None:
+        """The prices of a state, as the kernels know them.
+
+        Where labels come ``late``, what was predicted moved its prices when it was, and so did
+        probabilities.
+        """
         found = state.prices
         if self.limits is None or found is None:
             return None
         looked = state.limited
         kind = OnEstimates if looked is state and state.labels is not None else OnLabels
+        if late and kind is OnEstimates:
+            return None
+        limits = self.limits
+        if late:
+            kinds = np.where(limits.kinds == STEADY_KIND, SETTLED, limits.kinds)
+            limits = limits._replace(kinds=kinds)
         counted = Counted(looked.cells, looked.totals)
         pace = STEADY if state.pace is None else state.pace
-        return kind(*self.limits, found.mu, found.spread, found.rates, counted, pace)
+        return kind(*limits, found.mu, found.spread, found.rates, counted, pace)
+
+    def parted(self, state: State, unknown: Ids | None) -> Parted | None:
+        """What is counted of rows that are labelled in part, beside what of rows without labels."""
+        if unknown is None:
+            return None
+        state.take_parts()
+        nowhere = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
+        missed = NO_NUMBERS if state.truth is state else state.truth.unseen
+        feedback = self.feedback(state, nowhere)
+        return Parted(*unknown, feedback, self.prices(state, late=True), missed)
 
 
 def fixed_plan(
@@ -209,7 +233,8 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
     """Slope and offset of every label, at the present counts."""
     slope, offset = np.empty(state.m), np.empty(state.m)
     cells, totals = state.side_by_side, state.totals
-    if plan.shrinkage is not None and state.known is not None:
+    corrected = plan.shrinkage is not None and state.known is not None
+    if corrected or (state.labels is None and state.unseen is not None):
         cells, totals = looked_at(plan, state)
     prior = float(plan.prior) * state.unit
     gradient_kernel.gradient(plan.term, prior, cells, totals, slope, offset)
@@ -220,7 +245,7 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
 
 
 def looked_at(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The counts that decisions look at, where labels correct those of probabilities."""
+    """The counts that decisions look at, where these are not those that are kept."""
     feedback = plan.feedback(state)
     fade_kernel.seen(feedback, Sums(plan.sums, 0))
     seen = (feedback if state.judged is None else feedback.of).seen
@@ -265,6 +290,18 @@ class Sequence:
         """The true labels of some rows, as kernels read them."""
         return labels_of(self.batch.labels, rows, listed=self.batch.thin)
 
+    def unknown(self, rows: Rows) -> Ids | None:
+        """Which labels are unknown in rows that are labelled in part."""
+        return None if self.batch.labels is None else self.batch.labels.unknown_of(rows)
+
+    def pieces(self, rows: Rows, start: int) -> Iterator[Rows]:
+        """Rows that come one after another; to each checkpoint, where labels are known in part."""
+        if self.batch.labels is None or self.batch.labels.missing is None:
+            yield rows
+            return
+        places = self.checkpoints - start
+        yield from np.split(rows, places[(places > 0) & (places < len(rows))])
+
 
 # Labels that are not known have the same type as others: no kernel is compiled again for them.
 ALL_KNOWN = np.empty(0, dtype=np.uint8)
@@ -304,6 +341,7 @@ class Run:
     snapshots: NDArray[np.float64]
     snapshot_rows: NDArray[np.float64]
     seconds: float
+    missed: NDArray[np.float64] | None = None  # of each label, at the snapshots
 
 
 class Runner:
@@ -332,6 +370,7 @@ class Runner:
         self.checkpoints = checkpoints
         self.snapshots = np.empty((len(checkpoints), 3, eta.m))
         self.snapshot_rows = np.empty(len(checkpoints))
+        self.missed: NDArray[np.float64] | None = None
         self.fed = 0
         self._work = scratch_space(eta.m)
         self._sink: _SparseSink | _DenseSink
@@ -346,13 +385,17 @@ class Runner:
         true: Listed | Indicated,
         weights: Any = NO_NUMBERS,
         picks: Any = NO_PICKS,
+        unknown: Ids | None = None,
     ) -> None:
-        """Replay some rows after those that came before."""
+        """Replay some rows after those that came before; ``unknown`` labels some of them lack."""
         stop = self.fed + len(rows)
         first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
         plan, state = self.plan, self.state
         if isinstance(state, WindowState):
-            state.window.make_room(len(rows), *self._entries(rows, true))
+            ids, values = self._entries(rows, true)
+            twice = 1 if unknown is None else 2  # what is known of a row is kept beside it
+            state.window.make_room(twice * len(rows), twice * ids, twice * values)
+        part = plan.parted(state, unknown)
         marks = Marks(
             self.checkpoints[first:last] - self.fed,
             self.snapshots[first:last].reshape(-1, self.eta.m),
@@ -371,6 +414,7 @@ class Runner:
                 summing(plan.sums, isinstance(self.eta, SparseProbabilities)),
                 calibrator_of(state, plan.settled is not None),
                 plan.prices(state),
+                part,
                 marks,
                 *self._work,
             ),
@@ -379,6 +423,14 @@ class Runner:
             wrong = self.eta.explain(int(rows[good]))
             raise ValueError(f"eta of {self.owner} must hold {wrong}")
         self.fed = stop
+        if part is not None:
+            self._note_missed(first, last)
+
+    def _note_missed(self, first: int, last: int) -> None:
+        """Keep what each label missed so far at a checkpoint, which is where such rows end."""
+        if self.missed is None:
+            self.missed = np.zeros((len(self.checkpoints), self.eta.m))
+        self.missed[first:last] = self.state.truth.unseen
 
     def _entries(self, rows: Rows, true: Listed | Indicated) -> tuple[int, int]:
         """How many labels and probabilities of rows a window has to keep at most."""
@@ -404,6 +456,7 @@ class Runner:
             self.snapshots,
             self.snapshot_rows,
             seconds,
+            self.missed,
         )
 
 
@@ -417,16 +470,19 @@ def run(
     """Replay a sequence by one plan; ``picks`` chooses among its fixed rules, row by row."""
     eta, weights = given.eta, given.weights
     runner = Runner(owner, plan, eta, checkpoints=given.checkpoints, keep=given.keep, state=state)
-    runner.feed(NO_ROWS, given.true(NO_ROWS))  # compiles, or loads from disk, outside the clock
+    # Compiles, or loads from disk, outside the clock.
+    runner.feed(NO_ROWS, given.true(NO_ROWS), unknown=given.unknown(NO_ROWS))
     started = time.perf_counter()
     step = eta.rows_per_block
     if plan.window is not None:  # or there would have to be room for all of a block
         step = min(step, max(1, WINDOW_ENTRIES // eta.m, plan.window // 8))
-    for start, rows in blocks(eta.n, step, given.order):
-        row_weights = weights[rows] if len(weights) else weights
-        runner.feed(rows, given.true(rows), row_weights, picks[start : start + len(rows)])
+    for start, block in blocks(eta.n, step, given.order):
+        for rows in given.pieces(block, start):
+            row_weights = weights[rows] if len(weights) else weights
+            some = picks[runner.fed : runner.fed + len(rows)]
+            runner.feed(rows, given.true(rows), row_weights, some, given.unknown(rows))
         if given.progress is not None:
-            given.progress(len(rows))
+            given.progress(len(block))
     return runner.result(time.perf_counter() - started)
 
 

@@ -289,8 +289,11 @@ class Counts:
 
 
 def counts_of(state: State) -> Counts:
-    """The counts of true labels in a state, as users see them."""
-    cells = state.truth.cells
+    """The counts of true labels in a state, as users see them.
+
+    A label that was unknown in some of the rows counts in proportion, as if it were known in all.
+    """
+    cells = state.truth.in_proportion
     return Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(state.truth.totals[N]))
 
 

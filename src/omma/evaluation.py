@@ -31,6 +31,7 @@ from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened
 from omma.rows.labels import Labels
 from omma.rule import Rule
+from omma.state import in_proportion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,13 +39,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Snapshots:
-    """Counts after some rows as plain arrays: cells (places, 3, m), and how much rows weighed."""
+    """Counts after some rows as plain arrays: cells (places, 3, m), and how much rows weighed.
+
+    ``missed`` is how much of that each label was unknown in.
+    """
 
     cells: NDArray[np.float64]
     rows: NDArray[np.float64]
+    missed: NDArray[np.float64] | None = None
 
     def __iter__(self) -> Iterator[Counts]:
-        for cells, n in zip(self.cells, self.rows, strict=True):
+        missed = [None] * len(self.rows) if self.missed is None else self.missed
+        for kept, n, unseen in zip(self.cells, self.rows, missed, strict=True):
+            cells = in_proportion(kept, float(n), unseen)
             yield Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n))
 
 
@@ -235,7 +242,8 @@ def replay(
         columns 1, 2, 3, and else their places. Rows go by their place: where pandas gives eta, y
         or weights an index, and two of them differ in its values or their order, they are refused.
         A default index (0, 1, …) goes with any other, but not with the same numbers in another
-        order.
+        order. Labels that are NaN are unknown: of whole rows, where probabilities are counted, or
+        of some entries; known ones then count where they are (see the page on missing labels).
     metric : str or Metric, optional
         What to measure by; default the policy's own.
     seed : int, optional
@@ -360,7 +368,8 @@ def _check(policy: Policy, judged_by: Metric, batch: Batch) -> None:
         judged_by.check_labels(batch.m)
     policy.check_labels(batch.m)
     if batch.labels is not None:
-        check_task("replay", batch, policy.budget, judged_by, unknown=not policy.needs_labels)
+        unknown = not policy.needs_labels
+        check_task("replay", batch, policy.budget, judged_by, unknown=unknown, parts=policy)
     elif policy.needs_labels:
         raise ValueError(
             f"y of replay must be given for {policy!r}: only feedback='estimates' learns "
@@ -396,7 +405,7 @@ def _measured(
     if judged_by.needs_matrix:
         *every, last = _pair_counts(given, given.batch.labels, done)
         return last, History(given.checkpoints, tuple(every), judged_by)
-    taken = Snapshots(done.snapshots, done.snapshot_rows)
+    taken = Snapshots(done.snapshots, done.snapshot_rows, done.missed)
     return counts_of(done.state), History(given.checkpoints, taken, judged_by)
 
 

@@ -106,8 +106,9 @@ class Prices:
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what ``arrays`` gave."""
         self.check(arrays)
+        whole = Prices(**arrays).arrays()
         for name, place in self.arrays().items():
-            place[...] = arrays[name]
+            place[...] = whole[name]
 
 
 @dataclass(eq=False)
@@ -135,6 +136,9 @@ class State:
         all was divided by 2 ** 100.
     prices : Prices or None
         What the limits of the policy cost.
+    unseen : ndarray of shape (m,) or None
+        Where rows were labelled in part, how much weight of rows each label was unknown in: the
+        counts of a label are of the others.
 
     Examples
     --------
@@ -155,6 +159,7 @@ class State:
     judged: State | None = None
     pace: NDArray[np.float64] | None = None
     prices: Prices | None = None
+    unseen: NDArray[np.float64] | None = None
 
     @classmethod
     def zeros(
@@ -217,6 +222,17 @@ class State:
         return np.ascontiguousarray(self.cells)
 
     @property
+    def in_proportion(self) -> NDArray[np.float64]:
+        """The cells as if each label had been known in all rows: times rows / rows known."""
+        return in_proportion(self.cells, float(self.totals[N]), self.unseen)
+
+    def take_parts(self) -> None:
+        """Make room for what is missed of rows that are labelled in part."""
+        for one in (self, self.truth) if self.labels is None else (self.truth,):
+            if one.unseen is None:
+                one.unseen = np.zeros(self.m)
+
+    @property
     def truth(self) -> State:
         """The counts of true labels."""
         if self.judged is not None:
@@ -248,6 +264,7 @@ class State:
         """All of it as plain arrays, for a file."""
         found: dict[str, Array] = {"cells": self.cells, "totals": self.totals}
         found |= {} if self.pace is None else {"pace": self.pace}
+        found |= {} if self.unseen is None else {"unseen": self.unseen}
         for start, part in self.parts.items():
             found |= {f"{start}_{name}": one for name, one in part.arrays().items()}
         return found
@@ -260,6 +277,7 @@ class State:
     def from_arrays(cls, arrays: dict[str, Array]) -> State:
         """What ``arrays`` gave."""
         made = cls(arrays["cells"], arrays["totals"], pace=arrays.get("pace"))
+        made.unseen = arrays.get("unseen")
         for name in ("labels", "known", "judged"):
             part = under(f"{name}_", arrays)
             setattr(made, name, State.from_arrays(part) if part else None)
@@ -275,6 +293,7 @@ class State:
         self.cells[...], self.totals[...] = arrays["cells"], arrays["totals"]
         if self.pace is not None:
             self.pace[...] = arrays["pace"]
+        self.unseen = np.array(arrays["unseen"], dtype=np.float64) if "unseen" in arrays else None
         for name, part in self.parts.items():
             part.restore(under(f"{name}_", arrays))
 
@@ -284,6 +303,8 @@ class State:
             check_part(name, arrays.get(name), place.shape, signed=False)
         if self.pace is not None:
             check_pace(arrays.get("pace"), self.pace)
+        if "unseen" in arrays:
+            check_part("unseen", arrays["unseen"], (self.m,), signed=False)
         for name, part in self.parts.items():
             part.check(under(f"{name}_", arrays))
 
@@ -317,6 +338,10 @@ class State:
             if first.totals[sums].any() or second.totals[sums].any():
                 totals[sums] = sums_of(cells)[sums.start - 1 : sums.stop - 1]
         made = State(cells, totals, pace=pace)
+        if first.unseen is not None or second.unseen is not None:
+            none = np.zeros(self.m)
+            mine, others = (none if one.unseen is None else one.unseen for one in (first, second))
+            made.unseen = mine + sign * others
         for name, part in first.parts.items():
             with_it: Any = second.parts[name]
             if isinstance(part, Calibration):
@@ -346,7 +371,8 @@ class State:
             elif name != "judged":
                 parts[name] = part * factor
         totals = self.totals * factor**POWERS
-        return State(self.cells * factor, totals, **parts, pace=self.pace)
+        unseen = None if self.unseen is None else self.unseen * factor
+        return State(self.cells * factor, totals, **parts, pace=self.pace, unseen=unseen)
 
     def now(self) -> State:
         """The same with a clock that starts again: what is counted is weighed as it is now.
@@ -394,7 +420,9 @@ class State:
     def __mul__(self, factor: float) -> State:
         parts: dict[str, Any] = {name: part * factor for name, part in self.parts.items()}
         pace = None if self.pace is None else self.pace.copy()
-        return State(self.cells * factor, self.totals * factor**POWERS, **parts, pace=pace)
+        unseen = None if self.unseen is None else self.unseen * factor
+        totals = self.totals * factor**POWERS
+        return State(self.cells * factor, totals, **parts, pace=pace, unseen=unseen)
 
     __rmul__ = __mul__
 
@@ -410,6 +438,21 @@ class State:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.m} labels, {self.rows:g} rows>"
+
+
+def in_proportion(cells: Array, rows: float, unseen: Array | None) -> Array:
+    """Counts of labels as if each had been known in all rows: times rows / rows known.
+
+    >>> cells = np.array([[2.0, 2.0], [3.0, 3.0], [4.0, 4.0]])
+    >>> in_proportion(cells, 8.0, np.array([0.0, 4.0]))[:, 1]
+    array([4., 6., 8.])
+    """
+    if unseen is None:
+        return cells
+    known = rows - unseen
+    some = known > 0.0
+    found: Array = np.where(some, rows / np.where(some, known, 1.0), 1.0) * cells
+    return found
 
 
 def sums_of(cells: Array) -> Array:

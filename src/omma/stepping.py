@@ -76,7 +76,7 @@ def step(
     batch.check("step")
     if batch.labels is not None:
         unknown = not policy.needs_labels
-        check_task("step", batch, policy.budget, policy.objective, unknown=unknown)
+        check_task("step", batch, policy.budget, policy.objective, unknown=unknown, parts=policy)
     _warn_of_cold_start(linear, state)
     predictions = linear.decide_rows(state, batch.values)
     plan = linear.plan(batch.m)
@@ -99,22 +99,23 @@ def count_batch(
     """
     delta = empty_like(plan, state)
     delta.laid_out("F" if isinstance(rows, SparseProbabilities) else "C")
-    feedback, scratch = plan.feedback(delta), scratch_space(rows.m)[0]
+    scratch = scratch_space(rows.m)[0]
     calibrator = calibrator_of(delta, plan.settled is not None)
     sums = summing(plan.sums, isinstance(rows, SparseProbabilities))
-    counted = (feedback, sums, calibrator, scratch)
     for _, part in blocks(rows.n, rows.rows_per_block, None):
         thin = isinstance(rows, SparseProbabilities)
         true = labels_of(labels, part, listed=thin)
+        lacking = plan.parted(delta, None if labels is None else labels.unknown_of(part))
+        rest = (plan.feedback(delta), sums, calibrator, None, lacking, True, scratch)
         some = weights[part] if len(weights) else weights
         if isinstance(rows, SparseProbabilities):
             starts, ends = predictions.indptr[part], predictions.indptr[part + 1]
             chosen = kernel.Chosen(
                 starts.astype(np.int64), ends.astype(np.int64), predictions.indices.astype(np.int32)
             )
-            kernel.count_rows_sparse(*rows.block(part), true, chosen, some, *counted)
+            kernel.count_rows_sparse(*rows.block(part), true, chosen, some, *rest)
         else:
-            kernel.count_rows_dense(*rows.block(part), true, predictions[part], some, *counted)
+            kernel.count_rows_dense(*rows.block(part), true, predictions[part], some, *rest)
     delta.laid_out("C")
     if delta.calibration is not None and state.calibration is not None:
         delta.calibration = delta.calibration.combined(state.calibration, -1.0, delta.unit)

@@ -168,7 +168,8 @@ class OnlineCalibrator:
         eta : array-like of shape (m,), or rows as ``predict`` takes them
             Probabilities as they came, not calibrated.
         y : indicators in the shape of eta, a class id for each row, or None
-            None is a row whose labels are not known; nothing is learned from it.
+            None is a row whose labels are not known, NaN a label that is not; nothing is learned
+            from it.
         weight : float or array-like, optional
             A row of weight w counts as w rows.
         """
@@ -263,8 +264,9 @@ class OnlineCalibrator:
         one_block = _sparse_block if thin else _dense_block
         for _, block in blocks(rows.n, rows.rows_per_block, order):
             true = labels_of(labels, block, listed=thin)
+            came = (true, None if labels is None else labels.unknown_of(block))
             given = weights[block] if len(weights) else weights
-            good = one_block(rows, block, true, given, calibrator, scratch, out)
+            good = one_block(rows, block, came, given, calibrator, scratch, out)
             if good < len(block):
                 raise ValueError(f"eta of {owner} must hold {rows.explain(int(block[good]))}")
         if not thin:
@@ -332,21 +334,21 @@ class OnlineCalibrator:
 
 
 def _dense_block(
-    rows: Any, block: Rows, true: Any, weights: Array, calibrator: Any, scratch: Array, out: Array
+    rows: Any, block: Rows, came: Any, weights: Array, calibrator: Any, scratch: Array, out: Array
 ) -> int:
     array, wanted = rows.block(block)
     part = np.empty((len(block), rows.m))
-    good = calibrate_dense(array, wanted, true, weights, calibrator, scratch, part)
+    good = calibrate_dense(array, wanted, *came, weights, calibrator, scratch, part)
     out[block] = part
     return int(good)
 
 
 def _sparse_block(
-    rows: Any, block: Rows, true: Any, weights: Array, calibrator: Any, scratch: Array, out: Array
+    rows: Any, block: Rows, came: Any, weights: Array, calibrator: Any, scratch: Array, out: Array
 ) -> int:
     indices, data, starts, ends = rows.block(block)
     part = np.empty(int((ends - starts).sum()))
-    good = calibrate_sparse(indices, data, starts, ends, true, weights, calibrator, scratch, part)
+    good = calibrate_sparse(indices, data, starts, ends, *came, weights, calibrator, scratch, part)
     pointer = rows.matrix.indptr.astype(np.int64)
     out[entries_of(pointer[block], pointer[block + 1])] = part
     return int(good)

@@ -24,18 +24,40 @@ def read_labels(
 ) -> Matrix:
     """What a file of labels holds: numbers, or words that name columns, told by its first lines.
 
-    With ``positive`` the words need not name columns: this one is 1, all others are 0.
+    With ``positive`` the words need not name columns: this one is 1, all others are 0. Empty cells
+    are labels that are not known: NaN.
     """
     ending, _ = file_ending(split_address(path)[0])
-    if names is None or ending not in TABLES:
+    if ending not in TABLES:
         return read_matrix(path, id_column=id_column)
+    separator = TABLES[ending]
     with opened_text(Path(path)) as file:
         lines, again = tee(file)
-        found = _classes(path, lines, TABLES[ending], names, id_column, positive)
+        found = None
+        if names is not None:
+            found = _classes(path, lines, separator, names, id_column, positive)
         if found is None:
             del lines  # or all that is read now would be kept for it
-            found = read_table(path, again, id_column)
+            found = read_table(path, _filled(again, separator, id_column), id_column)
     return found
+
+
+def _filled(lines: Iterable[str], separator: str, id_column: str | None) -> Iterator[str]:
+    r"""Lines with nan in place of cells that are empty, but for the first and for ids.
+
+    >>> list(_filled(["id,a,b\n", "7,,1\n", "8,0,\n", "\n"], ",", "id"))
+    ['id,a,b\n', '7,nan,1\n', '8,0,nan\n', '\n']
+    """
+    which: int | None = None
+    for number, line in enumerate(lines):
+        cells = line.rstrip("\r\n").split(separator)
+        if number == 0:
+            names = [cell.strip().strip('"') for cell in cells]
+            which = names.index(id_column) if id_column in names else None
+        elif len(cells) > 1 and '"' not in line and not all(map(str.strip, cells)):
+            filled = (c if c.strip() or place == which else "nan" for place, c in enumerate(cells))
+            line = separator.join(filled) + "\n"
+        yield line
 
 
 def _classes(

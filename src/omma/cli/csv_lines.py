@@ -111,6 +111,8 @@ class CsvLines:
             return None
         if len(chosen) == 1 and self._is_word(chosen[0]):
             return self._class(chosen[0])
+        if not all(chosen):  # what is not there is not known
+            cells = [cell or "nan" for cell in cells]
         found = self._numbers(self._y, cells)
         if not self._classes:
             return found

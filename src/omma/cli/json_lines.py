@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,10 @@ class JsonLines:
             return place if len(self._places) > 1 else np.array([1.0])
         words = isinstance(values, list) and all(isinstance(one, str) for one in values)
         if not words or not self._places:
-            return numbers("y", values)
+            known = values
+            if isinstance(values, list) and None in values:  # what is null is not known
+                known = [math.nan if one is None else one for one in values]
+            return numbers("y", known)
         row = np.zeros(len(self._places))
         row[[self._place("y", label) for label in values]] = 1
         return row

@@ -50,7 +50,33 @@ def read_inputs(
             notes += more
         truth = truth if place is None else _column(truth, place)
     y = _fitted(eta, labels, chosen, truth)
+    whole = _whole_rows(labels, y)
+    if whole is not None:
+        left = len(whole) - int(whole.sum())
+        notes.append(
+            f"{left:,} of {len(whole):,} rows lack labels, all or some of them, and are left out: "
+            "omma stream learns from what is known of such rows"
+        )
+        batch, y = batch.take(whole), y[whole]
+        if rows is not None:
+            rows = (rows[0], tuple(one for one, kept in zip(rows[1], whole, strict=True) if kept))
+    y = y.astype(np.int64 if getattr(y, "ndim", 2) == 1 and batch.m > 1 else np.int8)
     return Inputs(batch.labelled(labels, y).ready(), tuple(notes), rows)
+
+
+def _whole_rows(path: str, y: Any) -> Any:
+    """Which rows have all labels; None where all have."""
+    unknown = np.isnan(y.data if sparse.issparse(y) else y) if y.dtype.kind == "f" else False
+    if not np.any(unknown):
+        return None
+    if sparse.issparse(y):
+        lacking: Any = np.zeros(y.shape[0], dtype=np.bool_)
+        lacking[np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))[unknown]] = True
+    else:
+        lacking = np.asarray(unknown).reshape(y.shape[0], -1).any(axis=1)
+    if lacking.all():
+        raise ValueError(f"{path} must have rows with all labels to judge by, got none")
+    return ~lacking
 
 
 def _id_columns(paths: Iterable[str | None], id_column: str | None) -> dict[str, str | None]:
@@ -169,19 +195,20 @@ def _fitted(eta: str, labels: str, probabilities: Matrix, truth: Matrix) -> Any:
 
 
 def _class_ids(path: str, ids: Any, m: int, hint: str) -> Any:
-    wrong = np.flatnonzero(~((ids >= 0) & (ids < m) & (ids == np.floor(ids))))
+    known = ~np.isnan(ids) if ids.dtype.kind == "f" else np.ones(len(ids), dtype=np.bool_)
+    wrong = np.flatnonzero(known & ~((ids >= 0) & (ids < m) & (ids == np.floor(ids))))
     if len(wrong):
         one = "; if the first class is 1, write numbers from 0" if (ids == m).any() else hint
         raise ValueError(
             f"{path} must hold class ids from 0 to {m - 1}, got {ids[wrong[0]]:g} in row "
             f"{wrong[0]}{one}"
         )
-    return ids.astype(np.int64)
+    return ids
 
 
 def _indicators(path: str, y: Any, hint: str) -> Any:
     stored = y.data if sparse.issparse(y) else np.asarray(y)
-    wrong = stored[(stored != 0) & (stored != 1)]
+    wrong = stored[(stored != 0) & (stored != 1) & ~(stored != stored)]  # NaN is not itself
     if len(wrong):
         raise ValueError(f"{path} must hold only 0 and 1, got {wrong[0]:g}{hint}")
-    return y.astype(np.int8)
+    return y.tocsr() if sparse.issparse(y) else np.asarray(y)

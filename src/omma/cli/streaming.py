@@ -269,7 +269,10 @@ def check_labels(learner: OnlineClassifier, y: Any) -> None:
             raise ValueError(f"expected a class id from 0 to {m - 1}, got {shown(y)}")
         return
     row = np.ravel(y)
-    _check_indicators("labels", row)
+    _check_indicators("labels", row[~np.isnan(row)])
+    why = learner.policy.whole_rows(learner.metric) if np.isnan(row).any() else None
+    if why is not None:
+        raise ValueError(f"expected all labels of a row or none{why}, got a part of them")
     if learner.metric is not None and learner.metric.multiclass and row.sum() != 1:
         raise ValueError(
             f"expected one class a row for {learner.metric.name}, got {int(row.sum())} labels; for "

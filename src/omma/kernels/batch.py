@@ -12,6 +12,8 @@ from omma.kernels.fade import fade
 from omma.kernels.jit import entry
 from omma.kernels.layout import FLAGS, PRESENT, VALUES
 from omma.kernels.learn import fit_stored, learn, learn_stored
+from omma.kernels.limits import move, move_stored
+from omma.kernels.partly import learn_part, learn_part_stored
 from omma.kernels.pointer import EVERYTHING
 from omma.kernels.steps import read_flags
 
@@ -26,9 +28,12 @@ class Chosen(NamedTuple):
 
 @entry("count rows dense")
 def count_rows_dense(
-    eta, rows, true, predictions, weights, feedback, sums, calibrator, scratch
+    eta, rows, true, predictions, weights, feedback, sums, calibrator, prices, part, timed, scratch
 ):  # fmt: skip
-    """Count rows of every label; ``predictions[t]`` are the indicators of row ``rows[t]``."""
+    """Count rows of every label; ``predictions[t]`` are the indicators of row ``rows[t]``.
+
+    Rows that are not ``timed`` were counted when they were decided, but for their labels.
+    """
     values, flags, present = scratch[VALUES], scratch[FLAGS], scratch[PRESENT]
     m = flags.shape[0]
     for t in range(rows.shape[0]):
@@ -41,15 +46,21 @@ def count_rows_dense(
             y = true.array[true.rows[t]]
             for j in range(m):
                 present[j] = np.float64(y[j])
-        learn(feedback, found, present, known, weight, sums, scratch)
+        if timed:
+            learn(feedback, found, present, known, weight, sums, scratch)
+            move(prices, present, known, found, weight, flags, values)
         if known:
             fit(calibrator, EVERYTHING, m, scratch, present, weight)
-        fade(feedback, calibrator, None, known, weight, scratch)
+        if part is not None:
+            known |= learn_part(part, true, t, found, weight, sums, calibrator, scratch)
+        if timed:
+            fade(feedback, calibrator, prices, known, weight, scratch)
 
 
 @entry("count rows sparse")
 def count_rows_sparse(
-    indices, data, starts, ends, true, predictions, weights, feedback, sums, calibrator, scratch
+    indices, data, starts, ends, true, predictions, weights, feedback, sums, calibrator, prices,
+    part, timed, scratch,
 ):  # fmt: skip
     """Count rows of stored labels, those of row t being ``starts[t]:ends[t]``."""
     values, flags = scratch[VALUES], scratch[FLAGS]
@@ -66,11 +77,20 @@ def count_rows_sparse(
             flags[chosen[i]] = 1.0
         weight = weights[t] if weights.shape[0] > 0 else 1.0
         known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
-        begin, end = (true.starts[t], true.ends[t]) if known else (0, 0)
+        begin, end = (true.starts[t], true.ends[t]) if known else (np.int64(0), np.int64(0))
         present = true.ids[begin:end]
-        learn_stored(feedback, labels, chosen, found, present, known, weight, sums, scratch)
+        if timed:
+            learn_stored(feedback, labels, chosen, found, present, known, weight, sums, scratch)
+            move_stored(
+                prices, labels, values, true.ids, begin, end, known, found, weight, flags,
+                scratch[PRESENT],
+            )  # fmt: skip
         if known:
             fit_stored(calibrator, labels, present, weight, scratch)
+        if part is not None:
+            row = (labels, chosen, found, weight, sums, calibrator, scratch)
+            known |= learn_part_stored(part, true, t, *row)
         for i in range(found):
             flags[chosen[i]] = 0.0
-        fade(feedback, calibrator, None, known, weight, scratch)
+        if timed:
+            fade(feedback, calibrator, prices, known, weight, scratch)

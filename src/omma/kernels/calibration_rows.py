@@ -1,7 +1,8 @@
 """Calibration of a block of rows, one after another, with no decision between.
 
 The same functions as in a replay: a row is calibrated by what came before it, then learned from
-where its labels are known. Without labels a block is calibrated and nothing changes.
+where its labels are known. Without labels a block is calibrated and nothing changes. Where rows
+are labelled in part, ``unknown`` lists what is not known: starts, ends and ids, as labels are.
 """
 
 from __future__ import annotations
@@ -10,15 +11,31 @@ import numpy as np
 
 from omma.kernels.calibrate import calibrate, fit
 from omma.kernels.decide import widen
-from omma.kernels.jit import entry
+from omma.kernels.jit import entry, helper
 from omma.kernels.layout import PRESENT, VALUES
 from omma.kernels.learn import fit_stored
 from omma.kernels.pointer import EVERYTHING
 from omma.kernels.replay import rising
 
 
+@helper
+def hide(unknown, t, labels, values):
+    """Take stored labels off a row that are unknown in it; returns whether there are unknown ones.
+
+    Both lists rise.
+    """
+    starts, ends, ids = unknown
+    position = 0
+    for i in range(starts[t], ends[t]):
+        while position < labels.shape[0] and labels[position] < ids[i]:
+            position += 1
+        if position < labels.shape[0] and labels[position] == ids[i]:
+            values[position] = 0.0
+    return starts[t] < ends[t]
+
+
 @entry("calibration of dense rows")
-def calibrate_dense(eta, rows, true, weights, calibrator, scratch, out):
+def calibrate_dense(eta, rows, true, unknown, weights, calibrator, scratch, out):
     """Calibrate rows of every label; returns the number of good rows before the first wrong one."""
     values, present = scratch[VALUES], scratch[PRESENT]
     m = values.shape[0]
@@ -28,7 +45,13 @@ def calibrate_dense(eta, rows, true, weights, calibrator, scratch, out):
         calibrate(calibrator, EVERYTHING, m, scratch)
         for j in range(m):
             out[t, j] = values[j]
-        if true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0):
+        known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
+        if unknown is not None:
+            starts, ends, ids = unknown
+            for i in range(starts[t], ends[t]):
+                values[ids[i]] = 0.0  # of which nothing is learned
+                known = True
+        if known:
             weight = weights[t] if weights.shape[0] > 0 else 1.0
             y = true.array[true.rows[t]]
             for j in range(m):
@@ -38,7 +61,7 @@ def calibrate_dense(eta, rows, true, weights, calibrator, scratch, out):
 
 
 @entry("calibration of sparse rows")
-def calibrate_sparse(indices, data, starts, ends, true, weights, calibrator, scratch, out):
+def calibrate_sparse(indices, data, starts, ends, true, unknown, weights, calibrator, scratch, out):
     """Calibrate rows of stored labels, into ``out`` one after another."""
     values, m = scratch[VALUES], scratch.shape[1]
     written = 0
@@ -51,7 +74,10 @@ def calibrate_sparse(indices, data, starts, ends, true, weights, calibrator, scr
         for position in range(count):
             out[written + position] = values[position]
         written += count
-        if true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0):
+        known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
+        if unknown is not None:
+            known |= hide(unknown, t, labels, values)
+        if known:
             weight = weights[t] if weights.shape[0] > 0 else 1.0
             present = true.ids[true.starts[t] : true.ends[t]]
             fit_stored(calibrator, labels, present, weight, scratch)

@@ -17,6 +17,7 @@ from omma.kernels.feedback import (
     FromBoth,
     FromEstimates,
     FromLabels,
+    FromSome,
     gather,
     look,
     truth,
@@ -29,7 +30,7 @@ from omma.kernels.limits import fade_spread
 class Fading(NamedTuple):
     """Feedback whose past fades, and beside it the counts of true labels that do not."""
 
-    of: Any  # FromLabels, FromEstimates or FromBoth
+    of: Any  # FromLabels, FromSome, FromEstimates or FromBoth
     judged: Counted
     pace: Any
 
@@ -70,6 +71,11 @@ def look_at_faded(feedback, sums):
     return feedback.of.own
 
 
+@look.case(Fading, FromSome)
+def look_at_some_faded(feedback, sums):
+    return look(feedback.of, sums)
+
+
 @look.case(Fading, FromBoth)
 def look_at_both_faded(feedback, sums):
     return look(in_units(feedback.of, feedback.pace[UNIT]), sums)
@@ -107,6 +113,7 @@ def fade_row(feedback, calibrator, prices, known, weight, scratch):
         grow(feedback, calibrator, prices)
 
 
+@fade.case(Fading, FromSome)
 @fade.case(Fading, FromLabels)
 def fade_labelled(feedback, calibrator, prices, known, weight, scratch):
     """A row whose labels are not known is not counted, and so makes nothing older."""
@@ -148,6 +155,13 @@ def divide(feedback):
 @divide.case(FromLabels)
 def divide_labels(feedback):
     divide_counted(feedback.own)
+
+
+@divide.case(FromSome)
+def divide_some(feedback):
+    divide_counted(feedback.own)
+    for j in range(feedback.unseen.shape[0]):
+        feedback.unseen[j] /= LARGEST_UNIT
 
 
 @divide.case(FromEstimates)

@@ -40,6 +40,19 @@ class FromLabels(NamedTuple):
     own: Counted
 
 
+class FromSome(NamedTuple):
+    """The same where some rows were labelled in part.
+
+    ``unseen`` has the weight of rows in which a label was not known. Decisions look at what was
+    counted of each label in proportion: times rows / rows in which it was known. ``seen`` has room
+    for that.
+    """
+
+    own: Counted
+    unseen: Any
+    seen: Counted
+
+
 class FromEstimates(NamedTuple):
     """Probabilities are counted and looked at, true labels counted beside them."""
 
@@ -165,6 +178,30 @@ def whole(wanted: bool) -> Any:
     return address_of(add_products, CELLS, NUMBERS) if wanted else 0
 
 
+@helper
+def proportion(some, j):
+    """By how much more label j would be counted, were it known in all rows."""
+    rows = some.own.totals[N]
+    known = rows - some.unseen[j]
+    return rows / known if known > 0.0 else 1.0
+
+
+@helper
+def complete_all(some):
+    """What decisions look at, of all labels and of the sums over them."""
+    own, seen, totals = some.own.cells, some.seen.cells, some.seen.totals
+    totals[N] = some.own.totals[N]
+    totals[SUM_TP] = totals[SUM_PREDICTED] = totals[SUM_POSITIVE] = 0.0
+    for j in range(own.shape[1]):
+        factor = proportion(some, j)
+        seen[TP, j] = factor * own[TP, j]
+        seen[PREDICTED, j] = factor * own[PREDICTED, j]
+        seen[POSITIVE, j] = factor * own[POSITIVE, j]
+        totals[SUM_TP] += seen[TP, j]
+        totals[SUM_PREDICTED] += seen[PREDICTED, j]
+        totals[SUM_POSITIVE] += seen[POSITIVE, j]
+
+
 @by_kind
 def look(feedback, sums):
     """The counts of all labels that decisions on a dense row look at."""
@@ -178,6 +215,12 @@ def look_at_own(feedback, sums):
 @look.case(FromBoth)
 def look_at_both(feedback, sums):
     shrink_all(feedback, sums)
+    return feedback.seen
+
+
+@look.case(FromSome)
+def look_at_some(feedback, sums):
+    complete_all(feedback)
     return feedback.seen
 
 
@@ -211,6 +254,21 @@ def gather_both(feedback, labels, sums, tp, predicted, positive):
     return feedback.seen
 
 
+@gather.case(FromSome)
+def gather_some(feedback, labels, sums, tp, predicted, positive):
+    if sums.level > 0:  # every sum changes with every row: that is a pass over all labels
+        complete_all(feedback)
+    feedback.seen.totals[N] = feedback.own.totals[N]
+    own = feedback.own.cells
+    for position in range(labels.shape[0]):
+        j = labels[position]
+        factor = proportion(feedback, j)
+        tp[position] = factor * own[TP, j]
+        predicted[position] = factor * own[PREDICTED, j]
+        positive[position] = factor * own[POSITIVE, j]
+    return feedback.seen
+
+
 @by_kind
 def truth(feedback):
     """The counts of true labels."""
@@ -221,6 +279,7 @@ def truth_beside(feedback):
     return feedback.labels
 
 
+@truth.case(FromSome)
 @truth.case(FromLabels)
 def truth_itself(feedback):
     return feedback.own

@@ -9,7 +9,7 @@ from __future__ import annotations
 from omma.kernels.calibrate import Calibrator, Settled, fit
 from omma.kernels.count import NO_SUMS, count_row, count_stored
 from omma.kernels.fade import Fading
-from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels
+from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels, FromSome
 from omma.kernels.jit import by_kind
 from omma.kernels.layout import FLAGS, ONES, PRESENT, UNIT, VALUES
 from omma.kernels.slide import Sliding, remember, remember_stored
@@ -20,6 +20,7 @@ def learn(feedback, found, present, known, weight, sums, scratch):
     """Count a decided dense row."""
 
 
+@learn.case(FromSome)
 @learn.case(FromLabels)
 def learn_labels(feedback, found, present, known, weight, sums, scratch):
     own = feedback.own
@@ -72,6 +73,7 @@ def learn_stored(feedback, labels, chosen, found, true, known, weight, sums, scr
     """Count a decided row of stored labels."""
 
 
+@learn_stored.case(FromSome)
 @learn_stored.case(FromLabels)
 def learn_stored_labels(feedback, labels, chosen, found, true, known, weight, sums, scratch):
     own, ones, flags = feedback.own, scratch[ONES], scratch[FLAGS]

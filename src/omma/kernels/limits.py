@@ -35,6 +35,7 @@ from omma.kernels.layout import (
 # Kinds of limits.
 COUNTED: Final = 0  # a rate whose denominator is counted
 STEADY: Final = 1  # what is predicted a row: no labels are needed
+SETTLED: Final = 3  # steady, of a row that moved the price when it was decided
 MEAN: Final = 2  # the mean of recalls over labels: C and the sign stand where the form would
 
 # Columns of `numbers`; forms are over (tp, predicted, positive, rows).
@@ -222,7 +223,7 @@ def follow(prices, row, present, flags, known, weight, recalls, seen):
     n = prices.counted.totals[N] / unit
     for limit in range(prices.labels.shape[0]):
         kind, j = prices.kinds[limit], prices.labels[limit]
-        if kind != STEADY and not known:
+        if kind == SETTLED or (kind != STEADY and not known):
             continue
         if kind == MEAN:
             bound, sign = prices.numbers[limit, FORM], prices.numbers[limit, FORM + 1]

@@ -3,7 +3,7 @@
 ``rows`` says which rows of the given arrays come, in their order. ``feedback`` has the counts that
 decisions look at and that rows add to; a ``calibrator`` may stand before them, and ``prices`` of
 limits beside them. Of several fixed rules, ``picks[t]`` is the one for row t. Arrays of length
-zero stand for "not wanted".
+zero stand for "not wanted". Where labels of some rows are known in part, ``part`` says which.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from omma.kernels.jit import entry, helper
 from omma.kernels.layout import FLAGS, PRESENT, VALUES, N
 from omma.kernels.learn import fit_stored, learn, learn_stored
 from omma.kernels.limits import move, move_stored
+from omma.kernels.partly import learn_part, learn_part_stored
 from omma.kernels.pointer import EVERYTHING
 
 
@@ -69,8 +70,8 @@ def mark(counted, marks, t):
 
 @entry("the dense replay")
 def replay_dense(
-    eta, rows, true, weights, decider, picks, feedback, sums, calibrator, prices, marks, scratch,
-    ids, predictions,
+    eta, rows, true, weights, decider, picks, feedback, sums, calibrator, prices, part, marks,
+    scratch, ids, predictions,
 ):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one."""
     values, flags, present = scratch[VALUES], scratch[FLAGS], scratch[PRESENT]
@@ -95,11 +96,13 @@ def replay_dense(
             move(prices, present, known, found, weight, flags, values)
         if calibrator is not None and known:
             fit(calibrator, EVERYTHING, m, scratch, present, weight)
-        fade(feedback, calibrator, prices, known, weight, scratch)
         if predictions.shape[0] > 0:
             out = predictions[rows[t]]  # once: the loop must not look again where it writes
             for j in range(m):
                 out[j] = np.int8(flags[j])
+        if part is not None:
+            known |= learn_part(part, true, t, found, weight, sums, calibrator, scratch)
+        fade(feedback, calibrator, prices, known, weight, scratch)
         if decider.select != 0:  # without a budget all flags will be overwritten
             for i in range(found):
                 flags[chosen[i]] = 0.0
@@ -133,7 +136,7 @@ def list_chosen(listed, chosen, found, written, row, out):
 @entry("the sparse replay")
 def replay_sparse(
     indices, data, starts, ends, rows, true, weights, decider, picks, feedback, sums, calibrator,
-    prices, marks, scratch, ids, listed, out,
+    prices, part, marks, scratch, ids, listed, out,
 ):  # fmt: skip
     """Replay rows of stored labels; returns the number of good rows before the first wrong one.
 
@@ -169,11 +172,14 @@ def replay_sparse(
             )  # fmt: skip
         if calibrator is not None and known:
             fit_stored(calibrator, labels, present, weight, scratch)
-        fade(feedback, calibrator, prices, known, weight, scratch)
-        for i in range(found):
-            flags[chosen[i]] = 0.0
         if out.shape[0] > 0:
             list_chosen(listed, chosen, found, written, rows[t], out)
             written += found
+        if part is not None:
+            row = (labels, chosen, found, weight, sums, calibrator, scratch)
+            known |= learn_part_stored(part, true, t, *row)
+        fade(feedback, calibrator, prices, known, weight, scratch)
+        for i in range(found):
+            flags[chosen[i]] = 0.0
         mark(counted, marks, t)
     return rows.shape[0]

@@ -19,7 +19,7 @@ from omma.online.stats import Seen
 from omma.online.steps import Step, Task
 from omma.policies import LinearPolicy
 from omma.rows.frames import Names
-from omma.rows.row import Row
+from omma.rows.row import Partly, Row
 
 LOOKS = 1000  # questions of a learner that are looked at for want of candidates
 
@@ -107,9 +107,10 @@ class Counting:
             which = true if thin else np.flatnonzero(true)
             self._pairs[np.ix_(which, ids)] += weight
         if self._certificate is not None and row is not None:
-            dense = true is not None and not isinstance(row, tuple)
-            ids = np.flatnonzero(true).astype(np.int32) if dense else true
-            self._certificate.step(row, ids, weight)
+            whole = None if isinstance(true, Partly) else true  # a gap is of rows known in full
+            dense = whole is not None and not isinstance(row, tuple)
+            found: Any = np.flatnonzero(whole).astype(np.int32) if dense else whole  # type: ignore[arg-type]
+            self._certificate.step(row, found, weight)
 
     def _forgotten(self, key: Id, decision: Decision) -> None:
         """A decision whose labels never came: what could be gained is still seen from estimates."""

@@ -7,24 +7,26 @@ all there or not at all, so that no call is ever half done again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma._json import parse_json
-from omma.online.packed import Decision, check_unpacked, pack, time_of, unpack
+from omma.online.packed import Decision, are_places, check_unpacked, pack, time_of, unpack
 from omma.online.pending import Id, check_id
 from omma.online.steps import Step
 from omma.rows.arrays import HEAVIEST
 from omma.rows.frames import read_names
-from omma.rows.row import Row
+from omma.rows.row import Partly, Row
 
 if TYPE_CHECKING:
     from omma.online.learner import OnlineClassifier
 
 DECIDED, LABELLED, COUNTED, NAMED = b"D", b"L", b"C", b"N"
+# The same where some labels of a row are unknown: before its labels stands which.
+LABELLED_PARTLY, COUNTED_PARTLY = b"l", b"c"
 
 
 def decided(
@@ -45,18 +47,20 @@ def decided(
 def labelled(keys: Sequence[Id], steps: Sequence[Step], m: int, now: float = 0.0) -> bytes:
     """Labels of rows by their ids."""
     parts: list[bytes] = []
+    partly = any(isinstance(step.true, Partly) for step in steps)
     for key, step in zip(keys, steps, strict=True):
-        parts += [json.dumps(key).encode(), _labels(step, m, now)]
-    return _joined(LABELLED, parts)
+        parts += [json.dumps(key).encode(), _labels(step, m, partly, now)]
+    return _joined(LABELLED_PARTLY if partly else LABELLED, parts)
 
 
-def counted(steps: Iterable[Step], m: int) -> bytes:
+def counted(steps: Sequence[Step], m: int) -> bytes:
     """Rows that were decided and labelled without an id."""
     parts: list[bytes] = []
+    partly = any(isinstance(step.true, Partly) for step in steps)
     for step in steps:
         made = Decision(step.row, step.chosen, step.weight, _is_thin(step.chosen))
-        parts += [pack(made, 0.0, m), b"" if step.true is None else _labels(step, m)]
-    return _joined(COUNTED, parts)
+        parts += [pack(made, 0.0, m), b"" if step.true is None else _labels(step, m, partly)]
+    return _joined(COUNTED_PARTLY if partly else COUNTED, parts)
 
 
 def named(names: Sequence[str] | None) -> bytes:
@@ -76,22 +80,21 @@ def do_again(learner: OnlineClassifier, event: bytes) -> None:
             learner._check_made(one, learner._keeps)
             with learner.waiting.at(time_of(made)):
                 learner._wait(_key(key), one.prediction, one.eta, one.moved)
-    elif kind == LABELLED:
+    elif kind in (LABELLED, LABELLED_PARTLY):
         for key, made in zip(parts[::2], parts[1::2], strict=True):
-            came = _unpacked(made, m)
-            with learner.waiting.at(time_of(made)):
+            came, time, true = _came(made, m, kind == LABELLED_PARTLY)
+            with learner.waiting.at(time):
                 _check_layout(learner.waiting.get(_key(key)), came)
-                learner._settle(_key(key), _true(came), came.weight)
-    elif kind == COUNTED:
+                learner._settle(_key(key), true, came.weight)
+    elif kind in (COUNTED, COUNTED_PARTLY):
         for first, second in zip(parts[::2], parts[1::2], strict=True):
-            one, labels = _unpacked(first, m), None
+            one, true = _unpacked(first, m), None
             learner._check_made(one, learner._keeps)
             if second:
-                labels = _unpacked(second, m)
+                labels, _, true = _came(second, m, kind == COUNTED_PARTLY)
                 _check_layout(one, labels)
             elif learner.state.labels is None:
                 raise ValueError("a row without labels")
-            true = None if labels is None else _true(labels)
             learner._count(Step(one.eta, true, one.prediction, one.weight))
     else:
         raise ValueError(f"an event of the unknown kind {kind!r}")
@@ -111,12 +114,32 @@ def _is_thin(chosen: NDArray[Any]) -> bool:
     return chosen.dtype == np.int32
 
 
-def _labels(step: Step, m: int, now: float = 0.0) -> bytes:
-    return pack(Decision(None, step.true, step.weight, _is_thin(step.chosen)), now, m)
+def _labels(step: Step, m: int, partly: bool, now: float = 0.0) -> bytes:
+    true = step.true.true if isinstance(step.true, Partly) else step.true
+    labels = pack(Decision(None, true, step.weight, _is_thin(step.chosen)), now, m)
+    if not partly:
+        return labels
+    ids = step.true.unknown if isinstance(step.true, Partly) else np.empty(0, dtype=np.int32)
+    unknown = ids.astype("<i4", copy=False).tobytes()
+    return b"".join((len(unknown).to_bytes(4, "little"), unknown, labels))
 
 
-def _true(labels: Decision) -> NDArray[Any]:
-    return labels.prediction if labels.sparse else labels.prediction.astype(np.float64)
+def _came(part: bytes, m: int, partly: bool) -> tuple[Decision, float, Any]:
+    """Labels as they came: laid out as a decision is, when, and as the learner counts them."""
+    unknown = np.empty(0, dtype=np.int32)
+    if partly:
+        end = 4 + int.from_bytes(part[:4], "little")
+        unknown, part = np.frombuffer(part[4:end], "<i4").astype(np.int32), part[end:]
+        if not are_places(unknown, m) or len(unknown) >= m:
+            raise ValueError("unknown labels that no row has")
+    labels = _unpacked(part, m)
+    true = labels.prediction if labels.sparse else labels.prediction.astype(np.float64)
+    if not len(unknown):
+        return labels, time_of(part), true
+    known = ~np.isin(true, unknown) if labels.sparse else true[unknown] == 0.0
+    if not known.all():
+        raise ValueError("labels that are both true and unknown")
+    return labels, time_of(part), Partly(true, unknown)
 
 
 def _unpacked(part: bytes, m: int) -> Decision:

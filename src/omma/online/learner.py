@@ -318,8 +318,9 @@ class OnlineClassifier(Learning):
         y : array-like, sparse matrix, or class id
             True labels: indicators in the shape of the prediction; or a class id for one row and a
             vector of class ids for several: places, or the names of labels where these are known
-            and are text or whole numbers. It may be left out with ``feedback="estimates"``.
-            Several rows of pandas must have the index of what was predicted, in its order.
+            and are text or whole numbers. It may be left out with ``feedback="estimates"``. NaN is
+            a label that is not known; the others of its row are counted. Several rows of pandas
+            must have the index of what was predicted, in its order.
         prediction : optional
             A prediction made earlier, for labels that come late; default the last one.
         eta : optional
@@ -369,10 +370,11 @@ class OnlineClassifier(Learning):
         if isinstance(estimates, State):
             self._merge_state(estimates, counts.matrix)
             return
-        if self.state.known is not None or self.state.calibration is not None:
+        parts = self.state.truth.unseen is not None
+        if parts or self.state.known is not None or self.state.calibration is not None:
             raise TypeError(
-                f"merge of OnlineClassifier needs all that {self.policy!r} keeps: pass "
-                "other.state in place of counts"
+                f"merge of OnlineClassifier needs all that {self.policy!r} keeps"
+                f"{' of rows labelled in part' * parts}: pass other.state in place of counts"
             )
         soft = estimates_of(self.state)
         if soft is not None and estimates is None:

@@ -96,7 +96,8 @@ class Learning(Deciding):
             y = np.array(y)
         if type(y) is not np.ndarray or y.shape != self._row_shape or y.dtype.kind not in "fiub":
             return None
-        return y.astype(FLOAT64)  # its own memory: kernels take no read-only array
+        made: NDArray[np.float64] = y.astype(FLOAT64)  # its own memory: kernels write to it
+        return None if y.dtype.kind == "f" and np.isnan(made.dot(made)) else made
 
     def _update_any(self, y: Any, prediction: Any, eta: Any, weight: Any) -> None:
         late, last = prediction is not None, self._last

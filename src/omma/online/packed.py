@@ -84,8 +84,8 @@ def check_unpacked(decision: Decision, n_labels: int) -> None:
     right = np.isfinite(decision.weight) and decision.weight >= 0
     right = right and bool(((values >= 0) & (values <= 1)).all())  # type: ignore[operator]
     if decision.sparse:
-        right = right and _are_places(decision.prediction, n_labels)
-        right = right and (eta is None or _are_places(eta[0], n_labels))
+        right = right and are_places(decision.prediction, n_labels)
+        right = right and (eta is None or are_places(eta[0], n_labels))
     if not right:
         raise ValueError(_DAMAGED)
 
@@ -131,6 +131,7 @@ def _numbers(part: bytes, kind: int) -> NDArray[Any]:
     return np.frombuffer(part, _type(kind)).astype(np.float32 if kind & _SINGLE else np.float64)
 
 
-def _are_places(places: NDArray[Any], n_labels: int) -> bool:
+def are_places(places: NDArray[Any], n_labels: int) -> bool:
+    """Whether these rise, and are those of labels."""
     inside = bool(((places >= 0) & (places < n_labels)).all())
     return inside and bool((np.diff(places) > 0).all())

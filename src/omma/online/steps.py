@@ -13,7 +13,15 @@ from omma._validate import check_number
 from omma.metrics import Metric
 from omma.policies import Policy
 from omma.rows.arrays import HEAVIEST, read_numbers, read_weights
-from omma.rows.row import Row, are_ids, indicator_rows, one_hot, probability_rows
+from omma.rows.row import (
+    Partly,
+    Row,
+    are_ids,
+    indicator_rows,
+    label_rows,
+    one_hot,
+    probability_rows,
+)
 
 
 class Step(NamedTuple):
@@ -56,6 +64,12 @@ def read_steps(
     return [Step(*one) for one in zip(rows, true, chosen, weights, strict=True)]
 
 
+def _refuse_without(task: Task, what: str) -> None:
+    """Refuse a row without labels where nothing else is learned from."""
+    if task.policy.needs_labels or not task.soft:
+        raise ValueError(f"{what}: only feedback='estimates' learns without labels")
+
+
 def weights_of(weight: Any, count: int) -> list[float]:
     """The weight of each row."""
     weights = read_numbers("update", "weight", weight).ravel()
@@ -71,17 +85,22 @@ def weights_of(weight: Any, count: int) -> list[float]:
 def true_rows(task: Task, y: Any, count: int, thin: bool) -> list[Any]:
     """True labels of each row, None where they are unknown."""
     if y is None:
-        if task.policy.needs_labels or not task.soft:
-            raise ValueError(
-                "y of update must be given: only feedback='estimates' learns without labels"
-            )
+        _refuse_without(task, "y of update must be given")
         return [None] * count
     if are_ids(y, count, task.m):
         y = one_hot("update", np.atleast_1d(y), task.m, task.policy.budget)
-    rows = indicator_rows("update", "y", y, np.float64, thin, task.m)
+    rows = label_rows("update", y, thin, task.m)
+    if any(row is None for row in rows):
+        _refuse_without(task, "y of update must have a label that is known in each row")
+    if any(isinstance(row, Partly) for row in rows):
+        why = task.policy.whole_rows(task.metric)
+        if why is not None:
+            raise ValueError(f"y of update must have all labels of a row or none{why}, got a part")
     metric = task.metric
     if metric is not None and metric.single_label:
         for row in rows:
+            if row is None or isinstance(row, Partly):
+                continue
             found = len(row) if thin else int(row.sum())
             if found != 1:
                 raise ValueError(

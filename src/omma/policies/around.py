@@ -68,3 +68,6 @@ class Around(LinearPolicy):
         options = [one.name for one in fields(self) if one.name != "policy"]  # type: ignore[arg-type]
         own = {name: getattr(self, name) for name in options}
         return {"policy": type(self).__name__, "of": self.policy.to_json(), **own}
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        return self.policy.whole_rows(metric)

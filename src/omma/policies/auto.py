@@ -30,7 +30,8 @@ class Auto(Maximizer):
     the prior. ``Auto`` counts both. Probabilities are calibrated on the labels seen so far; what is
     expected by them is corrected, label by label, by what was found; and what was never labelled is
     carried on from there. Before the first label it decides exactly as ``OMMA(feedback=
-    "estimates")`` does. Rows without labels count by their estimates.
+    "estimates")`` does. Rows without labels count by their estimates, and so do single labels that
+    are unknown (NaN) in a row; those that are known count as labels.
 
     Parameters
     ----------
@@ -59,6 +60,7 @@ class Auto(Maximizer):
 
     feedback: ClassVar[Feedback] = "both"  # type: ignore[misc]
     prior: ClassVar[float] = PRIOR
+    PARTS: ClassVar[bool] = True
 
     metric: MetricName | Metric | str
     k: int | None = None

@@ -7,6 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, cast
 
+import numpy as np
+from scipy import sparse
+
 from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._types import Feedback
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
@@ -19,7 +22,7 @@ from omma.policies.stepper import Stepper
 from omma.rows.arrays import HEAVIEST
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
-from omma.rows.row import labels_of_row, one_row, refuse_row
+from omma.rows.row import label_rows, labels_of_row, one_row, refuse_row
 from omma.rule import Rule
 from omma.state import State
 
@@ -94,6 +97,10 @@ class Policy(ABC):
         """What must hold while the metric is maximized."""
         return ()
 
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        """Why rows must be labelled in full or not at all; None where they need not."""
+        return f" for {type(self).__name__}"
+
     def for_names(self, names: Names | None) -> Policy:
         """The same policy, where its limits are about labels by these names."""
         return self
@@ -143,10 +150,23 @@ class LinearPolicy(Policy):
         row = one_row(owner, eta, m)
         refuse_row(owner, row[1] if isinstance(row, tuple) else row)
         thin = isinstance(row, tuple)
-        true = None if y is None else labels_of_row(owner, "y", y, thin, m)
+        true = None if y is None else self._true(owner, y, thin, m)
         chosen = labels_of_row(owner, "prediction", prediction, thin, m)
         weight = check_number(owner, "weight", weight, low=0.0, high=HEAVIEST)
         self.stepper(m).count(state, row, true, chosen, weight)
+
+    def _true(self, owner: str, y: Any, thin: bool, m: int) -> Any:
+        """True labels of one row; NaN is unknown."""
+        found = np.asarray(y.data if sparse.issparse(y) else y)
+        if found.dtype.kind != "f" or not np.isnan(found).any():
+            return labels_of_row(owner, "y", y, thin, m)
+        rows = label_rows(owner, y, thin, m)
+        if len(rows) != 1:
+            raise ValueError(f"y of {owner} must be one row, got {len(rows)}")
+        why = self.whole_rows(None) if rows[0] is not None else None
+        if why is not None:
+            raise ValueError(f"y of {owner} must have all labels of a row or none{why}")
+        return rows[0]
 
     def rule(self, state: State) -> Rule:
         return self._rule(state).folded()
@@ -167,14 +187,32 @@ class LinearPolicy(Policy):
         return run(f"replay of {type(self).__name__}", self.plan(given.eta.m), given)
 
 
+def whole_for(metric: Metric | None) -> str | None:
+    """Why a metric needs all labels of a row or none; None where it does not."""
+    if metric is None or not (metric.multiclass or metric.single_label or metric.needs_matrix):
+        return None
+    return f" for {metric.name}, which is about one class a row"
+
+
 def check_task(
-    owner: str, batch: Batch, k: int | None, metric: Metric | None, *, unknown: bool = False
+    owner: str,
+    batch: Batch,
+    k: int | None,
+    metric: Metric | None,
+    *,
+    unknown: bool = False,
+    parts: Policy | None = None,
 ) -> None:
-    """Refuse labels that do not go with the budget or the metric; ``unknown`` lets some miss."""
-    if batch.labels is not None and unknown:
-        batch.labels.refuse_halves(owner)
-    elif batch.labels is not None:
-        batch.labels.refuse_unknown(owner)
+    """Refuse labels that do not go with the budget or the metric; ``unknown`` lets some miss.
+
+    Rows that are labelled in part go where there is a policy that may take ``parts``.
+    """
+    if batch.labels is not None:
+        why = "" if parts is None else parts.whole_rows(metric)
+        if why is not None:
+            batch.labels.refuse_halves(owner, why)
+        if not unknown:
+            batch.labels.refuse_without(owner)
     if batch.class_ids and k is None:
         raise ValueError(
             f"y of {owner} has class ids, and there is no budget: pass k=1 to predict one class "
@@ -196,6 +234,16 @@ class Maximizer(LinearPolicy):
     k: int | None
     at_most: int | None = None
     subject_to: Any = None
+
+    PARTS: ClassVar[bool] = False  # whether rows may be labelled in part
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        if not self.PARTS:
+            return super().whole_rows(metric)
+        for one in self.limits:
+            if one.needs_labels and (one.rate.over[3] or one.rate.under[3]):
+                return f" for a limit on {one.of}, which counts all rows"
+        return whole_for(self.objective) or whole_for(metric)
 
     def __repr__(self) -> str:
         """As a dataclass has it, without options that are not used."""

@@ -11,7 +11,7 @@ from omma._run import Plan, fixed_plan
 from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies.base import LinearPolicy
+from omma.policies.base import LinearPolicy, whole_for
 from omma.rows.frames import Names
 from omma.rule import Rule
 
@@ -22,6 +22,9 @@ class Fixed(LinearPolicy):
     @property
     def needs_labels(self) -> bool:
         return False
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        return whole_for(metric)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from omma.policies.stepper import Stepper
 from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
-from omma.rows.row import Row
+from omma.rows.row import Partly, Row
 from omma.rule import Rule
 from omma.state import State
 
@@ -74,7 +74,7 @@ class MixtureStepper(Stepper):
         self,
         state: Any,
         eta: Row | None,
-        y: NDArray[Any] | None,
+        y: NDArray[Any] | Partly | None,
         prediction: NDArray[Any],
         weight: float,
         *,
@@ -134,6 +134,9 @@ class Mixture(Fixed):
     log: tuple[Iteration, ...] = field(default=(), repr=False)
     start: str | None = field(default=None, repr=False)
     is_start: bool = field(default=False, repr=False)
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        return f" for {type(self).__name__}"
 
     def __post_init__(self) -> None:
         rules = tuple(Rule.from_json(one) if isinstance(one, str) else one for one in self.rules)

@@ -10,7 +10,7 @@ from omma._validate import check_choice, check_number
 from omma.kernels.kinds import MacroThreshold, MicroThreshold
 from omma.kernels.layout import SUMS
 from omma.metrics import Metric, metric
-from omma.policies.base import LinearPolicy
+from omma.policies.base import LinearPolicy, whole_for
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,9 @@ class OFO(LinearPolicy):
     @property
     def budget(self) -> None:
         return None
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        return whole_for(metric)
 
     def plan(self, m: int) -> Plan:
         macro, soft = self.average == "macro", self.feedback == "estimates"

@@ -62,6 +62,7 @@ class OMMA(MetricPolicy):
     """
 
     FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates", "both")
+    PARTS: ClassVar[bool] = True
 
     calibration: Calibration = None
     at_most: int | None = None

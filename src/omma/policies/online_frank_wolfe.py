@@ -33,7 +33,7 @@ from omma.policies.mixture import MixtureState, MixtureStepper
 from omma.policies.starts import STARTS, start_at, top
 from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
-from omma.rows.row import Row
+from omma.rows.row import Partly, Row
 from omma.rule import Rule
 from omma.state import Shapes, State
 
@@ -270,7 +270,7 @@ class OnlineFrankWolfeStepper(MixtureStepper):
         self,
         state: Any,
         eta: Row | None,
-        y: NDArray[Any] | None,
+        y: NDArray[Any] | Partly | None,
         prediction: NDArray[Any],
         weight: float,
         *,
@@ -279,7 +279,8 @@ class OnlineFrankWolfeStepper(MixtureStepper):
         super().count(state, eta, y, prediction, weight, late=late)
         if late and state.labels is not None:
             return  # kept when it was decided
-        assert eta is not None  # its policy says that it needs it
+        assert eta is not None  # its policy says that it needs it,
+        assert not isinstance(y, Partly)  # and takes no such rows
         if state.kept is None:
             state.kept = Kept(state.m, thin=isinstance(eta, tuple))
         kept, limit = state.kept, self.policy.history

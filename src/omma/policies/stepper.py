@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._run import NO_LABELS, NO_NUMBERS, Plan, calibrator_of, scratch_space
-from omma.kernels import steps
+from omma.kernels import batch as batch_kernel, steps
 from omma.kernels.count import NO_SUMS, Sums, summing
 from omma.kernels.decide import CHOSEN, Deciding
 from omma.kernels.feedback import Counted
+from omma.kernels.replay import Indicated, Listed
 from omma.recent import WindowState
-from omma.rows.row import Row, refuse_indicators, refuse_row
+from omma.rows.row import Partly, Row, refuse_indicators, refuse_row
 from omma.state import State
 
 
@@ -81,8 +82,9 @@ class Stepper:
     def decide_by(self, deciding: Deciding, state: State, eta: Row, pick: int) -> NDArray[Any]:
         """The same by another rule."""
         space, decider = self.space, deciding.decider
+        simple = self.simple and state.unseen is None
         if isinstance(eta, tuple):
-            if self.simple:
+            if simple:
                 counted: tuple[Any, ...] = (*decider, pick, state.cells, state.totals)
                 count = steps.decide_sparse(*eta, *counted, space.scratch, space.ids)
             else:
@@ -97,7 +99,7 @@ class Stepper:
             return chosen
         out = np.empty(self.m, dtype=np.int8)
         work = (space.scratch, space.ids, out)
-        if self.simple:
+        if simple:
             fine = steps.decide_dense(eta, *decider, pick, state.cells, state.totals, *work)
         else:
             by = self.laid(state, thin=False).decide
@@ -117,12 +119,15 @@ class Stepper:
     def _lay_out(self, state: State, thin: bool) -> steps.Keeping:
         plan = self.plan
         calibrator = calibrator_of(state, plan.settled is not None)
-        others = (self.sums(thin), calibrator, plan.prices(state))
+        others = (self.sums(thin), calibrator)
         # The probabilities of a late row were counted before: this time they go nowhere.
         nowhere = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
         row, late = (
-            steps.Kept(self.deciding.decider, plan.feedback(state, own), *others)
-            for own in (None, nowhere)
+            steps.Kept(self.deciding.decider, plan.feedback(state, own), *others, prices)
+            for own, prices in (
+                (None, plan.prices(state)),
+                (nowhere, plan.prices(state, late=True)),
+            )
         )
         return steps.keeping(row, late, thin)
 
@@ -133,7 +138,7 @@ class Stepper:
         self,
         state: State,
         eta: Row | None,
-        y: NDArray[Any] | None,
+        y: NDArray[Any] | Partly | None,
         prediction: NDArray[Any],
         weight: float,
         *,
@@ -144,6 +149,9 @@ class Stepper:
         Only where decisions look at probabilities ``eta`` is looked at. A ``late`` row was noted
         when it was decided: by ``drew``, or its probabilities by ``count`` without labels.
         """
+        if isinstance(y, Partly):
+            self._count_part(state, eta, y, prediction, weight, late)
+            return
         if not self.simple:
             self._learn(state, eta, y, prediction, weight, late)
             return
@@ -166,6 +174,39 @@ class Stepper:
                 fine = steps.count_dense(eta, False, *counts)
         if not fine:
             self._refuse(y, prediction)
+
+    def _count_part(
+        self,
+        state: State,
+        eta: Row | None,
+        y: Partly,
+        prediction: NDArray[Any],
+        weight: float,
+        late: bool,
+    ) -> None:
+        """Count a row of which some labels are known: as one without labels, then by these."""
+        plan, thin, scratch = self.plan, prediction.dtype == np.int32, self.space.scratch
+        if isinstance(state, WindowState):
+            entries = _entries(self.m, eta, y.true, prediction)
+            state.window.make_room(2, *(2 * one for one in entries))
+        part = plan.parted(state, (*_ends(y.unknown), y.unknown))
+        calibrator = calibrator_of(state, plan.settled is not None)
+        timed = not late or state.labels is None
+        kept = (plan.feedback(state), self.sums(thin), calibrator, plan.prices(state), part, timed)
+        weights, none = np.array([float(weight)]), np.zeros(1, dtype=np.uint8)
+        if thin:
+            ids, values = eta if isinstance(eta, tuple) else (NO_LABELS, NO_NUMBERS)
+            listed = Listed(*_ends(y.true), y.true, none)
+            chosen = batch_kernel.Chosen(*_ends(prediction), prediction.copy())
+            row = (ids, float64(values), *_ends(ids), listed, chosen, weights)
+            batch_kernel.count_rows_sparse(*row, *kept, scratch)
+            return
+        refuse_indicators("update", "prediction", prediction)
+        first = np.zeros(1, dtype=np.int64)
+        whole = np.zeros(self.m) if eta is None or isinstance(eta, tuple) else float64(eta)
+        true = Indicated(y.true.astype(np.uint8)[np.newaxis], first, none)
+        rows = (whole[np.newaxis], first, true, prediction.astype(np.int8)[np.newaxis], weights)
+        batch_kernel.count_rows_dense(*rows, *kept, scratch)
 
     def _learn(
         self,
@@ -218,7 +259,7 @@ class Stepper:
 
 def arrays_of(state: State) -> list[Any]:
     """The arrays that a state has now: each may be exchanged for another."""
-    found = [state.cells, state.totals, state.pace]
+    found = [state.cells, state.totals, state.pace, state.unseen]
     for part in (state.labels, state.known, state.judged):
         if part is not None:
             found += (part.cells, part.totals)
@@ -236,6 +277,11 @@ def float64(values: Any) -> NDArray[np.float64]:
     """Probabilities as 64-bit numbers: those of a file may have 32, and kernels do not look."""
     found: NDArray[np.float64] = values if values.itemsize == 8 else values.astype(np.float64)
     return found
+
+
+def _ends(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where a list that is the only one starts, and ends."""
+    return np.zeros(1, dtype=np.int64), np.array([len(ids)], dtype=np.int64)
 
 
 def same(first: list[Any], second: list[Any]) -> bool:

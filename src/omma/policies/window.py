@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from omma._run import Plan
 from omma._validate import check_positive_int
+from omma.metrics import Metric
 from omma.policies.around import Around
 from omma.policies.base import LinearPolicy
 
@@ -56,3 +57,8 @@ class Window(Around):
 
     def plan(self, m: int) -> Plan:
         return replace(self.policy.plan(m), window=self.rows)
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        if self.feedback == "labels":  # what a row lacked would have to be kept, too
+            return " for a Window that counts nothing but labels"
+        return super().whole_rows(metric)

@@ -143,7 +143,7 @@ class Batch:
     @property
     def known(self) -> NDArray[np.bool_] | None:
         """Whether the labels of each row (or entry) are known; None where all of them are."""
-        return None if self.labels is None else self.labels.known
+        return None if self.labels is None else self.labels.entries_known
 
     @cached_property
     def odd_row(self) -> tuple[int, int] | None:

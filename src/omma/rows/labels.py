@@ -31,9 +31,10 @@ def indicated(starts: Rows, ends: Rows, ids: Any, m: int) -> tuple[NDArray[np.ui
 class Labels:
     """True labels, read a block at a time; ``owner`` and ``parameter`` appear in messages.
 
-    ``known`` says of each row whether its labels are known, or, where some rows are labelled in
-    part, of each entry; None where all are. What is unknown reads as no label. ``checked`` says
-    that all of them have been looked at.
+    ``known`` says of each row whether labels of it are known; None where some are of all.
+    ``missing`` is a CSR matrix of what is unknown in rows that are labelled in part, and None where
+    there are no such rows. What is unknown reads as no label. ``checked`` says that all of them
+    have been looked at.
     """
 
     owner: str
@@ -42,13 +43,33 @@ class Labels:
     m: int
     known: NDArray[np.bool_] | None = None
     checked: bool = False
+    missing: Any = None
 
     def known_of(self, rows: Rows) -> NDArray[np.uint8]:
-        """Which of some rows have labels, for the kernels; nothing where all have."""
-        if self.known is None:
+        """Which of some rows have all labels, for the kernels; nothing where all rows have."""
+        if self.known is None and self.missing is None:
             return np.empty(0, dtype=np.uint8)
-        known = self.known[rows]
-        return np.asarray(known if known.ndim == 1 else known.all(axis=1), dtype=np.uint8)
+        known = np.ones(len(rows), dtype=np.bool_) if self.known is None else self.known[rows]
+        if self.missing is not None:
+            indptr = self.missing.indptr
+            known = known & (indptr[rows] == indptr[rows + 1])
+        return known.astype(np.uint8)
+
+    def unknown_of(self, rows: Rows) -> Ids | None:
+        """Labels that are unknown in rows labelled in part; None where there are no such rows."""
+        if self.missing is None:
+            return None
+        indptr = self.missing.indptr
+        starts, ends = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
+        return starts, ends, self.missing.indices.astype(np.int32, copy=False)
+
+    @property
+    def entries_known(self) -> NDArray[np.bool_] | None:
+        """Whether labels are known: of each row, or of each entry where that is not enough."""
+        if self.missing is None:
+            return self.known
+        known: NDArray[np.bool_] = ~self.missing.toarray().astype(np.bool_)
+        return known if self.known is None else known & self.known[:, np.newaxis]
 
     def block(self, rows: Rows) -> Ids:
         """Label ids of the wanted rows: those of row t are ``ids[starts[t]:ends[t]]``."""
@@ -108,8 +129,7 @@ class Labels:
     def _known_part(self, taken: NDArray[Any], rows: Rows) -> NDArray[Any]:
         if self.known is None:
             return taken
-        known = self.known[rows]
-        return np.where(known if known.ndim == 2 else known[:, np.newaxis], taken, 0)
+        return np.where(self.known[rows][:, np.newaxis], taken, 0)
 
     def _check(self, taken: NDArray[Any], rows: Rows) -> None:
         wrong = np.flatnonzero(~((taken == 0) | (taken == 1)).all(axis=1))
@@ -135,11 +155,13 @@ class Labels:
         """Those of some of the rows: ids, flags or a slice."""
         known = None if self.known is None else self.known[rows]
         known = None if known is None or known.all() else known
-        return replace(self, given=self.given[rows], known=known)
+        missing = None if self.missing is None else self.missing[rows]
+        missing = None if missing is None or not missing.nnz else missing
+        return replace(self, given=self.given[rows], known=known, missing=missing)
 
     def ready(self, listed: bool) -> Labels:
         """The same, looked at and converted once: lists of ids, or indicators for dense rows."""
-        if self.checked or self.known is not None:
+        if self.checked or self.known is not None or self.missing is not None:
             return self
         given = self.given
         if sparse.issparse(given):  # looked at when it was read
@@ -155,10 +177,14 @@ class Labels:
 
     def refuse_unknown(self, owner: str) -> None:
         """Say where labels are not known, to whom has no use for such rows."""
+        self.refuse_halves(owner)
+        self.refuse_without(owner)
+
+    def refuse_without(self, owner: str) -> None:
+        """The same of rows of which nothing is known."""
         if self.known is None:
             return
-        known = self.known if self.known.ndim == 1 else self.known.all(axis=1)
-        row = int(np.flatnonzero(~known)[0])
+        row = int(np.flatnonzero(~self.known)[0])
         wanted = (
             f"be whole numbers from 0 to {self.m - 1}" if self.class_ids else "hold only 0 and 1"
         )
@@ -168,14 +194,14 @@ class Labels:
             "batch.take(batch.known) does for an omma.Batch"
         )
 
-    def refuse_halves(self, owner: str) -> None:
+    def refuse_halves(self, owner: str, why: str = "") -> None:
         """Say where a row is labelled in part, to who takes rows with labels and rows without."""
-        if self.known is None or self.known.ndim == 1:
+        if self.missing is None:
             return
-        row = int(np.flatnonzero(self.known.any(axis=1) & ~self.known.all(axis=1))[0])
+        row = int(np.flatnonzero(np.diff(self.missing.indptr))[0])
         raise ValueError(
-            f"{self.parameter} of {owner} must have all labels of a row or none, got a part of "
-            f"them in row {row}"
+            f"{self.parameter} of {owner} must have all labels of a row or none{why}, got a part "
+            f"of them in row {row}"
         )
 
 
@@ -219,6 +245,7 @@ def read_labels(
     if is_label_sets(y):
         y = indicators_of_sets(owner, parameter, y, None, m)
     if sparse.issparse(y):
+        y, missing = _split_missing(y)
         given = read_sparse_labels(owner, y, parameter)
     else:
         given = from_objects(plain_array(f"{parameter} of {owner}", y))
@@ -233,13 +260,21 @@ def read_labels(
             f"{parameter} of {owner} must have the shape {wanted} to fit eta, "
             f"got shape {tuple(given.shape)}"
         )
-    return Labels(owner, parameter, given, m, _known(owner, given, known))
-
-
-def _known(owner: str, given: Any, known: Any) -> NDArray[np.bool_] | None:
-    """Which labels are known: a flag for each row, or where that is not enough for each entry."""
     flags = None if known is None else _flags(owner, given, known)
-    floats = not sparse.issparse(given) and given.dtype.kind == "f" and given.size
+    if sparse.issparse(given):
+        flags, missing = _rows_known(flags, missing, m)
+        return Labels(owner, parameter, given, m, flags, missing=missing)
+    flags = _known(given, flags)
+    if flags is None or flags.ndim == 1:
+        return Labels(owner, parameter, given, m, flags)
+    some, missing = _rows_known(np.asarray(flags.any(axis=1)), _missing(flags), m)
+    cleaned = np.where(flags, given, 0)  # what is unknown reads as no label
+    return Labels(owner, parameter, cleaned, m, some, missing=missing)
+
+
+def _known(given: Any, flags: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """Which labels are known: a flag for each row, or where that is not enough for each entry."""
+    floats = given.dtype.kind == "f" and given.size
     if floats and np.isnan(np.min(given)):  # a minimum takes no memory of its own
         there = ~np.isnan(given)
         if flags is not None:
@@ -250,6 +285,40 @@ def _known(owner: str, given: Any, known: Any) -> NDArray[np.bool_] | None:
     if flags.ndim == 2 and (flags.any(axis=1) == flags.all(axis=1)).all():
         return np.asarray(flags.any(axis=1))
     return flags
+
+
+def _split_missing(y: Any) -> tuple[Any, Any]:
+    """Sparse labels without those that are stored as NaN, and these as a CSR matrix."""
+    if y.dtype.kind != "f" or not np.isnan(y.data if hasattr(y, "data") else 0.0).any():
+        return y, None
+    given = y.tocsr().copy()
+    given.sum_duplicates()
+    unknown = np.isnan(given.data)
+    found = csr((unknown.astype(np.int8), given.indices.copy(), given.indptr.copy()), given.shape)
+    found.eliminate_zeros()
+    given.data[unknown] = 0.0
+    return given, csr((found.data, found.indices.astype(np.int32), found.indptr), found.shape)
+
+
+def _missing(known: NDArray[np.bool_]) -> Any:
+    """What is unknown, as a CSR matrix."""
+    found = sparse.csr_array(~known, dtype=np.int8)
+    return csr((found.data, found.indices.astype(np.int32), found.indptr), found.shape)
+
+
+def _rows_known(
+    known: NDArray[np.bool_] | None, missing: Any, m: int
+) -> tuple[NDArray[np.bool_] | None, Any]:
+    """Rows of which something is known, and what is unknown of these alone."""
+    if missing is None:
+        return known, None
+    some = np.diff(missing.indptr) < m
+    known = some if known is None else known & some
+    if not known.all():
+        wanted = np.repeat(known, np.diff(missing.indptr)).astype(np.int8)
+        missing = csr((wanted, missing.indices, missing.indptr), missing.shape)
+        missing.eliminate_zeros()
+    return (None if known.all() else known), (missing if missing.nnz else None)
 
 
 def _flags(owner: str, given: Any, known: Any) -> NDArray[np.bool_]:

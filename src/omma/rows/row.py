@@ -7,7 +7,7 @@ probabilities), with the ids of its true and of its predicted labels.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,13 @@ from omma.rows.arrays import unflagged
 
 SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]
 Row = NDArray[np.float64] | SparseRow
+
+
+class Partly(NamedTuple):
+    """True labels of a row that is labelled in part: as those of others, and which are unknown."""
+
+    true: NDArray[Any]
+    unknown: NDArray[np.int32]
 
 
 def single_row(owner: str, eta: Any, m: int) -> Row | None:
@@ -109,6 +116,39 @@ def indicator_rows(
         return list(matrix.toarray().astype(kind))
     ids = np.split(matrix.indices.astype(np.int32), matrix.indptr[1:-1])
     return [np.ascontiguousarray(one) for one in ids]
+
+
+def label_rows(owner: str, given: Any, thin: bool, m: int) -> list[NDArray[Any] | Partly | None]:
+    """True labels of one row or several: NaN is unknown; None stands for a row of nothing else."""
+    cleaned, unknown = _without_nan(owner, given, m)
+    rows = indicator_rows(owner, "y", cleaned, np.float64, thin, m)
+    if unknown is None:
+        return list(rows)
+    found: list[NDArray[Any] | Partly | None] = []
+    for row, missing in zip(rows, unknown, strict=True):
+        some = Partly(row, missing) if len(missing) else row
+        found.append(None if len(missing) == m else some)
+    return found
+
+
+def _without_nan(owner: str, given: Any, m: int) -> tuple[Any, list[NDArray[np.int32]] | None]:
+    """Labels with zeros in place of NaN, and the ids of those of each row; None where none is."""
+    if sparse.issparse(given):
+        matrix = sparse.csr_array(given, copy=True)
+        check_ids(owner, "y", matrix, m)
+        matrix.sum_duplicates()
+        nan = np.isnan(matrix.data) if matrix.dtype.kind == "f" else np.zeros(matrix.nnz, np.bool_)
+        if not nan.any():
+            return given, None
+        ends = np.searchsorted(np.flatnonzero(nan), matrix.indptr[1:-1])
+        matrix.data[nan] = 0.0
+        return matrix, np.split(matrix.indices[nan].astype(np.int32), ends)
+    array = _array(owner, "y", given)
+    nan = np.isnan(array) if array.dtype.kind == "f" else np.zeros(0, np.bool_)
+    if not nan.any() or m == 1 or array.shape[-1] != m or array.ndim > 2:
+        return given, None  # others say what is wrong with it
+    ids = [np.flatnonzero(one).astype(np.int32) for one in np.atleast_2d(nan)]
+    return np.where(nan, 0.0, array), ids
 
 
 def labels_of_row(owner: str, parameter: str, given: Any, thin: bool, m: int) -> NDArray[Any]:
