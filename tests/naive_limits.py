@@ -15,7 +15,7 @@ class Price:
 
     def __init__(self, kind, bound, m, j=None):
         self.kind, self.C, self.m, self.j = kind, bound, m, j
-        self.mu, self.V, self.before = 1.0, 1e-12, 0.0
+        self.mu, self.V, self.before, self.mean = 1.0, 1e-12, 0.0, 1.0
 
     def at(self, n, tp, q, pos):
         """(slope, offset) over all labels; counts are those before the row."""
@@ -87,6 +87,9 @@ class Price:
         place = self.mu if self.mu < 1 else 1 + np.log(self.mu)
         place = max(0.0, place + 0.7 * weight * r / np.sqrt(self.V))
         self.mu = place if place < 1 else min(np.exp(place - 1), 1000.0)
+        place = self.mu if self.mu < 1 else 1 + np.log(self.mu)
+        # Of t rows, row i weighs about i ** 2.
+        self.mean += min(3 * weight / (n + 2 * weight), 1.0) * (place - self.mean)
 
 
 class LimitedAuto(naive_auto.Auto):

@@ -61,6 +61,7 @@ def test_auto_decides_as_the_equations_say(limit, layout):
     np.testing.assert_array_equal(dense(ours.predictions), followed(slow, eta, y))
     np.testing.assert_allclose(ours.state.prices.mu, [one.mu for one in slow.prices], rtol=1e-6)
     np.testing.assert_allclose(ours.state.prices.spread, [one.V for one in slow.prices], rtol=1e-6)
+    np.testing.assert_allclose(ours.state.prices.mean, [one.mean for one in slow.prices], rtol=1e-6)
 
 
 @pytest.mark.parametrize("budget", [{"k": 2}, {"at_most": 2}], ids=str)
@@ -228,6 +229,9 @@ def test_merged(feedback):
     )
     both = first + second
     a, b = first.prices, second.prices
+    np.testing.assert_allclose(
+        both.prices.mean, (a.mean * a.spread + b.mean * b.spread) / (a.spread + b.spread)
+    )
     np.testing.assert_allclose(both.prices.spread, a.spread + b.spread)
     np.testing.assert_allclose(
         both.prices.mu, (a.mu * a.spread + b.mu * b.spread) / (a.spread + b.spread)
@@ -254,10 +258,25 @@ def test_counts_merged_into_a_learner():
 
 
 @pytest.mark.parametrize("policy", [omma.Auto, omma.OMMA])
-def test_the_rule_is_that_of_the_next_row(policy):
+def test_rows_are_decided_at_the_last_price_and_a_rule_at_the_mean(policy):
     eta, y = stream(14, 300, M, zeros=0.2)
     trace = omma.replay(policy("macro_f1", k=2, subject_to=ONE["three"][0][1:]), eta, y)
     rows = stream(15, 50, M, zeros=0.2)[0]
     learner_like = [trace.policy.predict(trace.state, row) for row in rows]
-    np.testing.assert_array_equal(trace.rule.predict(rows), learner_like)
     np.testing.assert_array_equal(trace.policy.decide_rows(trace.state, rows), learner_like)
+    settled = trace.state.copy()
+    assert not np.allclose(settled.prices.mu, settled.prices.settled, rtol=0.01)
+    settled.prices.mu[:] = settled.prices.settled
+    at_the_mean = [trace.policy.predict(settled, row) for row in rows]
+    np.testing.assert_array_equal(trace.rule.predict(rows), at_the_mean)
+
+
+def test_a_state_of_before_prices_had_a_mean():
+    policy = omma.Auto("macro_f1", subject_to="labels_per_row <= 1")
+    learner = omma.OnlineClassifier(policy, M)
+    stepped(learner, *stream(14, 50, M))
+    arrays = learner.state.arrays()
+    del arrays["prices_mean"]
+    fresh = policy.init(M)
+    fresh.restore(arrays)
+    np.testing.assert_allclose(fresh.prices.settled, learner.state.prices.mu)

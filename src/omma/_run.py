@@ -174,7 +174,7 @@ class Plan:
             limits = limits._replace(kinds=kinds)
         counted = Counted(looked.cells, looked.totals)
         pace = STEADY if state.pace is None else state.pace
-        return kind(*limits, found.mu, found.spread, found.rates, counted, pace)
+        return kind(*limits, found.mu, found.mean, found.spread, found.rates, counted, pace)
 
     def parted(self, state: State, unknown: Ids | None) -> Parted | None:
         """What is counted of rows that are labelled in part, beside what of rows without labels."""
@@ -229,8 +229,13 @@ def scratch_space(m: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     return scratch, ids
 
 
-def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Slope and offset of every label, at the present counts."""
+def weights_now(
+    plan: Plan, state: State, *, settled: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Slope and offset of every label, at the present counts.
+
+    Those of a rule that will stand still (``settled``) are at the mean price of each limit.
+    """
     slope, offset = np.empty(state.m), np.empty(state.m)
     cells, totals = state.side_by_side, state.totals
     corrected = plan.shrinkage is not None and state.known is not None
@@ -239,8 +244,10 @@ def weights_now(plan: Plan, state: State) -> tuple[NDArray[np.float64], NDArray[
     prior = float(plan.prior) * state.unit
     gradient_kernel.gradient(plan.term, prior, cells, totals, slope, offset)
     if plan.limits is not None:
-        own = np.zeros((2, state.m))
-        limits_kernel.add_prices(plan.prices(state), own[0], own[1], slope, offset)
+        own, prices = np.zeros((2, state.m)), plan.prices(state)
+        if settled and prices is not None and state.prices is not None:
+            prices = prices._replace(mu=state.prices.settled)
+        limits_kernel.add_prices(prices, own[0], own[1], slope, offset)
     return slope, offset
 
 

@@ -135,7 +135,10 @@ class Trace:
 
     @cached_property
     def rule(self) -> Rule:
-        """The policy's rule after the last row, with the names of the labels where known."""
+        """The policy's rule after the last row, with the names of the labels where known.
+
+        Under limits it is at the mean price of each, which wanders less than the last one.
+        """
         return self.policy.rule(self.state).named(self.names)
 
     @cached_property

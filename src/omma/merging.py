@@ -159,5 +159,8 @@ def merged(state: State, deltas: Iterable[State]) -> State:
 def averaged(before: Prices, parts: list[Prices]) -> Prices:
     """The prices that workers came to, each weighed by how much it has moved them."""
     moved = np.array([one.spread for one in parts])
-    mu = (np.array([one.mu for one in parts]) * moved).sum(axis=0) / moved.sum(axis=0)
-    return Prices(mu, before.spread + moved.mean(axis=0), before.rates.copy())
+    mu, mean = (
+        (np.array(every) * moved).sum(axis=0) / moved.sum(axis=0)
+        for every in ([one.mu for one in parts], [one.mean for one in parts])
+    )
+    return Prices(mu, before.spread + moved.mean(axis=0), before.rates.copy(), mean)

@@ -50,12 +50,16 @@ NUMBERS: Final = 15
 STEP: Final = 0.7  # of a price whose every row so far missed by as much
 DEAREST: Final = 1000.0  # the limit alone decides, and the way back is not too long
 
+LATELY: Final = 2.0  # row t weighs t ** LATELY in the mean of a price
+
 LEAST_SPREAD: Final = 1e-12  # of squares of excesses, where all have faded
 
 
 class OnLabels(NamedTuple):
     """Limits on what true labels say.
 
+    ``mean`` has the mean place of each price so far (see ``moved``), later rows weighing more: a
+    price wanders around what it should be, and a rule that stands still is better off at its mean.
     ``rates`` has the sum of the recalls of labels that occurred, and how many these are; it is
     empty where no limit asks for it.
     """
@@ -64,6 +68,7 @@ class OnLabels(NamedTuple):
     kinds: Any
     labels: Any
     mu: Any
+    mean: Any
     spread: Any
     rates: Any
     counted: Any
@@ -77,6 +82,7 @@ class OnEstimates(NamedTuple):
     kinds: Any
     labels: Any
     mu: Any
+    mean: Any
     spread: Any
     rates: Any
     counted: Any
@@ -187,13 +193,21 @@ def excess_of(prices, limit, tp, predicted, positive):
 
 
 @helper
+def place_of(price):
+    """Where a price stands: it moves by steps below one, and by factors above it.
+
+    So far up is not far away.
+    """
+    return price if price < 1.0 else 1.0 + np.log(price)
+
+
+@helper
 def moved(price, step):
-    """A price moves by steps below one, and by factors above it: far up is not far away.
+    """A price after a step.
 
     Up to DEAREST steps still add up: what a limit was missed by in all is where its price stands.
     """
-    place = price if price < 1.0 else 1.0 + np.log(price)
-    place = max(0.0, place + step)
+    place = max(0.0, place_of(price) + step)
     return place if place < 1.0 else min(np.exp(place - 1.0), DEAREST)
 
 
@@ -237,6 +251,8 @@ def follow(prices, row, present, flags, known, weight, recalls, seen):
         prices.spread[limit] += excess * excess
         step = STEP * excess / np.sqrt(prices.spread[limit])
         prices.mu[limit] = moved(prices.mu[limit], step)
+        share = min((1.0 + LATELY) * weight / (n + LATELY * weight), 1.0) if weight > 0.0 else 0.0
+        prices.mean[limit] += share * (place_of(prices.mu[limit]) - prices.mean[limit])
 
 
 @helper

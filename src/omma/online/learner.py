@@ -162,7 +162,10 @@ class OnlineClassifier(Learning):
 
     @property
     def rule(self) -> Rule:
-        """The rule by which the next row is decided."""
+        """The rule by which the next row is decided; under limits the one to deploy.
+
+        That is at the mean of each price over the rows so far, as prices wander from row to row.
+        """
         return self.policy.rule(self.state).named(self.names)
 
     def stats(self, *, peek: bool = False) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Policy(ABC):
 
     @abstractmethod
     def rule(self, state: Any) -> Rule:
-        """The rule by which the next row would be decided."""
+        """The rule by which the next row would be decided; under limits, at their mean prices."""
 
     @abstractmethod
     def replay(self, given: Sequence) -> Run:
@@ -169,12 +169,15 @@ class LinearPolicy(Policy):
         return rows[0]
 
     def rule(self, state: State) -> Rule:
-        return self._rule(state).folded()
+        return self._rule(state, settled=True).folded()
 
-    def _rule(self, state: State) -> Rule:
-        """The rule with its calibration beside it, which decides to the bit as the policy does."""
+    def _rule(self, state: State, *, settled: bool = False) -> Rule:
+        """The rule with its calibration beside it, which decides to the bit as the policy does.
+
+        One that is to be deployed has ``settled`` prices.
+        """
         plan = self.plan(state.m)
-        slope, offset = weights_now(plan, state)
+        slope, offset = weights_now(plan, state, settled=settled)
         found = state.calibration
         calibration = None
         if found is not None and found.rows > 0:

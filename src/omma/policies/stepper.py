@@ -267,7 +267,7 @@ def arrays_of(state: State) -> list[Any]:
         learned = state.calibration
         found += (learned.shared, learned.bias, learned.precision)
     if state.prices is not None:
-        found += (state.prices.mu, state.prices.spread, state.prices.rates)
+        found += (*state.prices.arrays().values(),)
     if isinstance(state, WindowState):
         found += (*state.window.kernel(), state.window.pace)
     return found

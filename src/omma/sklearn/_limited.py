@@ -24,7 +24,7 @@ from omma.sklearn._cuts import halves
 from omma.sklearn._passes import Found, Judge, Judged, counted
 from omma.state import Prices, State
 
-FACTORS = np.geomspace(1 / 8, 8, 13)  # of the last price
+FACTORS = np.geomspace(1 / 8, 8, 13)  # of the mean price
 HAIR = 1e-9
 
 Rank = tuple[float, float]
@@ -33,7 +33,7 @@ Rank = tuple[float, float]
 def find_limited_rule(
     policy: OMMA | Auto, sample: Batch, seed: int, worth: Callable[[Counts], float]
 ) -> Found:
-    """Run the policy over the sample in a random order, then try prices around its last."""
+    """Run the policy over the sample in a random order, then try prices around its mean."""
     trace = replay(policy, sample, seed=seed, predictions=False)
     assert trace.history is not None
     limits = tuple(one.named(None, sample.m, "MetricClassifier") for one in policy.limits)
@@ -64,8 +64,7 @@ def _missed(limits: tuple[Limit, ...], counts: Counts) -> float:
 def _around(judge: Judge, state: State, prices: Prices) -> Iterator[Judged]:
     for factor in FACTORS:
         dearer = state.copy()
-        dearer.prices = prices * 1.0
-        dearer.prices.mu[:] *= factor
+        dearer.prices = Prices(factor * prices.settled, prices.spread.copy(), prices.rates.copy())
         yield _judged(judge, judge.policy.rule(dearer), prices)
 
 
