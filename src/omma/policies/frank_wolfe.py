@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from omma._validate import check_choice, check_number, check_positive_int, check
 from omma.counts import Counts, state_of
 from omma.kernels.kinds import with_epsilon
 from omma.kernels.layout import EPSILON, TOTALS, N
+from omma.limits import Limit, check_limits, read_limits
 from omma.metrics import Metric
 from omma.metrics.names import MetricName
 from omma.policies.base import (
@@ -29,6 +29,7 @@ from omma.policies.base import (
     UnsupportedMetricError,
     check_task,
 )
+from omma.policies.corners import Confusion, Corners
 from omma.policies.mixture import Iteration, Mixture
 from omma.policies.starts import STARTS, Weights, start_at, top
 from omma.rows.arrays import blocks
@@ -55,14 +56,12 @@ class Solution:
     converged: bool
     value: float  # of the mixture
     start: str = "top"
+    met: bool = True  # whether the limit, where there is one, can be met
 
     @property
     def is_start(self) -> bool:
         """Whether nothing was found that is better than the start."""
-        return len(self.shares) == 1
-
-
-Confusion = Callable[[NDArray[np.float64], NDArray[np.float64]], State]
+        return all(one.step == 0.0 for one in self.log)
 
 
 def with_sums(cells: NDArray[np.float64], n: float) -> State:
@@ -82,31 +81,33 @@ def maximize(
     step: str,
     epsilon: float = EPSILON,
     start: Weights | None = None,
+    limit: Limit | None = None,
 ) -> Solution:
     """Mix linear rules until the linearized metric promises no more than the tolerance.
 
     ``confusion(slope, offset)`` counts what a rule does on the sample; ``start`` is the first rule,
-    None the top k or the 0.5 threshold.
+    None the top k or the 0.5 threshold. Under a ``limit`` each corner meets it, and so does the
+    mixture.
     """
-    slope, offset = top(k, m) if start is None else start
-    found = confusion(slope, offset)
-    cells, n = found.cells, float(found.totals[N])
+    corners = Corners(confusion, limit)
+    first = corners(*(top(k, m) if start is None else start))
+    cells, n = first.cells, first.n
     plan = metric.scaled_plan(prior, epsilon)
     value_at = Utility(metric, prior, n, m, epsilon)
-    slopes, offsets, shares = [slope], [offset], [1.0]
+    parts = list(first.parts)
     reached = value_at(cells)
-    values = [reached]
+    values = [value_at(one.cells) for one in parts]
     log: list[Iteration] = []
     converged = False
     for i in range(max_iter):
         slope, offset = weights_now(plan, with_sums(cells, n))
-        corner = confusion(slope, offset).cells
+        found = corners(slope, offset)
+        corner = found.cells
         away = (corner - cells) / n
         gap = float(slope @ away[0] + offset @ away[1])
         if gap <= tolerance:
             converged = True
             break
-        values.append(value_at(corner))
         if step == "line_search" and metric.compiles:
             share, value = value_at.best_share(cells, corner)
         else:
@@ -114,14 +115,15 @@ def maximize(
             value = value_at(cells + share * (corner - cells))
         log.append(Iteration(share, value, gap))
         if share == 0.0:
-            values.pop()
             break
         cells, reached = cells + share * (corner - cells), value
-        shares = [(1.0 - share) * one for one in shares] + [share]
-        slopes.append(slope)
-        offsets.append(offset)
-    rules = (np.array(slopes), np.array(offsets))
-    return Solution(*rules, np.array(shares), np.array(values), log, converged, reached)
+        parts = [one._replace(share=(1.0 - share) * one.share) for one in parts]
+        parts += [one._replace(share=share * one.share) for one in found.parts]
+        values += [value_at(one.cells) for one in found.parts]
+    rules = (np.array([one.slope for one in parts]), np.array([one.offset for one in parts]))
+    shares = np.array([one.share for one in parts])
+    made = Solution(*rules, shares, np.array(values), log, converged, reached)
+    return replace(made, met=corners.reached)
 
 
 class Utility:
@@ -162,6 +164,22 @@ def check_metric(owner: str, metric: Metric) -> None:
         )
 
 
+def check_limited(owner: str, metric: Metric, limits: tuple[Limit, ...]) -> None:
+    """Refuse limits under which a mixture need not be the best."""
+    if not limits:
+        return
+    if not metric.concave:
+        raise UnsupportedMetricError(
+            f"metric of {owner} must be concave for subject_to, such as macro_recall or "
+            f"macro_gmean, got {metric.name}; TunedThresholds and Auto take it"
+        )
+    if len(limits) > 1 or limits[0].margin:
+        raise ValueError(
+            f"subject_to of {owner} must be one limit without a margin, got "
+            f"{' and '.join(map(str, limits))}"
+        )
+
+
 @dataclass(frozen=True)
 class FrankWolfe:
     """The offline algorithm: fit a mixture of rules to a labelled sample.
@@ -187,6 +205,10 @@ class FrankWolfe:
         Stop when the duality gap is at most this.
     seed : int
         Of the mixture's draws, and of the random start.
+    subject_to : str or Limit, optional
+        One limit that the mixture keeps on the sample, for concave metrics (recall, accuracy,
+        G- and H-mean …): there the mixture found is the best that keeps it, as far as its gap
+        says. Each step then takes some thirty passes over the sample.
 
     Examples
     --------
@@ -195,6 +217,9 @@ class FrankWolfe:
     >>> mixture = omma.FrankWolfe("macro_gmean").fit(eta, y)
     >>> round(omma.replay(mixture, eta, y).value, 2)
     0.75
+    >>> few = omma.FrankWolfe("macro_recall", subject_to="labels_per_row <= 1").fit(eta, y)
+    >>> bool(abs(omma.replay(few, eta, y).counts.predicted.sum() / 2000 - 1) < 0.05)
+    True
     """
 
     metric: MetricName | Metric | str
@@ -207,9 +232,13 @@ class FrankWolfe:
     tolerance: float = 1e-4
     seed: int = 0
     epsilon: float = field(default=EPSILON, kw_only=True)
+    subject_to: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         shared = self._shared()
+        limits = read_limits("FrankWolfe", self.subject_to)
+        object.__setattr__(self, "subject_to", limits)
+        check_limited("FrankWolfe", shared.objective, limits or ())
         object.__setattr__(self, "metric", shared.objective)
         check_metric("FrankWolfe", shared.objective)
         check_choice("FrankWolfe", "start", self.start, ("best", *STARTS))
@@ -244,7 +273,12 @@ class FrankWolfe:
                 runner.feed(rows, true, batch.weights[rows] if len(batch.weights) else NO_NUMBERS)
             return runner.state
 
-        solution = self._best(shared, confusion, batch.m)
+        limits = tuple(
+            one.named(batch.names, batch.m, "FrankWolfe") for one in self.subject_to or ()
+        )
+        low, high = (0.0, float(batch.m)) if shared.budget is None else (float(shared.budget),) * 2
+        check_limits("FrankWolfe", limits, batch.m, low, high)
+        solution = self._best(shared, confusion, batch.m, limits[0] if limits else None)
         self._remark(solution, shared.proves)
         mixture = as_mixture(solution, shared.budget, shared.objective, self.seed)
         return replace(mixture, rules=tuple(rule.named(batch.names) for rule in mixture.rules))
@@ -253,7 +287,9 @@ class FrankWolfe:
         given = (self.metric, self.k, self.feedback, self.prior)
         return _Objective(*given, epsilon=self.epsilon)
 
-    def _best(self, shared: _Objective, confusion: Confusion, m: int) -> Solution:
+    def _best(
+        self, shared: _Objective, confusion: Confusion, m: int, limit: Limit | None
+    ) -> Solution:
         """The best mixture of those that the starts lead to; of equals, the first.
 
         Where a small gap proves that no mixture is better, no other start is tried.
@@ -271,6 +307,7 @@ class FrankWolfe:
                 step=self.step,
                 epsilon=self.epsilon,
                 start=start_at(name, shared.budget, m, self.seed),
+                limit=limit,
             )
             found.append(replace(solution, start=name))
             if solution.converged and shared.proves:
@@ -279,7 +316,10 @@ class FrankWolfe:
 
     def _remark(self, solution: Solution, proven: bool) -> None:
         """Warn of a run that did not end, or that ended where it began without proof."""
-        if not solution.converged:
+        if not solution.met:
+            (limit,) = self.subject_to
+            said = f"FrankWolfe found no mixture that keeps {limit}: it comes as near as it can"
+        elif not solution.converged:
             gap = solution.log[-1].gap if solution.log else float("nan")
             stuck = bool(solution.log) and solution.log[-1].step == 0.0
             advice = "no step gains any more" if stuck else "raise max_iter or tolerance"
