@@ -184,8 +184,11 @@ def test_evaluate_judges_rules_on_the_half_they_have_not_seen(files, tmp_path):
     whole = omma.TunedThresholds("macro_recall", limits).fit(eta, y).decision
     kept = omma.Rule.from_json((tmp_path / "rule.json").read_text())
     np.testing.assert_array_equal(kept.thresholds, whole.thresholds)
-    shown = evaluated(*given).stdout
+    shown = evaluated(*given, "--decide", "auto", "--rule", "auto.json").stdout
     assert "recall[b] >= 0.1: " in shown
+    last = omma.replay(omma.Auto("macro_recall", subject_to=limits), eta, y).rule
+    kept = omma.Rule.from_json((tmp_path / "auto.json").read_text())
+    np.testing.assert_allclose(kept.thresholds, last.thresholds)
 
 
 def test_evaluate_shows_the_frontier(files, tmp_path):
@@ -203,6 +206,14 @@ def test_evaluate_shows_the_frontier(files, tmp_path):
         (("--frontier", "micro_f1", "--subject-to", "micro_f1 >= 0.1"), "not both"),
         (("--subject-to", "micro_f1 >= 0.1", "--policy", "omma"), "does not go with --policy"),
         (("--subject-to", "micro_f1 >= 0.1", "--metric", "macro_f1"), "takes one --metric, got 2"),
+        (("--subject-to", "micro_f1 >= 0.1", "--repeat", "3"), "does not go with --repeat: rows"),
+        (("--subject-to", "micro_f1 >= 0.1", "--prior", "0.1"), "does not go with --prior: Auto"),
+        (("--subject-to", "micro_f1 >= 0.1", "--decide", "omma"), "--decide must be auto or tuned"),
+        (("--frontier", "micro_f1", "--decide", "auto"), "--frontier does not go with --decide"),
+        (
+            ("--frontier", "micro_f1", "--train-eta", "eta.csv", "--train-labels", "labels.csv"),
+            "--frontier does not go with --train-eta",
+        ),
     ],
 )
 def test_evaluate_refuses_what_does_not_go_with_limits(files, options, said):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from omma.evaluation import replay
+from omma.limits import Limit
 from omma.metrics import Metric
 from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
 from omma.rows.batch import Batch
@@ -36,6 +37,7 @@ class Task:
     k: int | None
     at_most: int | None
     m: int
+    limits: tuple[Limit, ...] = ()
 
 
 def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
@@ -44,7 +46,7 @@ def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
     title = "0.5 threshold" if task.k is None else f"top-{task.k} rule"
     yield Maker(SIMPLE, title, lambda batch: simple)
     if task.k is None and task.at_most is None:
-        yield from _tuned(task.metric)
+        yield from _tuned(task)
     for name, title, policy in _online(task):
         yield Maker(name, title, _streamed(policy), policy)
     if frank_wolfe:
@@ -57,20 +59,20 @@ def simple_rule(task: Task) -> Rule:
     return Rule(np.ones(task.m), offset, task.k, at_most=task.at_most)
 
 
-def _tuned(metric: Metric) -> Iterator[Maker]:
+def _tuned(task: Task) -> Iterator[Maker]:
     try:
-        tuned = TunedThresholds(metric)
+        tuned = TunedThresholds(task.metric, task.limits or None)
     except UnsupportedMetricError:  # no thresholds can be found one label at a time
         return
     yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
 
 
 def _online(task: Task) -> Iterator[tuple[str, str, Policy]]:
-    metric, k, most = task.metric, task.k, task.at_most
-    yield AUTO, "Auto", Auto(metric, k, most)
-    estimates = OMMA(metric, k, feedback="estimates", at_most=most)
+    metric, k, most, limits = task.metric, task.k, task.at_most, task.limits or None
+    yield AUTO, "Auto", Auto(metric, k, most, subject_to=limits)
+    estimates = OMMA(metric, k, feedback="estimates", at_most=most, subject_to=limits)
     yield "omma_eta", f"OMMA({HAT_ETA})", estimates
-    yield "omma", "OMMA", OMMA(metric, k, at_most=most)
+    yield "omma", "OMMA", OMMA(metric, k, at_most=most, subject_to=limits)
 
 
 def _streamed(policy: Policy) -> Make:
@@ -83,5 +85,10 @@ def _streamed(policy: Policy) -> Make:
 def _offline(task: Task) -> Make:
     if task.at_most is not None:
         raise ValueError("frank_wolfe of choose goes without at_most: it has no such rules")
+    if task.limits:
+        raise ValueError(
+            "frank_wolfe of choose goes without subject_to: its mixture keeps a limit, and no rule "
+            "of it alone does"
+        )
     search = FrankWolfe(task.metric, task.k)
     return lambda batch: search.fit(batch).deterministic().rules[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,13 @@ from scipy import sparse
 from omma._candidates import warn_of_rows
 from omma._validate import check_positive_int, check_seed
 from omma.choice.makers import SIMPLE, Make, Maker, Task, makers
-from omma.choice.report import Candidate, Choice, PerLabel
+from omma.choice.report import Candidate, Choice, PerLabel, missed
 from omma.choice.resample import Resampler
 from omma.comparison.arguments import read_rows, read_targets
 from omma.counts import Counts
 from omma.evaluation import replay
+from omma.held import Held
+from omma.limits import Limit, read_limits
 from omma.metrics import LabelMetric, Metric, OverClasses, metric as find_metric
 from omma.policies import Auto, Policy
 from omma.rows.arrays import SparseProbabilities
@@ -33,6 +35,7 @@ def choose(
     k: int | None = None,
     at_most: int | None = None,
     *,
+    subject_to: Any = None,
     frank_wolfe: bool = False,
     folds: int = 5,
     draws: int = 400,
@@ -57,6 +60,10 @@ def choose(
         Exactly k labels a row.
     at_most : int, optional
         Up to so many labels a row.
+    subject_to : str, Limit, or list of these, optional
+        Limits, as of ``omma.Auto``: rules are made under them, and recommended only where these
+        hold on the rows not seen, or are missed by less than a standard error. Where none does, the
+        rule that misses them least is. The simple rule knows nothing of limits.
     frank_wolfe : bool
         Let the offline Frank-Wolfe algorithm compete too, with the best of its rules.
     folds : int
@@ -80,6 +87,9 @@ def choose(
     True
     >>> choice.rule.thresholds.shape
     (10,)
+    >>> few = omma.choose(eta, y, "macro_f1", subject_to="labels_per_row <= 1")
+    >>> few.best.limits[0].value < 1.05, few["baseline"].limits[0].holds
+    (True, True)
     """
     owner = "choose"
     check_seed(owner, seed)
@@ -88,10 +98,13 @@ def choose(
         raise ValueError(f"draws of choose must be at least 2, got {draws}")
     data = read_rows(owner, eta, y)
     target = read_targets([metric if k is None else (metric, k)], data)[0]
-    Auto(target.metric, target.k, at_most)  # refuses budgets that do not go with the metric
-    task = Task(target.metric, target.k, at_most, data.m)
+    limits = read_limits(owner, subject_to) or ()
+    limits = tuple(one.named(data.names, data.m, owner) for one in limits)
+    # Refuses budgets that do not go with the metric, and limits that nothing can keep.
+    Auto(target.metric, target.k, at_most, subject_to=limits or None).check_labels(data.m)
+    task = Task(target.metric, target.k, at_most, data.m, limits)
     if target.metric.multiclass and at_most is None:
-        task = Task(target.metric, 1, None, data.m)
+        task = replace(task, k=1)
     warn_of_rows(owner, data.eta, task.k)
     trial = Trial(data, task, _folds(data.n, folds, seed))
     every = list(makers(task, frank_wolfe))
@@ -102,11 +115,16 @@ def choose(
     truth = _indicators(data)
     resampler = Resampler(truth, task.metric, draws, seed)
     values = {name: resampler.values(made) for name, made in decided.items()}
-    best = max(every, key=lambda one: values[one.name][0])  # of equals the simplest, which is first
+    held = {name: _held(limits, Counts.from_labels(truth, made)) for name, made in decided.items()}
+    # Limits come first; of equals the simplest is the best, which is first.
+    best = min(every, key=lambda one: (missed(held[one.name]), -values[one.name][0]))
     order = np.concatenate(trial.folds)
     return Choice(
         target.name if at_most is None else f"{target.name}, at most {at_most} a row",
-        tuple(_candidate(one, values, best.name, streams[one.name]) for one in every),
+        tuple(
+            replace(_candidate(one, values, best.name, streams[one.name]), limits=held[one.name])
+            for one in every
+        ),
         best.make(data.take(order)).named(data.names),
         _labels(task.metric, truth, decided[SIMPLE], decided[best.name]),
         f"{folds} folds of {data.n:,} rows",
@@ -139,6 +157,11 @@ class Trial:
             return None
         trace = replay(policy, self.data, seed=seed, predictions=False, checkpoints=0)
         return trace.value
+
+
+def _held(limits: tuple[Limit, ...], counts: Counts) -> tuple[Held, ...]:
+    """How limits stand by some decisions, at no price."""
+    return tuple(Held(one, one.value(counts), 0.0, one.error(counts)) for one in limits)
 
 
 def _candidate(

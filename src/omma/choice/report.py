@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from omma import plots
 from omma._validate import nearest
 from omma.choice.makers import SIMPLE
+from omma.held import Held
 from omma.rule import Rule
 from omma.tables import MISSING
 
@@ -44,6 +45,8 @@ class Candidate:
         than either value.
     stream : float or None
         The metric of its policy as it runs online over all rows, learning as it goes.
+    limits : tuple of Held
+        How the limits stand on these rows, where there are any.
     """
 
     name: str
@@ -53,6 +56,12 @@ class Candidate:
     behind: float
     behind_interval: Range
     stream: float | None
+    limits: tuple[Held, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether all limits hold on these rows, or are missed by less than a standard error."""
+        return missed(self.limits) == 0.0
 
     @property
     def as_good(self) -> bool:
@@ -149,8 +158,11 @@ class Choice:
 
     @property
     def best(self) -> Candidate:
-        """The candidate of the highest value, of equals the simplest."""
-        return max(self.candidates, key=lambda one: one.value)
+        """The candidate of the highest value, of equals the simplest.
+
+        Under limits, it is that of those which hold, or else the one that misses them least.
+        """
+        return min(self.candidates, key=lambda one: (missed(one.limits), -one.value))
 
     def __getitem__(self, name: str) -> Candidate:
         known = {one.name: one for one in self.candidates}
@@ -163,6 +175,8 @@ class Choice:
     def verdict(self) -> str:
         """What to do, in a sentence or two."""
         best, simple = self.best, self[SIMPLE]
+        if best.limits:
+            return f"{self._under_limits(best)} {_stands(best)}"
         low, high = (100 * one for one in best.interval)
         worth = f"expect {100 * best.value:.2f} % ({low:.2f} to {high:.2f}) on new rows"
         if best.name == SIMPLE:
@@ -176,11 +190,22 @@ class Choice:
             )
         return f"Deploy {best.title}: {worth}, {gain} more than the {simple.title}."
 
+    def _under_limits(self, best: Candidate) -> str:
+        """What to do where limits come first."""
+        low, high = (100 * one for one in best.interval)
+        worth = f"expect {100 * best.value:.2f} % ({low:.2f} to {high:.2f}) on new rows"
+        if not best.holds:
+            return f"No rule here keeps the limits; {best.title} comes nearest: {worth}."
+        others = [one for one in self.candidates if not one.holds]
+        more = f"; {len(others)} of {len(self.candidates)} rules break a limit" if others else ""
+        return f"Deploy {best.title}: {worth}{more}."
+
     @property
     def table(self) -> Table:
         """A line for each candidate, in %: as text, for rich, and as ``data``."""
         columns = ("rule", "unseen rows", "95 % interval", "to the best", "95 % interval", "stream")
-        return Table(columns, tuple(map(_line, self.candidates)), self.data, self.note)
+        limits = tuple(str(one.limit) for one in self.candidates[0].limits)
+        return Table((*columns, *limits), tuple(map(_line, self.candidates)), self.data, self.note)
 
     @property
     def data(self) -> list[dict[str, Any]]:
@@ -196,6 +221,7 @@ class Choice:
                 "behind_high": one.behind_interval[1],
                 "stream": one.stream,
                 "best": one is self.best,
+                **_limits_data(one),
             }
             for one in self.candidates
         ]
@@ -260,7 +286,39 @@ def _line(one: Candidate) -> tuple[str, ...]:
         "best" if leads else f"{100 * one.behind:+.2f}",
         "" if leads else _range(one.behind_interval),
         MISSING if one.stream is None else f"{100 * one.stream:.2f}",
+        *(f"{held.value:.4f}{'' if held.holds else ' (missed)'}" for held in one.limits),
     )
+
+
+def missed(limits: tuple[Held, ...]) -> float:
+    """By how much limits are missed in all, beyond a standard error of each."""
+    return sum(
+        0.0 if one.holds or one.excess <= one.error else float(one.excess - one.error)
+        for one in limits
+    )
+
+
+def _stands(best: Candidate) -> str:
+    """The limits of the best rule, in words."""
+    ranges = ((one, *one.interval) for one in best.limits)
+    said = (f"{one.limit}: {one.value:.4f} ({low:.4f} to {high:.4f})" for one, low, high in ranges)
+    return f"On rows not seen, {'; '.join(said)}."
+
+
+def _limits_data(one: Candidate) -> dict[str, Any]:
+    """The limits of a candidate for programs; nothing where there are none."""
+    if not one.limits:
+        return {}
+    found = [
+        {
+            "limit": str(held.limit),
+            "value": None if np.isnan(held.value) else held.value,
+            "error": None if np.isnan(held.error) else held.error,
+            "holds": held.holds,
+        }
+        for held in one.limits
+    ]
+    return {"limits": found, "holds": one.holds}
 
 
 def _range(ends: Range) -> str:

@@ -17,6 +17,8 @@ from omma.cli.targets import (
     read_metric,
 )
 
+PRIOR = 1e-6  # the default of --prior
+
 if TYPE_CHECKING:
     from omma.cli.evaluation import Job
     from omma.rows.batch import Batch
@@ -165,13 +167,15 @@ def command(
         raise click.UsageError("--plot needs --labels: without them no performance is known.")
     if subject_to or frontier is not None:
         _check_limited(policies, metrics, labels, predictions, subject_to, frontier)
+        _check_unused(subject_to, decide, repeat, prior, train_eta)
         wanted = make_policy("auto", *targets[0], 1e-6, subject_to=subject_to)
         if frontier is not None:
             with usage("--frontier"):
                 read_limit(f"{frontier} <= 1")
         with work():
             options = {"id_column": id_column, "column": column, "by_position": by_position}
-            _run_limited((eta, labels), options, wanted, frontier, seed, as_json, picture, rule)
+            written = (picture, rule, decide)
+            _run_limited((eta, labels), options, wanted, frontier, seed, as_json, *written)
         return
     seeds = (None,) if seed is None and repeat == 1 else range(seed or 0, (seed or 0) + repeat)
     job = Job(targets, names, tuple(dict.fromkeys(prior)), tuple(seeds), decide, bool(policies))
@@ -222,6 +226,31 @@ def _check_limited(
         raise click.UsageError(f"{option} does not go with {other}.")
 
 
+def _check_unused(
+    subject_to: tuple[str, ...],
+    decide: str | None,
+    repeat: int,
+    prior: tuple[float, ...],
+    train_eta: str | None,
+) -> None:
+    """Refuse what has no effect beside limits, and say why."""
+    option = "--subject-to" if subject_to else "--frontier"
+    given = {
+        "--repeat": (repeat > 1, "rows come in one order, their own or that of --seed"),
+        "--prior": (tuple(prior) != (PRIOR,), "Auto, which keeps the limits, has its own"),
+        "--train-eta": (train_eta is not None, "rules are made of rows of --eta alone"),
+        "--decide": (decide is not None and not subject_to, "it writes no rule"),
+    }
+    for other, (there, why) in given.items():
+        if there:
+            raise click.UsageError(f"{option} does not go with {other}: {why}.")
+    if decide not in (None, "auto", "tuned"):
+        raise click.UsageError(
+            f"--decide must be auto or tuned with --subject-to, whose rules keep limits, got "
+            f"{decide}."
+        )
+
+
 def _run_limited(
     files: tuple[str, str | None],
     options: dict[str, Any],
@@ -231,6 +260,7 @@ def _run_limited(
     as_json: bool,
     picture: Path | None,
     rule: Path | None,
+    decide: str | None,
 ) -> None:
     """A metric under limits, or what each bound of one costs."""
     from rich.console import Console
@@ -253,7 +283,7 @@ def _run_limited(
         else:
             limited.show_costs(found, console)
         return
-    held = limited.limited(inputs, policy, seed)
+    held = limited.limited(inputs, policy, seed, decide)
     wrote = list(limited.write(held, picture, rule))
     if as_json:
         click.echo(limited.as_json(held))

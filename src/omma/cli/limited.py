@@ -47,8 +47,12 @@ class Limited:
         return [Held(one, one.value(counts), 0.0, one.error(counts)) for one in self.limits]
 
 
-def limited(inputs: Inputs, policy: Auto, seed: int | None) -> Limited:
-    """Run a policy with limits, and judge what is made of the first half on the second."""
+def limited(inputs: Inputs, policy: Auto, seed: int | None, decide: str | None = None) -> Limited:
+    """Run a policy with limits, and judge what is made of the first half on the second.
+
+    ``decide`` says whose rule is to be deployed: "auto" or "tuned", by default the latter where
+    there is such a thing.
+    """
     batch, metric = inputs.batch, policy.objective
     middle = batch.n // 2
     if middle == 0:
@@ -61,11 +65,18 @@ def limited(inputs: Inputs, policy: Auto, seed: int | None) -> Limited:
     halves = {ONLINE: trace.counts - next(iter(trace.history._counts))}
     rules = {LAST: replay(policy, first, checkpoints=0).rule}
     cuts = policy.budget is None and isinstance(metric, Macro | LabelMetric)
-    rule, maker = trace.rule, "the last rule of Auto"
+    rule, maker = trace.rule, "that of Auto after all rows"
+    if decide == "tuned" and not cuts:
+        raise ValueError(
+            f"--decide tuned needs a macro_ metric or one of one label, and no budget, got "
+            f"{metric.name}{'' if policy.budget is None else f'@{policy.budget}'}"
+        )
     if cuts:
         tuner = TunedThresholds(metric, policy.limits)
         rules[TUNED] = tuner.fit(first).decision
-        rule, maker = tuner.fit(batch).decision.named(batch.names), "thresholds tuned on all rows"
+        if decide != "auto":
+            rule = tuner.fit(batch).decision.named(batch.names)
+            maker = "thresholds tuned on all rows"
     for name, one in rules.items():
         counts = replay(FixedRule(one, metric), second, checkpoints=0).counts
         assert counts is not None
