@@ -64,7 +64,7 @@ def tuned(margin: float) -> Callable[..., float]:
 
 
 def streamed(margin: float) -> Callable[..., float]:
-    """The last rule of one pass."""
+    """The rule of one pass, at its mean price."""
 
     def fit(metric: str, limit: str, bound: float, eta: Array, y: Array) -> float:
         wanted = omma.at_least(limit, bound, margin=margin)
@@ -108,8 +108,8 @@ def methods() -> dict[str, Callable[..., float]]:
         "MAPIE, 90 % sure, fixed sequence": mapie("fixed_sequence"),
         f"TunedThresholds, margin {ERRORS:.2f}": tuned(ERRORS),
         "TunedThresholds, no margin": tuned(0.0),
-        f"Auto's last rule, margin {ERRORS:.2f}": streamed(ERRORS),
-        "Auto's last rule, no margin": streamed(0.0),
+        f"Auto's rule, margin {ERRORS:.2f}": streamed(ERRORS),
+        "Auto's rule, no margin": streamed(0.0),
     }
 
 
