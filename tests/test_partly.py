@@ -149,7 +149,7 @@ def try_whole_rows(policy, seed):
         learner.predict(eta[t])
         learner.update(y[t].astype(np.int8) if known[t] else None)
     assert same(whole.state, learner.state)
-    assert whole.state.truth.unseen is None
+    assert whole.state.truth.missed is None
     marked = omma.Batch.of(eta, np.nan_to_num(y), known=np.repeat(known[:, np.newaxis], 5, axis=1))
     assert same(replayed(policy, marked, None).state, whole.state)
 
@@ -182,13 +182,13 @@ def try_sums(policy):
     learner.merge(first)
     learner.merge(second)
     both = learner.state
-    for name in ("cells", "unseen"):
+    for name in ("cells", "missed"):
         mine = getattr(both.truth, name)
         assert np.allclose(mine, getattr(first.truth, name) + getattr(second.truth, name))
-    assert np.allclose((both - second).truth.unseen, first.truth.unseen)
+    assert np.allclose((both - second).truth.missed, first.truth.missed)
     state = first + omma.step(policy, first, eta[20:], y[20:])[1]
     assert state.truth.rows == both.truth.rows
-    assert np.array_equal(state.truth.unseen, both.truth.unseen)
+    assert np.array_equal(state.truth.missed, both.truth.missed)
 
 
 def try_calibration():
@@ -216,7 +216,7 @@ def try_everything():
     hard = omma.OMMA("macro_gmean", prior=1.0)
     eta, y = partial(3, soft=False)
     parts = [replayed(hard, eta[part], y[part]).state for part in (slice(20), slice(20, 40))]
-    assert np.array_equal((parts[0] + parts[1]).unseen, np.isnan(y).sum(axis=0))
+    assert np.array_equal((parts[0] + parts[1]).missed, np.isnan(y).sum(axis=0))
 
 
 def test_all_policies_in_all_ways():
@@ -291,7 +291,7 @@ def test_empty_cells_of_a_stream_are_unknown():
     )
     made.take(line, ("a", "b"))
     assert made.learner.counts.n == 1
-    assert made.learner.state.labels.unseen.tolist() == [0, 1]
+    assert made.learner.state.labels.missed.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

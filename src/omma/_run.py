@@ -141,9 +141,9 @@ class Plan:
 
     def _counted(self, state: State) -> Any:
         own = Counted(state.cells, state.totals)
-        if state.labels is None and state.unseen is not None:
+        if state.labels is None and state.missed is not None:
             seen = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
-            return FromSome(own, state.unseen, seen)
+            return FromSome(own, state.missed, seen)
         if state.labels is None:
             return FromLabels(own)
         labels = Counted(state.labels.cells, state.labels.totals)
@@ -182,7 +182,7 @@ class Plan:
             return None
         state.take_parts()
         nowhere = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
-        missed = NO_NUMBERS if state.truth is state else state.truth.unseen
+        missed = NO_NUMBERS if state.truth is state else state.truth.missed
         feedback = self.feedback(state, nowhere)
         return Parted(*unknown, feedback, self.prices(state, late=True), missed)
 
@@ -239,7 +239,7 @@ def weights_now(
     slope, offset = np.empty(state.m), np.empty(state.m)
     cells, totals = state.side_by_side, state.totals
     corrected = plan.shrinkage is not None and state.known is not None
-    if corrected or (state.labels is None and state.unseen is not None):
+    if corrected or (state.labels is None and state.missed is not None):
         cells, totals = looked_at(plan, state)
     prior = float(plan.prior) * state.unit
     gradient_kernel.gradient(plan.term, prior, cells, totals, slope, offset)
@@ -437,7 +437,7 @@ class Runner:
         """Keep what each label missed so far at a checkpoint, which is where such rows end."""
         if self.missed is None:
             self.missed = np.zeros((len(self.checkpoints), self.eta.m))
-        self.missed[first:last] = self.state.truth.unseen
+        self.missed[first:last] = self.state.truth.missed
 
     def _entries(self, rows: Rows, true: Listed | Indicated) -> tuple[int, int]:
         """How many labels and probabilities of rows a window has to keep at most."""

@@ -50,8 +50,8 @@ class Snapshots:
 
     def __iter__(self) -> Iterator[Counts]:
         missed = [None] * len(self.rows) if self.missed is None else self.missed
-        for kept, n, unseen in zip(self.cells, self.rows, missed, strict=True):
-            cells = in_proportion(kept, float(n), unseen)
+        for kept, n, less in zip(self.cells, self.rows, missed, strict=True):
+            cells = in_proportion(kept, float(n), less)
             yield Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n))
 
 

@@ -221,7 +221,7 @@ class WindowState(State):
         plain = State.from_arrays(arrays)
         found = under("recent_", arrays)
         made = cls.over(plain, int(found["numbers"][1]))
-        made.judged, made.prices, made.unseen = plain.judged, plain.prices, plain.unseen
+        made.judged, made.prices, made.missed = plain.judged, plain.prices, plain.missed
         made.window.restore(found)
         return made
 

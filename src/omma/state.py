@@ -159,7 +159,7 @@ class State:
         all was divided by 2 ** 100.
     prices : Prices or None
         What the limits of the policy cost.
-    unseen : ndarray of shape (m,) or None
+    missed : ndarray of shape (m,) or None
         Where rows were labelled in part, how much weight of rows each label was unknown in: the
         counts of a label are of the others.
 
@@ -182,7 +182,7 @@ class State:
     judged: State | None = None
     pace: NDArray[np.float64] | None = None
     prices: Prices | None = None
-    unseen: NDArray[np.float64] | None = None
+    missed: NDArray[np.float64] | None = None
 
     @classmethod
     def zeros(
@@ -247,13 +247,13 @@ class State:
     @property
     def in_proportion(self) -> NDArray[np.float64]:
         """The cells as if each label had been known in all rows: times rows / rows known."""
-        return in_proportion(self.cells, float(self.totals[N]), self.unseen)
+        return in_proportion(self.cells, float(self.totals[N]), self.missed)
 
     def take_parts(self) -> None:
         """Make room for what is missed of rows that are labelled in part."""
         for one in (self, self.truth) if self.labels is None else (self.truth,):
-            if one.unseen is None:
-                one.unseen = np.zeros(self.m)
+            if one.missed is None:
+                one.missed = np.zeros(self.m)
 
     @property
     def truth(self) -> State:
@@ -287,7 +287,7 @@ class State:
         """All of it as plain arrays, for a file."""
         found: dict[str, Array] = {"cells": self.cells, "totals": self.totals}
         found |= {} if self.pace is None else {"pace": self.pace}
-        found |= {} if self.unseen is None else {"unseen": self.unseen}
+        found |= {} if self.missed is None else {"missed": self.missed}
         for start, part in self.parts.items():
             found |= {f"{start}_{name}": one for name, one in part.arrays().items()}
         return found
@@ -300,7 +300,7 @@ class State:
     def from_arrays(cls, arrays: dict[str, Array]) -> State:
         """What ``arrays`` gave."""
         made = cls(arrays["cells"], arrays["totals"], pace=arrays.get("pace"))
-        made.unseen = arrays.get("unseen")
+        made.missed = arrays.get("missed")
         for name in ("labels", "known", "judged"):
             part = under(f"{name}_", arrays)
             setattr(made, name, State.from_arrays(part) if part else None)
@@ -316,7 +316,7 @@ class State:
         self.cells[...], self.totals[...] = arrays["cells"], arrays["totals"]
         if self.pace is not None:
             self.pace[...] = arrays["pace"]
-        self.unseen = np.array(arrays["unseen"], dtype=np.float64) if "unseen" in arrays else None
+        self.missed = np.array(arrays["missed"], dtype=np.float64) if "missed" in arrays else None
         for name, part in self.parts.items():
             part.restore(under(f"{name}_", arrays))
 
@@ -326,8 +326,8 @@ class State:
             check_part(name, arrays.get(name), place.shape, signed=False)
         if self.pace is not None:
             check_pace(arrays.get("pace"), self.pace)
-        if "unseen" in arrays:
-            check_part("unseen", arrays["unseen"], (self.m,), signed=False)
+        if "missed" in arrays:
+            check_part("missed", arrays["missed"], (self.m,), signed=False)
         for name, part in self.parts.items():
             part.check(under(f"{name}_", arrays))
 
@@ -361,10 +361,10 @@ class State:
             if first.totals[sums].any() or second.totals[sums].any():
                 totals[sums] = sums_of(cells)[sums.start - 1 : sums.stop - 1]
         made = State(cells, totals, pace=pace)
-        if first.unseen is not None or second.unseen is not None:
+        if first.missed is not None or second.missed is not None:
             none = np.zeros(self.m)
-            mine, others = (none if one.unseen is None else one.unseen for one in (first, second))
-            made.unseen = mine + sign * others
+            mine, others = (none if one.missed is None else one.missed for one in (first, second))
+            made.missed = mine + sign * others
         for name, part in first.parts.items():
             with_it: Any = second.parts[name]
             if isinstance(part, Calibration):
@@ -394,8 +394,8 @@ class State:
             elif name != "judged":
                 parts[name] = part * factor
         totals = self.totals * factor**POWERS
-        unseen = None if self.unseen is None else self.unseen * factor
-        return State(self.cells * factor, totals, **parts, pace=self.pace, unseen=unseen)
+        missed = None if self.missed is None else self.missed * factor
+        return State(self.cells * factor, totals, **parts, pace=self.pace, missed=missed)
 
     def now(self) -> State:
         """The same with a clock that starts again: what is counted is weighed as it is now.
@@ -443,9 +443,9 @@ class State:
     def __mul__(self, factor: float) -> State:
         parts: dict[str, Any] = {name: part * factor for name, part in self.parts.items()}
         pace = None if self.pace is None else self.pace.copy()
-        unseen = None if self.unseen is None else self.unseen * factor
+        missed = None if self.missed is None else self.missed * factor
         totals = self.totals * factor**POWERS
-        return State(self.cells * factor, totals, **parts, pace=pace, unseen=unseen)
+        return State(self.cells * factor, totals, **parts, pace=pace, missed=missed)
 
     __rmul__ = __mul__
 
@@ -463,16 +463,16 @@ class State:
         return f"<{type(self).__name__} of {self.m} labels, {self.rows:g} rows>"
 
 
-def in_proportion(cells: Array, rows: float, unseen: Array | None) -> Array:
+def in_proportion(cells: Array, rows: float, missed: Array | None) -> Array:
     """Counts of labels as if each had been known in all rows: times rows / rows known.
 
     >>> cells = np.array([[2.0, 2.0], [3.0, 3.0], [4.0, 4.0]])
     >>> in_proportion(cells, 8.0, np.array([0.0, 4.0]))[:, 1]
     array([4., 6., 8.])
     """
-    if unseen is None:
+    if missed is None:
         return cells
-    known = rows - unseen
+    known = rows - missed
     some = known > 0.0
     found: Array = np.where(some, rows / np.where(some, known, 1.0), 1.0) * cells
     return found

@@ -160,8 +160,8 @@ def divide_labels(feedback):
 @divide.case(FromSome)
 def divide_some(feedback):
     divide_counted(feedback.own)
-    for j in range(feedback.unseen.shape[0]):
-        feedback.unseen[j] /= LARGEST_UNIT
+    for j in range(feedback.missed.shape[0]):
+        feedback.missed[j] /= LARGEST_UNIT
 
 
 @divide.case(FromEstimates)

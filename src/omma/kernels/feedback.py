@@ -43,13 +43,13 @@ class FromLabels(NamedTuple):
 class FromSome(NamedTuple):
     """The same where some rows were labelled in part.
 
-    ``unseen`` has the weight of rows in which a label was not known. Decisions look at what was
+    ``missed`` has the weight of rows in which a label was not known. Decisions look at what was
     counted of each label in proportion: times rows / rows in which it was known. ``seen`` has room
     for that.
     """
 
     own: Counted
-    unseen: Any
+    missed: Any
     seen: Counted
 
 
@@ -182,7 +182,7 @@ def whole(wanted: bool) -> Any:
 def proportion(some, j):
     """By how much more label j would be counted, were it known in all rows."""
     rows = some.own.totals[N]
-    known = rows - some.unseen[j]
+    known = rows - some.missed[j]
     return rows / known if known > 0.0 else 1.0
 
 

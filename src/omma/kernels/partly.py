@@ -65,7 +65,7 @@ def miss_not(feedback, ids, weight):
 @miss.case(FromSome)
 def miss_some(feedback, ids, weight):
     for i in range(ids.shape[0]):
-        feedback.unseen[ids[i]] += weight
+        feedback.missed[ids[i]] += weight
 
 
 @miss.case(Fading)

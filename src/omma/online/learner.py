@@ -373,7 +373,7 @@ class OnlineClassifier(Learning):
         if isinstance(estimates, State):
             self._merge_state(estimates, counts.matrix)
             return
-        parts = self.state.truth.unseen is not None
+        parts = self.state.truth.missed is not None
         if parts or self.state.known is not None or self.state.calibration is not None:
             raise TypeError(
                 f"merge of OnlineClassifier needs all that {self.policy!r} keeps"

@@ -76,7 +76,7 @@ def window_value(metric: Metric | None, state: State) -> float | None:
     rows = float(labels.totals[N])
     if rows <= 0.0:
         return None
-    if labels.unseen is None and state.truth.unseen is not None:
+    if labels.missed is None and state.truth.missed is not None:
         return None  # which of the labels were unknown in these rows is not kept
     tp, predicted, positive = np.ascontiguousarray(labels.in_proportion)
     return float(metric.value(Counts(tp, predicted, positive, rows)))

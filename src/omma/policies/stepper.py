@@ -82,7 +82,7 @@ class Stepper:
     def decide_by(self, deciding: Deciding, state: State, eta: Row, pick: int) -> NDArray[Any]:
         """The same by another rule."""
         space, decider = self.space, deciding.decider
-        simple = self.simple and state.unseen is None
+        simple = self.simple and state.missed is None
         if isinstance(eta, tuple):
             if simple:
                 counted: tuple[Any, ...] = (*decider, pick, state.cells, state.totals)
@@ -259,7 +259,7 @@ class Stepper:
 
 def arrays_of(state: State) -> list[Any]:
     """The arrays that a state has now: each may be exchanged for another."""
-    found = [state.cells, state.totals, state.pace, state.unseen]
+    found = [state.cells, state.totals, state.pace, state.missed]
     for part in (state.labels, state.known, state.judged):
         if part is not None:
             found += (part.cells, part.totals)

@@ -311,7 +311,7 @@ def _rows_known(
 ) -> tuple[NDArray[np.bool_] | None, Any]:
     """Rows of which something is known, and what is unknown of these alone."""
     if missing is None:
-        return known, None
+        return (None if known is None or known.all() else known), None
     some = np.diff(missing.indptr) < m
     known = some if known is None else known & some
     if not known.all():
