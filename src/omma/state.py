@@ -294,7 +294,9 @@ class State:
 
     def shapes(self) -> Shapes:
         """What ``arrays`` of such a state may give; None is any shape, of what grows with rows."""
-        return {name: one.shape for name, one in self.arrays().items()}
+        found: Shapes = {name: one.shape for name, one in self.arrays().items()}
+        counted = [name for name in ("labels", "judged") if name in self.parts]
+        return found | dict.fromkeys(("missed", *(f"{x}_missed" for x in counted)), (self.m,))
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> State:
