@@ -100,3 +100,18 @@ def test_without_the_compiler_the_same_is_decided():
         flat = [np.ravel(part) for part in one], [np.ravel(part) for part in other]
         # Rounding apart: compiled code may order a sum otherwise, or call another root.
         np.testing.assert_allclose(*map(np.concatenate, flat), rtol=1e-9, atol=1e-12)
+
+
+def test_auto_without_the_compiler_warns_of_nothing():
+    script = (
+        "import omma; eta, y = omma.datasets.long_tail(n=20, m=3, seed=0); eta[:, 0] = 1.0;"
+        "omma.replay(omma.Auto('macro_f1'), eta, y)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", script],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]

@@ -33,6 +33,7 @@ SHIFT: Final = np.uint64(52)  # of the exponent
 BIAS: Final = np.uint64(1023)
 ONE: Final = np.uint64(1023 << 52)  # the bits of 1.0
 ROOT: Final = np.uint64(4604544271217802189)  # those of √½: mantissas are taken from there to √2
+FROM_ROOT: Final = ONE - ROOT  # nothing below zero on the way: uncompiled, that would be a warning
 
 
 @intrinsic
@@ -68,9 +69,9 @@ def find_logits(count, scratch):
         near = min(max(values[i], NEAR), 1.0 - NEAR)
         logits[i] = near / (1.0 - near)
     for i in range(count):
-        power = (odds_bits[i] - ROOT + ONE) >> SHIFT
+        power = (odds_bits[i] + FROM_ROOT) >> SHIFT
         power_bits[i] = power + WHOLE_BITS
-        odds_bits[i] -= (power << SHIFT) - ONE
+        odds_bits[i] = odds_bits[i] + ONE - (power << SHIFT)
     for i in range(count):
         s = (logits[i] - 1.0) / (logits[i] + 1.0)
         q = s * s
