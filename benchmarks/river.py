@@ -1,49 +1,48 @@
 """Streams of river, decided by the model itself and by `omma.river.MetricClassifier`.
 
-    python -m benchmarks.river                # the table of docs/recipes/river.md, some minutes
-    python -m benchmarks.river --only Phishing
+    python -m benchmarks.river                         # what docs/recipes/river.md shows
+    python -m benchmarks.river --others --data FOLDER  # streams that the hedge was not made on
+    python -m benchmarks.river --only Phishing --models "naive Bayes" --record runs.jsonl
+    python -m benchmarks.river --cost                  # what the wrapper costs a row
 
 A row is decided, then learned. The model learns the same either way, so it runs once: its
-probabilities go to the wrapper by way of `Recorded`. F1 of the positive class, macro-F1 for the
-seven classes of ImageSegments; the last column is what the wrapper itself costs.
+probabilities go to one wrapper for each metric by way of `Recorded`. Shown is each metric of the
+model's own decisions in percent, and what the wrapper adds; `docs/make_river.py` makes the page's
+tables of what `--record` wrote.
 """
 
+from __future__ import annotations
+
 import argparse
+import json
 import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
-from river import base, datasets, forest, linear_model, multiclass, naive_bayes, preprocessing, tree
-from river.datasets import synth
+from river import base, forest, linear_model, multiclass, naive_bayes, preprocessing, tree
 
+from benchmarks.river_cost import show as show_costs
+from benchmarks.streams import OTHERS, STREAMS, of_folder
 from omma.river import Metric, MetricClassifier
 
-
-def sea():
-    """Ten thousand rows of SEA, whose concept changes in the middle."""
-    before, after = synth.SEA(variant=0, seed=1), synth.SEA(variant=3, seed=2)
-    mixed = synth.ConceptDriftStream(before, after, seed=1, position=5000, width=50)
-    return mixed.take(10_000)
-
-
-STREAMS = {
-    "Phishing": ("f1", datasets.Phishing),
-    "Bananas": ("f1", datasets.Bananas),
-    "SEA with drift": ("f1", sea),
-    "Shuttle, 20,000 rows": ("f1", lambda: datasets.Shuttle().take(20_000)),
-    "ImageSegments": ("macro_f1", datasets.ImageSegments),
+METRICS = {
+    True: ("f1", "mcc", "gmean", "balanced_accuracy"),
+    False: ("macro_f1", "multiclass_mcc", "multiclass_gmean", "multiclass_balanced_accuracy"),
 }
 
 
-def logistic(metric):
+def logistic(yes_or_no: bool) -> Any:
     model = linear_model.LogisticRegression()
-    many = multiclass.OneVsRestClassifier(model) if metric == "macro_f1" else model
+    many = model if yes_or_no else multiclass.OneVsRestClassifier(model)
     return preprocessing.StandardScaler() | many
 
 
-MODELS = {
+MODELS: dict[str, Callable[[bool], Any]] = {
     "logistic regression": logistic,
-    "naive Bayes": lambda metric: naive_bayes.GaussianNB(),
-    "Hoeffding tree": lambda metric: tree.HoeffdingTreeClassifier(),
-    "adaptive random forest": lambda metric: forest.ARFClassifier(seed=1),
+    "naive Bayes": lambda _: naive_bayes.GaussianNB(),
+    "Hoeffding tree": lambda _: tree.HoeffdingTreeClassifier(),
+    "adaptive random forest": lambda _: forest.ARFClassifier(seed=1),
 }
 
 
@@ -52,48 +51,72 @@ class Recorded(base.Classifier):
 
     _multiclass = True
 
-    def predict_proba_one(self, x):
+    def predict_proba_one(self, x: dict[str, Any], **kwargs: Any) -> Any:
         return x["eta"]
 
-    def learn_one(self, x, y):
+    def learn_one(self, x: dict[str, Any], y: Any) -> None:
         pass
 
 
-def measure(metric, stream, model):
-    """The metric of both in percent, and microseconds a row."""
-    plain, judge, wrapped = Metric(metric), Metric(metric), MetricClassifier(Recorded(), metric)
-    seconds = rows = 0
-    for x, y in stream:
+class Judged:
+    """One metric of a model's own decisions and of the wrapper's."""
+
+    def __init__(self, metric: str) -> None:
+        self.plain, self.wrapped = Metric(metric), Metric(metric)
+        self.model = MetricClassifier(Recorded(), metric)
+
+    def see(self, row: dict[str, Any], y: Any, own: Any) -> None:
+        given = self.model.predict_one(row)
+        self.model.learn_one(row, y)
+        if row["eta"]:  # a model that has seen nothing decides nothing
+            self.plain.update(y, own)
+            self.wrapped.update(y, given)
+
+
+def measure(yes_or_no: bool, stream: Iterable[Any], model: Any) -> dict[str, tuple[float, float]]:
+    """Of each metric, what both ways give in percent."""
+    judges = {metric: Judged(metric) for metric in METRICS[yes_or_no]}
+    for number, (x, label) in enumerate(stream):
+        y = bool(label) if yes_or_no else label
         eta, own = model.predict_proba_one(x), model.predict_one(x)
-        y = bool(y) if metric == "f1" else y
-        row = {**x, "eta": eta}
-        start = time.process_time()
-        given = wrapped.predict_one(row)
-        wrapped.learn_one(row, y)
-        seconds += time.process_time() - start
-        rows += 1
+        row = {"eta": dict(eta), "row": number}  # as a row without this is like another one
+        for judge in judges.values():
+            judge.see(row, y, own)
         model.learn_one(x, y)
-        if eta:  # a model that has seen nothing decides nothing
-            plain.update(y, own)
-            judge.update(y, given)
-    return 100 * plain.get(), 100 * judge.get(), 1e6 * seconds / rows
+    return {
+        metric: (100 * judge.plain.get(), 100 * judge.wrapped.get())
+        for metric, judge in judges.items()
+    }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", help="a stream")
-    only = parser.parse_args().only
-    print("| stream | model | plain | wrapped | | µs a row |")
-    print("| --- | --- | ---: | ---: | ---: | ---: |")
-    for name, (metric, stream) in STREAMS.items():
-        for title, make in MODELS.items():
-            if only in (None, name):
-                plain, wrapped, cost = measure(metric, stream(), make(metric))
-                print(
-                    f"| {name} | {title} | {plain:.1f} | {wrapped:.1f} | {wrapped - plain:+.1f} "
-                    f"| {cost:.0f} |",
-                    flush=True,
-                )
+    parser.add_argument("--models", help="models, with commas between them")
+    parser.add_argument("--others", action="store_true", help="streams not looked at before")
+    parser.add_argument("--data", type=Path, help="a folder of data sets, with --others")
+    parser.add_argument("--record", type=Path, help="a file to which a line is added for each run")
+    parser.add_argument("--cost", action="store_true", help="microseconds a row, and no table")
+    asked = parser.parse_args()
+    if asked.cost:
+        show_costs()
+        return
+    streams = {**OTHERS, **(of_folder(asked.data) if asked.data else {})}
+    streams = streams if asked.others else STREAMS
+    models = asked.models.split(",") if asked.models else list(MODELS)
+    for name, (yes_or_no, stream) in streams.items():
+        for title in models:
+            if asked.only not in (None, name):
+                continue
+            start = time.process_time()
+            values = measure(yes_or_no, stream(), MODELS[title](yes_or_no))
+            one = {"stream": name, "model": title, "values": values, "new": asked.others}
+            shown = (f"{metric} {a:.1f} {b - a:+.1f}" for metric, (a, b) in values.items())
+            seconds = time.process_time() - start
+            print(f"{name}, {title}: {', '.join(shown)} ({seconds:.0f} s)", flush=True)
+            if asked.record:
+                with asked.record.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(one) + "\n")
 
 
 if __name__ == "__main__":

@@ -62,3 +62,15 @@ def test_names_of_datasets_do_not_run_into_each_other(script):
     for figure in (few, pictures.dots(names, gaps)):
         assert colliding(figure) == []
         assert cut_off(figure) == []
+
+
+def test_tables_of_streams_come_from_records_and_none_loses_a_point(script):
+    make_river = script("make_river")
+    records = make_river.read()
+    page = make_river.PAGE.read_text(encoding="utf-8")
+    assert make_river.refreshed(page, records) == page
+    first = [one for one in records if not one["new"]]
+    assert len(first) == 20
+    for one in first:
+        for plain, wrapped in one["values"].values():
+            assert wrapped > plain - 1.0

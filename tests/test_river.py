@@ -455,16 +455,66 @@ def test_the_first_rows_are_decided_as_the_model_does():
         model.learn_one(x, y)
 
 
-def test_weights_of_a_long_stream_are_scaled_down():
-    from omma.river.hedge import LARGEST, Hedge
+def test_what_a_way_was_worth_fades_and_what_was_given_does_not():
+    from omma.river.hedge import HALF_LIFE, Hedge
 
     hedge = Hedge(omma.metric("f1"))
-    hedge._unit = LARGEST
-    for i in range(100):
-        hedge.count(("y",) if i % 2 else (), ("y",), ("y",) if i % 2 else (), 1.0, ("y",))
+    for i in range(20 * HALF_LIFE):
+        true = ("y",) if i % 2 else ()
+        hedge.count(true, ("y",), true, ("y",), 0.5, ("y",))
     assert hedge.tuned
-    assert hedge._unit < 2.0
-    assert max(way.n for way in hedge._ways) < 200
+    assert hedge._late_weight < 0.5 * 1.6 * HALF_LIFE  # rows / log 2, and those since the last look
+    rows = 10 * HALF_LIFE
+    assert hedge.given(("y", "new")) == omma.Counts([rows / 2, 0], [rows, 0], [rows / 2, 0], rows)
+
+
+def test_two_ways_that_are_worse_together_are_not_mixed():
+    """Each way alone has an MCC; what is followed looks at what was given before, too."""
+    from omma.river.hedge import Hedge
+
+    def given_by(follow):
+        hedge, chosen = Hedge(omma.metric("mcc")), []
+        rng = np.random.default_rng(0)
+        for t in range(6000):
+            y = rng.random() < (0.9 if t // 2000 % 2 else 0.1)
+            right = rng.random() < 0.75
+            plain = ("y",) if y == right and rng.random() < 0.6 else ()
+            tuned = ("y",) if y == right or rng.random() < 0.4 else ()
+            given = follow(hedge, plain, tuned)
+            hedge.count(("y",) if y else (), plain, tuned, given, 1.0, ("y",))
+            chosen.append(given)
+        return omma.metric("mcc").value(hedge.given(("y",)))
+
+    hedged = given_by(lambda hedge, plain, tuned: tuned if hedge.tuned else plain)
+    assert hedged > given_by(lambda hedge, plain, tuned: plain) - 0.01
+
+
+def test_false_alarms_that_are_better_than_nothing_are_not_given_for_long():
+    """While a model knows nothing, alarm on every row has the better F1; later it costs."""
+    model, plain = MetricClassifier(Flat(), "f1"), Metric("f1")
+    rng = np.random.default_rng(5)
+    for i in range(4000):
+        y = bool(rng.random() < 0.03)
+        p = 0.03 if i < 2000 else 0.9 * y + 0.05
+        plain.update(y, p > 0.5)
+        model.predict_one({"p": p, "row": i})
+        model.learn_one({"p": p, "row": i}, y)
+    assert model.value > plain.get() - 0.01
+
+
+@pytest.mark.parametrize("may_fall_behind", [False, True])
+def test_decisions_that_fell_behind_are_given_up(may_fall_behind, monkeypatch):
+    """Lately the tuned decisions were right; but what was given is behind the model's own."""
+    from omma.river import hedge
+
+    if may_fall_behind:
+        monkeypatch.setattr(hedge, "BEHIND", 1.0)
+    always, made = ("y",), hedge.Hedge(omma.metric("f1"))
+    for t in range(1500):
+        true = always if t % 2 else ()
+        plain, tuned = (true, always) if t < 500 else (always, true)
+        made.count(true, plain, tuned, always, 1.0, always)
+    assert made.tuned == may_fall_behind
 
 
 def test_text_needs_a_positive_value():

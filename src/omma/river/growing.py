@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omma.counts import Counts, counts_of
 from omma.held import Held, held
 from omma.policies import OMMA, Auto
-from omma.policies.stepper import Stepper
+from omma.policies.desk import Desk
 from omma.state import Prices
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
+
+Row = tuple[float, ...]
 
 
 class GrowingCounts:
@@ -38,7 +40,8 @@ class GrowingCounts:
         self.policy = policy
         self._ids: dict[Hashable, int] = {}
         self._state = replace(policy, subject_to=None).plan(0).start(0)
-        self._stepper: Stepper | None = None
+        self._desk: Desk | None = None
+        self._laid: Row | None = None  # the row that was decided last, and lies on the desk
         self.soft = policy.needs_eta
         self._budget = policy.budget
         self.labels: tuple[Hashable, ...] = ()  # all met so far, in the order of the counts
@@ -48,7 +51,7 @@ class GrowingCounts:
             self.meet(one.label for one in policy.limits if one.label is not None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_stepper": None}  # made again where it is needed
+        return {**self.__dict__, "_desk": None, "_laid": None}  # made again where it is needed
 
     @property
     def counts(self) -> Counts | None:
@@ -75,7 +78,7 @@ class GrowingCounts:
         self._ids.update(zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True))
         self.labels = tuple(self._ids)
         room = np.zeros((3, len(new)))
-        self._stepper = None  # it is for another number of labels
+        self._desk = self._laid = None  # it is for another number of labels
         state = self._state
         for counted in (state, state.labels, state.known):
             if counted is not None:
@@ -85,22 +88,24 @@ class GrowingCounts:
             learned.bias = np.append(learned.bias, room[0])
             learned.precision = np.append(learned.precision, room[0])
 
-    def _steps(self) -> Stepper:
+    def _sit(self) -> Desk:
         """What runs single steps, kept as long as no new label turns up."""
-        self._stepper = self._named.stepper(len(self._ids))
-        return self._stepper
+        self._desk = Desk(self._named.stepper(len(self._ids)), self._state)
+        return self._desk
 
     def decide(self, eta: Mapping[Any, float]) -> tuple[Hashable, ...]:
         """The labels that gain most, at the present counts."""
         return self.decide_row(self.row_of(eta))
 
-    def decide_row(self, row: NDArray[np.float64]) -> tuple[Hashable, ...]:
+    def decide_row(self, row: Row) -> tuple[Hashable, ...]:
         """The same for a row of ``row_of``."""
         budget, labels = self._budget, self.labels
         if budget is not None and budget >= len(labels):
             return labels  # all labels known fit in, and a budget is filled
-        flags = (self._stepper or self._steps()).decide(self._state, row).tolist()
-        return tuple([label for label, flag in zip(labels, flags, strict=True) if flag])
+        self._laid = None
+        flags = (self._desk or self._sit()).decide(row)
+        self._laid = row
+        return tuple(compress(labels, flags))
 
     def count(
         self,
@@ -115,36 +120,34 @@ class GrowingCounts:
 
     def count_row(
         self,
-        row: NDArray[np.float64] | None,
+        row: Row | None,
         true: Collection[Hashable],
         chosen: Collection[Hashable],
         weight: float,
     ) -> None:
         """The same for a row of ``row_of``, made before some of the labels were met."""
         ids = self._ids
-        for label in (*true, *chosen):
-            if label not in ids:
-                self.meet((*true, *chosen))
-                break
-        m = len(ids)
-        if row is not None and len(row) < m:
-            row = np.append(row, np.zeros(m - len(row)))
-        y, prediction = np.zeros(m), np.zeros(m, dtype=np.int8)
         for label in true:
-            y[ids[label]] = 1.0
-        for label in chosen:
-            prediction[ids[label]] = 1
-        (self._stepper or self._steps()).count(self._state, row, y, prediction, weight)
+            if label not in ids:
+                self.meet(true)
+        if row is None or row is not self._laid:  # not the one that was decided last
+            self._lay(row, chosen)
+        (self._desk or self._sit()).count([ids[label] for label in true], weight)
 
-    def row_of(self, eta: Mapping[Any, float]) -> NDArray[np.float64]:
+    def _lay(self, row: Row | None, chosen: Collection[Hashable]) -> None:
+        """Lay out a row that was decided earlier."""
+        ids, self._laid = self._ids, None
+        self.meet(chosen)
+        padded = None if row is None else (*row, *[0.0] * (len(ids) - len(row)))
+        (self._desk or self._sit()).lay(padded, [ids[label] for label in chosen])
+
+    def row_of(self, eta: Mapping[Any, float]) -> Row:
         """Probabilities in the order of the counts, with room for all labels."""
         if tuple(eta) == self.labels:  # the usual case, as models keep the order of labels
-            row = np.array(list(eta.values()), dtype=np.float64)
+            row = tuple(eta.values())
         else:
             self.meet(eta)
-            row = np.zeros(len(self._ids))
-            for label, probability in eta.items():
-                row[self._ids[label]] = probability
-        if eta and max(eta.values()) > 1.0:
-            row[(row > 1) & (row < 1 + NOISE)] = 1.0
+            row = tuple([eta.get(label, 0.0) for label in self.labels])
+        if row and max(row) > 1.0:
+            row = tuple([1.0 if 1.0 < one < 1.0 + NOISE else one for one in row])
         return row

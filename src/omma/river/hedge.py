@@ -1,114 +1,163 @@
-"""Which of two ways to decide was better lately: the model's own, or the tuned one."""
+"""Which of two ways to decide is better to go on with: the model's own, or the tuned one."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omma.counts import Counts
 from omma.metrics import Metric
 from omma.river.metric import value_of
 
-HALF_LIFE = 1000  # rows after which what a decision was worth counts half
+HALF_LIFE = 1000  # rows after which what a way would have given counts half
 WAIT = 100  # rows of which the first are decided as the model does, which knows little yet
-EVERY = 50  # rows between two looks
-GROWTH = 2.0 ** (1.0 / HALF_LIFE)
-LARGEST = 1e100  # weight of a row, before all weights are scaled down
+EVERY = 200  # rows between two looks, of which the first is after WAIT
+SURE = 3.0  # standard errors by which tuned decisions must be better, to be followed
+SPOILED = 0.5  # weight of what tuned decisions would cost if the model became perfect
+BEHIND = 0.005  # by how much of the metric the decisions given may fall behind the model's own
+FADE = 0.5 ** (EVERY / HALF_LIFE)
 
-
-class Tally:
-    """Counts of labels by name, in which later rows may weigh more.
-
-    >>> tally = Tally()
-    >>> tally.count(["cat"], ["cat", "dog"], 1.0)
-    >>> tally.counts(("cat", "dog"))
-    Counts(n=1, tp=[1. 0.], predicted=[1. 1.], positive=[1. 0.])
-    """
-
-    def __init__(self) -> None:
-        self.cells: dict[Hashable, list[float]] = {}
-        self.n = 0.0
-
-    def count(
-        self, true: Collection[Hashable], chosen: Collection[Hashable], weight: float
-    ) -> None:
-        """Count a row: the labels it has against those it was given."""
-        cells = self.cells
-        self.n += weight
-        for label in true:
-            if label not in cells:
-                cells[label] = [0.0, 0.0, 0.0]
-            cells[label][2] += weight
-        for label in chosen:
-            if label not in cells:
-                cells[label] = [0.0, 0.0, 0.0]
-            cell = cells[label]
-            cell[1] += weight
-            if label in true:
-                cell[0] += weight
-
-    def counts(self, labels: tuple[Hashable, ...], unit: float = 1.0) -> Counts:
-        """The counts of these labels, where ``unit`` is what a row weighs."""
-        table = np.array([self.cells.get(label, (0.0, 0.0, 0.0)) for label in labels])
-        tp, predicted, positive = table.T / unit
-        return Counts(tp, predicted, positive, self.n / unit)
-
-    def scale(self, factor: float) -> None:
-        """Make all weights smaller."""
-        self.n *= factor
-        for cell in self.cells.values():
-            cell[:] = [factor * number for number in cell]
+PLAIN, TUNED, GIVEN = range(3)
+CELL_POSITIVE = 2  # after true positives and predicted
+# What is kept of a label between two looks: how often it was there; chosen by all ways alike, and
+# rightly so; and for each way where they differ.
+POSITIVE, ALIKE, FIRST = 0, 1, 3
+NOTHING = [0.0] * 9
 
 
 class Hedge:
-    """Says whether tuned decisions were better lately than the model's own.
+    """Says whether tuned decisions are better to go on with than the model's own.
 
     A stream that changes, or a model that starts untrained, can make the tuned decisions the worse
     ones for a while. Both ways are counted on every row whose label comes, half as much after every
-    ``HALF_LIFE`` rows, and the one whose metric is higher is followed. The first ``WAIT`` rows
-    are decided as the model does.
+    ``HALF_LIFE`` rows. The one is followed by which the metric over the whole stream would be
+    higher, if as many rows as so far came after it, decided as the way did lately: what was given
+    before is a part of it, as decisions of two kinds can be worse together than either alone. Tuned
+    decisions must be better by ``SURE`` standard errors first, about the root of how many labels
+    the two choose differently; and by half of what they would cost if the model were right from
+    then on, as thousands of false alarms are better than nothing only while it knows nothing.
+    Where what was given has fallen behind the model's own decisions on all rows, these are
+    followed. The first ``WAIT`` rows are decided as the model does.
 
     >>> import omma
     >>> hedge = Hedge(omma.metric("f1"))
     >>> for _ in range(WAIT):
-    ...     hedge.count(("yes",), plain=(), tuned=("yes",), weight=1.0, labels=("yes",))
+    ...     hedge.count(("yes",), plain=(), tuned=("yes",), given=(), weight=1.0, labels=("yes",))
     >>> hedge.tuned
     True
+    >>> hedge.given(("yes",))
+    Counts(n=100, tp=[0.], predicted=[0.], positive=[100.])
     """
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.tuned = False
-        self._ways = (Tally(), Tally())  # the model's own, the tuned
-        self._unit = 1.0
         self._rows = 0
+        # Since the last look, by name; and before it, in the order of labels, true positives,
+        # predicted and positive of each way: on all rows, and on late ones.
+        self._block: dict[Hashable, list[float]] = {}
+        self._weight = self._differ = 0.0  # of all rows, and squared of labels chosen differently
+        self._all = np.zeros((3, 3, 0))
+        self._late = np.zeros((3, 3, 0))
+        self._all_weight = self._late_weight = self._late_differ = 0.0
 
     def count(
         self,
         true: Collection[Hashable],
         plain: Collection[Hashable],
         tuned: Collection[Hashable],
+        given: Collection[Hashable],
         weight: float,
         labels: tuple[Hashable, ...],
     ) -> None:
-        """Count what either way would have given to a row."""
-        counted = weight * self._unit
-        self._ways[0].count(true, plain, counted)
-        self._ways[1].count(true, tuned, counted)
-        self._unit *= GROWTH
+        """Count what was given to a row, and what either way would have given."""
+        self._weight += weight
+        for label in true:
+            self._cell(label)[POSITIVE] += weight
+        if plain == tuned:
+            self._choose(ALIKE, plain, true, weight)
+        else:
+            alike = sum(label in tuned for label in plain)
+            self._differ += weight * weight * (max(len(plain), len(tuned)) - alike)
+            for way, chosen in enumerate((plain, tuned, given)):
+                self._choose(FIRST + 2 * way, chosen, true, weight)
         self._rows += 1
-        if self._rows >= WAIT and self._rows % EVERY == 0:
-            self._look(labels)
+        if self._rows % EVERY == WAIT:
+            self._fold(labels)
+            if self._late_weight > 0.0:
+                self._look()
 
-    def _look(self, labels: tuple[Hashable, ...]) -> None:
-        """Compare; what is followed stays so where both are as good."""
-        if min(way.n for way in self._ways) > 0.0:
-            plain, tuned = (
-                value_of(self.metric, way.counts(labels, self._unit)) for way in self._ways
-            )
-            self.tuned = tuned > plain or (self.tuned and tuned == plain)
-        if self._unit > LARGEST:
-            for way in self._ways:
-                way.scale(1.0 / self._unit)
-            self._unit = 1.0
+    def given(self, labels: tuple[Hashable, ...]) -> Counts:
+        """What was given on all rows so far."""
+        cells = self._block_of(labels)[GIVEN]
+        cells[:, : self._all.shape[2]] += self._all[GIVEN]
+        return _counts(cells, self._all_weight + self._weight)
+
+    def _cell(self, label: Hashable) -> list[float]:
+        block = self._block
+        if label not in block:
+            block[label] = NOTHING.copy()
+        return block[label]
+
+    def _choose(
+        self, at: int, chosen: Collection[Hashable], true: Collection[Hashable], weight: float
+    ) -> None:
+        for label in chosen:
+            cell = self._cell(label)
+            cell[at] += weight
+            if label in true:
+                cell[at + 1] += weight
+
+    def _block_of(self, labels: tuple[Hashable, ...]) -> NDArray[np.float64]:
+        """What was counted since the last look: of each way the three counts of each label."""
+        table = np.array([self._block.get(label, NOTHING) for label in labels]).T
+        cells = np.empty((3, 3, len(labels)))
+        for way in (PLAIN, TUNED, GIVEN):
+            predicted, right = table[ALIKE : ALIKE + 2] + table[FIRST + 2 * way :][:2]
+            cells[way] = right, predicted, table[POSITIVE]
+        return cells
+
+    def _fold(self, labels: tuple[Hashable, ...]) -> None:
+        """Add what was counted since the last look to what was before."""
+        cells, known = self._block_of(labels), self._all.shape[2]
+        late = cells.copy()
+        cells[..., :known] += self._all
+        late[..., :known] += FADE * self._late
+        self._all, self._late = cells, late
+        self._all_weight += self._weight
+        self._late_weight = FADE * self._late_weight + self._weight
+        self._late_differ = FADE * self._late_differ + self._differ
+        self._block, self._weight, self._differ = {}, 0.0, 0.0
+
+    def _look(self) -> None:
+        """Compare what is to come; what is followed stays so where both are as good."""
+        rows = self._all_weight
+        given, ahead = self._all[GIVEN], rows / self._late_weight
+        ways = [given + ahead * self._late[way] for way in (PLAIN, TUNED)]
+        plain, tuned = (self._value(way, 2.0 * rows) for way in ways)
+        # Half of what is compared are rows that were given already, and alike.
+        labels = max(self._late_weight, self._late[PLAIN, CELL_POSITIVE].sum())
+        error = 0.5 * math.sqrt(self._late_differ) / labels
+        gain = tuned - plain
+        better = gain >= 0.0 if self.tuned else gain > SURE * error
+        if better:
+            perfect = ahead * self._late[PLAIN, CELL_POSITIVE]
+            plain, tuned = (self._value(way + perfect, 3.0 * rows) for way in ways)
+            better = gain >= SPOILED * (plain - tuned) and not self._behind()
+        self.tuned = better
+
+    def _behind(self) -> bool:
+        """Whether what was given is worth less than the model's own decisions on all rows."""
+        given, plain = (self._value(self._all[way], self._all_weight) for way in (GIVEN, PLAIN))
+        return given < plain - BEHIND
+
+    def _value(self, cells: NDArray[np.float64], n: float) -> float:
+        return value_of(self.metric, _counts(cells, n))
+
+
+def _counts(cells: NDArray[np.float64], n: float) -> Counts:
+    tp, predicted, positive = cells
+    return Counts(tp, predicted, positive, n)

@@ -8,8 +8,6 @@ from collections.abc import Hashable
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
 from omma.online.waiting import Waiting
 
 Labels = tuple[Hashable, ...]
@@ -26,7 +24,7 @@ class Decision(NamedTuple):
     chosen: Labels | None
     tuned: Labels = ()
     plain: Labels = ()
-    row: NDArray[Any] | None = None
+    row: tuple[float, ...] | None = None
 
 
 class Found(NamedTuple):
