@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMMA_QUIET", "1")  # tests read standard error, and compile at times
+os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # its recipe logs to a folder
 
 settings.register_profile(
     "omma",
@@ -20,7 +21,12 @@ settings.load_profile("omma")
 PAGES = {
     "pyspark": ["src/omma/spark/*", "tests/spark_*.py"],
 }
-RECIPES = {"dask.md": "distributed", "ray.md": "ray"}
+RECIPES = {
+    "dask.md": "distributed",
+    "ray.md": "ray",
+    "mlflow.md": "mlflow",
+    "fastapi.md": "fastapi",
+}
 collect_ignore_glob = [
     page for package, pages in PAGES.items() if find_spec(package) is None for page in pages
 ]

@@ -81,7 +81,10 @@ def write(target: str | Path | BinaryIO, content: Mapping[str, Any], *, pack: bo
     for name, value in content.items():
         arrays |= _packed(name, value)
     save: Any = np.savez_compressed if pack else np.savez
-    save(target, allow_pickle=False, **arrays)
+    odd = [name for name, array in arrays.items() if array.dtype.hasobject]
+    if odd:  # older NumPy takes allow_pickle for the name of an array
+        raise TypeError(f"arrays of {odd} hold objects, which no file of ours does")
+    save(target, **arrays)
 
 
 def _packed(name: str, value: Any) -> dict[str, NDArray[Any]]:

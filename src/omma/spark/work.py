@@ -86,7 +86,7 @@ def packed(state: State) -> bytes:
     """A state on its way to the driver."""
     room = io.BytesIO()
     arrays: dict[str, Any] = state.arrays()
-    np.savez(room, allow_pickle=False, **arrays)
+    np.savez(room, **arrays)
     return room.getvalue()
 
 

@@ -1,0 +1,42 @@
+"""Prints the lowest versions that pyproject.toml allows, as pip takes them.
+
+    python .ci/floors.py dependencies plots sklearn study test
+
+An extra named stands for its own packages that are named below; a lower limit becomes the version.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
+
+# What the lane of the lowest versions runs on; other extras bring limits of their own.
+WANTED = {
+    "numpy", "scipy", "numba", "click", "rich", "tomli", "matplotlib", "scikit-learn", "pooch",
+    "pytest", "hypothesis", "pandas", "polars", "pyarrow",
+}  # fmt: skip
+
+
+def floors(extras):
+    """The lowest version of each package wanted."""
+    root = Path(__file__).resolve().parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    given = {"dependencies": project["dependencies"], **project["optional-dependencies"]}
+    found = {}
+    for extra in extras:
+        for line in given[extra]:
+            name, _, rest = line.partition(">=")
+            if name in WANTED:
+                version, _, marker = rest.partition(";")
+                found[name] = f"{name}=={version.strip()}" + (f" ;{marker}" if marker else "")
+                if not re.fullmatch(r"[0-9.]+", version.strip()):
+                    raise SystemExit(f"{name} must have one lower limit, got {line}")
+    return found
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(floors(sys.argv[1:]).values()) + "\n")
