@@ -222,6 +222,8 @@ REMOTES = {
     "../omma": None,
     "omma.git": None,
     "file:///home/someone/omma": None,
+    "file://example.org/home/someone/omma": None,
+    "http://example.org/someone/omma": None,
     "C:\\Users\\someone\\omma": None,
     "C:/Users/someone/omma": None,
     "someone@machine:omma": None,

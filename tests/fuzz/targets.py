@@ -182,7 +182,9 @@ def learners() -> list[bytes]:
 
 
 def serve(learner: omma.OnlineClassifier) -> None:
-    """Go on with it, so that all that was read is used."""
+    """Go on with it, so that all that was read is used; first what was decided last."""
+    if learner._last is not None:
+        learner.update(np.zeros(learner._last.prediction.shape))
     learner.predict(ETA[0] if learner.n_labels == 3 else np.zeros(learner.n_labels))
     for key in list(learner.waiting):
         learner.update(np.zeros(learner.n_labels), id=key)

@@ -17,7 +17,7 @@ import omma
 
 SOURCE = str(Path(omma.__file__).parent)
 KINDS = (ValueError, TypeError, OSError, ImportError)
-OWNER = re.compile(r"\bof (Rule|(a |a multi-label )?Dataset|[a-z]+_[a-z_]+)\b")
+OWNER = re.compile(r"\bof (update|Rule|(a |a multi-label )?Dataset|[a-z]+_[a-z_]+)\b")
 LONGEST = 1000
 
 
