@@ -133,6 +133,24 @@ def test_a_torn_tail_is_cut_off_with_a_sentence(tmp_path, learner):
         assert path.stat().st_size == ends[kept]
 
 
+def test_a_spoiled_tail_is_cut_off_too(tmp_path, learner):
+    """A record of the right length whose bytes are others, as a power cut may leave it."""
+    with omma.Journal(tmp_path / "j", learner):
+        for i in range(3):
+            learner.predict(child.ETA[i], id=i)
+    path = tmp_path / "j" / "log-0"
+    whole = path.read_bytes()
+    *_, before, last = [end for _, end in log.read(path)]
+    for place in range(before, last):
+        spoiled = bytearray(whole)
+        spoiled[place] ^= 1
+        path.write_bytes(spoiled)
+        with pytest.warns(UserWarning, match=r"log-0 ended in an unfinished record"):
+            journal = omma.Journal.resume(tmp_path / "j")
+        with journal:
+            assert list(journal.learner.waiting) == [0, 1]
+
+
 def test_every_way_to_decide_and_learn(tmp_path):
     policy = omma.OMMA("macro_f1", k=1, feedback="estimates")
     learner = omma.OnlineClassifier(policy, 4, names=list("abcd"), gap=True)
