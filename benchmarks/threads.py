@@ -1,7 +1,8 @@
 """How many rows a learner serves from 1, 2, 4 and 8 threads: ``python -m benchmarks.threads``.
 
-Beside each figure stands its ratio to that of one thread. It runs with the free-threaded build of
-Python, too, and says which one it is.
+Beside each figure stands the work of the process for a row, all threads together: what others do on
+the machine changes it little, and where threads stand in each other's way it grows. It runs with
+the free-threaded build of Python, too, and says which one it is.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import numpy as np
 import omma
 
 
-def rows_per_second(work: Callable[[int, int], None], threads: int, count: int) -> float:
-    """Rows of all threads together, by the clock on the wall."""
+def rows_per_second(
+    work: Callable[[int, int], None], threads: int, count: int
+) -> tuple[float, float]:
+    """Rows of all threads together by the clock on the wall, and seconds of work for a row."""
     started = threading.Barrier(threads + 1)
 
     def run(number: int) -> None:
@@ -30,10 +33,12 @@ def rows_per_second(work: Callable[[int, int], None], threads: int, count: int) 
     for one in running:
         one.start()
     started.wait()
-    begun = time.perf_counter()
+    begun, before = time.perf_counter(), time.process_time()
     for one in running:
         one.join()
-    return threads * count / (time.perf_counter() - begun)
+    rows = threads * count
+    took, worked = time.perf_counter() - begun, time.process_time() - before
+    return rows / took, worked / rows
 
 
 def works(m: int) -> dict[str, Callable[[int, int], None]]:
@@ -72,8 +77,8 @@ def main() -> None:
             found = [max(rows_per_second(work, n, count // n) for _ in range(3))
                      for n in (1, 2, 4, 8)]  # fmt: skip
             told = ", ".join(
-                f"{n}: {one:,.0f} ({one / found[0]:.2f})"
-                for n, one in zip((1, 2, 4, 8), found, strict=True)
+                f"{n}: {rate:,.0f} ({1e6 * worked:.0f} µs)"
+                for n, (rate, worked) in zip((1, 2, 4, 8), found, strict=True)
             )
             print(f"m = {m}, {name}, rows/s by threads: {told}")
 

@@ -32,7 +32,7 @@ def asked(app, method, path, *messages, kind=b"application/json", length=None):
     async def send(message):
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    asyncio.run(asyncio.wait_for(app(scope, receive, send), 60))
     start, body = sent
     said = dict(start["headers"])
     assert int(said[b"content-length"]) == len(body["body"])
