@@ -121,7 +121,7 @@ def test_labels_must_be_zero_or_one(layout, value):
     )
 
 
-@pytest.mark.parametrize("value", [2, -1, 0.5, np.nan])
+@pytest.mark.parametrize("value", [2, -1, 0.5, np.inf])
 def test_a_learner_refuses_other_labels_and_keeps_its_state(value):
     learner = omma.OnlineClassifier(omma.OMMA("micro_f1"), 3)
     learner.predict(ETA[0])
