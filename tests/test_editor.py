@@ -74,6 +74,7 @@ def test_choices_are_those_that_are_taken():
     for feedback in get_args(Feedback):
         assert omma.OMMA("f1", feedback=feedback).feedback == feedback
     named, none = get_args(Calibration)
+    assert get_args(named) == ("online",)
     for calibration in (*get_args(named), None):
         assert omma.OMMA("f1", calibration=calibration).calibration == calibration
     assert none is type(None)

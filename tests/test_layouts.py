@@ -450,13 +450,18 @@ import numpy as np, omma
 from scipy import sparse
 
 def bad(label, value, rows):
-    # SciPy does not look at the ids when a matrix is made of its parts.
-    parts = (np.full(rows, value), np.full(rows, label, dtype=np.int32), np.arange(rows + 1))
-    return sparse.csr_array(parts, shape=(rows, 4))
+    # SciPy does not look at the ids when a matrix is made of its parts. Ids of 32 bits go to
+    # kernels as they are, others are copied first.
+    ids, ends = np.full(rows, label, dtype=kind), np.arange(rows + 1, dtype=kind)
+    return sparse.csr_array((np.full(rows, value), ids, ends), shape=(rows, 4))
 
-for label in (4, -1, 70_000_000):
+every = [(label, kind) for label in (4, -1, 70_000_000) for kind in (np.int32, np.int64)]
+for label, kind in every:
     learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 4)
+    auto = omma.OnlineClassifier(omma.Auto("macro_f1"), 4)
     tries = [
+        lambda: auto.predict(bad(label, 0.5, 1)),
+        lambda: auto.predict(bad(label, 0.5, 3)),
         lambda: omma.replay(omma.OMMA("macro_f1"), bad(label, 0.5, 3), np.zeros((3, 4))),
         lambda: omma.replay(omma.OMMA("macro_f1"), np.zeros((3, 4)), bad(label, 1, 3)),
         lambda: learner.predict(bad(label, 0.5, 1)),
@@ -466,7 +471,7 @@ for label in (4, -1, 70_000_000):
     for i, one in enumerate(tries):
         try:
             one()
-            print("accepted", i, label, flush=True)
+            print("accepted", i, label, kind, flush=True)
         except ValueError:
             pass
 """
