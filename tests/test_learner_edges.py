@@ -63,10 +63,13 @@ def test_a_refused_predict_keeps_the_guards_of_the_one_before(learner):
 
 
 def test_weights_stay_small_enough_for_a_file(learner, tmp_path):
+    learner.predict(ETA[0], id="late")
     for weight in (1e308, np.float64(1e308), [1e308], 1.1e60, np.inf, np.nan):
         learner.predict(ETA[0])
         with pytest.raises(ValueError, match="weight"):
             learner.update(Y[0], weight=weight)
+        with pytest.raises(ValueError, match="weight"):
+            learner.update(Y[0], id="late", weight=weight)
     for _ in range(3):
         learner.predict(ETA[0])
         learner.update(Y[0], weight=1e60)
@@ -150,6 +153,7 @@ def test_files_that_are_none(learner, tmp_path, name):
         omma.OnlineClassifier.load(path)
     assert len(str(caught.value)) < 400
     assert "\n" not in str(caught.value)
+    assert "NoneType" not in str(caught.value)  # what is missing is said to be
 
 
 @pytest.mark.parametrize(
