@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import omma
 from omma.cli.reading import read_inputs
 from omma.datasets import read, read_matrix
 
@@ -153,3 +154,13 @@ def test_a_text_that_unpacks_to_more_than_it_should(tmp_path, monkeypatch):
     )
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"0,1\n" * 1000))
     assert np.shape(read_matrix(tmp_path / "a.csv.gz").values) == (1000, 2)
+
+
+def test_metrics_of_one_label_lead_to_those_of_classes():
+    eta, y = np.full((4, 3), 0.3), [0, 1, 2, 0]
+    for name in ("accuracy", "balanced_accuracy", "gmean", "hmean", "qmean", "mcc"):
+        with pytest.raises(ValueError, match=f"or multiclass_{name} for one class a row"):
+            omma.replay(omma.Auto(name), eta, y)
+        assert omma.metric(f"multiclass_{name}").multiclass
+    with pytest.raises(ValueError, match=r"use macro_f1 or micro_f1$"):
+        omma.replay(omma.Auto("f1"), eta, y)

@@ -19,6 +19,10 @@ from omma.kernels.layout import EPSILON
 Vector = NDArray[np.float64]
 
 
+# Metrics of one label that mean something else over classes: their averages are other numbers.
+OF_CLASSES = frozenset({"accuracy", "balanced_accuracy", "gmean", "hmean", "qmean", "mcc"})
+
+
 class Metric(ABC):
     """A function of counts to be maximized, and its derivatives.
 
@@ -89,6 +93,8 @@ class Metric(ABC):
         """Refuse a number of labels that the metric has no meaning for."""
         if self.binary and m != 1:
             hint = "pass eta[:, 1]" if m == 2 else f"use macro_{self.name} or micro_{self.name}"
+            if self.name in OF_CLASSES:
+                hint += f", or multiclass_{self.name} for one class a row"
             raise ValueError(f"{self.name} is a metric of one label, got {m} columns: {hint}")
 
     def check_counts(self, counts: Counts) -> None:
