@@ -74,3 +74,11 @@ def test_tables_of_streams_come_from_records_and_none_loses_a_point(script):
     for one in first:
         for plain, wrapped in one["values"].values():
             assert wrapped > plain - 1.0
+
+
+def test_the_table_of_peers_comes_from_records(script):
+    make_peers = script("make_peers")
+    records, page = make_peers.read(), make_peers.PAGE.read_text(encoding="utf-8")
+    assert make_peers.refreshed(page, records) == page
+    assert {one["seed"] for one in records} == {0, 1, 2}
+    assert {one["method"] for one in records} == set(make_peers.METHODS)
