@@ -202,7 +202,23 @@ def try_calibration():
             assert np.array_equal(one, learned.arrays()[name])
 
 
+def try_prices():
+    """What is predicted moves its price once, whatever comes of labels, now or later."""
+    policy = omma.Auto("macro_f1", subject_to="labels_per_row <= 0.5")
+    learners = [omma.OnlineClassifier(policy, 3) for _ in range(3)]
+    row = [0.9, 0.8, 0.7]  # one row, as decisions after it hang on what was learned
+    labels = (None, [1, np.nan, 0], [1, 0, 0])
+    for learner, true, key in zip(learners, labels, (None, None, "late"), strict=True):
+        learner.predict(row, id=key)
+        learner.update(true, id=key)
+    nothing, part, late = (learner.state.prices for learner in learners)
+    assert nothing.mu != 1.0
+    assert nothing.mu == part.mu == late.mu
+    assert nothing.spread == part.spread == late.spread
+
+
 def try_everything():
+    try_prices()
     try_calibration()
     for name, policy in {**SOFT, **HARD}.items():
         try_all_ways(policy, name in SOFT, seed=0)
