@@ -105,7 +105,7 @@ def test_memory_does_not_grow_with_the_stream():
 
 @pytest.mark.parametrize("feedback", ["labels", "estimates"])
 def test_limits_look_at_the_window(feedback):
-    eta, y = stream(6, 400, 5, zeros=0.0)
+    eta, y = stream(6, 430, 5, zeros=0.0)  # some rows after all was counted anew
     limits = ["micro_precision >= 0.7", "macro_recall >= 0.6"]
     policy = omma.Window(omma.OMMA("macro_f1", feedback=feedback, subject_to=limits), 50)
     trace = omma.replay(policy, eta, y)
@@ -116,6 +116,19 @@ def test_limits_look_at_the_window(feedback):
     cells = trace.state.limited.cells
     np.testing.assert_allclose(rates[0], (cells[0] / cells[2]).sum(), rtol=1e-9)
     assert rates[1] == 5
+    forever = omma.replay(policy.policy, eta, y).state.prices
+    assert (trace.state.prices.spread < 0.5 * forever.spread).all()
+
+
+def test_no_count_falls_below_zero_by_rounding():
+    rng = np.random.default_rng(0)
+    eta = np.where(rng.random((300, 4)) < 0.3, rng.random((300, 4)), 0.0)
+    policy = omma.Window(omma.OMMA("macro_f1", feedback="estimates"), 10)
+    learner = omma.OnlineClassifier(policy, 4)
+    for row in eta:
+        learner.predict(row)
+        learner.update()
+        assert (learner.state.cells >= 0).all()
 
 
 def test_states_of_windows_do_not_add_up():
