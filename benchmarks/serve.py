@@ -88,8 +88,9 @@ def served(m: int, *more: str) -> Iterator[tuple[int, int]]:
             found = re.match(r"Listening on http://127\.0\.0\.1:(\d+)", process.stderr.readline())
         port = int(found[1])
         with socket.create_connection(("127.0.0.1", port)) as first:  # compiles
-            ask(first, request("/decide", {"id": "warm", "eta": [0.5] * m}))
-            ask(first, request("/labels", {"id": "warm", "y": [0] * m}))
+            for names in (["warm"], ["two", "rows"]):
+                ask(first, request("/decide", [{"id": one, "eta": [0.5] * m} for one in names]))
+                ask(first, request("/labels", [{"id": one, "y": [0] * m} for one in names]))
         yield port, process.pid
         process.send_signal(signal.SIGTERM)
         process.wait(60)
