@@ -322,7 +322,7 @@ def test_an_update_before_any_prediction_is_refused(layout):
 WRONG_Y = [
     ([1, 0, 2, 0], "y of update must hold only 0 and 1, got 2"),
     (np.array([1, 0, 0.5, 0]), "y of update must hold only 0 and 1, got 0.5"),
-    (np.array([1, 0, np.nan, 0]), "y of update must hold only 0 and 1, got nan"),
+    (np.array([1, 0, np.inf, 0]), "y of update must hold only 0 and 1, got inf"),
     (np.array([1, 0, -1, 0]), "y of update must hold only 0 and 1, got -1"),
     ([1, 0, 0], "y of update"),
     (np.array([1, 0, 0, 0, 0]), "y of update"),

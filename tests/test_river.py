@@ -227,6 +227,7 @@ def test_decisions_that_wait_are_bounded():
     for x in as_rows(sequence()[0]):
         model.predict_one(x)
     assert model._raw_memory_usage == size
+    assert size < 200_000  # of the model, not of the compiler behind it
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=60), st.integers(1, 5))

@@ -152,15 +152,6 @@ def test_models_come_back_from_skops(kind, tmp_path):
     assert again.counts_.n == model.counts_.n + 20
 
 
-@pytest.mark.parametrize("way", ["cloudpickle", "skops"])
-def test_models_come_back_from_mlflow(way, tmp_path):
-    mlflow = pytest.importorskip("mlflow", reason="MLflow is not installed: it is large")
-    X, y = TWO
-    model = MetricClassifier(LogisticRegression(), metric="f1").fit(X, y)
-    mlflow.sklearn.save_model(model, tmp_path / "model", serialization_format=way)
-    same(model, mlflow.sklearn.load_model(str(tmp_path / "model")), X)
-
-
 def test_counts_come_back_from_their_state():
     for counts in (omma.Counts([1], [2], [3], 5), omma.Counts.from_confusion([[5, 1], [2, 4]])):
         again = pickle.loads(pickle.dumps(counts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct
 from typing import Any
@@ -14,6 +14,19 @@ from omma.kernels.pointer import Address
 from omma.policies.stepper import Stepper
 from omma.rows.row import refuse_row
 from omma.state import State
+
+
+def _call(kernel: Any, *given: Any) -> Callable[[], Any]:
+    """A call that is ready to be made.
+
+    It is a function and no ``partial``: those who measure the memory of a model follow what it
+    refers to, functions left out, and would walk through the whole compiler.
+    """
+
+    def call() -> Any:
+        return kernel(*given)
+
+    return call
 
 
 class Desk:
@@ -47,12 +60,12 @@ class Desk:
         self._learn: Any
         if stepper.simple:
             counted = (*stepper.deciding.decider, 0, state.cells, state.totals)
-            self._decide = partial(steps.decide_dense, self._eta, *counted, *work)
+            self._decide = _call(steps.decide_dense, self._eta, *counted, *work)
             self._learn = partial(stepper.count, state, self._eta, self._y, self._decided)
         else:
             by, to, _ = stepper.laid(state, thin=False)
             self._kept = by  # what lies at its address goes with it
-            self._decide = partial(steps.decide_dense_at, by.function, by.at, self._eta, 0, *work)
+            self._decide = _call(steps.decide_dense_at, by.function, by.at, self._eta, 0, *work)
             self._learn = partial(self._learn_at, to)
 
     def _learn_at(self, to: Address, weight: float) -> None:
