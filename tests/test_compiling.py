@@ -1,5 +1,6 @@
 """Waiting for the compiler: a line where it takes long, silence where not, and Ctrl-C."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -12,9 +13,9 @@ import numba
 import numpy as np
 import pytest
 
-from omma.kernels import compiling, kinds
+from omma.kernels import compiling, kinds, linked
 from omma.kernels.held import Held
-from omma.kernels.jit import entry
+from omma.kernels.jit import entry, helper
 
 SOURCE = Path(compiling.__file__).parents[2]
 
@@ -156,3 +157,36 @@ def test_after_ctrl_c_the_next_call_answers(tmp_path):
     out, errors = child.communicate(timeout=300)
     assert child.returncode == 0, errors
     assert out.endswith("answered\n")
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_garbage_collector_rests_while_threads_compile_and_no_longer(on):
+    was, seen = gc.isenabled(), []
+    (gc.enable if on else gc.disable)()
+    try:
+        with compiling._rest():
+            seen.append(gc.isenabled())
+            with compiling._rest():  # another thread's
+                pass
+            seen.append(gc.isenabled())
+        seen.append(gc.isenabled())
+    finally:
+        (gc.enable if was else gc.disable)()
+    assert seen == [False, False, on]
+
+
+@helper
+def doubled(value):
+    return value + value
+
+
+@entry("a test")
+def tripled(value):
+    return doubled(value) + value
+
+
+def test_helpers_are_parts_of_their_callers_and_have_no_machine_code():
+    assert tripled(2.0) == 6.0
+    found = doubled.overloads[numba.float64,]
+    assert isinstance(found.library, linked.Part)
+    assert found.library.get_pointer_to_function(found.fndesc.llvm_func_name) == 0
