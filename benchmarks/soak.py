@@ -22,8 +22,10 @@ from typing import Any
 import numpy as np
 
 import omma
-from omma._run import NO_ROWS, Runner, Sequence
 from omma.rows.batch import Batch
+from omma.running.empty import NO_ROWS
+from omma.running.runner import Runner
+from omma.running.sequence import Sequence
 
 BLOCK = 100_000
 EXACT = 2.0**53  # up to here every whole number is a float64

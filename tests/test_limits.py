@@ -183,8 +183,9 @@ def test_a_mean_that_stands_for_a_minimum_has_true_derivatives():
     positive = rng.uniform(20, 200, 5)
     tp = positive * rng.uniform(0.3, 0.9, 5)
     plan = omma.Auto("multiclass_min_recall", subject_to="recall[0] >= 0.5").plan(5)
-    from omma._run import Plan, weights_now
     from omma.counts import state_of
+    from omma.running.plan import Plan
+    from omma.running.weights import weights_now
 
     def mean(hits):
         return np.mean((hits / positive) ** -3.0) ** (-1 / 3)

@@ -31,7 +31,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import ALL_KNOWN, NO_NUMBERS, UNKNOWN, Runner, labels_of, part_of, scratch_space
 from omma.gap import Gap, effective_rows, gap_from
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
@@ -42,6 +41,10 @@ from omma.metrics.tangent import is_minimum, tangent
 from omma.policies.omma import OMMA
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities
 from omma.rows.row import Row
+from omma.running.empty import NO_NUMBERS
+from omma.running.runner import Runner
+from omma.running.scratch import scratch_space
+from omma.running.truth import ALL_KNOWN, UNKNOWN, labels_of, part_of
 from omma.state import Shapes
 
 FIRST = 16  # rows before the first tangent

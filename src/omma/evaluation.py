@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from omma._candidates import warn_of_rows
 from omma._html import html_table
-from omma._run import NO_ROWS, Progress, Run, Sequence, labels_of
 from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate, Look
 from omma.counts import Counts, counts_of
@@ -31,6 +30,10 @@ from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened
 from omma.rows.labels import Labels
 from omma.rule import Rule
+from omma.running.empty import NO_ROWS
+from omma.running.runner import Run
+from omma.running.sequence import Progress, Sequence
+from omma.running.truth import labels_of
 from omma.state import in_proportion
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from omma._run import Limited
 from omma._validate import check_number, nearest, shown
 from omma.counts import Counts
 from omma.kernels.limits import (
@@ -34,6 +33,7 @@ from omma.kernels.limits import (
 from omma.metrics import NAMES as METRICS, Binary, fbeta, metric as find_metric
 from omma.metrics.binary import Rate
 from omma.rows.frames import Names
+from omma.running.plan import Limited
 
 PREDICTED = Rate(over=(0, 1, 0, 0), under=(0, 0, 0, 1))
 STEADY_NAMES = ("labels_per_row", "predicted_rate")

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from omma._run import Sequence, run
 from omma.kernels.layout import GROWTH, N
 from omma.policies import LinearPolicy
 from omma.rows.batch import Batch
+from omma.running.runner import run
+from omma.running.sequence import Sequence
 from omma.state import Prices, State
 from omma.stepping import as_rows, count_batch, step
 

@@ -13,12 +13,14 @@ from scipy import sparse
 
 from omma._html import html_table
 from omma._json import parse_json
-from omma._run import Sequence, fixed_plan, run
 from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_budget, check_number, check_positive_int, shown
 from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened, read_names
+from omma.running.plan import fixed_plan
+from omma.running.runner import run
+from omma.running.sequence import Sequence
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._run import Plan, calibrator_of, labels_of, scratch_space
 from omma._validate import shown
 from omma.kernels import batch as kernel
 from omma.kernels.count import summing
@@ -22,6 +21,9 @@ from omma.policies.base import check_task
 from omma.rows.arrays import Probabilities, SparseProbabilities, blocks
 from omma.rows.batch import Batch
 from omma.rows.labels import Labels
+from omma.running.plan import Plan, calibrator_of
+from omma.running.scratch import scratch_space
+from omma.running.truth import labels_of
 from omma.state import State
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma import npz
-from omma._run import NO_NUMBERS, STEADY, labels_of, scratch_space
 from omma._validate import check_positive_int, check_seed
 from omma.calibrated import Calibration
 from omma.calibration.reliability import Reliability, brier, log_loss, reliability
@@ -32,6 +31,10 @@ from omma.rows.arrays import (
 )
 from omma.rows.frames import opened, opened_pair
 from omma.rows.labels import Labels, read_labels
+from omma.running.empty import NO_NUMBERS
+from omma.running.plan import STEADY
+from omma.running.scratch import scratch_space
+from omma.running.truth import labels_of
 
 WHAT = "omma calibrator"
 Array = NDArray[Any]

@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._run import NO_MATRIX, Plan, weights_now
 from omma._validate import check_number
 from omma.counts import Counts, state_of
 from omma.kernels.kinds import Nothing, with_epsilon
 from omma.kernels.layout import EPSILON
+from omma.running.empty import NO_MATRIX
+from omma.running.plan import Plan
+from omma.running.weights import weights_now
 
 Vector = NDArray[np.float64]
 

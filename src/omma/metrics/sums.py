@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import NO_MATRIX
 from omma.counts import Counts
 from omma.kernels import kinds
 from omma.metrics.base import Metric
+from omma.running.empty import NO_MATRIX
 
 Terms = tuple[tuple[float, Metric], ...]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import weights_now
 from omma.kernels import frequencies, utility
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
@@ -14,6 +13,7 @@ from omma.metrics.binary import LabelMetric
 from omma.metrics.minimum import Minimum
 from omma.metrics.settled import ONE_IS_ENOUGH, Mask, line_of, never_and_always
 from omma.metrics.sums import Sum
+from omma.running.weights import weights_now
 from omma.state import State
 
 Vector = NDArray[np.float64]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from omma._run import Plan, Shrinkage
 from omma._types import Feedback
 from omma.kernels import kinds
 from omma.kernels.layout import EPSILON
@@ -14,6 +13,7 @@ from omma.metrics.binary import RECALL
 from omma.metrics.names import MetricName
 from omma.metrics.tangent import is_minimum
 from omma.policies.base import Maximizer
+from omma.running.plan import Plan, Shrinkage
 
 PRIOR = 1e-6
 # Positives need no luck to occur: what they cost is known from probabilities, and labels correct

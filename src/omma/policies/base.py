@@ -10,7 +10,6 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy import sparse
 
-from omma._run import Plan, Run, Sequence, run, weights_now
 from omma._types import Feedback
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.kernels.calibrate import INTERCEPT
@@ -24,6 +23,10 @@ from omma.rows.batch import Batch
 from omma.rows.frames import Names
 from omma.rows.row import label_rows, labels_of_row, one_row, refuse_row
 from omma.rule import Rule
+from omma.running.plan import Plan
+from omma.running.runner import Run, run
+from omma.running.sequence import Sequence
+from omma.running.weights import weights_now
 from omma.state import State
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from omma._run import Plan
 from omma._validate import check_number
 from omma.policies.around import Around
 from omma.policies.base import LinearPolicy
+from omma.running.plan import Plan
 
 HALF_LIFE = 10_000
 

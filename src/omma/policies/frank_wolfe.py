@@ -9,14 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._run import (
-    NO_NUMBERS,
-    Plan,
-    Runner,
-    fixed_plan,
-    labels_of,
-    weights_now,
-)
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.counts import Counts, state_of
 from omma.kernels.kinds import with_epsilon
@@ -35,6 +27,11 @@ from omma.policies.starts import STARTS, Weights, start_at, top
 from omma.rows.arrays import blocks
 from omma.rows.batch import Batch
 from omma.rule import Rule
+from omma.running.empty import NO_NUMBERS
+from omma.running.plan import Plan, fixed_plan
+from omma.running.runner import Runner
+from omma.running.truth import labels_of
+from omma.running.weights import weights_now
 from omma.state import State
 
 STEPS = ("line_search", "2/(i+2)")

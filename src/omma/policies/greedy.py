@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from omma._run import NO_ROWS, Plan, Runner, Sequence
 from omma._validate import check_choice
 from omma.kernels.kinds import Change, Macro, PlugIn, Sum
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
 from omma.rows.arrays import blocks
 from omma.rows.batch import Batch
+from omma.running.empty import NO_ROWS
+from omma.running.plan import Plan
+from omma.running.runner import Runner
+from omma.running.sequence import Sequence
 from omma.state import State
 
 EXPECTATIONS = ("exact", "plug_in")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import Plan, Run, Sequence, run
 from omma._validate import check_seed, shown
 from omma.calibrated import check_part
 from omma.kernels.kinds import Fixed as Rules
@@ -22,6 +21,9 @@ from omma.rows.batch import Batch
 from omma.rows.frames import Names
 from omma.rows.row import Partly, Row
 from omma.rule import Rule
+from omma.running.plan import Plan
+from omma.running.runner import Run, run
+from omma.running.sequence import Sequence
 from omma.state import State
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from omma._run import Plan
 from omma._validate import check_choice, check_number
 from omma.kernels.kinds import MacroThreshold, MicroThreshold
 from omma.kernels.layout import SUMS
 from omma.metrics import Metric, metric
 from omma.policies.base import LinearPolicy, whole_for
+from omma.running.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
 
-from omma._run import Plan
 from omma._types import Calibration
 from omma._validate import check_choice
 from omma.kernels.kinds import with_epsilon
 from omma.metrics.tangent import is_minimum
 from omma.policies.auto import shrinkage_of
 from omma.policies.base import MetricPolicy
+from omma.running.plan import Plan
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,17 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import (
-    NO_NUMBERS,
-    NO_ROWS,
-    Plan,
-    Run,
-    Runner,
-    Sequence,
-    fixed_plan,
-    part_of,
-    run,
-)
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.calibrated import check_part
 from omma.kernels.decide import deciding
@@ -35,6 +24,11 @@ from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.row import Partly, Row
 from omma.rule import Rule
+from omma.running.empty import NO_NUMBERS, NO_ROWS
+from omma.running.plan import Plan, fixed_plan
+from omma.running.runner import Run, Runner, run
+from omma.running.sequence import Sequence
+from omma.running.truth import part_of
 from omma.state import Shapes, State
 
 

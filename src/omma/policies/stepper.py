@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._run import NO_LABELS, NO_NUMBERS, Plan, calibrator_of, scratch_space
 from omma.kernels import batch as batch_kernel, steps
 from omma.kernels.count import NO_SUMS, Sums, summing
 from omma.kernels.decide import CHOSEN, Deciding
@@ -18,6 +17,9 @@ from omma.kernels.feedback import Counted
 from omma.kernels.replay import Indicated, Listed
 from omma.recent import WindowState
 from omma.rows.row import Partly, Row, refuse_indicators, refuse_row
+from omma.running.empty import NO_LABELS, NO_NUMBERS
+from omma.running.plan import Plan, calibrator_of
+from omma.running.scratch import scratch_space
 from omma.state import State
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from omma._run import Plan
 from omma._validate import check_positive_int
 from omma.metrics import Metric
 from omma.policies.around import Around
 from omma.policies.base import LinearPolicy
+from omma.running.plan import Plan
 
 ROWS = 10_000
 

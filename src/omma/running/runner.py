@@ -1,0 +1,179 @@
+"""Runs the replay kernels over a whole sequence, a block of rows at a time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.kernels.count import summing
+from omma.kernels.replay import Indicated, Listed, Marks
+from omma.recent import WindowState
+from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks
+from omma.rows.labels import Ids
+from omma.running.empty import NO_NUMBERS, NO_PICKS, NO_ROWS
+from omma.running.plan import Plan, calibrator_of
+from omma.running.scratch import scratch_space
+from omma.running.sequence import Sequence
+from omma.running.sinks import DenseSink, SparseSink
+from omma.state import State
+
+WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
+
+
+@dataclass
+class Run:
+    """What is left when a sequence has been replayed."""
+
+    state: State
+    predictions: Any
+    chosen: NDArray[np.int32] | None
+    snapshots: NDArray[np.float64]
+    snapshot_rows: NDArray[np.float64]
+    seconds: float
+    missed: NDArray[np.float64] | None = None  # of each label, at the snapshots
+
+
+class Runner:
+    """Feeds rows to the replay kernels, and keeps what comes out of them.
+
+    ``plan`` may be exchanged between feeds for another with the same budget.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        plan: Plan,
+        eta: Probabilities,
+        *,
+        checkpoints: NDArray[np.int64] = NO_ROWS,
+        keep: bool = True,
+        state: State | None = None,
+    ) -> None:
+        self.owner = owner
+        self.plan = plan
+        self.eta = eta
+        # A sparse row touches few labels: all counts of one label then come in one cache line.
+        order: Literal["C", "F"] = "F" if isinstance(eta, SparseProbabilities) else "C"
+        self.state = plan.start(eta.m) if state is None else state
+        self.state.laid_out(order)
+        self.checkpoints = checkpoints
+        self.snapshots = np.empty((len(checkpoints), 3, eta.m))
+        self.snapshot_rows = np.empty(len(checkpoints))
+        self.missed: NDArray[np.float64] | None = None
+        self.fed = 0
+        self._work = scratch_space(eta.m)
+        self._sink: SparseSink | DenseSink
+        if isinstance(eta, SparseProbabilities):
+            self._sink = SparseSink(eta, plan, keep)
+        else:
+            self._sink = DenseSink(eta, plan, keep)
+
+    def feed(
+        self,
+        rows: Rows,
+        true: Listed | Indicated,
+        weights: Any = NO_NUMBERS,
+        picks: Any = NO_PICKS,
+        unknown: Ids | None = None,
+    ) -> None:
+        """Replay some rows after those that came before; ``unknown`` labels some of them lack."""
+        stop = self.fed + len(rows)
+        first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
+        plan, state = self.plan, self.state
+        if isinstance(state, WindowState):
+            ids, values = self._entries(rows, true)
+            twice = 1 if unknown is None else 2  # what is known of a row is kept beside it
+            state.window.make_room(twice * len(rows), twice * ids, twice * values)
+        part = plan.parted(state, unknown)
+        marks = Marks(
+            self.checkpoints[first:last] - self.fed,
+            self.snapshots[first:last].reshape(-1, self.eta.m),
+            self.snapshot_rows[first:last],
+            np.zeros(1, dtype=np.int64),
+        )
+        deciding = plan.deciding  # stays while the kernel runs
+        good = self._sink.replay(
+            rows,
+            (
+                true,
+                weights,
+                deciding.decider,
+                picks,
+                plan.feedback(state),
+                summing(plan.sums, isinstance(self.eta, SparseProbabilities)),
+                calibrator_of(state, plan.settled is not None),
+                plan.prices(state),
+                part,
+                marks,
+                *self._work,
+            ),
+        )
+        if good < len(rows):
+            wrong = self.eta.explain(int(rows[good]))
+            raise ValueError(f"eta of {self.owner} must hold {wrong}")
+        self.fed = stop
+        if part is not None:
+            self._note_missed(first, last)
+
+    def _note_missed(self, first: int, last: int) -> None:
+        """Keep what each label missed so far at a checkpoint, which is where such rows end."""
+        if self.missed is None:
+            self.missed = np.zeros((len(self.checkpoints), self.eta.m))
+        self.missed[first:last] = self.state.truth.missed
+
+    def _entries(self, rows: Rows, true: Listed | Indicated) -> tuple[int, int]:
+        """How many labels and probabilities of rows a window has to keep at most."""
+        eta, k = self.eta, self.plan.k or 0
+        if isinstance(eta, SparseProbabilities):
+            _, _, starts, ends = eta.block(rows)
+            stored = int((ends - starts).sum())
+            assert isinstance(true, Listed)
+            present = int((true.ends - true.starts).sum())
+            return 2 * stored + k * len(rows) + present, stored
+        stored = eta.m * len(rows)
+        return 3 * stored, stored
+
+    def result(self, seconds: float) -> Run:
+        """What is left at the end."""
+        self.state.laid_out("C")
+        if isinstance(self.state, WindowState):
+            self.state.window.trim()
+        return Run(
+            self.state,
+            self._sink.predictions(),
+            self._sink.chosen,
+            self.snapshots,
+            self.snapshot_rows,
+            seconds,
+            self.missed,
+        )
+
+
+def run(
+    owner: str,
+    plan: Plan,
+    given: Sequence,
+    picks: NDArray[np.int32] = NO_PICKS,
+    state: State | None = None,
+) -> Run:
+    """Replay a sequence by one plan; ``picks`` chooses among its fixed rules, row by row."""
+    eta, weights = given.eta, given.weights
+    runner = Runner(owner, plan, eta, checkpoints=given.checkpoints, keep=given.keep, state=state)
+    # Compiles, or loads from disk, outside the clock.
+    runner.feed(NO_ROWS, given.true(NO_ROWS), unknown=given.unknown(NO_ROWS))
+    started = time.perf_counter()
+    step = eta.rows_per_block
+    if plan.window is not None:  # or there would have to be room for all of a block
+        step = min(step, max(1, WINDOW_ENTRIES // eta.m, plan.window // 8))
+    for start, block in blocks(eta.n, step, given.order):
+        for rows in given.pieces(block, start):
+            row_weights = weights[rows] if len(weights) else weights
+            some = picks[runner.fed : runner.fed + len(rows)]
+            runner.feed(rows, given.true(rows), row_weights, some, given.unknown(rows))
+        if given.progress is not None:
+            given.progress(len(block))
+    return runner.result(time.perf_counter() - started)
