@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse
 
 import omma
+from omma._progress import progress_bar
 from omma.comparison import NAMES, compare, runner
-from omma.evaluation import progress_bar
 
 ETA, Y = omma.datasets.long_tail(n=300, m=8, seed=3)
 TRAIN = omma.datasets.long_tail(n=300, m=8, seed=4)

@@ -105,7 +105,7 @@ def test_a_type_checker_sees_what_comes_back(tmp_path):
     )
     revealed = re.findall(r'Revealed type is "([^"]*)"', done.stdout)
     assert len(revealed) == 4, done.stdout + done.stderr
-    assert revealed[0].endswith("evaluation.Trace")
+    assert revealed[0].endswith("trace.Trace")
     assert all("ndarray" in one and "signedinteger" in one for one in revealed[1:]), revealed
     wrong = re.findall(r'user.py:(\d+): error: Argument "(\w+)" to "OMMA"', done.stdout)
     assert wrong == [("11", "feedback"), ("12", "calibration")]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from omma import metrics
 from omma.counts import Counts
-from omma.evaluation import History, Trace, replay
+from omma.evaluation import replay
 from omma.frontiers import Frontier, frontier
+from omma.history import History
 from omma.limits import Limit, at_least, at_most
 from omma.metrics import Metric, metric
 from omma.online import Journal, OnlineClassifier
@@ -34,6 +35,7 @@ from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.state import State
 from omma.stepping import step
+from omma.trace import Trace
 
 __version__ = "0.1.0"
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-from omma.evaluation import progress_bar
+from omma._progress import progress_bar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from omma.datasets import long_tail
-from omma.evaluation import Trace, replay
+from omma.evaluation import replay
 from omma.policies import OMMA, Auto, Policy, Threshold, TopK
+from omma.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,222 +1,32 @@
-"""The online protocol over a whole sequence, and what is left of it."""
+"""The online protocol over a whole sequence."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._candidates import warn_of_rows
-from omma._html import html_table
+from omma._progress import progress_bar
 from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate, Look
 from omma.counts import Counts, counts_of
-from omma.gap import Gap
-from omma.held import Held, held
-from omma.kernels.layout import POSITIVE, PREDICTED, TP
-from omma.limits import Limit
+from omma.history import History, Snapshots
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_task, fit_first
 from omma.rows.batch import Batch
-from omma.rows.frames import Names, opened
 from omma.rows.labels import Labels
-from omma.rule import Rule
 from omma.running.empty import NO_ROWS
 from omma.running.runner import Run
-from omma.running.sequence import Progress, Sequence
+from omma.running.sequence import Sequence
 from omma.running.truth import labels_of
-from omma.state import in_proportion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-@dataclass(frozen=True, eq=False)
-class Snapshots:
-    """Counts after some rows as plain arrays: cells (places, 3, m), and how much rows weighed.
-
-    ``missed`` is how much of that each label was unknown in.
-    """
-
-    cells: NDArray[np.float64]
-    rows: NDArray[np.float64]
-    missed: NDArray[np.float64] | None = None
-
-    def __iter__(self) -> Iterator[Counts]:
-        missed = [None] * len(self.rows) if self.missed is None else self.missed
-        for kept, n, less in zip(self.cells, self.rows, missed, strict=True):
-            cells = in_proportion(kept, float(n), less)
-            yield Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n))
-
-
-@dataclass(frozen=True)
-class History:
-    """The metric so far, at some rows of the sequence.
-
-    ``rows`` are numbers of rows, ``values`` the metric over that many; it is worked out when it is
-    first asked for.
-    """
-
-    rows: NDArray[np.int64]
-    _counts: Iterable[Counts] = field(repr=False)
-    _metric: Metric = field(repr=False)
-    _looks: tuple[Look, ...] = field(default=(), repr=False)  # what a certificate saw at each
-    _limits: tuple[Limit, ...] = field(default=(), repr=False)
-
-    @cached_property
-    def limits(self) -> dict[str, NDArray[np.float64]]:
-        """The values of the policy's limits over the first ``rows[i]`` rows, by their texts."""
-        every = list(self._counts) if self._limits else []
-        return {
-            str(one): np.array([one.value(counts) if counts.n > 0 else np.nan for counts in every])
-            for one in self._limits
-        }
-
-    @cached_property
-    def gaps(self) -> tuple[Gap | None, ...]:
-        """What could still be gained after ``rows[i]`` rows; empty where it was not asked for."""
-        pairs = zip(self._looks, self.values, strict=False)  # the last look is after all rows
-        return tuple(look(float(value)) for look, value in pairs)
-
-    @cached_property
-    def values(self) -> NDArray[np.float64]:
-        """The metric over the first ``rows[i]`` rows; NaN where their weight is zero."""
-        return np.array(
-            [self._metric.value(counts) if counts.n > 0 else np.nan for counts in self._counts]
-        )
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What a policy did on a sequence.
-
-    Attributes
-    ----------
-    policy : Policy
-    metric : Metric
-        What ``value`` and ``history`` are measured by.
-    counts : Counts or None
-        True labels against predictions, without prior; None where labels were not given.
-    predictions : ndarray, sparse matrix, frame, tensor or None
-        Indicators in eta's shape and order, int8 or CSR; of a frame, a frame of the same library
-        with the same columns and index, of a tensor a tensor. None if they were not kept.
-    history : History or None
-        The metric so far.
-    state : State
-        The policy's own state; with ``feedback="estimates"`` it counts probabilities.
-    seconds : float
-        Time of the replay, without compilation.
-    names : list of str or None
-        The names of the labels, where eta or y is a frame.
-    gap : Gap or None
-        What could still be gained at the end, where ``gap=True`` asked for it.
-    """
-
-    policy: Policy
-    metric: Metric
-    counts: Counts | None
-    predictions: Any = field(repr=False)
-    history: History | None = field(repr=False)
-    state: Any = field(repr=False)
-    seconds: float
-    names: Names | None = field(repr=False, default=None)
-    gap: Gap | None = field(repr=False, default=None)
-    _chosen: Any = field(repr=False, default=None)
-    _classes: Any = field(repr=False, default=None)  # what they are called
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The policy's rule after the last row, with the names of the labels where known.
-
-        Under limits it is at the mean price of each, which wanders less than the last one.
-        """
-        return self.policy.rule(self.state).named(self.names)
-
-    @cached_property
-    def limits(self) -> tuple[Held, ...]:
-        """How the limits of the policy stand at the end.
-
-        >>> import omma
-        >>> eta, y = omma.datasets.long_tail(n=4000, m=20, seed=0)
-        >>> policy = omma.Auto("macro_recall", k=3, subject_to="micro_precision >= 0.9")
-        >>> print(*omma.replay(policy, eta, y).limits)  # doctest: +ELLIPSIS
-        micro_precision: reached 0..., asked 0.90: no rule does better here
-        """
-        return held(self.policy, self.state)
-
-    @cached_property
-    def value(self) -> float | None:
-        """The metric of true labels against predictions, over the whole sequence.
-
-        None where labels were not given, NaN where all rows weigh nothing.
-        """
-        if self.counts is None:
-            return None
-        return self.metric.value(self.counts) if self.counts.n > 0 else math.nan
-
-    @property
-    def classes(self) -> NDArray[Any]:
-        """The predicted class of each row, where exactly one was predicted, told as y tells it.
-
-        By name where names are known, else by id; by id, too, where y has ids beside names.
-
-        >>> import omma, pandas as pd
-        >>> eta = pd.DataFrame([[0.7, 0.3], [0.2, 0.8]], columns=["cat", "dog"])
-        >>> omma.replay(omma.OMMA("multiclass_accuracy"), eta, ["cat", "dog"]).classes
-        array(['cat', 'dog'], dtype='<U3')
-        >>> omma.replay(omma.OMMA("multiclass_accuracy"), eta, [0, 1]).classes
-        array([0, 1], dtype=int32)
-        """
-        if self.policy.budget != 1:
-            raise ValueError(
-                f"a trace has classes where k = 1, got k={self.policy.budget}: use predictions"
-            )
-        if self.predictions is None:
-            raise ValueError("a trace has classes where predictions were kept")
-        if self._chosen is not None:
-            ids = self._chosen[:, 0]
-        else:
-            found = opened("a trace", "predictions", self.predictions, self.names).values
-            ids = np.atleast_2d(found.T).T.argmax(axis=1).astype(np.int32)
-        return ids if self._classes is None else self._classes[ids]  # type: ignore[no-any-return]
-
-    def __repr__(self) -> str:
-        value = "unknown" if self.value is None else f"{self.value:.4f}"
-        return f"<trace of {self.policy!r}: {self.metric.name} = {value}, {self.seconds:.3g} s>"
-
-    def _repr_html_(self) -> str:
-        value = "unknown" if self.value is None else self.value
-        counts = self.counts
-        rows = [(self.metric.name, value)]
-        rows += [("rows", counts.n), ("labels", counts.m)] if counts is not None else []
-        rows += [("seconds", f"{self.seconds:.3g}")]
-        return html_table(repr(self.policy), ("", "value"), rows, len(rows))
-
-    def plot(self, ax: Axes | None = None, *, gap: bool = False) -> Axes:
-        """Draw the metric so far, as ``omma.plots.plot_running`` does; needs matplotlib.
-
-        >>> import omma
-        >>> from matplotlib.figure import Figure
-        >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
-        >>> ax = omma.replay(omma.Auto("macro_f1"), eta, y).plot(Figure().add_subplot())
-        >>> ax.get_ylabel()
-        'macro_f1 so far, %'
-        """
-        from omma.plots import plot_running
-
-        return plot_running({type(self.policy).__name__: self}, ax, gap=gap)
+from omma.trace import Trace
 
 
 def replay(
@@ -433,33 +243,3 @@ def _pair_counts(given: Sequence, labels: Labels, done: Run) -> Iterator[Counts]
                 matrix=True,
             )
         yield total
-
-
-@contextmanager
-def progress_bar(total: int, title: object, wanted: bool) -> Iterator[Progress | None]:
-    """A progress bar on standard error, if wanted."""
-    if not wanted:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress as Bar,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("compiling", total=total)
-
-        def advance(count: int) -> None:
-            bar.update(task, description=str(title), advance=count)
-
-        yield advance

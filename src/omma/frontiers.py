@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._validate import check_positive_int
-from omma.evaluation import Trace, replay
+from omma.evaluation import replay
 from omma.limits import Limit, at_least, at_most
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.policies import Auto, TunedThresholds
+from omma.trace import Trace
 
 POINTS = 15
 

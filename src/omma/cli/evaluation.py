@@ -19,10 +19,11 @@ from omma.comparison import NAMES, Comparison, compare
 from omma.datasets import write_matrix
 from omma.datasets.matrices import TABLES, file_ending
 from omma.datasets.text import compressing
-from omma.evaluation import Trace, replay
+from omma.evaluation import replay
 from omma.metrics import Metric
 from omma.policies import UnsupportedMetricError
 from omma.rows.batch import Batch
+from omma.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

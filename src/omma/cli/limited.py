@@ -13,7 +13,7 @@ import numpy as np
 from omma._atomic import replacing
 from omma.cli.inputs import Inputs
 from omma.counts import Counts
-from omma.evaluation import Trace, replay
+from omma.evaluation import replay
 from omma.frontiers import Frontier, frontier
 from omma.held import Held
 from omma.limits import Limit
@@ -21,6 +21,7 @@ from omma.metrics import LabelMetric, Macro, Metric
 from omma.policies import Auto, FixedRule, TunedThresholds
 from omma.rule import Rule
 from omma.tables import Entry, Grid, texts, to_terminal
+from omma.trace import Trace
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,8 +18,8 @@ from omma.cli.remarks import remarks, trust
 from omma.comparison import Comparison
 from omma.comparison.entrants import read_entrants
 from omma.counts import Counts
-from omma.evaluation import Trace
 from omma.tables import UNSUPPORTED, Entry, Grid, to_terminal
+from omma.trace import Trace
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.evaluation import History
+from omma.history import History
 from omma.tables import Entry, content, plain
 
 Vector = NDArray[np.float64]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.evaluation import Trace
 from omma.limits import Limit
 from omma.plots.frames import LONGEST, clean, entitle, require_matplotlib
 from omma.plots.labels import label_ends
 from omma.plots.running import bands_of, plot_running
+from omma.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from omma._progress import Progress
 from omma.rows.arrays import Probabilities, Rows
 from omma.rows.batch import Batch
 from omma.rows.labels import Ids
 from omma.running.empty import NO_ROWS
 from omma.running.truth import labels_of
-
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
