@@ -21,8 +21,7 @@ from omma.kernels.calibrate import (
     START_PRECISION,
     STEEPEST,
 )
-
-Array = NDArray[Any]
+from omma.parts import Array, check_part
 
 
 @dataclass(eq=False)
@@ -124,14 +123,3 @@ class Calibration:
         self.check(arrays)
         for name, place in self.arrays().items():
             place[...] = arrays[name]
-
-
-def check_part(name: str, found: Any, shape: tuple[int, ...], *, signed: bool = True) -> None:
-    """Refuse an array of a state that cannot be one: kernels believe what they are given."""
-    wanted = f"{name} of a state must be finite numbers of shape {shape}"
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in "fiu":
-        raise ValueError(f"{wanted}, got {'nothing' if found is None else found.dtype}")
-    if found.shape != shape or not np.isfinite(found).all():
-        raise ValueError(f"{wanted}, got shape {found.shape} and what is not finite")
-    if not signed and found.size and found.min() < -1e-9 * max(1.0, float(found.max())):
-        raise ValueError(f"{name} of a state must be at least 0, got {found.min():g}")

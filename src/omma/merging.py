@@ -17,10 +17,11 @@ import numpy as np
 
 from omma.kernels.layout import GROWTH, N
 from omma.policies import LinearPolicy
+from omma.prices import Prices
 from omma.rows.batch import Batch
 from omma.running.runner import run
 from omma.running.sequence import Sequence
-from omma.state import Prices, State
+from omma.state import State
 from omma.stepping import as_rows, count_batch, step
 
 

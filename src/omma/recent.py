@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.calibrated import check_part
 from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, UNIT, N
 from omma.kernels.slide import (
     COLUMNS,
@@ -31,7 +30,8 @@ from omma.kernels.slide import (
     TIMED,
     Recent,
 )
-from omma.state import Shapes, State, under
+from omma.parts import check_part, under
+from omma.state import Shapes, State
 
 Array = NDArray[Any]
 ROOM = 256  # entries that there is room for from the start

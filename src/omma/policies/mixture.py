@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_seed, shown
-from omma.calibrated import check_part
 from omma.kernels.kinds import Fixed as Rules
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
+from omma.parts import check_part
 from omma.policies.draws import draws, of_row, of_rows, picked
 from omma.policies.fixed import Fixed
 from omma.policies.stepper import Stepper

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
-from omma.calibrated import check_part
 from omma.kernels.decide import deciding
 from omma.kernels.kinds import Fixed
+from omma.parts import check_part
 from omma.policies.base import MetricPolicy
 from omma.policies.draws import draws, of_row, of_rows, picked
 from omma.policies.frank_wolfe import check_metric, maximize

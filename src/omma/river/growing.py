@@ -13,7 +13,7 @@ from omma.counts import Counts, counts_of
 from omma.held import Held, held
 from omma.policies import OMMA, Auto
 from omma.policies.desk import Desk
-from omma.state import Prices
+from omma.prices import Prices
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
 

@@ -21,10 +21,11 @@ from omma.kernels.kinds import Costs, Fixed, Nothing
 from omma.kernels.limits import MEAN, SETTLED, STEADY as STEADY_KIND, OnEstimates, OnLabels
 from omma.kernels.partly import Parted
 from omma.kernels.slide import Sliding
+from omma.prices import Prices
 from omma.recent import WindowState
 from omma.rows.labels import Ids
 from omma.running.empty import NO_NUMBERS
-from omma.state import Prices, State
+from omma.state import State
 
 NOTHING = Nothing(0.0)
 STEADY = np.array([1.0, 1.0, 0.0])  # the pace of a state that forgets nothing

@@ -18,11 +18,12 @@ from omma.evaluation import replay
 from omma.limits import Limit
 from omma.metrics import LabelMetric, Macro
 from omma.policies import OMMA, Auto, TunedThresholds
+from omma.prices import Prices
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._cuts import halves
 from omma.sklearn._passes import Found, Judge, Judged, counted
-from omma.state import Prices, State
+from omma.state import State
 
 FACTORS = np.geomspace(1 / 8, 8, 13)  # of the mean price
 HAIR = 1e-9
