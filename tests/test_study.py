@@ -22,7 +22,7 @@ from omma.estimators import LogisticRegression, Multinomial, OnlineLinear
 from omma.study import estimates
 from omma.study.records import make, read
 from omma.study.report import to_csv, to_latex, to_markdown, to_png
-from omma.study.sections import sections
+from omma.study.sections import policy_of, sections
 
 SUITE = """
 title = "Mine"
@@ -207,6 +207,8 @@ def test_the_page_is_one_file(invoke, smoke, tmp_path):
         (["run", "smoke", "--out", "taken/out"], "taken/out"),
         (["run", "theory-regret", "--quick", "--out", "taken/out"], "taken/out"),
         (["run", "smoke", "--datasets", "tiy"], "has no dataset 'tiy'; did you mean 'tiny'"),
+        (["run", "smoke", "--policies", "oma"], "has no policy 'oma'; did you mean 'omma'"),
+        (["run", "auto", "--policies", "omma"], "--policies is for suites of policies"),
         (["run", "smoke", "--data", "nowhere"], "does not exist"),
     ],
 )
@@ -223,6 +225,12 @@ def test_quick_is_one_sequence_and_one_prior(invoke):
     specs = [record["spec"] for record in read("quick")]
     assert {spec["seed"] for spec in specs} == {0}
     assert {spec["prior"] for spec in specs} == {1e-6, None}
+
+
+def test_some_policies_alone(invoke):
+    done = invoke("run", "smoke", "--quick", "--policies", "omma_eta, baseline", "--out", "some")
+    assert done.exit_code == 0, done.output
+    assert {policy_of(record) for record in read("some")} == {"omma_eta", "baseline"}
 
 
 def test_failures_are_recorded_and_tried_again(invoke, tmp_path, monkeypatch):

@@ -34,6 +34,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
     help="Where records go.",
 )
 @click.option("--datasets", metavar="A,B", help="Run on these datasets of the suite only.")
+@click.option("--policies", metavar="A,B", help="Run these policies of the suite only.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", default=1, show_default=True,
               help="Runs at a time.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Number of sequences.")
@@ -44,6 +45,7 @@ def command(
     data: Path | None,
     out: Path,
     datasets: str | None,
+    policies: str | None,
     jobs: int,
     seeds: int | None,
     quick: bool,
@@ -69,6 +71,8 @@ def command(
         "progress": _progress(),
         "report": lambda sentence: click.echo(sentence, err=True),
     }
+    if policies is not None and (name == "auto" or name.startswith("theory")):
+        raise click.ClickException(f"--policies is for suites of policies, and {name} is none")
     try:
         if name == "theory" or name.startswith("theory-"):  # simulations have no data
             found = study.Performed(theory.run(name, out, jobs, quick, **how), {})
@@ -77,7 +81,7 @@ def command(
             amount: dict[str, Any] = {"datasets": some, "seeds": seeds, "quick": quick}
             found = study.auto.run(out, data=data, n_jobs=jobs, **amount, **how)
         else:
-            suite = _limited(study.suite(name), datasets, seeds, quick)
+            suite = _limited(study.suite(name), datasets, policies, seeds, quick)
             found = study.run(suite, out, data=data, n_jobs=jobs, **how)
     except (ValueError, ImportError) as error:
         raise click.ClickException(str(error)) from error
@@ -96,18 +100,27 @@ def _broken(error: OSError, out: Path) -> click.ClickException:
     return click.ClickException(f"'{error.filename or out}': {error.strerror or error}")
 
 
-def _limited(suite: Suite, datasets: str | None, seeds: int | None, quick: bool) -> Suite:
+def _limited(
+    suite: Suite, datasets: str | None, policies: str | None, seeds: int | None, quick: bool
+) -> Suite:
+    return suite.limited(
+        datasets=_some(suite, "dataset", datasets, suite.datasets),
+        policies=_some(suite, "policy", policies, suite.entrants),
+        seeds=1 if quick and seeds is None else seeds,
+        priors=[1e-6] if quick else None,
+    )
+
+
+def _some(suite: Suite, kind: str, given: str | None, known: tuple[str, ...]) -> list[str] | None:
+    """Names with commas between them, each one that the suite has."""
     from omma._validate import nearest
 
-    names = None if datasets is None else [one.strip() for one in datasets.split(",")]
+    names = None if given is None else [one.strip() for one in given.split(",")]
     for one in names or []:
-        if one not in suite.datasets:
-            hint = nearest(one, suite.datasets) or f"; it has {', '.join(suite.datasets)}"
-            raise ValueError(f"the suite {suite.name!r} has no dataset {one!r}{hint}")
-    priors = [1e-6] if quick else None
-    return suite.limited(
-        datasets=names, seeds=1 if quick and seeds is None else seeds, priors=priors
-    )
+        if one not in known:
+            hint = nearest(one, known) or f"; it has {', '.join(known)}"
+            raise ValueError(f"the suite {suite.name!r} has no {kind} {one!r}{hint}")
+    return names
 
 
 def _tell(found: Performed, out: Path, strict: bool) -> None:

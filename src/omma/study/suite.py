@@ -162,6 +162,12 @@ class Suite:
         return tuple(dict.fromkeys(every))
 
     @property
+    def entrants(self) -> tuple[str, ...]:
+        """Names of all policies, each once."""
+        every = [*self.policies, *(name for part in self.parts for name in part.entrants)]
+        return tuple(dict.fromkeys(every))
+
+    @property
     def runs(self) -> list[Run]:
         """All runs; seeds come outermost, so that an early end leaves whole sequences."""
         found = [run for part in self.parts for run in part.runs]
@@ -186,15 +192,18 @@ class Suite:
         self,
         *,
         datasets: Sequence[str] | None = None,
+        policies: Sequence[str] | None = None,
         seeds: int | None = None,
         priors: Sequence[float] | None = None,
     ) -> Suite:
-        """The same suite on fewer datasets, sequences or priors."""
+        """The same suite with fewer datasets, policies, sequences or priors."""
         kept = [one for one in self.sources if datasets is None or one.dataset in datasets]
-        parts = [part.limited(datasets=datasets, seeds=seeds, priors=priors) for part in self.parts]
+        fewer: dict[str, Any] = {"policies": policies, "seeds": seeds, "priors": priors}
+        parts = [part.limited(datasets=datasets, **fewer) for part in self.parts]
         return replace(
             self,
             sources=tuple(kept),
+            policies=tuple(one for one in self.policies if policies is None or one in policies),
             seeds=self.seeds if seeds is None else seeds,
             priors=self.priors if priors is None else tuple(priors),
             parts=tuple(parts),
