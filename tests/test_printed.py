@@ -1,11 +1,14 @@
 """Tables and figures in the paper's own layout, with the paper's figures beside ours."""
 
 import re
+import shutil
+import subprocess
 
 import pytest
 from click.testing import CliRunner
 from matplotlib.image import imread
 
+from omma import study
 from omma.cli import main
 from omma.study import printed
 from omma.study.paper import STAND_INS, decides_as, figures, find
@@ -15,9 +18,12 @@ from omma.study.records import make, write
 TARGETS = (("micro_f1", None), ("macro_f1", None), ("macro_precision", 3), ("macro_gmean", None))
 
 
-def record(dataset, policy, metric, k, value, *, seed=0, prior=None, suite="mine", feedback=None):
+def record(
+    dataset, policy, metric, k, value, *, seed=0, prior=None, suite="mine", feedback=None,
+    task="multilabel", protocol="fixed",
+):  # fmt: skip
     spec = {
-        "dataset": dataset, "task": "multilabel", "protocol": "fixed",
+        "dataset": dataset, "task": task, "protocol": protocol,
         "estimator": {"name": "logistic"}, "policy": policy, "feedback": feedback,
         "metric": metric, "k": k, "prior": prior, "seed": seed,
     }  # fmt: skip
@@ -87,6 +93,7 @@ def test_rows_of_latex_have_as_many_cells_as_there_are_columns(records, extended
     assert r"\textbf{20.00}" in text
     assert ("0.7500" in text) == extended  # mean of 0.25 and 1.25 seconds
     assert r"{\scriptsize 31.20}" in text
+    assert (r"{\scriptsize \scriptsize\,$\pm$\,0.0100}" in text) == extended  # of its seconds
 
 
 def test_a_line_that_one_of_two_sets_lacks_is_a_gap(records):
@@ -108,6 +115,51 @@ def test_rows_of_html_are_as_wide_as_the_head(records, extended):
         widths.add(len(cells) - len(spans) + sum(spans))
     assert widths == {1 + 4 * (1 + extended)}
     assert "stands in for YouTube; 2 sequences" in text
+
+
+def whole(name):
+    """Records of a whole suite, one sequence each; the values are made up."""
+    runs = study.suite(name).limited(seeds=1, priors=[0.1]).runs
+    return [
+        record(
+            run.source.dataset, run.policy.removesuffix("_eta"), run.metric, run.k, 0.12345,
+            prior=run.prior, suite=name, task=run.source.task, protocol=run.source.protocol,
+            feedback="estimates" if run.policy.endswith("_eta") else run.spec["feedback"],
+        )
+        for run in runs
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_tables_of_whole_suites_fit_on_pages(tmp_path, extended):
+    """Set by LaTeX itself: nothing wider than its page, no table higher."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed: apt-get install texlive-latex-recommended")
+    records = [one for name in ("multilabel_fixed", "multiclass_fixed", "online_cpe")
+               for one in whole(name)]  # fmt: skip
+    tables = printed.tables(records, extended=extended)
+    assert [len(table.blocks) for table in tables] == [13, 5, 10]
+    text = printed.document(tables)
+    head = r"\documentclass{article}\usepackage[a4paper,margin=2cm]{geometry}"
+    packages = r"\usepackage{booktabs,graphicx}"
+    (tmp_path / "tables.tex").write_text(
+        f"{head}{packages}\n\\begin{{document}}\n{text}\n\\end{{document}}\n", encoding="utf-8"
+    )
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"],
+        cwd=tmp_path, capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    log = (tmp_path / "tables.log").read_text(encoding="latin-1")
+    assert done.returncode == 0, log[-2000:]
+    complaints = [
+        line for line in log.splitlines() if re.search("Overfull|too large|Warning", line)
+    ]
+    assert complaints == []
+    floats = text.count(r"\begin{table*}")
+    assert floats > len(tables)
+    pages = int(re.search(r"Output written on tables.pdf \((\d+) pages", log)[1])
+    assert pages <= floats
+    assert "part 2 of" in text
 
 
 def test_from_the_command_line(records, tmp_path):

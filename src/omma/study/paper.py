@@ -22,13 +22,14 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the paper: a fraction, its standard deviation, and seconds where measured."""
+    """A figure of the paper: a fraction and seconds where measured, each with its deviation."""
 
     value: float
     std: float
     seconds: float | None
     n: int
     m: int
+    seconds_std: float | None = None
 
 
 @cache
@@ -56,6 +57,7 @@ def _figure(row: dict[str, str]) -> tuple[Place, Figure]:
         seconds=float(row["seconds"]) if row["seconds"] else None,
         n=int(row["n"]),
         m=int(row["m"]),
+        seconds_std=float(row["seconds_std"]) if row["seconds_std"] else None,
     )
     return place, figure
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from omma.comparison.figures import by_prior, running
 from omma.plots.families import plot_family
-from omma.study.printed.model import Column
+from omma.study.printed.model import Column, by_suite
 from omma.study.records import Record
-from omma.study.sections import Section, sections
+from omma.study.sections import Section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,8 +26,7 @@ CAPTIONS = {
 def families(records: Iterable[Record]) -> dict[str, Figure]:
     """A figure for each suite and family: a row of panels for each dataset."""
     found = {}
-    for suite, some in groupby(sections(records), key=lambda section: section.suite):
-        mine = list(some)
+    for suite, mine in by_suite(records).items():
         for kind in KINDS:
             if kind == "running" or any(one.comparison.priors for one in mine):
                 found[f"{suite}: {CAPTIONS[kind]}"] = _family(mine, kind)

@@ -9,6 +9,9 @@ from omma.study.printed.model import Block, Line, Number, Table, clock
 from omma.tables import emphasized, latex
 
 ABREAST = 2  # multi-label sets stand in pairs, as in the paper
+# Lines that a page has room for: in pairs and with deviations, tables are made smaller to fit.
+ROOM = {1: 50, ABREAST: 62}
+ROOM_EXTENDED = 96
 
 
 def document(tables: Sequence[Table]) -> str:
@@ -26,13 +29,21 @@ def plain(table: Table) -> str:
         f"\\multicolumn{{{size}}}{{c|}}{{{latex(name)}}}" for name, size in abreast * table.groups
     ]
     names = abreast * [latex(column.name) for column in table.columns]
-    lines = [_row("Method", _last(above)), _row("", names)]
+    heads = [_row("Method", _last(above)), _row("", names)]
+    parts = []
     for start in range(0, len(table.blocks), abreast):
         pair = table.blocks[start : start + abreast]
+        gaps = [""] * (abreast - len(pair))  # the last may stand alone
         titles = [f"\\multicolumn{{{width}}}{{c|}}{{{_title(one)}}}" for one in pair]
-        lines += [r"\midrule", _row("", _last(titles))]
-        lines += _lines(pair, lambda number: [_value(number)], width)
-    return _float(table, places, lines)
+        titles += [f"\\multicolumn{{{width}}}{{c|}}{{}}" for _ in gaps]
+        parts.append(
+            [
+                r"\midrule",
+                _row("", _last(titles)),
+                *_lines(pair, lambda number: [_value(number)], width, len(gaps)),
+            ]
+        )
+    return _floats(table, places, heads, parts, ROOM[abreast])
 
 
 def extended(table: Table) -> str:
@@ -41,19 +52,40 @@ def extended(table: Table) -> str:
     places = "l" + len(table.columns) * "|r@{}lr@{}l"
     full = [f"\\multicolumn{{4}}{{c|}}{{{latex(column.full)}}}" for column in table.columns]
     both = [r"\multicolumn{2}{c}{(\%)}", r"\multicolumn{2}{c|}{time (s)}"] * len(table.columns)
-    lines = [_row("Method", _last(full)), _row("", _last(both))]
-    for block in table.blocks:
-        lines += [r"\midrule", _row("", [f"\\multicolumn{{{width}}}{{c}}{{{_title(block)}}}"])]
-        lines += _lines([block], _spread, width)
-    return _float(table, places, lines)
+    heads = [_row("Method", _last(full)), _row("", _last(both))]
+    parts = [
+        [
+            r"\midrule",
+            _row("", [f"\\multicolumn{{{width}}}{{c}}{{{_title(block)}}}"]),
+            *_lines([block], _spread, width),
+        ]
+        for block in table.blocks
+    ]
+    return _floats(table, places, heads, parts, ROOM_EXTENDED)
 
 
-def _float(table: Table, places: str, lines: list[str]) -> str:
+def _floats(table: Table, places: str, heads: list[str], parts: list[list[str]], room: int) -> str:
+    """As many floats as pages are needed; what belongs to a dataset stays together."""
+    pages: list[list[str]] = []
+    for part in parts:
+        if pages and len(pages[-1]) + len(part) <= room:
+            pages[-1] += part
+        else:
+            pages.append([*part])
+    many = len(pages)
+    return "\n\n".join(
+        _float(table, places, [*heads, *lines], f" (part {place} of {many})" if many > 1 else "")
+        for place, lines in enumerate(pages, 1)
+    )
+
+
+def _float(table: Table, places: str, lines: list[str], part: str) -> str:
     inside = [
-        rf"\caption{{{latex(table.suite)}. {latex(table.caption)}}}",
+        rf"\caption{{{latex(table.suite)}{part}. {latex(table.caption)}}}",
+        r"\vspace{8pt}",
         r"\centering",
         r"\small",
-        r"\resizebox{\linewidth}{!}{%",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",  # never enlarged
         r"\setlength\tabcolsep{3pt}",
         rf"\begin{{tabular}}{{{places}}}",
         *(f"  {line}" for line in (r"\toprule", *lines, r"\bottomrule")),
@@ -63,7 +95,7 @@ def _float(table: Table, places: str, lines: list[str]) -> str:
 
 
 def _lines(
-    pair: Sequence[Block], cells: Callable[[Number], list[str]], width: int
+    pair: Sequence[Block], cells: Callable[[Number], list[str]], width: int, gaps: int = 0
 ) -> Iterator[str]:
     """Lines of blocks abreast; a block that lacks a policy has a gap."""
     named = _aligned(pair)
@@ -76,6 +108,7 @@ def _lines(
         for line in lines:
             numbers = [""] * width if line is None else [t for n in line.numbers for t in cells(n)]
             texts += [rf"{{\scriptsize {text}}}" if theirs and text else text for text in numbers]
+        texts += [""] * (gaps * width)
         first = rf"\quad {{\scriptsize {latex(name)}}}" if theirs else latex(name)
         yield _row(first, texts)
 
@@ -101,8 +134,8 @@ def _keyed(lines: Sequence[Line]) -> dict[tuple[str, str, int, bool], Line]:
 
 
 def _title(block: Block) -> str:
-    more = f"; {latex(block.paper)}" if block.paper else ""
-    return f"\\textsc{{{latex(block.title)}}} ($m = {block.m}, n = {block.n}${more})"
+    more = rf"{{\scriptsize , {latex(block.paper)}}}" if block.paper else ""
+    return f"\\textsc{{{latex(block.title)}}} ($m = {block.m}, n = {block.n}$){more}"
 
 
 def _value(number: Number) -> str:

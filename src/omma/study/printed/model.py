@@ -28,6 +28,8 @@ GROUPS = {"baseline": 0, "top_k_or_half": 0, "omma": 2, "omma_eta": 2, "auto": 2
 GROUPS |= dict.fromkeys(TRAINED, 3)
 EXTENDED_ONLY = ("greedy_eta", "greedy_plug_in_eta", *TRAINED)
 THEIRS = "the paper"
+# As the paper has its tables; others come after these.
+SUITES = ("multilabel_fixed", "multiclass_fixed", "multiclass_adam", "online_cpe")
 
 
 @dataclass(frozen=True)
@@ -142,8 +144,16 @@ def tables(records: Iterable[Record], *, extended: bool = False) -> list[Table]:
     """A table for each suite; ``extended`` has deviations, seconds, and policies that the paper
     shows in its appendix alone.
     """
-    by_suite = groupby(sections(records), key=lambda section: section.suite)
-    return [_table(suite, list(found), extended) for suite, found in by_suite]
+    return [_table(suite, found, extended) for suite, found in by_suite(records).items()]
+
+
+def by_suite(records: Iterable[Record]) -> dict[str, list[Section]]:
+    """The sections of each suite; suites stand in the order of the paper's tables."""
+    found: dict[str, list[Section]] = {}
+    for section in sections(records):
+        found.setdefault(section.suite, []).append(section)
+    order = [*(name for name in SUITES if name in found), *sorted(set(found) - set(SUITES))]
+    return {name: found[name] for name in order}
 
 
 def _table(suite: str, found: list[Section], extended: bool) -> Table:
@@ -225,5 +235,7 @@ def _ours(cell: Cell | None, rank: int) -> Number:
 def _theirs(figure: Figure | None) -> Number:
     if figure is None:
         return Number(instead=MISSING)
-    seconds = math.nan if figure.seconds is None else figure.seconds
-    return Number(figure.value, figure.std, seconds)
+    seconds, spread = (
+        math.nan if one is None else one for one in (figure.seconds, figure.seconds_std)
+    )
+    return Number(figure.value, figure.std, seconds, spread)
