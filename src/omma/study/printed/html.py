@@ -16,7 +16,7 @@ body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max
 table { border-collapse: collapse; font-size: .82rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding: .3rem 0; max-width: 60rem; }
 th, td { padding: .12rem .5rem; text-align: right; white-space: nowrap; font-weight: normal; }
-th:first-child { text-align: left; }
+th:first-child { text-align: left; position: sticky; left: 0; background: Canvas; }
 thead tr:first-child th { border-top: 2px solid; }
 thead th + th { text-align: center; }
 .set th { border-top: 1px solid; border-bottom: 1px solid; text-align: center; }
