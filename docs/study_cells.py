@@ -10,7 +10,8 @@ from omma.study.records import read
 from omma.study.sections import sections
 
 LABELS, CLASSES, ONLINE = "multilabel_fixed", "multiclass_fixed", "online_cpe"
-ADAM, MADE = "multiclass_adam", "paper_synthetic"
+ADAM = "multiclass_adam"
+MADE = ("paper_synthetic", "paper_synthetic_classes")
 SUITES = (LABELS, CLASSES, ONLINE, ADAM)
 RARE = 10  # occurrences in the sequence
 
@@ -28,15 +29,21 @@ class Study:
         return sorted(found, key=lambda one: (self.rare[suite, one.dataset], one.dataset))
 
 
+def finished(section):
+    """Whether each policy was run on each metric; policies may lack altogether."""
+    cells = section.comparison.cells.values()
+    return all(cell.by_prior or not cell.supported for cell in cells)
+
+
 def load(places):
     """The study, from its records."""
     records = [one for one in read(places) if one["kind"] == "study" and one["result"]]
     by_suite, rare = {}, {}
-    for section in sections(records):
-        if any(not cell.by_prior and cell.supported for cell in section.comparison.cells.values()):
-            continue  # not run to the end
+    for section in filter(finished, sections(records)):
         by_suite.setdefault(section.suite, {})[section.dataset] = section
     for record in records:
+        if record["result"]["counts"] is None:  # of many labels, those of one sequence are kept
+            continue
         occurrences = np.array(record["result"]["counts"]["positive"])
         rare[record["suite"], record["spec"]["dataset"]] = float((occurrences < RARE).mean())
     return Study(by_suite, rare)

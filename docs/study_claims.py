@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from statistics import median
 
@@ -19,6 +20,8 @@ from study_cells import (
 )
 
 from omma import tables
+from omma.comparison.entrants import TITLES
+from omma.study import suite as suite_of
 from omma.study.grids import find_figure, grid_of, heading, points
 from omma.study.paper import decides_as
 
@@ -27,7 +30,6 @@ NEARLY_ALL, MOST = 0.9, 0.5  # shares of cells
 MANY_RARE = 0.05  # of a dataset's labels
 MEANS = ("multiclass_gmean@1", "multiclass_hmean@1", "multiclass_qmean@1")
 MACRO = ("macro_f1", "macro_f1@3", "macro_recall@3", "macro_precision@3")
-BOTH = ("micro_f1", "macro_f1", "macro_f1@3", "macro_precision@3", "macro_gmean")
 
 
 def verdict(good, every):
@@ -42,6 +44,20 @@ def heads(metrics):
     """Columns as the paper calls them."""
     split = (metric.partition("@") for metric in metrics)
     return [heading(name, int(k) if k else None) for name, _, k in split]
+
+
+VERDICT = re.compile(r"\*\*([^*]+) here\*\* \((\d+ of \d+)\)")
+
+
+def claims(said):
+    """All claims in one table; ``said`` has the text of each, whose first verdict counts."""
+    rows = []
+    for claim, text in said.items():
+        found = VERDICT.search(text)
+        rows.append(
+            [claim, found[1].lower() if found else "not measured", found[2] if found else ""]
+        )
+    return table(["claim", "here it", "cells"], rows)
 
 
 def thresholds():
@@ -76,8 +92,18 @@ def _data_row(study, suite, section):
     if said["name"] == "known":
         fitted = "η is known"
     return [
-        section.dataset, suite, *size, share, fitted, _chosen(said), len(section.comparison.seeds)
+        section.dataset, suite, *size, share, fitted, _chosen(said), _sequences(section)
     ]  # fmt: skip
+
+
+def _sequences(section):
+    """How many of each cell, and which policies of the suite were not run."""
+    cells = section.comparison.cells.values()
+    counts = sorted({len(runs.values) for cell in cells for runs in cell.by_prior.values()})
+    over = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    lacking = set(suite_of(section.suite).entrants) - set(section.comparison.policies)
+    names = sorted({re.split(r"[,(]", TITLES[one])[0] for one in lacking})
+    return f"{over}, without {', '.join(names)}" if lacking else over
 
 
 def _chosen(said):
@@ -384,46 +410,3 @@ def sensitivity(study):
         "worst of the five λ, OMMA / OMMA(η̂):"
     )
     return f"{words}\n\n{table(['dataset', *heads(MACRO)], rows)}"
-
-
-def online(study):
-    """Estimators that learn along the sequence."""
-    both = [(one, study.by_suite.get(LABELS, {}).get(one.dataset)) for one in study.of(ONLINE)]
-    both = [(one, other) for one, other in both if other is not None]
-    if not both:
-        return "Not measured."
-    rows, lower = [], []
-    for section, other in both:
-        cells = [(mean(section, "omma", one), mean(other, "omma", one)) for one in BOTH]
-        lower += [learning < fitted for learning, fitted in cells]
-        rows.append([section.dataset, *(f"{percent(a)} / {percent(b)}" for a, b in cells)])
-    top = [_on_top(section, one) for section, _ in both for one in section.comparison.metrics]
-    words = (
-        f"{verdict(sum(lower), len(lower))} OMMA with the online / the fixed estimator: lower "
-        f"online. OMMA or OMMA(η̂) is the best policy or within half a point of it: "
-        f"{verdict(sum(top), len(top))}"
-    )
-    return f"{words}\n\n{table(['dataset', *heads(BOTH)], rows)}"
-
-
-def _on_top(section, metric):
-    values = {name: mean(section, name, metric) for name in section.comparison.policies}
-    best = max(value for value in values.values() if value is not None)
-    return max(values["omma"], values["omma_eta"]) >= best - CLOSE
-
-
-def speed(study):
-    """Seconds of a replay."""
-    rows = []
-    for section in fixed(study):
-        seconds = [_seconds(section, name) for name in ("baseline", "greedy", "online_fw", "omma")]
-        shape = f"{section.n:,} × {section.m:,}"
-        ratio = f"{seconds[2] / seconds[3]:,.0f}"
-        rows.append([section.dataset, shape, *map(tables.duration, seconds), ratio])
-    head = ["dataset", "rows × labels", "Top-k", "Greedy", "Online-FW", "OMMA", "Online-FW / OMMA"]
-    return table(head, rows)
-
-
-def _seconds(section, policy):
-    cells = [section.comparison.cells[policy, one] for one in section.comparison.metrics]
-    return median(cell.seconds for cell in cells if cell.by_prior)

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from omma.study.fields import check_study
 from omma.study.jobs import Job, Outcome, perform
 from omma.study.packed import pack
+from omma.study.page import page as to_page
 from omma.study.records import distinct, make, path_of, read, write
+from omma.study.sections import sections
 
 WORDS = st.text(max_size=8)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
@@ -229,12 +232,38 @@ def test_packed_records_are_read_as_others_are(tmp_path):
                 seconds={"run": 1 / 7})  # fmt: skip
     pack([long], tmp_path)
     (kept,) = read(tmp_path / "mine-b.jsonl.xz")
-    assert kept["result"] == {"value": 1 / 3, "history": {"rows": [1, 2], "values": [0.33333, 0.5]}}
+    assert kept["result"] == {"value": 1 / 3, "history": {"rows": [1, 2], "values": [0.3333, 0.5]}}
     assert kept["seconds"] == {"run": 0.143}
     path.write_bytes(path.read_bytes()[:-9])
     sentences = []
     assert len(read(tmp_path, bad=sentences.append)) == 1
     assert "mine-a.jsonl.xz holds no records" in sentences[0]
+
+
+def test_of_many_labels_the_first_sequence_keeps_counts(tmp_path):
+    """A section of such records is the same as before, and so is what is drawn of it."""
+    counts = {name: [1.0] * 300 for name in ("tp", "predicted", "positive")} | {"n": 9.0}
+    result = {
+        "value": 0.25, "rows": 9, "history": {"rows": [9], "values": [0.25]},
+        "counts": counts, "names": [f"label {j}" for j in range(300)],
+    }  # fmt: skip
+    spec = {
+        "dataset": "wide", "task": "multilabel", "protocol": "fixed",
+        "estimator": {"name": "known"}, "policy": "omma", "feedback": "labels",
+        "metric": "macro_f1", "k": None, "prior": 0.1,
+    }  # fmt: skip
+    given = [make("mine", {**spec, "seed": seed}, "OMMA", result=result, seconds={"run": 1.0})
+             for seed in (1, 0)]  # fmt: skip
+    pack(given, tmp_path)
+    found = read(tmp_path, check=check_study, bad=pytest.fail)
+    assert [one["result"]["counts"] for one in found] == [None, counts]
+    (section,) = sections(found)
+    assert (section.m, section.comparison.seeds) == (300, (0, 1))
+    assert section.comparison.cells["omma", "macro_f1"].mean == 0.25
+    assert "label 299" in to_page(found)
+    broken = {**found[0], "result": {**found[0]["result"], "labels": 0}}
+    with pytest.raises(ValueError, match="labels of the record of a study must be"):
+        check_study(broken)
 
 
 def test_a_packed_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):

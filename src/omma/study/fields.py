@@ -59,6 +59,9 @@ def _check_result(result: Mapping[str, Any]) -> None:
     _number(result, "value")
     check_positive_int(OWNER, "rows", _field(result, "rows"))
     _columns(result, "history", ("rows", "values"))
+    if _field(result, "counts") is None:  # left out where there are many labels
+        check_positive_int(OWNER, "labels", _field(result, "labels"))
+        return
     labels = _columns(result, "counts", ("tp", "predicted", "positive"))
     counts = result["counts"]
     _number(counts, "n")

@@ -1,20 +1,22 @@
 """Many records in one small file: a line of JSON for each, compressed by xz.
 
-Running values and seconds are kept to the digits that tables and figures show; the rest is as it
-was. ``omma.study.records.read`` reads such files where it finds them.
+Running values and seconds are kept to the digits that tables and figures show. Where there are many
+labels, the counts of each are kept of the first sequence alone. The rest is as it was.
+``omma.study.records.read`` reads such files where it finds them.
 """
 
 from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from omma.study.records import PACKED, Record, safe, write_whole
 
-DIGITS = 5  # of running values, which are drawn and not compared
+DIGITS = 4  # of running values, which are drawn and not compared
+MANY = 200  # labels
 
 
 def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
@@ -50,9 +52,16 @@ def _write(path: Path, records: list[Record]) -> Path:
 
 def _slim(record: Record) -> Record:
     seconds = {name: float(f"{value:.3g}") for name, value in record["seconds"].items()}
-    slim: dict[str, Any] = {**record, "seconds": seconds}
-    history = record["result"].get("history")
-    if history is not None:
-        short = {**history, "values": [round(value, DIGITS) for value in history["values"]]}
-        slim["result"] = {**record["result"], "history": short}
-    return slim
+    return {**record, "seconds": seconds, "result": _short(record["result"], record["spec"])}
+
+
+def _short(result: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    short = dict(result)
+    if (history := result.get("history")) is not None:
+        values = [round(value, DIGITS) for value in history["values"]]
+        short["history"] = {**history, "values": values}
+    if (counts := result.get("counts")) is not None:
+        labels = len(counts["tp"])
+        if labels > MANY and spec.get("seed"):
+            short |= {"counts": None, "labels": labels, "names": None}
+    return short

@@ -108,7 +108,7 @@ def section_of(records: list[Record]) -> Section:
         task=spec["task"],
         estimator={**spec["estimator"], **(first["estimator"] or {})},
         n=first["result"]["rows"],
-        m=len(first["result"]["counts"]["tp"]),
+        m=first["result"].get("labels") or len(first["result"]["counts"]["tp"]),
         targets={title(*target): target for target in _targets(records)},
         comparison=_comparison(records),
         failed=len(records) - len(done),

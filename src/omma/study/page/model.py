@@ -125,8 +125,9 @@ def _counted(section: Section, records: Iterable[Record]) -> dict[tuple[str, str
         policy, name = policy_of(record), title(spec["metric"], spec["k"])
         if record["result"] is None or (section.m > FEW and policy not in FIRST):
             continue
-        if spec["prior"] == section.comparison.cells[policy, name].prior:
-            counts = _counts(record["result"]["counts"])
+        kept = record["result"]["counts"]  # None where left out, of many labels
+        if kept is not None and spec["prior"] == section.comparison.cells[policy, name].prior:
+            counts = _counts(kept)
             key = policy, name
             found[key] = found[key] + counts if key in found else counts
     return found
