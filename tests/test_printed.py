@@ -10,6 +10,7 @@ from matplotlib.image import imread
 
 from omma import study
 from omma.cli import main
+from omma.comparison.entrants import TITLES
 from omma.study import printed
 from omma.study.paper import STAND_INS, decides_as, figures, find
 from omma.study.policies import NAMES
@@ -102,6 +103,22 @@ def test_a_line_that_one_of_two_sets_lacks_is_a_gap(records):
     (line,) = [line for line in text.splitlines() if line.strip().startswith("ofo")]
     assert "30.00" in line
     assert line.count("&") == 8
+
+
+def test_sets_abreast_that_lack_policies_keep_the_order_of_tables(records):
+    """One has Online-FW, the other figures of the paper: neither is put at the end."""
+    more = [
+        {**record(dataset, policy, "macro_f1", None, 0.3, prior=0.1, feedback="labels"),
+         "label": TITLES[policy]}
+        for dataset, policy in (
+            ("yeast", "online_fw"), ("yeast", "ofo"), ("yeast", "omma"),
+            ("youtube_deepwalk", "ofo"), ("youtube_deepwalk", "omma"),
+        )
+    ]  # fmt: skip
+    text = printed.document(printed.tables(records + more))
+    heads = [line.split("&")[0].strip() for line in text.splitlines() if line.endswith(r"\\")]
+    theirs = r"\quad {\scriptsize the paper}"
+    assert heads[3:] == ["baseline", theirs, "OFO", theirs, "Online-FW", "OMMA", theirs, "auto"]
 
 
 @pytest.mark.parametrize("extended", [False, True])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from omma.comparison.entrants import TITLES
 from omma.study.printed.model import Block, Line, Number, Table, clock
+from omma.study.sections import POLICIES
 from omma.tables import emphasized, latex
 
 ABREAST = 2  # multi-label sets stand in pairs, as in the paper
@@ -117,12 +119,18 @@ Key = tuple[str, int, bool]
 
 
 def _aligned(pair: Sequence[Block]) -> list[tuple[Key, list[Line | None]]]:
-    """Lines of blocks abreast by their policy, in the order of the block that has more."""
+    """Lines of blocks abreast by their policy, in the order of tables."""
     found = [_keyed(block.lines) for block in pair]
-    order = max(found, key=len)
-    keys = list(dict.fromkeys([*order, *(key for one in found for key in one)]))
+    keys = dict.fromkeys(key for one in found for key in one)
     # A key names the policy and whether the line is the paper's.
-    return [((key[1], key[2], key[3]), [one.get(key) for one in found]) for key in keys]
+    order = sorted(keys, key=lambda key: (key[2], _place(key[0]), key[3]))
+    return [((key[1], key[2], key[3]), [one.get(key) for one in found]) for key in order]
+
+
+def _place(title: str) -> int:
+    """Where tables have a policy; others come last, as they stand."""
+    known = [TITLES[name] for name in POLICIES if name in TITLES]
+    return known.index(title) if title in known else len(known)
 
 
 def _keyed(lines: Sequence[Line]) -> dict[tuple[str, str, int, bool], Line]:
