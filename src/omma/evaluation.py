@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -139,8 +140,10 @@ def replay(
 def _run(policy: Policy, given: Sequence, *, pairs: bool, progress: bool) -> Run:
     """Run the policy; where pairs of classes are counted afterwards, it keeps no other counts."""
     with progress_bar(given.batch.n, policy, progress) as advance:
-        wanted = NO_ROWS if pairs else given.checkpoints
-        return policy.replay(replace(given, checkpoints=wanted, progress=advance))
+        if pairs or advance is not None:
+            wanted = NO_ROWS if pairs else given.checkpoints
+            given = replace(given, checkpoints=wanted, progress=advance)
+        return policy.replay(given)
 
 
 def _certified(certificate: Certificate, given: Sequence) -> tuple[Look, ...]:
@@ -198,8 +201,8 @@ def _places(checkpoints: int | ArrayLike, n: int) -> NDArray[np.int64]:
         if checkpoints == 0:
             return np.empty(0, dtype=np.int64)
         check_positive_int("replay", "checkpoints", checkpoints)
-        number = min(int(checkpoints), n)  # type: ignore[arg-type]
-        return np.unique(np.linspace(n / number, n, number).round().astype(np.int64))
+        evenly = _evenly(min(int(checkpoints), n), n)  # type: ignore[arg-type]
+        return np.array(evenly)
     places = np.asarray(checkpoints)
     rising = places.ndim == 1 and (np.diff(places) > 0).all()
     if not rising or places.dtype.kind not in "iu" or (len(places) and not places[0] > 0):
@@ -211,6 +214,11 @@ def _places(checkpoints: int | ArrayLike, n: int) -> NDArray[np.int64]:
             f"checkpoints of replay must be at most {n}, the number of rows, got {places[-1]}"
         )
     return places.astype(np.int64)
+
+
+@lru_cache(maxsize=16)
+def _evenly(number: int, n: int) -> NDArray[np.int64]:
+    return np.unique(np.linspace(n / number, n, number).round().astype(np.int64))
 
 
 def _measured(

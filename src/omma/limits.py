@@ -391,6 +391,8 @@ def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high
 
     Limits on what is predicted are linear in decisions: all of them together can be checked.
     """
+    if not limits:
+        return
     low, high = check_per_row(owner, limits, low, high)
     least, most = np.zeros(m), np.ones(m)
     for one in (one for one in limits if one.of == "predicted_rate"):

@@ -11,6 +11,7 @@ import numpy as np
 
 from omma.kernels import steps
 from omma.kernels.pointer import Address
+from omma.kernels.signs import decide_by_sign
 from omma.policies.stepper import Stepper
 from omma.rows.row import refuse_row
 from omma.state import State
@@ -59,14 +60,33 @@ class Desk:
         self._decide: Any
         self._learn: Any
         if stepper.simple:
-            counted = (*stepper.deciding.decider, 0, state.cells, state.totals)
-            self._decide = _call(steps.decide_dense, self._eta, *counted, *work)
+            self._decide = self._by_gains(stepper, work)
+            if stepper.signs is not None:
+                self._decide = self._by_signs(stepper.signs, self._decide)
             self._learn = partial(stepper.count, state, self._eta, self._y, self._decided)
         else:
             by, to, _ = stepper.laid(state, thin=False)
             self._kept = by  # what lies at its address goes with it
             self._decide = _call(steps.decide_dense_at, by.function, by.at, self._eta, 0, *work)
             self._learn = partial(self._learn_at, to)
+
+    def _by_gains(self, stepper: Stepper, work: tuple[Any, ...]) -> Callable[[], Any]:
+        state, eta = self.state, self._eta
+
+        def call() -> Any:
+            counted = (*stepper.deciding.decider, 0, state.cells, state.totals)
+            return steps.decide_dense(eta, *counted, *work)
+
+        return call
+
+    def _by_signs(self, signs: Any, by_gains: Callable[[], Any]) -> Callable[[], Any]:
+        given = (self._eta, signs, self.state.cells, self.state.totals, self._decided)
+
+        def call() -> Any:
+            sure = decide_by_sign(*given)
+            return sure if sure >= 0 else by_gains()
+
+        return call
 
     def _learn_at(self, to: Address, weight: float) -> None:
         row = (self._eta, self._y, True, self._decided)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import nullcontext
+from functools import cached_property
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from omma.kernels.count import NO_SUMS, Sums, summing
 from omma.kernels.decide import CHOSEN, Deciding
 from omma.kernels.feedback import Counted
 from omma.kernels.replay import Indicated, Listed
+from omma.kernels.signs import decide_by_sign
 from omma.recent import WindowState
 from omma.rows.row import Partly, Row, refuse_indicators, refuse_row
 from omma.running.empty import NO_LABELS, NO_NUMBERS
@@ -65,8 +67,13 @@ class Stepper:
             and plan.limits is None
             and plan.window is None
         )
-        self.deciding = plan.deciding
+        self.signs = plan.signs
         self.space = Space(m)
+
+    @cached_property
+    def deciding(self) -> Deciding:
+        """How rows are decided by their gains; compiled when first needed."""
+        return self.plan.deciding
 
     def sums(self, thin: bool) -> Sums:
         """What keeps sums over labels, of sparse or of dense rows; compiled when first needed."""
@@ -79,6 +86,13 @@ class Stepper:
 
         The ids of a sparse row are looked at before they are followed.
         """
+        if self.signs is not None and state.missed is None and not isinstance(eta, tuple):
+            out = np.empty(self.m, dtype=np.int8)
+            sure = decide_by_sign(eta, self.signs, state.cells, state.totals, out)
+            if sure == 0:
+                refuse_row("predict", eta)
+            if sure > 0:
+                return out
         return self.decide_by(self.deciding, state, eta, pick)
 
     def decide_by(self, deciding: Deciding, state: State, eta: Row, pick: int) -> NDArray[Any]:

@@ -126,7 +126,9 @@ def opened_pair(
     second = opened(owner, "y", y, first.names)
     both, true = first.names or second.names, second.values
     check_order(owner, first.moved and not by_name(true, both), second)
-    table = replace(first, names=both, classes=class_names(true, both))
+    classes = class_names(true, both)
+    plain = both is first.names and classes is first.classes
+    table = first if plain else replace(first, names=both, classes=classes)
     return table, numbered(owner, "y", true, both)
 
 

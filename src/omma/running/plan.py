@@ -20,6 +20,7 @@ from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, 
 from omma.kernels.kinds import Costs, Fixed, Nothing
 from omma.kernels.limits import MEAN, SETTLED, STEADY as STEADY_KIND, OnEstimates, OnLabels
 from omma.kernels.partly import Parted
+from omma.kernels.signs import forms
 from omma.kernels.slide import Sliding
 from omma.prices import Prices
 from omma.recent import WindowState
@@ -83,6 +84,14 @@ class Plan:
         if self.matrix is not None:
             term = Costs(term, np.ascontiguousarray(self.matrix, dtype=np.float64))
         return deciding(term, float(self.prior), self.budget, self.limits is not None)
+
+    @cached_property
+    def signs(self) -> NDArray[np.float64] | None:
+        """The numbers by which signs of gains decide; None where it takes gains, or more."""
+        others = (self.matrix, self.shrinkage, self.growth, self.limits, self.window)
+        if self.budget or self.calibrated or any(one is not None for one in others):
+            return None
+        return forms(self.term, float(self.prior))
 
     def start(self, m: int) -> State:
         """The state before the first row."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -13,15 +14,18 @@ from omma.kernels.count import summing
 from omma.kernels.replay import Indicated, Listed, Marks
 from omma.recent import WindowState
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks
-from omma.rows.labels import Ids
+from omma.rows.labels import Ids, Labels
 from omma.running.empty import NO_NUMBERS, NO_PICKS, NO_ROWS
 from omma.running.plan import Plan, calibrator_of
 from omma.running.scratch import scratch_space
 from omma.running.sequence import Sequence
 from omma.running.sinks import DenseSink, SparseSink
+from omma.running.truth import all_known, part_of
 from omma.state import State
 
 WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
+# Layouts and float types of which kernels that decide by signs were compiled in this process.
+READY: set[tuple[bool, Any]] = set()
 
 
 @dataclass
@@ -35,6 +39,11 @@ class Run:
     snapshot_rows: NDArray[np.float64]
     seconds: float
     missed: NDArray[np.float64] | None = None  # of each label, at the snapshots
+
+
+def counts_labels(state: State) -> bool:
+    """Whether true labels are counted, and nothing else: no estimates, no parts, no fading."""
+    return state.labels is None and state.missed is None and state.judged is None
 
 
 class Runner:
@@ -65,7 +74,7 @@ class Runner:
         self.snapshot_rows = np.empty(len(checkpoints))
         self.missed: NDArray[np.float64] | None = None
         self.fed = 0
-        self._work = scratch_space(eta.m)
+        self.aside = 0.0  # seconds in which something was compiled between rows
         self._sink: SparseSink | DenseSink
         if isinstance(eta, SparseProbabilities):
             self._sink = SparseSink(eta, plan, keep)
@@ -81,6 +90,74 @@ class Runner:
         unknown: Ids | None = None,
     ) -> None:
         """Replay some rows after those that came before; ``unknown`` labels some of them lack."""
+        signs = self.plan.signs if counts_labels(self.state) else None
+        plain = not len(weights) and not len(picks) and unknown is None and all_known(true)
+        if signs is None or not plain:
+            self.feed_by_gains(rows, true, weights, picks, unknown)
+            return
+        done, some = self._feed_by_signs(signs, rows, true), 1
+        while done < len(rows):  # a row that is not sure: where that goes on, signs are of no use
+            self._compile_gains(true)
+            part = slice(done, done + some)
+            self.feed_by_gains(rows[part], part_of(true, part))
+            rest = slice(done + some, None)
+            rows, true = rows[rest], part_of(true, rest)
+            done, some = self._feed_by_signs(signs, rows, true), 2 * some
+
+    def by_signs(self, labels: Labels | None) -> bool:
+        """Whether signs decide rows with such labels, where these have no weights and no picks."""
+        known = labels is not None and labels.known is None and labels.missing is None
+        return known and self.plan.signs is not None and counts_labels(self.state)
+
+    @property
+    def ready(self) -> bool:
+        """Whether this process has compiled the kernel that decides by signs before."""
+        return self._sink.kind in READY
+
+    def _feed_by_signs(
+        self, signs: NDArray[np.float64], rows: Rows, true: Listed | Indicated
+    ) -> int:
+        """Replay rows up to the first that is not sure; returns how many."""
+        stop = self.fed + len(rows)
+        first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
+        marks = (
+            self.checkpoints[first:last] - self.fed,
+            self.snapshots[first:last],
+            self.snapshot_rows[first:last],
+        )
+        by = (signs, self.plan.sums)
+        good = self._sink.replay_by_signs(rows, true, by, self.state, marks)
+        READY.add(self._sink.kind)
+        done = good if good >= 0 else -1 - good
+        if done == good:
+            self._refuse(rows, done)
+        self.fed += done
+        return done
+
+    def _compile_gains(self, true: Listed | Indicated) -> None:
+        """Compile, or load from disk, aside from the clock."""
+        started = time.perf_counter()
+        self.feed_by_gains(NO_ROWS, part_of(true, slice(0, 0)))
+        self.aside += time.perf_counter() - started
+
+    def _refuse(self, rows: Rows, good: int) -> None:
+        if good < len(rows):
+            wrong = self.eta.explain(int(rows[good]))
+            raise ValueError(f"eta of {self.owner} must hold {wrong}")
+
+    @cached_property
+    def _work(self) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        return scratch_space(self.eta.m)
+
+    def feed_by_gains(
+        self,
+        rows: Rows,
+        true: Listed | Indicated,
+        weights: Any = NO_NUMBERS,
+        picks: Any = NO_PICKS,
+        unknown: Ids | None = None,
+    ) -> None:
+        """Replay rows of any kind."""
         stop = self.fed + len(rows)
         first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
         plan, state = self.plan, self.state
@@ -112,9 +189,7 @@ class Runner:
                 *self._work,
             ),
         )
-        if good < len(rows):
-            wrong = self.eta.explain(int(rows[good]))
-            raise ValueError(f"eta of {self.owner} must hold {wrong}")
+        self._refuse(rows, good)
         self.fed = stop
         if part is not None:
             self._note_missed(first, last)
@@ -164,7 +239,10 @@ def run(
     eta, weights = given.eta, given.weights
     runner = Runner(owner, plan, eta, checkpoints=given.checkpoints, keep=given.keep, state=state)
     # Compiles, or loads from disk, outside the clock.
-    runner.feed(NO_ROWS, given.true(NO_ROWS), unknown=given.unknown(NO_ROWS))
+    if len(weights) or len(picks) or not runner.by_signs(given.batch.labels):
+        runner.feed_by_gains(NO_ROWS, given.true(NO_ROWS), unknown=given.unknown(NO_ROWS))
+    elif not runner.ready:
+        runner.feed(NO_ROWS, given.true(NO_ROWS))
     started = time.perf_counter()
     step = eta.rows_per_block
     if plan.window is not None:  # or there would have to be room for all of a block
@@ -176,4 +254,4 @@ def run(
             runner.feed(rows, given.true(rows), row_weights, some, given.unknown(rows))
         if given.progress is not None:
             given.progress(len(block))
-    return runner.result(time.perf_counter() - started)
+    return runner.result(time.perf_counter() - started - runner.aside)

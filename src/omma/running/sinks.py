@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels.replay import replay_dense, replay_sparse
+from omma.kernels.signs import packed, replay_by_sign, replay_stored_by_sign, unpacked
 from omma.rows.arrays import DenseProbabilities, Rows, SparseProbabilities, csr, entries_of
 from omma.running.plan import Plan
+from omma.state import State
 
 
 class DenseSink:
@@ -20,6 +22,7 @@ class DenseSink:
     def __init__(self, eta: DenseProbabilities, plan: Plan, keep: bool) -> None:
         self.eta = eta
         self.keep = keep
+        self.kind = (False, eta.array.dtype)
         self.out = np.zeros((eta.n if keep else 0, eta.m), dtype=np.int8)
 
     def replay(self, rows: Rows, arguments: tuple[Any, ...]) -> int:
@@ -29,6 +32,21 @@ class DenseSink:
         out = np.empty((len(rows), self.eta.m), dtype=np.int8)
         good = int(replay_dense(array, wanted, *arguments, out))
         self.out[rows] = out
+        return good
+
+    def replay_by_signs(
+        self, rows: Rows, true: Any, by: tuple[Any, ...], state: State, marks: tuple[Any, ...]
+    ) -> int:
+        """The same up to the first row that is not sure; without a budget."""
+        array, wanted = self.eta.block(rows)
+        fits = not self.keep or wanted is rows
+        out = self.out if fits else np.empty((len(rows), self.eta.m), dtype=np.int8)
+        space = packed(state.cells)
+        row = (array, wanted, true.array, true.rows)
+        good = int(replay_by_sign(*row, *by, state.totals, *marks, space, out))
+        unpacked(space, state.cells)
+        if not fits:
+            self.out[rows] = out
         return good
 
     def predictions(self) -> Any:
@@ -48,6 +66,7 @@ class SparseSink:
         self.eta = eta
         self.k = None if plan.at_most is not None else plan.k
         self.keep = keep
+        self.kind = (True, eta.matrix.dtype)
         rows = eta.n if keep else 0
         if plan.k is not None:
             self.out = np.zeros((rows, plan.k), dtype=np.int32)  # the labels of each row
@@ -69,11 +88,29 @@ class SparseSink:
         listed = np.empty(room, dtype=np.int32) if self.k is None else None
         good = replay_sparse(indices, data, starts, ends, rows, *arguments, listed, self.out)
         if unbudgeted and listed is not None:
-            found = int(self.out[rows, 0].sum())
-            self.ids.resize(len(self.ids) + found, refcheck=False)  # grows in place
-            self.ids[len(self.ids) - found :] = listed[:found]
-            self._note(rows)
+            self._take(rows, listed)
         return int(good)
+
+    def replay_by_signs(
+        self, rows: Rows, true: Any, by: tuple[Any, ...], state: State, marks: tuple[Any, ...]
+    ) -> int:
+        """The same up to the first row that is not sure; without a budget."""
+        indices, data, starts, ends = self.eta.block(rows)
+        listed = np.empty(int((ends - starts).sum()) if self.keep else 0, dtype=np.int32)
+        labels, m = (true.starts, true.ends, true.ids), self.eta.m
+        given = (indices, data, starts, ends, rows, *labels, *by, state.cells, state.totals)
+        space = (np.zeros(m), np.empty(m, dtype=np.int32))
+        good = int(replay_stored_by_sign(*given, *marks, *space, listed, self.out))
+        if self.keep:
+            self._take(rows[: good if good >= 0 else -1 - good], listed)
+        return good
+
+    def _take(self, rows: Rows, listed: NDArray[np.int32]) -> None:
+        """Keep the labels that were listed for some rows."""
+        found = int(self.out[rows, 0].sum())
+        self.ids.resize(len(self.ids) + found, refcheck=False)  # grows in place
+        self.ids[len(self.ids) - found :] = listed[:found]
+        self._note(rows)
 
     def _note(self, rows: Rows) -> None:
         """Remember the order of rows only if it is not their own."""

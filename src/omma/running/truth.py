@@ -26,6 +26,11 @@ def labels_of(labels: Labels | None, rows: Rows, listed: bool) -> Listed | Indic
     return Indicated(*labels.indicators(rows), labels.known_of(rows))
 
 
+def all_known(true: Listed | Indicated) -> bool:
+    """Whether labels are there, all of them."""
+    return true is not UNKNOWN and true is not NOT_INDICATED and not len(true.known)
+
+
 def part_of(true: Listed | Indicated, which: Any) -> Listed | Indicated:
     """The labels of some of the rows that ``true`` has, a slice or a mask of them."""
     if isinstance(true, Indicated):
