@@ -64,7 +64,8 @@ CUTS = {
         MetricClassifier(DecisionTreeClassifier(max_depth=4, random_state=0), cv=3),
         MetricClassifier(GaussianNB(), metric="multiclass_gmean", cv=3),
     ],
-    expected_failed_checks=lambda _: CUTS,
+    # Naive Bayes is so sure of these rows that a cut anywhere decides them as one half does.
+    expected_failed_checks=lambda made: {} if isinstance(made.estimator, GaussianNB) else CUTS,
 )
 @pytest.mark.filterwarnings("default")
 def test_scikit_learn_finds_nothing_wrong(estimator, check):

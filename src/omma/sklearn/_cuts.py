@@ -1,38 +1,108 @@
-"""Cuts tuned on labels, for estimators whose probabilities are no probabilities.
+"""Labels that are decided by a cut of their own: their rows by rank, and what a cut is worth.
 
-A rule is the best one where probabilities are right, and calibration can only bend and shift them;
-where that is not what is wrong, the cut that is best on labelled rows may be far better.
-It may also fit the accidents of those rows: so it is worth what it gets on rows that it was not
-tuned on.
+A cut takes the most probable rows of a label, so many of them. Where each label is decided by
+itself that is any macro metric; of two classes it is every metric, by the rank of the second.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from omma.counts import Counts
-from omma.metrics import LabelMetric, Macro, Metric
-from omma.policies import OMMA, Auto, TunedThresholds
+from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
+from omma.metrics.averages import OverClasses
+from omma.policies import OMMA, Auto
 from omma.rows.batch import Batch
 from omma.rule import Rule
 
-CUTS = 200  # tried at most between two classes: more would tell apart no more than accidents
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Worth = Callable[[Floats, Floats, Floats, Floats], Floats]
 
 
-def tuned_rule(policy: OMMA | Auto, sample: Batch) -> Rule | None:
-    """The rule with the best cuts for the sample; None where cuts do not make a rule."""
-    metric = policy.objective
-    if policy.feedback == "estimates" or not metric.compiles:
+@dataclass(frozen=True)
+class Ranked:
+    """The rows in which a label has a probability, the most probable first.
+
+    ``true`` is 1 in all rows that have the label, in their own order.
+    """
+
+    rows: Ints
+    values: Floats
+    true: Floats
+
+    @property
+    def cuts(self) -> Ints:
+        """How many rows may be taken: equal probabilities are taken together."""
+        ends = np.flatnonzero(np.diff(self.values) < 0) + 1
+        return np.unique(np.concatenate(([0], ends, [len(self.values)])))
+
+    def threshold(self, taken: float) -> float:
+        """A probability between the rows that are taken and those that are not."""
+        if taken < 0.5:
+            return np.inf
+        return float(np.interp(taken + 0.5, np.arange(1, len(self.values) + 1), self.values))
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Every label of a sample by rank.
+
+    ``worth`` is the metric of some cuts of one label, by true positives, predicted and positive
+    rows and all rows; the metric is their mean over labels. ``two`` says that there are two
+    classes, of which the second is ranked.
+    """
+
+    labels: list[Ranked]
+    weight: Floats
+    worth: Worth
+    two: bool
+    matrix: bool
+
+    @classmethod
+    def of(cls, policy: OMMA | Auto, sample: Batch) -> Cuts | None:
+        """Rank the sample; None where cuts do not make a rule."""
+        metric = policy.objective
+        if policy.feedback == "estimates" or not metric.compiles:
+            return None
+        weight = sample.weights if len(sample.weights) else np.ones(sample.n)
+        if policy.budget is None and isinstance(metric, Macro | LabelMetric):
+            single = metric.of if isinstance(metric, Macro) else metric
+            assert isinstance(single, LabelMetric)
+            labels = _ranked(sample, range(sample.m))
+            return cls(labels, weight, single.of_cells, False, False)
+        if policy.budget == 1 and sample.m == 2 and not sample.thin and sample.class_ids:
+            worth = worth_of_two(metric)
+            return cls(_ranked(sample, range(1, 2)), weight, worth, True, metric.needs_matrix)
         return None
-    if policy.budget is None and isinstance(metric, Macro | LabelMetric):
-        return TunedThresholds(metric).fit(sample).decision
-    if policy.budget == 1 and sample.m == 2 and not sample.thin and sample.class_ids:
-        cut = _best_cut(metric, sample.values[:, 1], sample)
-        return Rule(np.ones(2), np.array([0.0, 1.0 - 2.0 * cut]), 1)  # p + 1 − 2·cut > 1 − p
-    return None
+
+    def taken_by(self, rule: Rule, sample: Batch) -> Ints:
+        """How many rows of each label a rule takes."""
+        decided = rule.predict(sample.values)
+        taken = np.asarray(decided.sum(axis=0), dtype=np.int64).reshape(-1)
+        return taken[1:] if self.two else taken
+
+    def counts(self, cells: Floats) -> Counts:
+        """Counts of (tp, predicted, positive, n) of each label, the last alike for all."""
+        tp, predicted, positive, n = cells.T
+        if not self.two:
+            return Counts(tp, predicted, positive, float(n[0]))
+        return counts_of_two(cells[0].tolist(), self.matrix)
+
+    def rule(self, taken: Floats) -> Rule:
+        """The rule that takes so many rows of each label; a label of which none has no slope."""
+        pairs = zip(self.labels, taken.tolist(), strict=True)
+        at = np.array([label.threshold(wanted) for label, wanted in pairs])
+        if self.two:  # p + 1 − 2·cut > 1 − p; no cut is above 1
+            return Rule(np.ones(2), np.array([0.0, 1.0 - 2.0 * min(float(at[0]), 2.0)]), 1)
+        never = np.isinf(at)
+        return Rule(np.where(never, 0.0, 1.0), np.where(never, -1.0, -at))
 
 
 def halves(sample: Batch, seed: int) -> tuple[Batch, Batch]:
@@ -42,30 +112,38 @@ def halves(sample: Batch, seed: int) -> tuple[Batch, Batch]:
     return sample.take(order[:middle]), sample.take(order[middle:])
 
 
-def _best_cut(metric: Metric, p: NDArray[Any], sample: Batch) -> float:
-    """The probability of the second of two classes above which it is best to predict it."""
-    assert sample.labels is not None
-    weight = sample.weights if len(sample.weights) else np.ones(len(p))
-    order = np.argsort(-p, kind="stable")
-    falling, weight, y = p[order].astype(np.float64), weight[order], sample.labels.given[order]
-    ends = np.flatnonzero(np.diff(falling) < 0)  # cut between different probabilities only
-    if not len(ends):
-        return 0.5
-    ends = ends[np.unique(np.linspace(0, len(ends) - 1, CUTS).astype(np.int64))]
-    tp, predicted = np.cumsum(weight * y)[ends], np.cumsum(weight)[ends]
-    positive, n = float(weight @ y), float(weight.sum())
-    worth = [
-        metric.value(_counts(t, found, positive, n, metric.needs_matrix))
-        for t, found in zip(tp.tolist(), predicted.tolist(), strict=True)
-    ]
-    best = ends[int(np.argmax(worth))]
-    return float((falling[best] + falling[best + 1]) / 2)
+def worth_of_two(metric: Metric) -> Worth:
+    """The metric of two classes, by counts of the second."""
+    if isinstance(metric, Macro):
+        single = metric.of
+        assert isinstance(single, LabelMetric)
+
+        def both(tp: Floats, predicted: Floats, positive: Floats, n: Floats) -> Floats:
+            rest = np.maximum(n - predicted - positive + tp, 0.0)
+            other = single.of_cells(rest, n - predicted, n - positive, n)
+            return np.asarray((single.of_cells(tp, predicted, positive, n) + other) / 2)
+
+        return both
+    if isinstance(metric, OverClasses) and metric.smoothing is None and metric.kind != "kappa":
+        name = "min_recall_specificity" if metric.kind == "min_recall" else metric.kind
+        same = find_metric(name)  # of two classes, the recall of the first is specificity
+        assert isinstance(same, LabelMetric)
+        return same.of_cells
+
+    def each(tp: Floats, predicted: Floats, positive: Floats, n: Floats) -> Floats:
+        cells = np.broadcast_arrays(tp, predicted, positive, n)
+        every = zip(*(cell.ravel().tolist() for cell in cells), strict=True)
+        found = [metric.value(counts_of_two(one, metric.needs_matrix)) for one in every]
+        return np.array(found).reshape(cells[0].shape)
+
+    return each
 
 
-def _counts(tp: float, predicted: float, positive: float, n: float, matrix: bool) -> Counts:
-    """Counts of both classes, from those of the second."""
+def counts_of_two(cells: Sequence[float], matrix: bool) -> Counts:
+    """Counts of both classes, from (tp, predicted, positive, n) of the second."""
+    tp, predicted, positive, n = cells
     fp, fn = predicted - tp, positive - tp
-    tn = n - predicted - fn
+    tn = max(n - predicted - fn, 0.0)  # weights may add up to more by a rounding
     return Counts(
         [tn, tp],
         [n - predicted, predicted],
@@ -73,3 +151,36 @@ def _counts(tp: float, predicted: float, positive: float, n: float, matrix: bool
         n,
         [[tn, fp], [fn, tp]] if matrix else None,
     )
+
+
+def _ranked(sample: Batch, wanted: range) -> list[Ranked]:
+    """Rows where a label has a probability above zero, for each label that is wanted."""
+    assert sample.labels is not None
+    given = sample.labels.given
+    given = sparse.csc_array(given) if sparse.issparse(given) else given
+    if sample.thin:
+        columns = sparse.csc_array(sample.values)
+        columns.sort_indices()
+    else:
+        dense = np.asarray(sample.eta.array, dtype=np.float64).reshape(sample.n, -1)  # type: ignore[union-attr]
+    found = []
+    for j in wanted:
+        if sample.thin:
+            at = slice(columns.indptr[j], columns.indptr[j + 1])
+            rows, values = columns.indices[at].astype(np.int64), columns.data[at].astype(np.float64)
+        else:
+            rows, values = np.arange(sample.n), dense[:, j]
+        rows, values = rows[values > 0], values[values > 0]
+        order = np.argsort(-values, kind="stable")
+        found.append(Ranked(rows[order], values[order], _true(given, sample.n, j)))
+    return found
+
+
+def _true(given: Any, n: int, j: int) -> Floats:
+    """1 in the rows that have label j."""
+    if sparse.issparse(given):
+        found = np.zeros(n)
+        at = slice(given.indptr[j], given.indptr[j + 1])
+        found[given.indices[at]] = given.data[at]
+        return found
+    return np.asarray(given[:, j] if given.ndim == 2 else given == j, dtype=np.float64)

@@ -25,7 +25,7 @@ from omma.metrics.scoring import value_with
 from omma.policies import OMMA, Auto, FixedRule
 from omma.rows.batch import Batch
 from omma.rule import Rule
-from omma.sklearn._cuts import halves, tuned_rule
+from omma.sklearn._steady import steady_rule
 from omma.state import State
 
 PASSES = 20
@@ -69,23 +69,9 @@ def find_rule(policy: OMMA | Auto, sample: Batch, seed: int, zero_division: floa
     judge = Judge.of(policy, sample)
     tried = [judge(_usual(trace.rule)), *_settled(judge, trace.rule)]
     best = max(tried, key=lambda one: worth(one.counts))
-    tuned = tuned_rule(policy, sample)
-    if tuned is not None and worth(_of_tuning(policy, sample, seed)) > worth(best.counts):
-        best = judge(tuned)
+    rule = steady_rule(policy, sample, best.rule, seed, worth)
+    best = best if rule is best.rule else judge(rule)
     return Found(best, trace.history.rows, trace.history.values)
-
-
-def _of_tuning(policy: OMMA | Auto, sample: Batch, seed: int) -> Counts:
-    """What tuned cuts do on rows that they were not tuned on: each half on the other."""
-    one, other = halves(sample, seed)
-    if min(one.n, other.n) == 0:
-        return Counts.zeros(1)
-    parts = []
-    for here, there in ((one, other), (other, one)):
-        rule = tuned_rule(policy, here)
-        assert rule is not None
-        parts.append(counted(policy, rule, there))
-    return parts[0] + parts[1]
 
 
 def _usual(rule: Rule) -> Rule:
