@@ -9,13 +9,39 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, _num_samples
 
 from omma.rows.batch import Batch
 from omma.sklearn._probabilities import probabilities
-from omma.sklearn._target import OWNER, Target
+from omma.sklearn._target import LABELS, OWNER, Target
+
+
+def trained(
+    model: Any,
+    X: Any,
+    y: Any,
+    target: Target,
+    routed: Any,
+    weights: NDArray[Any] | None,
+) -> tuple[Any, Batch, int]:
+    """The estimator, probabilities by models that did not see the rows, and how many it saw."""
+    cv = check_cv(model.cv, y=y, classifier=target.kind != LABELS)
+    splits = list(cv.split(X, y, **routed.splitter.split))
+    if not model.refit and len(splits) != 1:
+        raise ValueError(
+            f"refit of {OWNER} must be True where cv has several splits, got False with "
+            f"{len(splits)}: which of their estimators should be kept is not clear"
+        )
+    params = routed.estimator.fit
+    work: dict[str, Any] = {"n_jobs": model.n_jobs, "verbose": model.verbose}
+    sample, models = out_of_fold(model.estimator, X, y, target, splits, params, weights, **work)
+    if model.refit:
+        return clone(model.estimator).fit(X, y, **params), sample, _num_samples(X)
+    part = np.arange(_num_samples(X))[splits[0][0]]  # by ids or by flags
+    return models[0], sample, len(part)
 
 
 def out_of_fold(

@@ -1,0 +1,130 @@
+"""Rows that come after: the rule learns from each, and the estimator where it can."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from omma.metrics import metric as find_metric
+from omma.online import OnlineClassifier
+from omma.policies import OMMA, Auto
+from omma.rule import Rule
+from omma.sklearn._checks import check_same_classes, checked, policy_of, vector
+from omma.sklearn._fitted import Fitted, History, inner_has
+from omma.sklearn._probabilities import probabilities
+from omma.sklearn._routing import route
+from omma.sklearn._steps import decide_rows
+from omma.sklearn._target import LABELS, Target, read_target
+
+
+class GoesOn(Fitted):
+    """The part of ``MetricClassifier`` that goes on learning."""
+
+    pos_label: Any
+
+    @available_if(inner_has("partial_fit"))  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        **params: Any,
+    ) -> Any:
+        """Go on learning: first the rule, by deciding these rows, and then the estimator.
+
+        The rows are decided one after another by the estimator as it was before it saw them. The
+        very first rows cannot be: they train the estimator alone, and until more come, decisions
+        are the usual ones. Where the estimator refuses the rows, the rule is as it was.
+
+        Parameters
+        ----------
+        X, y, sample_weight, params
+            As of ``fit``.
+        classes : array-like, optional
+            All classes that may come; needed in the first call, unless y holds indicators.
+        """
+        X, y, weights = checked(X, y, sample_weight, "partial_fit")
+        first = not hasattr(self, "estimator_")
+        extra: dict[str, Any] = {} if classes is None else {"classes": classes}
+        target: Target = self._first_target(y, classes) if first else self._target
+        if not first:
+            check_same_classes(target, classes)
+        labels, y = target.encode(y), target.ordered(y)
+        estimator = clone(self.estimator) if first else self.estimator_
+        routed = route(self, "partial_fit", sample_weight, params).estimator.partial_fit
+        if first:
+            policy = policy_of(self, target)
+            estimator.partial_fit(X, y, **extra, **routed)
+            self._begin(estimator, target, policy)
+            self._keep(_usual(policy, target), _num_samples(X))
+            self.history_ = History(np.empty(0, dtype=np.int64), np.empty(0))
+            return self
+        _, learner = self._decided(X, labels, weights)
+        estimator.partial_fit(X, y, **extra, **routed)
+        self._go_on(learner, _num_samples(X))
+        return self
+
+    def step(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Decide rows one after another, learning the labels of each before the next.
+
+        The rule learns, the estimator does not: ``partial_fit`` does both. What is returned was
+        decided before the labels were looked at, so that it can be judged by them.
+
+        Returns
+        -------
+        As of ``predict``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from omma.sklearn import MetricClassifier
+        >>> X, y = make_classification(1000, weights=[0.9], random_state=0)
+        >>> model = MetricClassifier(LogisticRegression(), metric="f1", random_state=0)
+        >>> decided = model.fit(X[:500], y[:500]).step(X[500:], y[500:])
+        >>> decided.shape, model.counts_.n
+        ((500,), 1000.0)
+        """
+        check_is_fitted(self)
+        X, y, weights = checked(X, y, sample_weight, "step")
+        decisions, learner = self._decided(X, self._target.encode(y), weights)
+        found = self._target.decode(decisions)
+        self._go_on(learner, 0)
+        return found
+
+    def _first_target(self, y: Any, classes: Any) -> Target:
+        target = read_target(y, find_metric(self.metric), vector(classes), self.pos_label)
+        if classes is None and target.kind != LABELS:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        return target
+
+    def _decided(
+        self, X: Any, labels: Any, weights: NDArray[Any] | None
+    ) -> tuple[Any, OnlineClassifier]:
+        """Decisions on rows, each learned before the next, and a learner that has learned all."""
+        learner = deepcopy(self._learner)  # should anything fail on the way, ours is as it was
+        eta = probabilities(self.estimator_, X, self._target).values
+        return decide_rows(learner, eta, labels, weights, self._target), learner
+
+    def _go_on(self, learner: OnlineClassifier, trained_on: int) -> None:
+        """Take over what a learner has learned, once all else is done."""
+        rows, values = self.history_
+        value = self._value(learner)
+        worth = np.nan if value is None else value
+        self.history_ = History(np.append(rows, round(learner.counts.n)), np.append(values, worth))
+        self._learner = learner
+        self._keep(learner.rule, self.n_samples_seen_ + trained_on)
+
+
+def _usual(policy: OMMA | Auto, target: Target) -> Rule:
+    """What is decided before anything was counted."""
+    offset = -0.5 if policy.budget is None else 0.0
+    rule = Rule(np.ones(target.m), np.full(target.m, offset), policy.budget)
+    return rule.named(target.names)
