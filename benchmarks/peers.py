@@ -155,7 +155,7 @@ def mapie(asked: Asked) -> Any:
     if asked.metric == "f1":
         risk, level = "precision", counts.tp[0] / counts.predicted[0]
     else:
-        risk, level = "false_positive_rate", missed / (counts.n - counts.positive[0])
+        risk, level = "fpr", missed / (counts.n - counts.positive[0])
     eta, later = of_folds(asked)
     controller = BinaryClassificationController(
         lambda rows: np.asarray(rows, dtype=float), risk, float(level),

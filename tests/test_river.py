@@ -557,3 +557,60 @@ def test_auto_over_labels_that_turn_up_late_is_auto_over_all_of_them():
         learner.update(true)
     np.testing.assert_array_equal(growing._state.calibration.bias, learner.state.calibration.bias)
     assert growing.counts == learner.counts
+
+
+def followed(metric, rows):
+    """What a hedge gives, and the model's own decisions, over rows of (true, plain, tuned)."""
+    from omma.river.hedge import Hedge
+
+    hedge, plain_cells = Hedge(omma.metric(metric)), []
+    for true, plain, tuned in rows:
+        given = tuned if hedge.tuned else plain
+        sets = [("y",) if one else () for one in (true, plain, tuned, given)]
+        hedge.count(*sets, 1.0, ("y",))
+        plain_cells.append((true, plain))
+    y, own = np.array(plain_cells).T
+    found = omma.metric(metric)
+    return found.value(hedge.given(("y",))), found.score(y, own), hedge
+
+
+def test_guessing_is_no_reason_to_leave_the_model():
+    # The model says what is more frequent at the time, and nothing else can be known.
+    rng = np.random.default_rng(0)
+    for metric in ("gmean", "hmean", "min_recall_specificity"):
+        rows = [(rng.random() < 0.7, True, rng.random() < 0.5) for _ in range(2500)]
+        rows += [(rng.random() < 0.3, False, rng.random() < 0.5) for _ in range(2500)]
+        given, own, _ = followed(metric, rows)
+        assert own > 0.65
+        assert given > own - 0.01
+
+
+def test_better_than_guessing_is_followed():
+    rng = np.random.default_rng(0)
+    truth = rng.random(3000) < 0.1
+    tuned = np.where(rng.random(3000) < 0.8, truth, ~truth)
+    given, own, _ = followed("gmean", [(y, False, t) for y, t in zip(truth, tuned, strict=True)])
+    assert own == 0.0
+    assert given > 0.75
+
+
+def test_errors_are_those_of_the_metric():
+    # Rare hits, none of either way better than the other: MCC moves far by chance.
+    rng = np.random.default_rng(1)
+    left = 0
+    for _ in range(150):
+        truth = rng.random(500) < 0.03
+        ways = [np.where(rng.random(500) < 0.5, truth, rng.random(500) < 0.03) for _ in range(2)]
+        left += followed("mcc", zip(truth, *ways, strict=True))[2].tuned
+    assert left <= 3
+
+
+def test_metrics_of_recalls_are_known_by_what_they_do():
+    from omma.river.hedge import of_recalls
+
+    means = ("gmean", "hmean", "qmean", "balanced_accuracy")
+    yes = [*means, "min_recall_specificity", *(f"multiclass_{name}" for name in means)]
+    no = ["f1", "mcc", "accuracy", "precision", "recall", "specificity", "macro_f1", "macro_recall",
+          "micro_f1", "multiclass_accuracy", "multiclass_mcc", "multiclass_kappa"]  # fmt: skip
+    assert all(of_recalls(omma.metric(name)) for name in yes)
+    assert not any(of_recalls(omma.metric(name)) for name in no)

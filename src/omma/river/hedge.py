@@ -21,7 +21,7 @@ BEHIND = 0.005  # by how much of the metric the decisions given may fall behind 
 FADE = 0.5 ** (EVERY / HALF_LIFE)
 
 PLAIN, TUNED, GIVEN = range(3)
-CELL_POSITIVE = 2  # after true positives and predicted
+CELL_PREDICTED, CELL_POSITIVE = 1, 2  # after true positives
 # What is kept of a label between two looks: how often it was there; chosen by all ways alike, and
 # rightly so; and for each way where they differ.
 POSITIVE, ALIKE, FIRST = 0, 1, 3
@@ -36,11 +36,14 @@ class Hedge:
     ``HALF_LIFE`` rows. The one is followed by which the metric over the whole stream would be
     higher, if as many rows as so far came after it, decided as the way did lately: what was given
     before is a part of it, as decisions of two kinds can be worse together than either alone. Tuned
-    decisions must be better by ``SURE`` standard errors first, about the root of how many labels
-    the two choose differently; and by half of what they would cost if the model were right from
-    then on, as thousands of false alarms are better than nothing only while it knows nothing.
-    Where what was given has fallen behind the model's own decisions on all rows, these are
-    followed. The first ``WAIT`` rows are decided as the model does.
+    decisions must be better by ``SURE`` standard errors first: of what the metric would lose if so
+    many labels more were wrong as the root of how many the two choose differently. And by half of
+    what they would cost if the model were right from then on, as thousands of false alarms are
+    better than nothing only while it knows nothing. Of metrics of recalls alone, such as the
+    G-mean, they must be better than guessing, too: guesses make half of it where a model that
+    always says yes makes nothing, but such a model has the better share of hits once rows of the
+    other class come more often. Where what was given has fallen behind the model's own decisions on
+    all rows, these are followed. The first ``WAIT`` rows are decided as the model does.
 
     >>> import omma
     >>> hedge = Hedge(omma.metric("f1"))
@@ -55,6 +58,7 @@ class Hedge:
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.tuned = False
+        self._of_recalls = of_recalls(metric)
         self._rows = 0
         # Since the last look, by name; and before it, in the order of labels, true positives,
         # predicted and positive of each way: on all rows, and on late ones.
@@ -138,16 +142,37 @@ class Hedge:
         given, ahead = self._all[GIVEN], rows / self._late_weight
         ways = [given + ahead * self._late[way] for way in (PLAIN, TUNED)]
         plain, tuned = (self._value(way, 2.0 * rows) for way in ways)
-        # Half of what is compared are rows that were given already, and alike.
-        labels = max(self._late_weight, self._late[PLAIN, CELL_POSITIVE].sum())
-        error = 0.5 * math.sqrt(self._late_differ) / labels
         gain = tuned - plain
-        better = gain >= 0.0 if self.tuned else gain > SURE * error
+        better = gain >= 0.0 if self.tuned else gain > SURE * self._error(ways[TUNED], tuned)
+        better = better and (not self._of_recalls or self._skilled())
         if better:
             perfect = ahead * self._late[PLAIN, CELL_POSITIVE]
             plain, tuned = (self._value(way + perfect, 3.0 * rows) for way in ways)
             better = gain >= SPOILED * (plain - tuned) and not self._behind()
         self.tuned = better
+
+    def _error(self, way: NDArray[np.float64], value: float) -> float:
+        """The standard error of tuned decisions, given their cells and value with rows to come."""
+        ahead, chosen = self._all_weight / self._late_weight, self._late[TUNED, CELL_PREDICTED]
+        flips = math.sqrt(self._late_differ)
+        # One hit less is two errors more. Half of what is compared are rows that were given alike.
+        hits = 0.5 * ahead * flips * chosen / max(chosen.sum(), 1.0)
+        worse = np.stack((np.maximum(way[0] - hits, 0.0), *way[1:]))
+        labels = max(self._late_weight, self._late[PLAIN, CELL_POSITIVE].sum())
+        own = value - self._value(worse, 2.0 * self._all_weight)
+        return max(own, 0.5 * flips / float(labels))  # and no less than that of accuracy
+
+    def _skilled(self) -> bool:
+        """Whether tuned decisions hit more than they raise alarms, of late; to begin, surely so."""
+        tp, predicted, positive = self._late[TUNED]
+        both = (positive > 0.0) & (positive < self._late_weight)
+        if not both.any():
+            return False
+        absent = (self._late_weight - positive)[both]
+        hits, alarms = tp[both] / positive[both], (predicted - tp)[both] / absent
+        spread = hits * (1.0 - hits) / positive[both] + alarms * (1.0 - alarms) / absent
+        error = math.sqrt(max(float(spread.sum()), 0.0)) / len(hits)
+        return float((hits - alarms).mean()) > (0.0 if self.tuned else SURE * error)
 
     def _behind(self) -> bool:
         """Whether what was given is worth less than the model's own decisions on all rows."""
@@ -156,6 +181,27 @@ class Hedge:
 
     def _value(self, cells: NDArray[np.float64], n: float) -> float:
         return value_of(self.metric, _counts(cells, n))
+
+
+def of_recalls(metric: Metric) -> bool:
+    """Whether a metric depends on the recall of each class alone, and on more than one of them.
+
+    >>> import omma
+    >>> [of_recalls(omma.metric(name)) for name in ("gmean", "multiclass_gmean", "f1", "recall")]
+    [True, True, False, False]
+    """
+    if metric.binary:
+        once, twice = Counts([3.0], [5.0], [4.0], 10.0), Counts([6.0], [8.0], [8.0], 14.0)
+    else:  # of two classes
+        once = Counts([4.0, 3.0], [5.0, 5.0], [6.0, 4.0], 10.0)
+        twice = Counts([4.0, 6.0], [6.0, 8.0], [6.0, 8.0], 14.0)
+    if not math.isclose(metric.value(once), metric.value(twice)):
+        return False
+    # Where all or nothing is the best, as for recall itself, nobody has to guess.
+    positive, none = once.positive, np.zeros(once.m)
+    every = np.full(once.m, once.n)
+    simple = (Counts(positive, every, positive, once.n), Counts(none, none, positive, once.n))
+    return metric.multiclass or all(metric.value(one) < 1.0 for one in simple)
 
 
 def _counts(cells: NDArray[np.float64], n: float) -> Counts:
