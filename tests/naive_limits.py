@@ -21,9 +21,10 @@ class Price:
         """(slope, offset) over all labels; counts are those before the row."""
         mu, C, m, j = self.mu, self.C, self.m, self.j
         slope, offset = np.zeros(m), np.zeros(m)
+        dear = max(0.7 * min(C, 0.98) / (1 - min(C, 0.98)), 1.0)  # where precision starts
         one = np.zeros(m) if j is None else np.eye(m)[j] / np.sqrt(m)
         if self.kind == "micro_precision":  # over the mean of predictions and occurrences
-            slope += 2.5 * mu * n / max((q.sum() + pos.sum()) / 2, 1)
+            slope += dear * mu * n / max((q.sum() + pos.sum()) / 2, 1)
             offset -= C * slope
         elif self.kind == "micro_recall":
             slope += mu * n / max(pos.sum(), 1)
@@ -43,9 +44,9 @@ class Price:
         elif self.kind == "labels_per_row":
             offset -= mu / C
         elif self.kind == "predicted_rate":
-            offset -= mu / C * one
+            offset -= 0.3 * mu / C * one
         elif self.kind == "precision":
-            slope += mu * n / max((q[j] + pos[j]) / 2, 1) * one
+            slope += dear * mu * n / max((q[j] + pos[j]) / 2, 1) * one
             offset -= C * slope
         elif self.kind == "recall":
             slope += mu * n / max(pos[j], 1) * one
@@ -53,43 +54,82 @@ class Price:
             slope += mu * n / np.maximum(pos, 1) / m
         return slope, offset
 
-    def after(self, n, tp, q, pos, yhat, y, weight=1.0):
-        """Counts include the row; y is None where its labels are unknown."""
+    def excess(self, yhat, y, n=1.0):
+        """By how much n rows, summed, miss the limit; y may be estimates."""
         C, m, j = self.C, self.m, self.j
-        if y is None and self.kind not in ("labels_per_row", "predicted_rate"):
-            return
-        hit = 0.0 if y is None else (y * yhat).sum()
+        if self.kind == "labels_per_row":
+            return yhat.sum() / C - n
+        if self.kind == "predicted_rate":
+            return yhat[j] / C - n
+        hit = y["hit"]
+        y = y["true"]
         if self.kind == "micro_precision":
-            r = C * yhat.sum() - hit
-        elif self.kind == "micro_recall":
-            r = C * y.sum() - hit
-        elif self.kind == "micro_specificity":
-            tn = m - yhat.sum() - y.sum() + hit
-            r = C * (m - y.sum()) - tn
-        elif self.kind == "micro_accuracy":
-            right = m - yhat.sum() - y.sum() + 2 * hit
-            r = C * m - right
-        elif self.kind == "micro_f1":
-            r = C * (yhat.sum() + y.sum()) - 2 * hit
-        elif self.kind == "labels_per_row":
-            r = yhat.sum() / C - 1
-        elif self.kind == "predicted_rate":
-            r = yhat[j] / C - 1
-        elif self.kind == "precision":
-            r = (C - y[j]) * yhat[j]
-        elif self.kind == "recall":
-            r = (C - yhat[j]) * y[j]
-        else:
+            return C * yhat.sum() - hit.sum()
+        if self.kind == "micro_recall":
+            return C * y.sum() - hit.sum()
+        if self.kind == "micro_specificity":
+            tn = n * m - yhat.sum() - y.sum() + hit.sum()
+            return C * (n * m - y.sum()) - tn
+        if self.kind == "micro_accuracy":
+            right = n * m - yhat.sum() - y.sum() + 2 * hit.sum()
+            return C * n * m - right
+        if self.kind == "micro_f1":
+            return C * (yhat.sum() + y.sum()) - 2 * hit.sum()
+        if self.kind == "precision":
+            return C * yhat[j] - hit[j]
+        return C * y[j] - hit[j]  # recall
+
+    def draws(self, n, q, pos):
+        """The denominator of the rate so far."""
+        m, j = self.m, self.j
+        return {
+            "micro_precision": lambda: q.sum(),
+            "micro_recall": lambda: pos.sum(),
+            "micro_specificity": lambda: n * m - pos.sum(),
+            "micro_accuracy": lambda: n * m,
+            "micro_f1": lambda: q.sum() + pos.sum(),
+            "precision": lambda: q[j],
+            "recall": lambda: pos[j],
+        }[self.kind]()
+
+    def has_room(self, n, tp, q, pos):
+        """Whether the rows so far do better than the limit asks for."""
+        if self.kind == "macro_recall":
             some = pos > 0
-            now = n * (C - tp[some] / pos[some]).sum() / m
+            return (tp[some] / pos[some] - self.C).sum() > 0
+        return self.excess(q, {"hit": tp, "true": pos}, n) < 0
+
+    def after(self, n, tp, q, pos, yhat, y, weight=1.0, estimates=None, ease=0.0):
+        """Counts include the row; y is None where its labels are unknown."""
+        steady = self.kind in ("labels_per_row", "predicted_rate")
+        counted = not steady and self.kind != "macro_recall"
+        if y is None and not steady:
+            return
+        if self.kind == "macro_recall":
+            some = pos > 0
+            now = n * (self.C - tp[some] / pos[some]).sum() / self.m
             r, self.before = (now - self.before) / weight, now
+        else:
+            if counted and estimates is not None:  # worth as much as 20 labels
+                w = 20 * weight / (20 * weight + self.draws(n, q, pos))
+                y = (1 - w) * y + w * estimates
+            r = self.excess(yhat, None if y is None else {"hit": y * yhat, "true": y})
         self.V += (weight * r) ** 2
+        slow = 1 + 100 * weight / n if counted else 1.0
         place = self.mu if self.mu < 1 else 1 + np.log(self.mu)
-        place = max(0.0, place + 0.7 * weight * r / np.sqrt(self.V))
+        place = max(0.0, place + 0.7 * weight * r / np.sqrt(self.V * slow) - ease * place)
         self.mu = place if place < 1 else min(np.exp(place - 1), 1000.0)
         place = self.mu if self.mu < 1 else 1 + np.log(self.mu)
         # Of t rows, row i weighs about i ** 2.
         self.mean += min(3 * weight / (n + 2 * weight), 1.0) * (place - self.mean)
+
+
+def move(prices, n, tp, q, pos, yhat, y, weight=1.0, estimates=None):
+    """All prices after a row: several fall by themselves where all limits have room."""
+    room = all(price.has_room(n, tp, q, pos) for price in prices)
+    ease = 0.5 * weight / (n + 100 * weight) if len(prices) > 1 and room else 0.0
+    for price in prices:
+        price.after(n, tp, q, pos, yhat, y, weight, estimates, ease)
 
 
 class LimitedAuto(naive_auto.Auto):
@@ -109,6 +149,9 @@ class LimitedAuto(naive_auto.Auto):
 
     def update(self, y=None, chosen=()):
         super().update(y)
+        idx, c, _, _ = self.last
+        estimates = np.zeros(self.m)
+        estimates[idx] = c
         yhat = np.zeros(self.m)
         yhat[list(chosen)] = 1.0
         true = None
@@ -117,8 +160,8 @@ class LimitedAuto(naive_auto.Auto):
             true[np.asarray(y, int)] = 1.0
             self.known += 1
             self.q_y += yhat
-        for price in self.prices:
-            price.after(self.known, self.tp_y, self.q_y, self.pos_y, yhat, true)
+        counts = (self.known, self.tp_y, self.q_y, self.pos_y)
+        move(self.prices, *counts, yhat, true, estimates=estimates)
 
 
 class Plain:
@@ -161,5 +204,4 @@ class Plain:
         self.tp += weight * y * yhat
         self.q += weight * yhat
         self.pos += weight * y
-        for price in self.prices:
-            price.after(self.n, self.tp, self.q, self.pos, yhat, y, weight)
+        move(self.prices, self.n, self.tp, self.q, self.pos, yhat, y, weight)

@@ -10,6 +10,7 @@ from naive_limits import LimitedAuto, Plain, Price
 from scipy import sparse
 
 import omma
+from omma.kernels.limits import TRUST, WEIGHT
 from omma.policies import policy_from_json
 
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
@@ -197,6 +198,25 @@ def test_a_mean_that_stands_for_a_minimum_has_true_derivatives():
         (mean(tp + step * one) - mean(tp - step * one)) / (2 * step) * 1000 for one in np.eye(5)
     ]
     np.testing.assert_allclose(slope, numeric, rtol=1e-4)
+
+
+def test_what_prices_start_from():
+    """Dearer the surer rows must be, cheap for a label that is predicted seldom, else one."""
+    texts = {
+        "micro_precision >= 0.9": 0.7 * 9,
+        "micro_precision >= 0.5": 1.0,
+        "micro_precision >= 1": 0.7 * 49,
+        "micro_precision <= 0.9": 1.0,
+        "precision[2] >= 0.9": 0.7 * 9 / np.sqrt(M),
+        "predicted_rate[2] <= 0.1": 0.3 / np.sqrt(M),
+        "labels_per_row <= 1": 1.0,
+        "micro_recall >= 0.9": 1.0,
+    }
+    for text, weight in texts.items():
+        plan = omma.Auto("macro_f1", subject_to=text).plan(M)
+        assert plan.limits.numbers[0, WEIGHT] == pytest.approx(weight)
+        assert plan.limits.numbers[0, TRUST] == 20.0  # calibrated: worth as much as labels
+        assert omma.OMMA("macro_f1", subject_to=text).plan(M).limits.numbers[0, TRUST] == 0.0
 
 
 # A state with prices in files, copies and sums.

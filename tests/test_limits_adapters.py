@@ -181,11 +181,15 @@ def test_evaluate_judges_rules_on_the_half_they_have_not_seen(files, tmp_path):
     made = tuned.predict(eta[200:])
     judged = found["second_half"]["tuned on the first half"]
     assert judged["limits"][0]["value"] == pytest.approx((made * y[200:]).sum() / made.sum())
+    low, high = judged["limits"][0]["interval"]
+    assert low < judged["limits"][0]["value"] < high
+    assert high - low == pytest.approx(2 * 1.96 * judged["limits"][0]["error"], rel=1e-3)
     whole = omma.TunedThresholds("macro_recall", limits).fit(eta, y).decision
     kept = omma.Rule.from_json((tmp_path / "rule.json").read_text())
     np.testing.assert_array_equal(kept.thresholds, whole.thresholds)
     shown = evaluated(*given, "--decide", "auto", "--rule", "auto.json").stdout
     assert "recall[b] >= 0.1: " in shown
+    assert f"({low:.3f} to" in shown
     last = omma.replay(omma.Auto("macro_recall", subject_to=limits), eta, y).rule
     kept = omma.Rule.from_json((tmp_path / "auto.json").read_text())
     np.testing.assert_allclose(kept.thresholds, last.thresholds)

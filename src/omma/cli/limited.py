@@ -95,7 +95,10 @@ def show(found: Limited, console: Console) -> None:
     from rich.markup import escape
 
     columns = (found.metric.name, *(escape(str(one)) for one in found.limits))
-    notes = ("the second half of the rows; rules were made of the first",)
+    notes = (
+        "the second half of the rows; rules were made of the first",
+        "in brackets, where a limit's value lies on rows like these, with 95 % confidence",
+    )
     grid = Grid(columns, tuple(found.halves), tuple(entries), notes, head="decided by")
     console.print(to_terminal(grid))
     assert found.trace.value is not None
@@ -165,11 +168,20 @@ def costs_json(found: Frontier) -> str:
 
 
 def _said(held: Held) -> str:
-    return f"{held.value:.4f}" + ("" if held.holds else f", misses by {held.excess:.4f}")
+    """The value, where it lies on rows like these, and by how much it misses the bound."""
+    low, high = held.interval
+    missed = "" if held.holds else f", misses by {held.excess:.4f}"
+    return f"{held.value:.4f} ({low:.3f} to {high:.3f}){missed}"
 
 
 def _listed(every: list[Held]) -> list[dict[str, Any]]:
     return [
-        {"limit": str(one.limit), "value": one.value, "holds": one.holds, "error": one.error}
+        {
+            "limit": str(one.limit),
+            "value": one.value,
+            "interval": list(one.interval),
+            "holds": one.holds,
+            "error": one.error,
+        }
         for one in every
     ]

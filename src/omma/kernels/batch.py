@@ -12,9 +12,9 @@ from omma.kernels.fade import fade
 from omma.kernels.jit import entry
 from omma.kernels.layout import FLAGS, PRESENT, VALUES
 from omma.kernels.learn import fit_stored, learn, learn_stored
-from omma.kernels.limits import move, move_stored
 from omma.kernels.partly import learn_part, learn_part_stored
 from omma.kernels.pointer import EVERYTHING
+from omma.kernels.price_steps import move, move_stored
 from omma.kernels.steps import read_flags
 
 

@@ -17,8 +17,8 @@ from omma.kernels.find import finder
 from omma.kernels.jit import helper
 from omma.kernels.kinds import Costs, Priced
 from omma.kernels.layout import FLAGS, GAINS, GATHERED, PRICED, SINGLE, VALUES
-from omma.kernels.limits import prepare_prices, priced
 from omma.kernels.pointer import EVERYTHING, called
+from omma.kernels.prices import prepare_prices, priced
 from omma.kernels.select import choose_nonnegative, selector
 
 # Rows of int32 scratch space.

@@ -24,7 +24,7 @@ from omma.kernels.feedback import (
 )
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, SUM_CROSS, UNIT
-from omma.kernels.limits import fade_spread
+from omma.kernels.price_steps import fade_spread
 
 
 class Fading(NamedTuple):

@@ -17,8 +17,8 @@ from omma.kernels.feedback import FromSome
 from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import FLAGS, PRESENT, UNIT, VALUES
 from omma.kernels.learn import fit_stored, learn, learn_stored
-from omma.kernels.limits import move, move_stored
 from omma.kernels.pointer import EVERYTHING
+from omma.kernels.price_steps import move, move_stored
 from omma.kernels.slide import LATE, Sliding
 
 

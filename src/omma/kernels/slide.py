@@ -38,7 +38,8 @@ from omma.kernels.layout import (
     UNIT,
     VALUES,
 )
-from omma.kernels.limits import fade_spread, follow_leaving, settle_rates
+from omma.kernels.mean_recall import follow_leaving, settle_rates
+from omma.kernels.price_steps import fade_spread
 
 # Columns of `rows`.
 CHOSEN: Final = 0

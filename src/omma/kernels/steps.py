@@ -15,7 +15,6 @@ from omma.kernels.feedback import Counted, FromLabels
 from omma.kernels.jit import entry, helper, pointed
 from omma.kernels.layout import FLAGS, ONES, PRESENT, VALUES
 from omma.kernels.learn import fit_stored, learn, learn_stored
-from omma.kernels.limits import move, move_stored
 from omma.kernels.pointer import (
     COUNT,
     EVERYTHING,
@@ -27,6 +26,7 @@ from omma.kernels.pointer import (
     held_by,
     read,
 )
+from omma.kernels.price_steps import move, move_stored
 
 FLAGGED = types.Array(types.int8, 1, "C")
 

@@ -315,7 +315,9 @@ class Maximizer(LinearPolicy):
         found = self._found_limits(m)
         if not found:
             return plan
-        return replace(plan, limits=limited(found, m), sums=max(plan.sums, SUMS))
+        return replace(
+            plan, limits=limited(found, m, calibrated=plan.calibrated), sums=max(plan.sums, SUMS)
+        )
 
     @property
     def objective(self) -> Metric:

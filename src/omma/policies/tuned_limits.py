@@ -1,25 +1,33 @@
 """Thresholds of a labelled sample under limits: the best cuts at a price, and the right price.
 
 For one label every cut is looked at, and the best that meets all limits is exact. For many labels
-the price of each limit is found by bisection: at given prices, each label's best cut of metric plus
+the price of a limit is found by bisection: at given prices, each label's best cut of metric plus
 priced limits is exact again. Rates enter by their linear form at the bound, num - C den, so that at
-the right price the limit holds and no cut that meets it is worth more at that price.
+the right price the limit holds and no cut that meets it is worth more at that price. Prices of
+several limits are found together, by cutting planes: what the best cuts are worth at given prices
+is a convex function of these, and least at the right ones. (Bisecting one after another creeps
+where two limits leave little room between them.)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from omma.counts import Counts
 from omma.limits import Limit
 from omma.metrics import LabelMetric
 
 ROUNDS = 24  # of bisection: the price is then known to five digits
-SWEEPS = 6  # over limits, where there are several
+PLANES = 60  # prices of several limits that are tried
+NEAR = 1e-7  # of the least worth: what may be left of it
+TIGHTENED = 6  # times that bounds are, where cuts just miss
+OVER = 1.2  # what they are tightened by, as a share of what was missed
 LOWEST, HIGHEST = 1e-6, 1e6
 HAIR = 1e-12
 
@@ -83,6 +91,18 @@ class Priced:
         pairs = zip(self.worth, self.rooms, strict=True)
         return [int(np.argmax(worth + prices @ room)) for worth, room in pairs]
 
+    def added(self, chosen: list[int]) -> tuple[float, NDArray[np.float64]]:
+        """What some cuts are worth, and the room that they leave to each limit, in all."""
+        worth = sum(one[cut] for one, cut in zip(self.worth, chosen, strict=True))
+        rooms = [room[:, cut] for room, cut in zip(self.rooms, chosen, strict=True)]
+        return float(worth), np.sum(rooms, axis=0)
+
+    def tightened(self, by: NDArray[np.float64]) -> Priced:
+        """The same with tighter bounds."""
+        pairs = zip(self.limits, by, strict=True)
+        limits = (replace(one, bound=one.bound + one.sign * float(more)) for one, more in pairs)
+        return Priced.of(self.sample, tuple(limits))
+
     def judged(self, chosen: list[int]) -> tuple[NDArray[np.float64], float]:
         """By how much some cuts miss each limit (0/0 misses nothing), and what they are worth."""
         counts = self.sample.counts(chosen)
@@ -106,12 +126,15 @@ class Search:
 
     def look(self) -> NDArray[np.float64]:
         """Take the best cuts at the present prices; returns by how much they miss each limit."""
-        chosen = self.priced.best(self.prices)
+        self.excess = self.take(self.priced.best(self.prices))
+        return self.excess
+
+    def take(self, chosen: list[int]) -> NDArray[np.float64]:
+        """Keep some cuts if there are none better; returns by how much they miss each limit."""
         excess, worth = self.priced.judged(chosen)
         rank = (float(np.maximum(excess - HAIR, 0.0).sum()), -worth)
         if rank < self.rank:
             self.rank, self.chosen = rank, chosen
-        self.excess = excess
         return excess
 
     def settle(self, place: int) -> None:
@@ -136,10 +159,47 @@ def tuned(sample: Sample, limits: tuple[Limit, ...]) -> list[int]:
     if len(sample.labels) == 1:
         return [_exact(priced)]
     search = Search(priced)
-    for _ in range(1 if len(limits) == 1 else SWEEPS):
-        for place in range(len(limits)):
-            search.settle(place)
+    if len(limits) == 1:
+        search.settle(0)
+    elif limits:
+        _settle_together(search)
     return search.chosen
+
+
+def _settle_together(search: Search) -> None:
+    """Set the prices of several limits where what the best cuts are worth at them is least.
+
+    Those cuts may just miss a limit, and miss its margin: then bounds are tightened by that.
+    """
+    priced, tighter = search.priced, np.zeros(len(search.prices))
+    for _ in range(TIGHTENED):
+        missed = search.take(priced.best(_least(priced, search)))
+        if (missed <= HAIR).all():
+            return
+        tighter += OVER * np.maximum(missed, 0.0)
+        priced = search.priced.tightened(tighter)
+
+
+def _least(priced: Priced, search: Search) -> NDArray[np.float64]:
+    """Prices at which the best cuts are worth least: the bottom of planes, each of some cuts."""
+    count = len(priced.limits)
+    bounds = [(0.0, HIGHEST)] * count + [(None, None)]
+    planes, heights = [], []
+    best = prices = np.zeros(count)
+    least = math.inf
+    for _ in range(PLANES):
+        chosen = priced.best(prices)
+        search.take(chosen)
+        worth, room = priced.added(chosen)
+        if worth + prices @ room < least:
+            least, best = float(worth + prices @ room), prices
+        planes.append([*room, -1.0])
+        heights.append(-worth)
+        bottom = linprog([*np.zeros(count), 1.0], A_ub=planes, b_ub=heights, bounds=bounds)
+        if not bottom.success or least - bottom.fun <= NEAR:
+            break
+        prices = bottom.x[:count]
+    return best
 
 
 def _room(limit: Limit, sample: Sample, j: int) -> NDArray[np.float64]:

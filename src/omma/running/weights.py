@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from omma.kernels import (
     fade as fade_kernel,
     gradient as gradient_kernel,
-    limits as limits_kernel,
+    prices as prices_kernel,
 )
 from omma.kernels.count import Sums
 from omma.running.plan import Plan
@@ -33,7 +33,7 @@ def weights_now(
         own, prices = np.zeros((2, state.m)), plan.prices(state)
         if settled and prices is not None and state.prices is not None:
             prices = prices._replace(mu=state.prices.settled)
-        limits_kernel.add_prices(prices, own[0], own[1], slope, offset)
+        prices_kernel.add_prices(prices, own[0], own[1], slope, offset)
     return slope, offset
 
 

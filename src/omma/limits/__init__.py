@@ -1,0 +1,25 @@
+"""Limits: what must hold while a metric is maximized.
+
+A limit is a text such as ``"micro_precision >= 0.9"`` or ``"recall[fraud] >= 0.8"``, or what
+``at_least`` and ``at_most`` make. Rates of one label, or of all labels counted together, are held
+by their linear form; so is the mean of recalls over labels, whose denominators no decision changes.
+"""
+
+from omma.limits.budgets import check_limits, check_per_row
+from omma.limits.compiled import limited, price_unit
+from omma.limits.limit import Limit
+from omma.limits.rates import known_limits
+from omma.limits.reading import at_least, at_most, read_limit, read_limits
+
+__all__ = [
+    "Limit",
+    "at_least",
+    "at_most",
+    "check_limits",
+    "check_per_row",
+    "known_limits",
+    "limited",
+    "price_unit",
+    "read_limit",
+    "read_limits",
+]

@@ -1,0 +1,174 @@
+"""A limit: a bound on a rate, its value on some counts, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from omma._validate import nearest, shown
+from omma.counts import Counts
+from omma.limits.rates import PREDICTED, STEADY_NAMES, rate_of, variance
+from omma.metrics.binary import Rate
+from omma.rows.frames import Names
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound on a rate; ``at_least`` and ``at_most`` make it, and check it.
+
+    Attributes
+    ----------
+    of : str
+        What is bounded: "micro_" and a rate, "macro_recall", "labels_per_row"; or of one label a
+        rate or "predicted_rate".
+    sense : {">=", "<="}
+    bound : float
+    label : int or str, optional
+        The label that it is about, by its place or name.
+    margin : float
+        How many standard errors to stay on the safe side of the bound.
+    index : int, optional
+        The place of the label, once names are known.
+
+    >>> from omma.limits import read_limit
+    >>> limit = read_limit("recall[fraud] >= 0.8")
+    >>> limit.label, limit.sense, limit.bound
+    ('fraud', '>=', 0.8)
+    >>> print(limit)
+    recall[fraud] >= 0.8
+    """
+
+    of: str
+    sense: str
+    bound: float
+    label: int | str | None = None
+    margin: float = 0.0
+    index: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What is bounded, with the label that it is about."""
+        return self.of if self.label is None else f"{self.of}[{self.label}]"
+
+    @property
+    def sign(self) -> float:
+        """One where more is better, minus one where less is."""
+        return 1.0 if self.sense == ">=" else -1.0
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether only true labels, or estimates of them, tell its value."""
+        return self.of not in STEADY_NAMES
+
+    @property
+    def over_all(self) -> bool:
+        """Whether it is about all labels, and not one of them."""
+        return self.of in ("labels_per_row", "macro_recall") or self.of.startswith("micro_")
+
+    @property
+    def rate(self) -> Rate:
+        """Numerator and denominator; of the mean of recalls, those of one label."""
+        if not self.needs_labels:
+            return PREDICTED
+        return rate_of(self.of.removeprefix("micro_").removeprefix("macro_"))
+
+    @property
+    def variance(self) -> float:
+        """Of one draw of what is counted, where the value is at the bound."""
+        return max(variance(self.of, self.bound), 0.0)
+
+    def cells(self, counts: Counts) -> tuple[Any, Any, Any, float]:
+        """The counts that it looks at: (tp, predicted, positive, all)."""
+        if self.over_all:
+            whole = counts.n * (counts.m if self.of.startswith("micro_") else 1)
+            tp, predicted = counts.tp.sum(), counts.predicted.sum()
+            return tp, predicted, counts.positive.sum(), whole
+        j = 0 if self.index is None else self.index
+        return counts.tp[j], counts.predicted[j], counts.positive[j], counts.n
+
+    def value(self, counts: Counts) -> float:
+        """What is bounded, of some counts; NaN where it is 0/0.
+
+        >>> counts = Counts([3, 1], [4, 1], [5, 2], 10)
+        >>> from omma.limits import read_limit
+        >>> read_limit("micro_precision >= 0.9").value(counts)
+        0.8
+        >>> read_limit("labels_per_row <= 2").value(counts)
+        0.5
+        """
+        if self.of == "macro_recall":
+            some = counts.positive > 0
+            return float((counts.tp[some] / counts.positive[some]).mean()) if some.any() else np.nan
+        return float(self.rate.of(*self.cells(counts), np.nan))
+
+    def error(self, counts: Counts) -> float:
+        """The standard error of that value, as of independent draws; NaN where there are none."""
+        value = self.value(counts)
+        if self.of == "macro_recall":
+            some = counts.positive > 0
+            recall = counts.tp[some] / counts.positive[some]
+            spread = (recall * (1.0 - recall) / counts.positive[some]).sum()
+            return float(np.sqrt(spread) / max(some.sum(), 1))
+        cells = np.array(self.cells(counts), dtype=float)
+        under = float(np.array(self.rate.under, dtype=float) @ cells)
+        if not under > 0:
+            return math.nan
+        return math.sqrt(max(variance(self.of, value), 0.0) / under)
+
+    def tighter(self, counts: Counts) -> float:
+        """What the margin takes off the bound: so many standard errors of a value at the bound."""
+        if not self.margin:
+            return 0.0
+        under = float(np.array(self.rate.under, dtype=float) @ np.array(self.cells(counts)))
+        return self.margin * math.sqrt(self.variance / under) if under > 0 else 0.0
+
+    def named(self, names: Names | None, m: int, owner: str) -> Limit:
+        """The same limit with the place of its label, among ``names`` where these are known."""
+        if self.label is None:
+            if not self.over_all and m != 1:
+                raise ValueError(
+                    f"{self.name} in subject_to of {owner} is a rate of one label, and there are "
+                    f"{m}: write {self.of}[j] for label j{_or_micro(self.of)}"
+                )
+            return replace(self, index=None if self.over_all else 0)
+        if names is not None and str(self.label) in names:
+            return replace(self, index=list(names).index(str(self.label)))
+        if self.index is not None and isinstance(self.label, str) and names is None:
+            return self  # found before, among names that are not given again
+        if isinstance(self.label, int):
+            if self.label >= m:
+                raise ValueError(
+                    f"{self.name} in subject_to of {owner} must be about a label from 0 to {m - 1}"
+                )
+            return replace(self, index=self.label)
+        if names is None:
+            raise ValueError(
+                f"{self.name} in subject_to of {owner} names a label, and the labels have no "
+                "names: pass names=, a frame, or the label's place"
+            )
+        raise ValueError(
+            f"{self.name} in subject_to of {owner} must name a label"
+            f"{nearest(self.label, names) or ', got ' + shown(self.label)}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``read_limit`` makes the same limit of."""
+        return {
+            "of": self.of,
+            "sense": self.sense,
+            "bound": self.bound,
+            "label": self.label,
+            "margin": self.margin,
+            "index": self.index,
+        }
+
+    def __str__(self) -> str:
+        margin = f" (margin {self.margin:g})" if self.margin else ""
+        return f"{self.name} {self.sense} {self.bound:g}{margin}"
+
+
+def _or_micro(of: str) -> str:
+    return ", or labels_per_row" if of == "predicted_rate" else f", or micro_{of}"

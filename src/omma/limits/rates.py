@@ -1,0 +1,59 @@
+"""What can be bounded: rates, as ratios of two sums over rows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from omma._validate import nearest
+from omma.metrics import NAMES as METRICS, Binary, fbeta, metric as find_metric
+from omma.metrics.binary import Rate
+
+PREDICTED = Rate(over=(0, 1, 0, 0), under=(0, 0, 0, 1))
+STEADY_NAMES = ("labels_per_row", "predicted_rate")
+ALIASES = {
+    "multiclass_accuracy": "micro_recall",
+    "multiclass_balanced_accuracy": "macro_recall",
+}
+FBETA = re.compile(r"f(\d+(?:\.\d+)?)")
+
+
+def rate_of(name: str) -> Rate:
+    """The rate that a limit is on, or why it cannot be one."""
+    plain = (
+        name.removeprefix("macro_") if name.startswith("macro_") else name.removeprefix("micro_")
+    )
+    if FBETA.fullmatch(plain) and float(plain[1:]) > 0:
+        found: Any = fbeta(float(plain[1:]))
+    elif plain in METRICS:
+        found = find_metric(plain)
+    else:
+        raise ValueError(f"unknown limit {name!r}{nearest(name, known_limits())}")
+    if not isinstance(found, Binary) or found.rate is None:
+        raise ValueError(
+            f"{name} cannot be a limit: it is no ratio of two sums over rows; bound the rates that "
+            "it is made of, such as recall and specificity"
+        )
+    if name.startswith("macro_") and plain != "recall":
+        raise ValueError(
+            f"{name} cannot be a limit: it holds at a price that is no longer that of one sum over "
+            f"rows, and the metric falls far below what is possible; use micro_{plain}, or "
+            f"{plain}[j] of single labels"
+        )
+    return found.rate
+
+
+def known_limits() -> tuple[str, ...]:
+    """The names that limits have, without those of single labels."""
+    rates = [
+        one.removeprefix("micro_")
+        for one in METRICS
+        if one.startswith("micro_") and getattr(find_metric(one).of, "rate", None) is not None  # type: ignore[attr-defined]
+    ]
+    every = (*(f"micro_{one}" for one in rates), *rates, "macro_recall")
+    return (*every, *STEADY_NAMES, *ALIASES)
+
+
+def variance(of: str, bound: float) -> float:
+    """Of one draw of what a rate counts; labels a row come about as Poisson's do."""
+    return bound if of == "labels_per_row" else bound * (1.0 - bound)

@@ -1,0 +1,138 @@
+"""Limits as they are written: texts, calls and JSON, checked as far as labels need not be known."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from omma._validate import check_number, shown
+from omma.limits.limit import Limit
+from omma.limits.rates import ALIASES, STEADY_NAMES, rate_of
+
+TEXT = re.compile(r"\s*([\w.]+)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*(\S+)\s*")
+SENSES = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}
+
+
+def at_least(of: str, bound: float, label: int | str | None = None, *, margin: float = 0) -> Limit:
+    """A limit from below, for ``subject_to`` of a policy.
+
+    Parameters
+    ----------
+    of : str
+        A rate counted over all labels ("micro_precision", "micro_recall", "micro_specificity",
+        "micro_accuracy", "micro_f1", "micro_jaccard"), "macro_recall" or "labels_per_row"; or of
+        one label "precision", "recall", "specificity", "accuracy", "f1", "jaccard" or
+        "predicted_rate", the share of rows that it is predicted in. The label may be part of the
+        name, as in "recall[fraud]".
+    bound : float
+    label : int or str, optional
+        The place or the name of that label; a problem of one label needs none.
+    margin : float
+        Aim so many standard errors above the bound, so that it holds more surely on rows not seen.
+
+    >>> print(at_least("micro_precision", 0.9))
+    micro_precision >= 0.9
+    >>> print(at_least("recall", 0.8, label="fraud", margin=2))
+    recall[fraud] >= 0.8 (margin 2)
+    """
+    return _limit(of, ">=", bound, label, margin)
+
+
+def at_most(of: str, bound: float, label: int | str | None = None, *, margin: float = 0) -> Limit:
+    """A limit from above, for ``subject_to`` of a policy; see ``at_least``.
+
+    >>> print(at_most("labels_per_row", 2))
+    labels_per_row <= 2
+    """
+    return _limit(of, "<=", bound, label, margin)
+
+
+def read_limit(given: Any) -> Limit:
+    """A limit as it is, from a text, or from what ``Limit.to_json`` gave.
+
+    >>> read_limit("micro_precission >= 0.9")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown limit 'micro_precission'; did you mean 'micro_precision' or 'precision' \
+or 'micro_specificity'?
+    """
+    if isinstance(given, Limit):
+        return given
+    if isinstance(given, dict):
+        try:
+            parts = [given[name] for name in ("of", "sense", "bound", "label", "margin")]
+        except KeyError as error:
+            raise ValueError(f"a limit must have {error}, got {shown(given)}") from error
+        made = _limit(*parts)
+        index = given.get("index")
+        return replace(made, index=index if type(index) is int and index >= 0 else None)
+    found = TEXT.fullmatch(given) if isinstance(given, str) else None
+    if found is None:
+        raise ValueError(
+            "a limit must be a text such as 'micro_precision >= 0.9', or what omma.at_least and "
+            f"omma.at_most make, got {shown(given)}"
+        )
+    of, label, sense, bound = found.groups()
+    try:
+        number = float(bound)
+    except ValueError:
+        raise ValueError(f"the bound of a limit must be a number, got {shown(given)}") from None
+    return _limit(of, SENSES.get(sense, sense), number, label, 0.0)
+
+
+def read_limits(owner: str, given: Any) -> tuple[Limit, ...] | None:
+    """``subject_to`` of a policy: one limit or several, which do not exclude each other."""
+    if given is None:
+        return None
+    several = not isinstance(given, str | Limit | dict) and isinstance(given, Sequence)
+    found = tuple(read_limit(one) for one in (given if several else (given,)))
+    if not found:
+        return None
+    for low, high in product(found, found):
+        apart = low.bound > high.bound and (low.sense, high.sense) == (">=", "<=")
+        if low.name == high.name and apart:
+            raise ValueError(
+                f"subject_to of {owner} must not exclude itself: {low} and {high} cannot both hold"
+            )
+    return found
+
+
+def _limit(of: Any, sense: Any, bound: Any, label: Any, margin: Any) -> Limit:
+    """Check a limit, as far as it can be without knowing the labels."""
+    if not isinstance(of, str):
+        raise TypeError(f"a limit must be on a name such as 'micro_precision', got {shown(of)}")
+    if sense not in (">=", "<="):
+        raise ValueError(f"a limit must be '>=' or '<=', got {shown(sense)}")
+    inside = re.fullmatch(r"([\w.]+)\[\s*(.+?)\s*\]", of)
+    if inside is not None and label is None:
+        of, label = inside.groups()
+    of = ALIASES.get(of, of)
+    if isinstance(label, str) and label.isascii() and label.isdigit():
+        label = int(label)
+    made = Limit(of, sense, 0.0, _checked_label(of, label))
+    if of not in STEADY_NAMES:
+        rate_of(of)
+    high = math.inf if of == "labels_per_row" else 1.0
+    bound = check_number("a limit", f"the bound of {made.name}", bound, low=0.0, high=high)
+    if of in STEADY_NAMES and bound == 0.0:
+        raise ValueError(f"the bound of {made.name} must be above 0: predict nothing instead")
+    margin = check_number("a limit", "margin", margin, low=0.0)
+    if margin and of == "macro_recall":
+        raise ValueError("margin of a limit must be 0 for macro_recall, a mean of many rates")
+    return replace(made, bound=bound, margin=margin)
+
+
+def _checked_label(of: str, label: Any) -> Any:
+    if label is None:
+        return None
+    if not isinstance(label, int | str) or isinstance(label, bool) or label in ("",):
+        raise TypeError(f"the label of a limit must be a place or a name, got {shown(label)}")
+    if isinstance(label, int) and label < 0:
+        raise ValueError(f"the label of a limit must be a place from 0 on, got {label}")
+    if of == "labels_per_row" or of.startswith(("micro_", "macro_")):
+        raise ValueError(f"{of} is about all labels: write it without [{label}]")
+    return label
