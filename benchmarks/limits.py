@@ -1,18 +1,24 @@
 """How near limited policies come to the best that is possible, and how surely limits hold.
 
-    python -m benchmarks.limits [--seeds 5] [--records limits.jsonl] [--figure limits.png]
+    python -m benchmarks.limits [--seeds 5] [--records file] [--figure picture] [--others]
 
 replays `omma.Auto` with limits on a distribution that is known, over more and more rows, with
 probabilities as they are and distorted. Its best under each limit is exact: thresholds by bisection
 of prices on the distribution itself, not on a sample. Each run leaves a record, a line of JSON;
 `--figure` draws all records of the file, those of earlier runs among them.
+
+`--others` judges further distributions in its place, made at random, on which nothing was chosen:
+from 3 to 40 labels, with bounds between where nothing is asked for and where hardly anything is
+left.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +28,12 @@ from rich.console import Console
 
 import omma
 from benchmarks.table import Table, at_least, at_most
+from omma.counts import Counts
 from omma.limits import read_limits
 from omma.policies.tuned_limits import Cuts, Sample, tuned
 
 Array = NDArray[Any]
 Record = dict[str, Any]
-M, SPREAD = 20, 1.5  # labels, and the deviation of their log-odds
-MIDDLES = np.linspace(-4.5, 0.2, M)  # from rare labels to one in two
 ROWS = (1_000, 10_000, 100_000)
 GRID = 20_001  # places of a probability that the exact answer looks at
 DISTORTED = (0.6, 1.0)  # log-odds times this, and that more
@@ -47,17 +52,33 @@ CASES = (
 )
 
 
+@dataclass(frozen=True)
+class Known:
+    """A distribution: labels whose log-odds are normal, independent of each other."""
+
+    middles: tuple[float, ...]
+    spread: float
+
+    @property
+    def m(self) -> int:
+        """The number of labels."""
+        return len(self.middles)
+
+
+TWENTY = Known(tuple(np.linspace(-4.5, 0.2, 20)), 1.5)  # from rare labels to one in two
+
+
 def sigmoid(z: Array) -> Array:
     """The logistic function."""
     found: Array = 1.0 / (1.0 + np.exp(-z))
     return found
 
 
-def drawn(seed: int, n: int) -> tuple[Array, Array]:
-    """Rows of the known distribution: probabilities, and labels drawn from them."""
+def drawn(seed: int, n: int, known: Known = TWENTY) -> tuple[Array, Array]:
+    """Rows of a known distribution: probabilities, and labels drawn from them."""
     rng = np.random.default_rng(seed)
-    eta = sigmoid(SPREAD * rng.normal(size=(n, M)) + MIDDLES)
-    return eta, (rng.random((n, M)) < eta).astype(np.int8)
+    eta = sigmoid(known.spread * rng.normal(size=(n, known.m)) + np.array(known.middles))
+    return eta, (rng.random((n, known.m)) < eta).astype(np.int8)
 
 
 def distorted(eta: Array) -> Array:
@@ -66,30 +87,53 @@ def distorted(eta: Array) -> Array:
     return sigmoid(by * np.log(eta / (1.0 - eta)) + more)
 
 
-def cuts_of(middle: float) -> Cuts:
+def cuts_of(middle: float, spread: float) -> Cuts:
     """What each threshold of a label gives, as shares of all rows."""
     z = np.linspace(9.0, -9.0, GRID)
     weight = np.exp(-(z**2) / 2.0)
     weight /= weight.sum()
-    eta = sigmoid(SPREAD * z + middle)
+    eta = sigmoid(spread * z + middle)
     nothing = ([np.inf], [0.0], [0.0])
     tp, predicted = np.cumsum(weight * eta), np.cumsum(weight)
     every = (np.concatenate(pair) for pair in zip(nothing, (eta, tp, predicted), strict=True))
     return Cuts(*every, positive=float((weight * eta).sum()))
 
 
-def best(metric: str, limits: Sequence[str]) -> float:
-    """The most that thresholds reach on the distribution under some limits."""
+def best(metric: str, limits: Sequence[str], known: Known = TWENTY) -> tuple[float, Counts]:
+    """The most that thresholds reach on a distribution under some limits, and what they count."""
     found = omma.metric(metric)
-    sample = Sample([cuts_of(middle) for middle in MIDDLES], found.of, 1.0)  # type: ignore[attr-defined]
+    cuts = [cuts_of(middle, known.spread) for middle in known.middles]
+    sample = Sample(cuts, found.of, 1.0)  # type: ignore[attr-defined]
     read = read_limits("benchmarks.limits", list(limits)) or ()
-    named = tuple(one.named(None, M, "benchmarks.limits") for one in read)
-    return found.value(sample.counts(tuned(sample, named)))
+    named = tuple(one.named(None, known.m, "benchmarks.limits") for one in read)
+    counts = sample.counts(tuned(sample, named))
+    return found.value(counts), counts
 
 
-def record(metric: str, limits: Sequence[str], n: int, seed: int, wrong: bool) -> Record:
+def others(count: int) -> Iterator[tuple[Known, str, tuple[str, ...]]]:
+    """Further distributions, and limits that cost something there."""
+    for seed in range(count):
+        rng = np.random.default_rng(1000 + seed)
+        m = int(rng.choice((3, 8, 15, 40)))
+        known = Known(tuple(np.sort(rng.uniform(-4.5, 0.0, m))), float(rng.uniform(1.2, 2.5)))
+        free = best("macro_f1", (), known)[1]
+        precision = float(free.tp.sum() / free.predicted.sum())
+        recall = float(free.tp.sum() / free.positive.sum())
+        per_row = float(free.predicted.sum())
+        sure = precision + 0.4 * (1.0 - precision)
+        yield known, "macro_recall", (f"micro_precision >= {sure:.2f}",)
+        yield known, "macro_f1", (f"micro_recall >= {recall + 0.4 * (1.0 - recall):.2f}",)
+        yield known, "macro_f1", (f"labels_per_row <= {0.6 * per_row:.2f}",)
+        less = precision + 0.15 * (1.0 - precision)
+        both = (f"micro_precision >= {less:.2f}", f"labels_per_row <= {0.7 * per_row:.2f}")
+        yield known, "macro_gmean", both
+
+
+def record(
+    metric: str, limits: Sequence[str], n: int, seed: int, wrong: bool, known: Known = TWENTY
+) -> Record:
     """One replay."""
-    eta, y = drawn(seed, n)
+    eta, y = drawn(seed, n, known)
     policy = omma.Auto(metric, subject_to=list(limits))
     trace = omma.replay(policy, distorted(eta) if wrong else eta, y, checkpoints=0)
     return {
@@ -109,21 +153,23 @@ def name_of(metric: str, limits: Sequence[str]) -> str:
     return f"{metric}, {' and '.join(limits)}"
 
 
-def runs(rows: Iterable[int], seeds: int) -> Iterable[Record]:
+def runs(rows: Iterable[int], seeds: int, cases: Iterable[Any]) -> Iterable[Record]:
     """Every replay, with the best that is possible."""
-    for metric, limits in CASES:
-        most = best(metric, limits)
-        for n in rows:
-            for seed in range(seeds):
-                for wrong in (False, True):
-                    yield {**record(metric, limits, n, seed, wrong), "best": most}
+    for known, metric, limits in cases:
+        most = best(metric, limits, known)[0]
+        for n, seed, wrong in product(rows, range(seeds), (False, True)):
+            made = record(metric, limits, n, seed, wrong, known)
+            yield {**made, "best": most, "labels": known.m, "spread": round(known.spread, 3)}
 
 
 def summed(records: Sequence[Record]) -> dict[tuple[str, bool, int], tuple[float, float, float]]:
     """Of each case and number of rows: mean of value - best, mean and largest excess."""
     groups: dict[tuple[str, bool, int], list[Record]] = {}
     for one in records:
-        key = (name_of(one["metric"], one["limits"]), one["distorted"], one["rows"])
+        name = name_of(one["metric"], one["limits"])
+        if one.get("labels", TWENTY.m) != TWENTY.m:
+            name = f"{one['labels']} labels, spread {one['spread']}, {name}"
+        key = (name, one["distorted"], one["rows"])
         groups.setdefault(key, []).append(one)
     found = {}
     for key, group in groups.items():
@@ -200,11 +246,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=list(ROWS))
     parser.add_argument("--records", type=Path, default=None)
     parser.add_argument("--figure", type=Path, default=None)
+    parser.add_argument("--others", type=int, nargs="?", const=6, default=0)
     given = parser.parse_args()
     found = []
     if given.records is not None and given.records.exists():
         found = [json.loads(line) for line in given.records.read_text().splitlines()]
-    for one in runs(given.rows, given.seeds):
+    cases = others(given.others) if given.others else ((TWENTY, *case) for case in CASES)
+    for one in runs(given.rows, given.seeds, cases):
         found.append(one)
         if given.records is not None:
             with given.records.open("a") as file:
