@@ -134,6 +134,15 @@ def test_rows_of_html_are_as_wide_as_the_head(records, extended):
     assert "stands in for YouTube; 2 sequences" in text
 
 
+def test_what_did_not_develop_is_not_drawn(records):
+    assert [name.split(":")[1] for name in printed.families(records)] == [
+        " The metric so far, against the number of rows"
+    ]
+    ends = {"rows": [8], "values": [0.5]}
+    last = [{**one, "result": {**one["result"], "history": ends}} for one in records]
+    assert printed.families(last) == {}
+
+
 def whole(name):
     """Records of a whole suite, one sequence each; the values are made up."""
     runs = study.suite(name).limited(seeds=1, priors=[0.1]).runs

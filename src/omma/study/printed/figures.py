@@ -27,10 +27,20 @@ def families(records: Iterable[Record]) -> dict[str, Figure]:
     """A figure for each suite and family: a row of panels for each dataset."""
     found = {}
     for suite, mine in by_suite(records).items():
-        for kind in KINDS:
-            if kind == "running" or any(one.comparison.priors for one in mine):
-                found[f"{suite}: {CAPTIONS[kind]}"] = _family(mine, kind)
+        drawn = {
+            "running": [one for one in mine if _developed(one)],
+            "priors": mine if any(one.comparison.priors for one in mine) else [],
+        }
+        for kind, some in drawn.items():
+            if some:
+                found[f"{suite}: {CAPTIONS[kind]}"] = _family(some, kind)
     return found
+
+
+def _developed(section: Section) -> bool:
+    """Whether records tell more than the last value; packed ones may not."""
+    cells = section.comparison.cells.values()
+    return any(len(cell.rows) > 1 for cell in cells if cell.by_prior)
 
 
 def _family(found: list[Section], kind: str) -> Figure:
