@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pictures import colliding, cut_off
 
-from omma.study.records import read
+from omma.study.records import make, read, write
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -36,10 +36,48 @@ def test_the_page_of_the_study_comes_from_records(script):
     assert "we do not know" not in made
 
 
+def test_what_was_not_run_to_the_end_is_not_packed(script, tmp_path):
+    """A policy may lack altogether, but not on one of the metrics."""
+    make_study = script("make_study")
+    result = {
+        "value": 0.5, "rows": 4, "history": {"rows": [4], "values": [0.5]},
+        "counts": {"tp": [1.0], "predicted": [1.0], "positive": [1.0], "n": 4.0}, "names": None,
+    }  # fmt: skip
+    for dataset, policy, metric in (
+        ("whole", "omma", "macro_f1"), ("whole", "omma", "micro_f1"),
+        ("half", "omma", "macro_f1"), ("half", "greedy", "macro_f1"),
+        ("half", "omma", "macro_gmean"),
+    ):  # fmt: skip
+        spec = {
+            "dataset": dataset, "task": "multilabel", "protocol": "fixed",
+            "estimator": {"name": "known"}, "policy": policy, "feedback": "labels",
+            "metric": metric, "k": None, "prior": 0.1, "seed": 0,
+        }  # fmt: skip
+        write(tmp_path, make("multilabel_fixed", spec, "?", result=result, seconds={"run": 1.0}))
+    kept = make_study.kept(tmp_path)
+    assert {one["spec"]["dataset"] for one in kept} == {"whole"}
+    assert {one["label"] for one in kept} == {"OMMA"}
+
+
+def test_claims_are_told_as_the_sections_tell_them(script):
+    claims = script("study_claims")
+    said = {"one": claims.verdict(9, 10) + " More.", "other": claims.verdict(5, 10), "third": "No."}
+    rows = claims.claims(said).splitlines()[2:]
+    assert rows == [
+        "| one | holds | 9 of 10 |",
+        "| other | does not hold | 5 of 10 |",
+        "| third | not measured |  |",
+    ]
+
+
 def test_the_page_of_likeness_comes_from_records(script):
     make_likeness, cells = script("make_likeness"), script("study_cells")
     study = cells.load(make_likeness.packed())
     assert make_likeness.page(study) == (DOCS / "likeness.md").read_text(encoding="utf-8")
+    fitted = [row for suite in cells.MADE for row in make_likeness.first_rows(study, suite)]
+    zero = [row for row in fitted if row[2] == 0]  # G- and H-mean of one set of the paper
+    assert len(zero) <= 2
+    assert all(abs(ours - theirs) < 0.02 for *_, theirs, ours in fitted if theirs)
     found = make_likeness.pairs(study)
     assert {one.dataset for one in found} >= {"YouTube", "Eurlex-LexGlue"}
     turned = [one._replace(ours=-one.ours) for one in found]  # a check that can fail
