@@ -21,6 +21,7 @@ from scipy import sparse
 import omma
 from omma.estimators import LogisticRegression
 from omma.policies import ConvergenceWarning
+from omma.study.data import as_labels
 
 TASKS = (("macro_gmean", None), ("macro_hmean", None), ("macro_f1", None), ("macro_f1", 3))
 STARTS = ("top", "random", "best")
@@ -59,6 +60,8 @@ def main() -> None:
     given = parser.parse_args()
     console = Console()
     data = omma.datasets.load(given.dataset, given.data)
+    if data.task == "multiclass":  # each class as a label, as the study has it
+        data = as_labels(data)
     train, test = slice(0, data.split), slice(data.split, None)
     X, y = data.X[train], data.y[train]
     model = LogisticRegression(C=given.regularization, solver="newton")

@@ -84,6 +84,9 @@ By set:
 - **It cannot** show what wrong probabilities do. On these streams η is known exactly, so that
   methods that count probabilities ("without labels") are at their best; in the paper they run on
   the output of a trained model. Dots of these lie above the line for that reason where they do.
+- The two sets with thousands of labels agree least. Most of their labels have a handful of rows: of
+  these a trained model knows little, and exact probabilities all that there is to know, so that
+  methods that look for rare labels find far more here (macro-recall@3, G- and H-mean).
 - Given η, labels are independent here. In real sets they are not, which Top-k and micro-F1 feel.
 - A part of the agreement is that large differences are large for everybody: G- and H-mean of rare
   labels rise by tens of points whatever the method. The table by metric takes that out; there the
@@ -117,9 +120,12 @@ def packed():
 
 
 def slim(record):
-    """Without what was on the way to the final value, of which the page says nothing."""
-    end = {"rows": [record["result"]["rows"]], "values": [record["result"]["value"]]}
-    result = {**record["result"], "history": end}
+    """The final value alone: the page says nothing of the way, nor of single labels."""
+    given = record["result"]
+    end = {"rows": [given["rows"]], "values": [given["value"]]}
+    labels = len(given["counts"]["tp"])
+    result = {"value": given["value"], "rows": given["rows"], "history": end, "counts": None,
+              "labels": labels, "names": None}  # fmt: skip
     return {**record, "label": TITLES[policy_of(record)], "result": result}
 
 
