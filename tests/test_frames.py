@@ -479,7 +479,10 @@ def test_frames_not_in_memory_are_refused():
 
 
 def test_the_core_imports_no_library_of_frames():
-    code = "import omma, sys; print({'pandas', 'polars', 'torch', 'sklearn'} & set(sys.modules))"
+    code = (
+        "import omma, sys; omma.replay, omma.Auto, omma.OnlineClassifier; "
+        "print({'pandas', 'polars', 'torch', 'sklearn'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

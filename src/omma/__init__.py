@@ -7,51 +7,51 @@ recall@3, MCC and others, one row at a time, in one pass, remembering nothing bu
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from omma import metrics
-from omma.counts import Counts
-from omma.evaluation import replay
-from omma.frontiers import Frontier, frontier
-from omma.history import History
-from omma.limits import Limit, at_least, at_most
-from omma.metrics import Metric, metric
-from omma.online import Journal, OnlineClassifier
-from omma.policies import (
-    OFO,
-    OMMA,
-    Auto,
-    FixedRule,
-    Forgetting,
-    FrankWolfe,
-    Greedy,
-    Mixture,
-    OnlineFrankWolfe,
-    Policy,
-    Threshold,
-    TopK,
-    TunedThresholds,
-    Window,
-)
-from omma.rows.batch import Batch
-from omma.rule import Rule
-from omma.state import State
-from omma.stepping import step
-from omma.trace import Trace
-
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from omma import datasets
+    from omma import datasets, metrics
     from omma.choice import Choice, choose
     from omma.comparison import Comparison, compare
+    from omma.counts import Counts
     from omma.curves import Curve, curve
+    from omma.evaluation import replay
+    from omma.frontiers import Frontier, frontier
+    from omma.history import History
+    from omma.limits import Limit, at_least, at_most
+    from omma.metrics import Metric, metric
     from omma.moved import Drift, drift
+    from omma.online import Journal, OnlineClassifier
+    from omma.policies import (
+        OFO,
+        OMMA,
+        Auto,
+        FixedRule,
+        Forgetting,
+        FrankWolfe,
+        Greedy,
+        Mixture,
+        OnlineFrankWolfe,
+        Policy,
+        Threshold,
+        TopK,
+        TunedThresholds,
+        Window,
+    )
+    from omma.rows.batch import Batch
+    from omma.rule import Rule
+    from omma.state import State
+    from omma.stepping import step
+    from omma.trace import Trace
 
 
-# Serving does without these: they are imported when they are asked for.
+# Everything is imported when it is asked for: who replays does without serving, who reads a rule
+# without both, and ``omma --help`` without the compiler.
 ROOMS = (
     "calibration",
     "datasets",
     "export",
+    "metrics",
     "plots",
     "river",
     "sklearn",
@@ -59,24 +59,50 @@ ROOMS = (
     "study",
     "theory",
 )
-ELSEWHERE = {
-    "Choice": "choice",
-    "Comparison": "comparison",
-    "Curve": "curves",
-    "Drift": "moved",
-    "choose": "choice",
-    "compare": "comparison",
-    "curve": "curves",
-    "drift": "moved",
+PLACES = {
+    "choice": ("Choice", "choose"),
+    "comparison": ("Comparison", "compare"),
+    "counts": ("Counts",),
+    "curves": ("Curve", "curve"),
+    "evaluation": ("replay",),
+    "frontiers": ("Frontier", "frontier"),
+    "history": ("History",),
+    "limits": ("Limit", "at_least", "at_most"),
+    "metrics": ("Metric", "metric"),
+    "moved": ("Drift", "drift"),
+    "online": ("Journal", "OnlineClassifier"),
+    "policies": (
+        "OFO",
+        "OMMA",
+        "Auto",
+        "FixedRule",
+        "Forgetting",
+        "FrankWolfe",
+        "Greedy",
+        "Mixture",
+        "OnlineFrankWolfe",
+        "Policy",
+        "Threshold",
+        "TopK",
+        "TunedThresholds",
+        "Window",
+    ),
+    "rows.batch": ("Batch",),
+    "rule": ("Rule",),
+    "state": ("State",),
+    "stepping": ("step",),
+    "trace": ("Trace",),
 }
+WHERE = {name: place for place, names in PLACES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is not needed by everybody, once it is asked for."""
+    """Import what is asked for, once."""
     if name in ROOMS:
         return import_module(f"omma.{name}")
-    if name in ELSEWHERE:
-        return getattr(import_module(f"omma.{ELSEWHERE[name]}"), name)
+    if name in WHERE:
+        found = globals()[name] = getattr(import_module(f"omma.{WHERE[name]}"), name)
+        return found
     raise AttributeError(f"module 'omma' has no attribute {name!r}")
 
 
