@@ -95,6 +95,25 @@ def test_refused_where_labels_are_known(budget, given, said):
         omma.OnlineClassifier(policy, 4)
 
 
+@pytest.mark.parametrize(
+    ("limit", "bounds", "said"),
+    [
+        ("micro_precison", None, "did you mean 'micro_precision'"),
+        ("micro_precision >= 0.9", None, "unknown limit 'micro_precision >= 0.9'"),
+        (0.9, None, "limit of frontier must be a name such as 'micro_precision', got 0.9"),
+        ("micro_precision", [0.5, 1.5], "from 0 to 1, got 1.5"),
+        ("micro_precision", [float("nan")], "from 0 to 1, got nan"),
+        ("micro_precision", [], "bounds of frontier must be one or more numbers"),
+        ("micro_precision", [[0.5]], "bounds of frontier must be one or more numbers"),
+        ("macro_precision", None, "macro_precision cannot be a limit"),
+    ],
+)
+def test_frontiers_that_cannot_be(limit, bounds, said):
+    with pytest.raises((TypeError, ValueError), match=said) as caught:
+        omma.frontier(None, None, "macro_f1", limit, bounds=bounds)  # before any row is looked at
+    assert "\n" not in str(caught.value)
+
+
 def test_labels_by_name():
     rng = np.random.default_rng(0)
     eta = pd.DataFrame(rng.random((200, 3)), columns=["fraud", "late", "fine"])

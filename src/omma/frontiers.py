@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._validate import check_positive_int
+from omma._validate import check_positive_int, shown
 from omma.evaluation import replay
 from omma.limits import Limit, at_least, at_most
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
@@ -90,9 +90,14 @@ def frontier(
     """
     judged_by = find_metric(metric)
     k = check_positive_int("frontier", "k", k, optional=True)
+    if not isinstance(limit, str):
+        raise TypeError(
+            f"limit of frontier must be a name such as 'micro_precision', got {shown(limit)}"
+        )
     from_above = limit.split("[")[0] in ("labels_per_row", "predicted_rate")
     make = at_most if from_above else at_least
     first = make(limit, 1.0)
+    asked = None if bounds is None else _asked(bounds, limit, make)
 
     def at(given: Limit | None) -> Trace:
         tuned = k is None and isinstance(judged_by, Macro | LabelMetric)
@@ -108,7 +113,7 @@ def frontier(
     names = free.names
     found = first.named(names, counts.m, "frontier")
     start = found.value(counts)
-    tried = _bounds(bounds, 0.0 if np.isnan(start) else start, from_above)
+    tried = _spaced(0.0 if np.isnan(start) else start, from_above) if asked is None else asked
     values, reached = [], []
     for bound in tried:
         trace = at(replace(make(limit, float(bound)), index=found.index))
@@ -125,11 +130,20 @@ def frontier(
     )
 
 
-def _bounds(given: ArrayLike | None, start: float, from_above: bool) -> NDArray[np.float64]:
+def _asked(bounds: ArrayLike, limit: str, make: Any) -> NDArray[np.float64]:
+    """Bounds that were given, all of them possible."""
+    found: NDArray[np.float64] = np.atleast_1d(np.asarray(bounds, dtype=float))
+    if found.ndim != 1 or not len(found):
+        raise ValueError(
+            f"bounds of frontier must be one or more numbers, got shape {np.shape(bounds)}"
+        )
+    for one in found:
+        make(limit, float(one))
+    return found
+
+
+def _spaced(start: float, from_above: bool) -> NDArray[np.float64]:
     """Bounds that tighten, from where nothing is bounded."""
-    if given is not None:
-        found: NDArray[np.float64] = np.atleast_1d(np.asarray(given, dtype=float))
-        return found
     if from_above:
         return np.linspace(start, start / POINTS, POINTS)
     return np.linspace(start, start + 0.97 * (1.0 - start), POINTS)

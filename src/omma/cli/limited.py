@@ -96,8 +96,8 @@ def show(found: Limited, console: Console) -> None:
 
     columns = (found.metric.name, *(escape(str(one)) for one in found.limits))
     notes = (
-        "the second half of the rows; rules were made of the first",
-        "in brackets, where a limit's value lies on rows like these, with 95 % confidence",
+        "the second half of the rows; rules were made of the first; in brackets, where a limit's "
+        "value lies on rows like these, with 95 % confidence",
     )
     grid = Grid(columns, tuple(found.halves), tuple(entries), notes, head="decided by")
     console.print(to_terminal(grid))

@@ -15,7 +15,7 @@ from omma.metrics.binary import Rate
 from omma.rows.frames import Names
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Limit:
     """A bound on a rate; ``at_least`` and ``at_most`` make it, and check it.
 
@@ -39,6 +39,8 @@ class Limit:
     ('fraud', '>=', 0.8)
     >>> print(limit)
     recall[fraud] >= 0.8
+    >>> limit
+    at_least('recall[fraud]', 0.8)
     """
 
     of: str
@@ -164,6 +166,11 @@ class Limit:
             "margin": self.margin,
             "index": self.index,
         }
+
+    def __repr__(self) -> str:
+        made = "at_least" if self.sign > 0 else "at_most"
+        margin = f", margin={self.margin:g}" if self.margin else ""
+        return f"{made}({self.name!r}, {self.bound:g}{margin})"
 
     def __str__(self) -> str:
         margin = f" (margin {self.margin:g})" if self.margin else ""
