@@ -166,7 +166,8 @@ def missing(study):
     words = f"Not on this page: {'; '.join(told)}." if told else ""
     if EARLIER.exists():
         words += (
-            " [An earlier run](study-earlier.md) has more sets, fewer policies, and no records."
+            " [An earlier run](study-earlier.md) has it, and Online-FW on larger sets, with fewer "
+            "policies and no records."
         )
     return words.strip()
 

@@ -199,7 +199,8 @@ def starts(study):
         "that it is fitted to are too good: the estimator has seen their labels. The better of "
         f"both starts *by the sample* is kept, and is the start itself in {left}; in {worse} it is "
         f"worse on the test part than the other start by more than {100 * CLOSE:g} points. So two "
-        "starts help, and do not cure; `benchmarks/starts.py` tries probabilities out of fold."
+        "starts help, and do not cure: "
+        "[what does](differences.md#frank-wolfe-where-it-starts) are probabilities out of fold."
     )
     head = ["dataset", "metric", "online, top", "online, random", "offline, top", "offline, random",
             "offline, better by the sample"]  # fmt: skip
