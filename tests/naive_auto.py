@@ -8,8 +8,8 @@ _a: of calibrated estimates over all rows.  q: predicted.
 
 Constants (fixed for everything)
     LAM   = 1e-6   prior in each of the four cells, added where a gradient is taken
-    S_TP  = 1      strength of the shrinkage of tp
-    S_POS = 10     strength of the shrinkage of positive
+    S     = 10     strength of the shrinkage of tp and of positive
+    S_LUCK = 1     strength of tp for macro precision
     S_HIT = 0.1    strength of tp for a class that occurred and was never hit (geometric mean over classes only)
     H0    = 3      start of the shared 2x2 precision (H = 3 I)
     HJ0   = 4      start of each label's precision
@@ -17,7 +17,7 @@ Constants (fixed for everything)
 
 import numpy as np
 
-LAM, S_TP, S_POS, S_HIT, H0, HJ0, EPS = 1e-6, 1.0, 10.0, 0.1, 3.0, 4.0, 1e-9
+LAM, S, S_LUCK, S_HIT, H0, HJ0, EPS = 1e-6, 10.0, 1.0, 0.1, 3.0, 4.0, 1e-9
 
 # name: (kind, average, default k)
 METRICS = {
@@ -74,13 +74,13 @@ def gradient(kind, t, q, p, n=1.0, power=4.0):
 def shrunk(y, e, a, s, keep_luck=False):
     """Labels y, estimates e of the same rows, estimates a of all rows.
 
-    e (y + s) / (e + s)  +  (a - e) (y + S_POS) / (e + S_POS); with all rows labelled the second part is 0.
+    e (y + s) / (e + s)  +  (a - e) (y + S) / (e + S); with all rows labelled the second part is 0.
     """
     y, e, a = np.broadcast_arrays(np.asarray(y, float), e, a)
     seen = e * (y + s) / (e + s)
     if keep_luck:  # precision: hits that have come are not shrunk away
         seen = np.maximum(seen, y)
-    return np.where(e > 0, seen + (a - e) * (y + S_POS) / (e + S_POS), y + a - e)
+    return np.where(e > 0, seen + (a - e) * (y + S) / (e + S), y + a - e)
 
 
 class Auto:
@@ -119,12 +119,17 @@ class Auto:
                 getattr(self, x)[idx]
                 for x in ("tp_y", "pos_y", "tp_e", "pos_e", "tp_a", "pos_a", "q")
             )
-        s = S_TP
+        luck = self.kind == "precision" and not self.micro
+        s = S_LUCK if luck else S
         if self.kind == "class_g":
-            s = np.where((tp_y == 0) & (pos_y > 0), S_HIT, S_TP)
-        t = shrunk(tp_y, tp_e, tp_a, s, keep_luck=self.kind == "precision" and not self.micro)
-        p = shrunk(pos_y, pos_e, pos_a, S_POS)
-        return np.minimum(np.minimum(t, p), q), q, p
+            s = np.where((tp_y == 0) & (pos_y > 0), S_HIT, S)
+        t = shrunk(tp_y, tp_e, tp_a, s, keep_luck=luck)
+        p = shrunk(pos_y, pos_e, pos_a, S)
+        t = np.minimum(np.minimum(t, p), q)
+        if luck:  # the first prediction of a label asks for 1 / (1 + p / 5), and for no more than 1/2
+            asked = 1.0 / (1.0 + np.maximum(p / 5.0, 1.0))
+            t = np.where(q > 0, t, 2.0 * LAM * asked - LAM)
+        return t, q, p
 
     def rule(self, idx):
         t, q, p = self.cells(idx)
@@ -178,7 +183,7 @@ class Auto:
         x = np.stack([z, np.ones_like(z)])
         self.H += (x * w) @ x.T
         self.h[idx] += w
-        self.b[idx] -= g / self.h[idx]
+        self.b[idx] -= (1.0 - 1.0 / self.m) * g / self.h[idx]  # b has corrected 1 / m of it
         det = self.H[0, 0] * self.H[1, 1] - self.H[0, 1] ** 2
         if det > 1e-9 * self.H[0, 0] * self.H[1, 1]:
             self.theta = self.theta - np.linalg.solve(self.H, x @ g)

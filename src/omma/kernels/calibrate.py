@@ -1,7 +1,8 @@
 """Calibration while rows come: c = σ(a·logit(η) + b + b_j), fitted to labels one row at a time.
 
 Two numbers for all labels, a and b, follow by Newton's method with the curvature added up so far; a
-bias b_j for each label by a step of its own. The weight of an entry in the curvature is at least
+bias b_j for each label by a step of its own, of which the part 1 / m is left out: b corrects all
+labels by it already, and with one label there would be two corrections of the same. The weight of an entry in the curvature is at least
 its squared error: an entry that is confident and wrong has hardly any curvature of its own, and
 steps would overshoot. Until a label has come, probabilities pass as they are, to the bit.
 
@@ -106,6 +107,7 @@ def fit_by(shared, bias, precision, unit, labels, count, scratch, present, weigh
     values, logits = scratch[VALUES], scratch[LOGITS]
     errors, curves = scratch[GAINS], scratch[CHOSEN_GAINS]
     counted, start = weight * unit, START_PRECISION * unit
+    share = 1.0 - 1.0 / bias.shape[0]
     by_slope, by_intercept = 0.0, 0.0
     curve_slope, curve_both, curve_intercept = 0.0, 0.0, 0.0
     # Two loops: one would write to so many arrays that it is no vector instructions any more.
@@ -118,7 +120,7 @@ def fit_by(shared, bias, precision, unit, labels, count, scratch, present, weigh
     for i in range(count):
         j = labels[i] if labels.shape[0] > 0 else i
         precision[j] += curves[i]
-        bias[j] -= errors[i] / (start + precision[j])
+        bias[j] -= share * errors[i] / (start + precision[j])
     for i in range(count):  # apart: sums in order are no vector instructions
         z, error, curve = logits[i], errors[i], curves[i]
         by_slope += error * z

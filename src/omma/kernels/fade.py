@@ -61,6 +61,7 @@ def in_units(both, unit):
         both.positives * unit,
         both.unhit * unit,
         both.lucky,
+        both.eager * unit,
         both.seen,
         both.whole,
     )

@@ -65,7 +65,8 @@ class FromBoth(NamedTuple):
 
     Strengths are those of the correction of true positives, of positives, and of true positives
     where none was ever hit; ``lucky`` is one where a label's hits so far bound its true positives
-    from below. ``seen`` has room for the counts that decisions look at, and ``whole`` says whether
+    from below; ``eager`` is the prior where a label that was never predicted asks for less and less
+    as its positives go by, and zero elsewhere. ``seen`` has room for the counts that decisions look at, and ``whole`` says whether
     they are needed for all labels or for those of a row only.
     """
 
@@ -76,6 +77,7 @@ class FromBoth(NamedTuple):
     positives: float
     unhit: float
     lucky: float
+    eager: float
     seen: Counted
     whole: Any  # 0: those of a row
 
@@ -88,6 +90,10 @@ def shrunk_counts(both, tp, positive, known_tp, known_positive, every_tp, every_
     e (y + s) / (e + s); what was expected of other rows is corrected by the same ratio, more
     slowly. Positives have one strength for both. Branches would keep loops from being vector
     instructions: both sides are worked out, and one is taken.
+
+    By the prior alone, λ hits of 2 λ predictions, a first prediction asks for a probability of a
+    half, which many labels never have. With p positives gone by, ``eager`` takes from λ what makes
+    it 1 / (1 + 2 p / s) where that is less.
     """
     first = both.unhit if (tp <= 0.0) & (positive > 0.0) else both.hits
     slow = both.positives
@@ -100,7 +106,10 @@ def shrunk_counts(both, tp, positive, known_tp, known_positive, every_tp, every_
     t = t if known_tp > 0.0 else tp + every_tp
     t = t if t < p else p
     t = t if t < most else most
-    return (t if t > 0.0 else 0.0), p
+    t = t if t > 0.0 else 0.0
+    waited = 2.0 * p / slow
+    less = both.eager * ((waited - 1.0) / (waited + 1.0))
+    return t - (less if (most <= 0.0) & (waited > 1.0) else 0.0), p
 
 
 @helper

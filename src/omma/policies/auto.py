@@ -16,9 +16,10 @@ from omma.policies.base import Maximizer
 from omma.running.plan import Plan, Shrinkage
 
 PRIOR = 1e-6
-# Positives need no luck to occur: what they cost is known from probabilities, and labels correct
-# that only once there are some. A hit is rarer, and says more.
-HITS, POSITIVES, UNHIT = 1.0, 10.0, 0.1
+# What is expected by probabilities is corrected by labels once there are some: so many hits, or
+# positives, count half. Where positives do not matter, luck does: a label that was hit keeps that
+# by being left alone, and one hit says much.
+STRENGTH, LUCKY, UNHIT = 10.0, 1.0, 0.1
 PROPORTIONAL = (kinds.Macro, kinds.Micro, kinds.Weighted, kinds.Classes, kinds.Nothing)
 
 
@@ -78,7 +79,7 @@ class Auto(Maximizer):
             plan,
             term=term,
             at_most=self.at_most,
-            shrinkage=shrinkage_of(term),
+            shrinkage=shrinkage_of(term, PRIOR),
             calibrated=True,
         )
         return self.limited_plan(plan, m)
@@ -97,9 +98,12 @@ def climbed(metric: Metric, exact: bool = False) -> Any:
     return (metric if metric.smooth else smoothed(metric)).term(exact=exact)
 
 
-def shrinkage_of(term: Any) -> Shrinkage:
+def shrinkage_of(term: Any, prior: float) -> Shrinkage:
     """How labels correct estimates, for what is maximized."""
-    return Shrinkage(HITS, POSITIVES, _unhit(term), _lucky(term), not _looks_at_rows_only(term))
+    whole = not _looks_at_rows_only(term)
+    if _positives_do_not_matter(term):
+        return Shrinkage(LUCKY, STRENGTH, LUCKY, 1.0, prior, whole)
+    return Shrinkage(STRENGTH, STRENGTH, _unhit(term), 0.0, 0.0, whole)
 
 
 def _looks_at_rows_only(term: Any) -> bool:
@@ -109,16 +113,15 @@ def _looks_at_rows_only(term: Any) -> bool:
     return isinstance(term, PROPORTIONAL)
 
 
-def _lucky(term: Any) -> float:
-    """Where positives do not matter, a label hit by luck keeps its precision if left alone."""
+def _positives_do_not_matter(term: Any) -> bool:
+    """Whether a label's share of the metric looks at its predictions alone, as precision does."""
     if isinstance(term, kinds.Macro) and isinstance(term.of, kinds.Rate):
-        positive = term.of.over[2] or term.of.under[2] or term.of.over[3] or term.of.under[3]
-        return 0.0 if positive else 1.0
-    return 0.0
+        return not (term.of.over[2] or term.of.under[2] or term.of.over[3] or term.of.under[3])
+    return False
 
 
 def _unhit(term: Any) -> float:
     """One class that was never hit makes a geometric mean zero: estimates must not hide it."""
     classes = isinstance(term, kinds.Classes | kinds.WeighedClasses)
     geometric = classes and isinstance(term.of, kinds.Geometric)
-    return UNHIT if geometric else HITS
+    return UNHIT if geometric else STRENGTH

@@ -88,7 +88,7 @@ class OMMA(MetricPolicy):
             plan,
             term=term,
             at_most=self.at_most,
-            shrinkage=shrinkage_of(term) if self.feedback == "both" else None,
+            shrinkage=shrinkage_of(term, plan.prior) if self.feedback == "both" else None,
             calibrated=self.calibration is not None,
         )
         return self.limited_plan(plan, m)

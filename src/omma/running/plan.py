@@ -35,10 +35,11 @@ STEADY = np.array([1.0, 1.0, 0.0])  # the pace of a state that forgets nothing
 class Shrinkage(NamedTuple):
     """How much labels correct counts of probabilities; see ``omma.kernels.feedback``."""
 
-    hits: float = 1.0
+    hits: float = 10.0
     positives: float = 10.0
-    unhit: float = 1.0
+    unhit: float = 10.0
     lucky: float = 0.0
+    eager: float = 0.0
     whole: bool = False
 
 
@@ -135,8 +136,7 @@ class Plan:
         known = Counted(state.known.cells, state.known.totals)
         seen = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
         strength = self.shrinkage
-        numbers = (strength.hits, strength.positives, strength.unhit, strength.lucky)
-        return FromBoth(own, labels, known, *numbers, seen, whole(strength.whole))
+        return FromBoth(own, labels, known, *strength[:-1], seen, whole(strength.whole))
 
     def prices(self, state: State, *, late: bool = False) -> OnLabels | OnEstimates | None:
         """The prices of a state, as the kernels know them.
