@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.auto import auto
 from benchmarks.growth import growth, memory
 from benchmarks.replays import custom, replays
 from benchmarks.startup import first_answers, imports
@@ -22,6 +23,7 @@ from benchmarks.table import Table
 
 SECTIONS: dict[str, Callable[[bool], Table]] = {
     "replays": replays,
+    "auto": auto,
     "steps": steps,
     "matrix": matrix,
     "growth": growth,

@@ -126,7 +126,9 @@ class Auto:
         t = shrunk(tp_y, tp_e, tp_a, s, keep_luck=luck)
         p = shrunk(pos_y, pos_e, pos_a, S)
         t = np.minimum(np.minimum(t, p), q)
-        if luck:  # the first prediction of a label asks for 1 / (1 + p / 5), and for no more than 1/2
+        if (
+            luck
+        ):  # the first prediction of a label asks for 1 / (1 + p / 5), and for no more than 1/2
             asked = 1.0 / (1.0 + np.maximum(p / 5.0, 1.0))
             t = np.where(q > 0, t, 2.0 * LAM * asked - LAM)
         return t, q, p

@@ -272,3 +272,26 @@ def test_a_minimum_warns_once_and_auto_does_not():
         omma.OMMA("multiclass_min_recall")
     omma.OMMA("multiclass_min_recall")
     omma.Auto("multiclass_min_recall")
+
+
+@pytest.mark.parametrize("wrap", [lambda one: one, lambda one: omma.Forgetting(one, 10_000)])
+def test_a_label_of_low_probabilities_is_predicted_once_its_positives_went_by(wrap):
+    """Under precision the first prediction asks for a half, and after p positives for 5/(5+p)."""
+    eta = np.column_stack((np.full(400, 0.9), np.full(400, 0.3)))
+    y = np.column_stack((np.arange(400) % 10 != 0, np.arange(400) % 10 > 6)).astype(int)
+    never = omma.replay(wrap(omma.Auto("macro_precision")), eta[:30], y[:30])
+    assert never.counts.predicted[1] == 0.0
+    later = omma.replay(wrap(omma.Auto("macro_precision")), eta, y)
+    assert later.counts.predicted[1] > 0.0
+    assert 30 <= later.predictions[:, 1].argmax() < 60  # 0.3 (1 + p / 5) is one at row 39
+
+
+def test_with_one_label_an_error_is_corrected_once():
+    """b and b_j are the same thing there: b alone follows."""
+    rng = np.random.default_rng(0)
+    eta = rng.uniform(0.05, 0.6, 500)
+    y = (rng.random(500) < eta**2).astype(int)
+    calibrator = omma.calibration.OnlineCalibrator(1)
+    calibrator.replay(eta, y)
+    assert calibrator.bias.tolist() == [0.0]
+    assert calibrator.intercept < -0.1

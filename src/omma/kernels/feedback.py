@@ -66,8 +66,8 @@ class FromBoth(NamedTuple):
     Strengths are those of the correction of true positives, of positives, and of true positives
     where none was ever hit; ``lucky`` is one where a label's hits so far bound its true positives
     from below; ``eager`` is the prior where a label that was never predicted asks for less and less
-    as its positives go by, and zero elsewhere. ``seen`` has room for the counts that decisions look at, and ``whole`` says whether
-    they are needed for all labels or for those of a row only.
+    as its positives go by, and zero elsewhere. ``seen`` has room for the counts that decisions look
+    at, and ``whole`` says whether they are needed for all labels or for those of a row only.
     """
 
     own: Counted
@@ -90,10 +90,6 @@ def shrunk_counts(both, tp, positive, known_tp, known_positive, every_tp, every_
     e (y + s) / (e + s); what was expected of other rows is corrected by the same ratio, more
     slowly. Positives have one strength for both. Branches would keep loops from being vector
     instructions: both sides are worked out, and one is taken.
-
-    By the prior alone, λ hits of 2 λ predictions, a first prediction asks for a probability of a
-    half, which many labels never have. With p positives gone by, ``eager`` takes from λ what makes
-    it 1 / (1 + 2 p / s) where that is less.
     """
     first = both.unhit if (tp <= 0.0) & (positive > 0.0) else both.hits
     slow = both.positives
@@ -106,10 +102,22 @@ def shrunk_counts(both, tp, positive, known_tp, known_positive, every_tp, every_
     t = t if known_tp > 0.0 else tp + every_tp
     t = t if t < p else p
     t = t if t < most else most
-    t = t if t > 0.0 else 0.0
-    waited = 2.0 * p / slow
-    less = both.eager * ((waited - 1.0) / (waited + 1.0))
-    return t - (less if (most <= 0.0) & (waited > 1.0) else 0.0), p
+    return (t if t > 0.0 else 0.0), p
+
+
+@helper
+def ask_for_less(both, tp, predicted, positive, count):
+    """Lower what the first prediction of a label asks for as its positives go by.
+
+    By the prior alone, λ hits of 2 λ predictions, it asks for a probability of a half, which many
+    labels never have. After p positives ``eager`` takes from λ what makes that 1 / (1 + 2 p / s),
+    where it is less.
+    """
+    if both.eager > 0.0:
+        for i in range(count):
+            waited = 2.0 * positive[i] / both.positives
+            if predicted[i] <= 0.0 and waited > 1.0:
+                tp[i] = both.eager * (1.0 - waited) / (1.0 + waited)
 
 
 @helper
@@ -162,6 +170,7 @@ def shrink_all(both, sums):
     for j in range(own.shape[1]):
         seen[TP, j], seen[POSITIVE, j] = shrink_label(both, j)
         seen[PREDICTED, j] = own[PREDICTED, j]
+    ask_for_less(both, seen[TP], seen[PREDICTED], seen[POSITIVE], own.shape[1])
     if both.whole != 0:
         called(both.whole, (both.seen.cells, both.seen.totals))
 
@@ -260,6 +269,7 @@ def gather_both(feedback, labels, sums, tp, predicted, positive):
         j = labels[position]
         tp[position], positive[position] = shrink_label(feedback, j)
         predicted[position] = own[PREDICTED, j]
+    ask_for_less(feedback, tp, predicted, positive, labels.shape[0])
     return feedback.seen
 
 
