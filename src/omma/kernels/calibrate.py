@@ -4,7 +4,8 @@ Two numbers for all labels, a and b, follow by Newton's method with the curvatur
 bias b_j for each label by a step of its own, of which the part 1 / m is left out: b corrects all
 labels by it already, and with one label there would be two corrections of the same. The weight of
 an entry in the curvature is at least its squared error: an entry that is confident and wrong has
-hardly any curvature of its own, and steps would overshoot. Until a label has come, probabilities pass as they are, to the bit.
+hardly any curvature of its own, and steps would overshoot. Until a label has come, probabilities
+pass as they are, to the bit.
 
 Entries of probability zero are no candidates, and are left alone; so dense and sparse rows agree.
 
