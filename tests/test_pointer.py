@@ -9,7 +9,7 @@ import pytest
 
 from omma.kernels import kinds
 from omma.kernels.decide import deciding
-from omma.kernels.find import find, key_of, term_of
+from omma.kernels.find import find, finder, key_of, term_of
 from omma.kernels.jit import pointed
 from omma.kernels.pointer import called, held_by, read, slots
 
@@ -90,3 +90,17 @@ def test_kinds_with_equal_numbers_are_told_apart():
 def test_addresses_are_not_copied(copied):
     with pytest.raises(TypeError, match="of this process"):
         copied(deciding(kinds.Macro(1.0, RATE), 0.0, 0))
+
+
+def test_terms_with_arrays_are_found_by_their_types():
+    """Of one type, the same function with other numbers; of another, another."""
+    first, again = (finder(kinds.Fixed(np.full((1, 2, 3), value))) for value in (1.0, 2.0))
+    other = finder(kinds.Costs(kinds.Nothing(0.0), np.eye(3)))
+    if first.kept is None:
+        pytest.skip("the compiler is switched off")
+    assert first.function == again.function != other.function
+    assert first.at != again.at
+    for one, value in ((first, 1.0), (again, 2.0)):
+        numbers, kind = one.kept
+        assert numbers[0] == kind.rules.ctypes.data
+        assert kind.rules[0, 0, 0] == value

@@ -200,7 +200,7 @@ class Rule:
             at_most=self.at_most,
             calibration=self.calibration,
         )
-        predictions = run("Rule.predict", plan, Sequence(Batch(rows))).predictions
+        predictions = run("Rule.predict", plan, Sequence(Batch(rows)), timed=False).predictions
         return predictions[0] if single else predictions
 
     def to_json(self) -> str:

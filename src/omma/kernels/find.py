@@ -19,7 +19,23 @@ from omma.kernels.kinds import Costs, PlugIn, Priced
 from omma.kernels.layout import GAINS, POSITIVE, PREDICTED, PRICED, TP, VALUES
 from omma.kernels.plug_in import difference
 from omma.kernels.point import point_at
-from omma.kernels.pointer import CELLS, COUNT, IDS, NUMBERS, ROWS, Address, held_by, read
+from omma.kernels.pointer import (
+    CELLS,
+    COUNT,
+    IDS,
+    NUMBERS,
+    ROWS,
+    Address,
+    held_by,
+    laid_out,
+    read,
+    types_in,
+)
+
+REST = (types.float64, COUNT, CELLS, NUMBERS, ROWS, IDS, COUNT, ROWS)
+# Where the function for terms with arrays lies, by the types in the term: to find these takes
+# longer than to decide some hundred rows.
+FOUND: dict[Any, Any] = {}
 
 
 @by_kind
@@ -98,7 +114,7 @@ def finder(term: Any) -> Address:
     try:
         return remembered(key)
     except TypeError:  # a term with arrays, which are no key
-        return looked_for(term)
+        return looked_up(term)
 
 
 def key_of(value: Any) -> Any:
@@ -112,8 +128,21 @@ def key_of(value: Any) -> Any:
 
 def looked_for(term: Any) -> Address:
     """Find it by the types of the term's parts: that takes a tenth of a millisecond."""
-    rest = (types.float64, COUNT, CELLS, NUMBERS, ROWS, IDS, COUNT, ROWS)
-    return held_by(find, term, *rest)
+    return held_by(find, term, *REST)
+
+
+def looked_up(term: Any) -> Address:
+    """The same for a term with arrays, of which the types are remembered."""
+    try:
+        kinds = types_in(term)
+    except TypeError:  # with a user's own function, too
+        return looked_for(term)
+    if kinds in FOUND:
+        return laid_out(FOUND[kinds], term)
+    made = looked_for(term)
+    if made.kept is not None:  # the compiler is on
+        FOUND[kinds] = made.function
+    return made
 
 
 @lru_cache(maxsize=256)

@@ -23,7 +23,6 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
-from numba.np import arrayobj
 
 from omma.kernels.held import Held
 
@@ -56,9 +55,28 @@ def held_by(entry: Any, kind: Any, *others: Any) -> Address:
     """Where an entry lies whose first argument is held, others being of the types given."""
     if not hasattr(entry, "overloads"):  # the compiler is switched off
         return Address(entry, kind, None)
+    return laid_out(address_of(entry, Held(numba.typeof(kind)), *others), kind)
+
+
+def laid_out(function: Any, kind: Any) -> Address:
+    """The numbers of a kind beside a function that was found for kinds of its types."""
     numbers = np.frombuffer(b"".join(slots(kind)) or bytes(SLOT), dtype=np.int64)
-    found = address_of(entry, Held(numba.typeof(kind)), *others)
-    return Address(found, numbers.ctypes.data, (numbers, kind))
+    return Address(function, numbers.ctypes.data, (numbers, kind))
+
+
+def types_in(kind: Any) -> Any:
+    """What tells the types in a kind apart; TypeError where it holds more than numbers and arrays.
+
+    >>> types_in((1.0, np.zeros(3))) == types_in((2.0, np.ones(4)))
+    True
+    """
+    if isinstance(kind, tuple):
+        return type(kind), *map(types_in, kind)
+    if isinstance(kind, np.ndarray):
+        return kind.dtype, kind.ndim, kind.flags.writeable, kind.flags.aligned
+    if type(kind) in (float, int):
+        return type(kind)
+    raise TypeError(f"numbers and arrays have types that are told apart, got {type(kind)}")
 
 
 def address_of(entry: Any, *kinds: Any) -> Any:
@@ -119,6 +137,8 @@ def _load(target, builder, kind, base, at):
 
 def _array(target, builder, kind, base, at):
     """An array that lies elsewhere, without a copy."""
+    from numba.np import arrayobj  # much that only compiling needs
+
     made = arrayobj.make_array(kind)(target, builder)
     whole = [_load(target, builder, types.intp, base, at + i) for i in range(1 + kind.ndim)]
     size = target.get_constant(types.intp, kind.dtype.bitwidth // 8)

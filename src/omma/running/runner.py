@@ -234,14 +234,19 @@ def run(
     given: Sequence,
     picks: NDArray[np.int32] = NO_PICKS,
     state: State | None = None,
+    *,
+    timed: bool = True,
 ) -> Run:
-    """Replay a sequence by one plan; ``picks`` chooses among its fixed rules, row by row."""
+    """Replay a sequence by one plan; ``picks`` chooses among its fixed rules, row by row.
+
+    Where nobody wants to know how long it takes, it need not be ``timed``.
+    """
     eta, weights = given.eta, given.weights
     runner = Runner(owner, plan, eta, checkpoints=given.checkpoints, keep=given.keep, state=state)
     # Compiles, or loads from disk, outside the clock.
-    if len(weights) or len(picks) or not runner.by_signs(given.batch.labels):
+    if timed and (len(weights) or len(picks) or not runner.by_signs(given.batch.labels)):
         runner.feed_by_gains(NO_ROWS, given.true(NO_ROWS), unknown=given.unknown(NO_ROWS))
-    elif not runner.ready:
+    elif timed and not runner.ready:
         runner.feed(NO_ROWS, given.true(NO_ROWS))
     started = time.perf_counter()
     step = eta.rows_per_block
