@@ -23,7 +23,7 @@ from omma.datasets import CATALOGUE
 from omma.study import suite
 from omma.study.packed import pack
 from omma.study.records import read
-from omma.study.sections import policy_of, sections
+from omma.study.sections import policy_of
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records"
@@ -219,12 +219,10 @@ def write(study):
 
 def kept(place):
     """Records of what was run to the end, policies by the names of today."""
-    done = [one for one in read(place) if one["kind"] == "study" and one["result"]]
-    whole = {(one.suite, one.dataset) for one in sections(done) if finished(one)}
     return [
         {**one, "label": TITLES[policy_of(one)]}
-        for one in done
-        if (one["suite"], one["spec"]["dataset"]) in whole and one["suite"] in SUITES
+        for one in finished(read(place))
+        if one["suite"] in SUITES
     ]
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from omma.study.policies import has_prior
 from omma.study.records import read
-from omma.study.sections import sections
+from omma.study.sections import policy_of, sections
 
 LABELS, CLASSES, ONLINE = "multilabel_fixed", "multiclass_fixed", "online_cpe"
 ADAM = "multiclass_adam"
@@ -29,18 +30,31 @@ class Study:
         return sorted(found, key=lambda one: (self.rare[suite, one.dataset], one.dataset))
 
 
-def finished(section):
-    """Whether each policy was run on each metric; policies may lack altogether."""
-    cells = section.comparison.cells.values()
-    return all(cell.by_prior or not cell.supported for cell in cells)
+def finished(records):
+    """Records of policies that were run on each metric with each λ; others are under way."""
+    done = [one for one in records if one["kind"] == "study" and one["result"]]
+    whole = {
+        (section.suite, section.dataset, policy)
+        for section in sections(done)
+        for policy in section.comparison.policies
+        if _whole(section.comparison, policy)
+    }
+    return [one for one in done if (one["suite"], one["spec"]["dataset"], policy_of(one)) in whole]
+
+
+def _whole(comparison, policy):
+    cells = [comparison.cells[policy, metric] for metric in comparison.metrics]
+    wanted = len(comparison.priors) if has_prior(policy) else 1
+    return all(len(cell.by_prior) == wanted for cell in cells if cell.supported)
 
 
 def load(places):
-    """The study, from its records."""
-    records = [one for one in read(places) if one["kind"] == "study" and one["result"]]
+    """The study, from its records; a set is there once OMMA was run on it."""
+    records = finished(read(places))
     by_suite, rare = {}, {}
-    for section in filter(finished, sections(records)):
-        by_suite.setdefault(section.suite, {})[section.dataset] = section
+    for section in sections(records):
+        if "omma" in section.comparison.policies:
+            by_suite.setdefault(section.suite, {})[section.dataset] = section
     for record in records:
         if record["result"]["counts"] is None:  # of many labels, those of one sequence are kept
             continue

@@ -37,26 +37,28 @@ def test_the_page_of_the_study_comes_from_records(script):
 
 
 def test_what_was_not_run_to_the_end_is_not_packed(script, tmp_path):
-    """A policy may lack altogether, but not on one of the metrics."""
+    """A policy may lack altogether, but not on one of the metrics, nor with one λ."""
     make_study = script("make_study")
     result = {
         "value": 0.5, "rows": 4, "history": {"rows": [4], "values": [0.5]},
         "counts": {"tp": [1.0], "predicted": [1.0], "positive": [1.0], "n": 4.0}, "names": None,
     }  # fmt: skip
-    for dataset, policy, metric in (
-        ("whole", "omma", "macro_f1"), ("whole", "omma", "micro_f1"),
-        ("half", "omma", "macro_f1"), ("half", "greedy", "macro_f1"),
-        ("half", "omma", "macro_gmean"),
+    for policy, metric, prior in (
+        ("omma", "macro_f1", 0.1), ("omma", "macro_gmean", 0.1), ("omma", "macro_f1", 1.0),
+        ("omma", "macro_gmean", 1.0), ("greedy", "macro_f1", 0.1), ("greedy", "macro_f1", 1.0),
+        ("online_fw", "macro_f1", 1.0), ("online_fw", "macro_gmean", 1.0),
+        ("auto", "macro_f1", None), ("auto", "macro_gmean", None),
     ):  # fmt: skip
         spec = {
-            "dataset": dataset, "task": "multilabel", "protocol": "fixed",
-            "estimator": {"name": "known"}, "policy": policy, "feedback": "labels",
-            "metric": metric, "k": None, "prior": 0.1, "seed": 0,
+            "dataset": "toy", "task": "multilabel", "protocol": "fixed",
+            "estimator": {"name": "known"}, "policy": policy,
+            "feedback": None if prior is None else "labels",
+            "metric": metric, "k": None, "prior": prior, "seed": 0,
         }  # fmt: skip
         write(tmp_path, make("multilabel_fixed", spec, "?", result=result, seconds={"run": 1.0}))
     kept = make_study.kept(tmp_path)
-    assert {one["spec"]["dataset"] for one in kept} == {"whole"}
-    assert {one["label"] for one in kept} == {"OMMA"}
+    assert {one["label"] for one in kept} == {"OMMA", "Auto"}
+    assert len(kept) == 6
 
 
 def test_claims_are_told_as_the_sections_tell_them(script):
