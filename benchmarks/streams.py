@@ -40,6 +40,41 @@ def agrawal() -> Rows:
     return changing(before, synth.Agrawal(classification_function=4, seed=2), 5000)
 
 
+def agrawals(before: int, after: int, noise: float = 0.0, seed: int = 3) -> Rows:
+    """Two more concepts of Agrawal's, one after the other."""
+    first = synth.Agrawal(classification_function=before, seed=seed, perturbation=noise)
+    return changing(first, synth.Agrawal(after, seed=seed + 1, perturbation=noise), 4000)
+
+
+def staggers(before: int, after: int) -> Rows:
+    first = synth.STAGGER(classification_function=before, seed=1)
+    return changing(first, synth.STAGGER(classification_function=after, seed=2), 4000)
+
+
+def balanced_sine() -> Rows:
+    before = synth.Sine(classification_function=1, seed=3, balance_classes=True)
+    return changing(before, synth.Sine(3, seed=4, balance_classes=True), 4000)
+
+
+def noisier_sea() -> Rows:
+    before = synth.SEA(variant=1, seed=3, noise=0.1)
+    return changing(before, synth.SEA(variant=2, seed=4, noise=0.1), 4000)
+
+
+def still_clouds() -> Rows:
+    return synth.RandomRBF(
+        seed_model=4, seed_sample=4, n_classes=2, n_features=6, n_centroids=30
+    ).take(4000)
+
+
+def tree_of_chance(seed: int, n_classes: int) -> Rows:
+    return synth.RandomTree(seed_tree=seed, seed_sample=1, n_classes=n_classes).take(4000)
+
+
+def anomalies() -> Rows:
+    return iter(synth.AnomalySine(seed=1, n_samples=4000, n_anomalies=400))
+
+
 def hyperplane() -> Rows:
     stream = synth.Hyperplane(seed=1, n_drift_features=5, mag_change=0.001, noise_percentage=0.05)
     return stream.take(5000)
@@ -85,6 +120,19 @@ OTHERS: dict[str, tuple[bool, Callable[[], Rows]]] = {
     "Mixed": (True, mixed),
     "LED": (False, digits_of_leds),
     "five moving clouds": (False, lambda: clouds(5)),
+    "Agrawal 1, 6": (True, lambda: agrawals(1, 6)),
+    "Agrawal 2, 8, noisy": (True, lambda: agrawals(2, 8, 0.2)),
+    "Agrawal 4, 0": (True, lambda: agrawals(4, 0, seed=7)),
+    "Agrawal 7": (True, lambda: synth.Agrawal(classification_function=7, seed=5).take(4000)),
+    "STAGGER 0, 2": (True, lambda: staggers(0, 2)),
+    "STAGGER 1, 0": (True, lambda: staggers(1, 0)),
+    "random tree": (True, lambda: tree_of_chance(1, 2)),
+    "random tree, 4 classes": (False, lambda: tree_of_chance(3, 4)),
+    "Waveform": (False, lambda: synth.Waveform(seed=1).take(3000)),
+    "still clouds": (True, still_clouds),
+    "anomalies of a sine": (True, anomalies),
+    "Sine, balanced": (True, balanced_sine),
+    "SEA 1, 2, noisy": (True, noisier_sea),
 }
 # Sets of a folder: where to start, how many rows, and the classes looked for, None for all.
 SETS: dict[str, tuple[int, int, set[int] | None]] = {

@@ -614,3 +614,18 @@ def test_metrics_of_recalls_are_known_by_what_they_do():
           "micro_f1", "multiclass_accuracy", "multiclass_mcc", "multiclass_kappa"]  # fmt: skip
     assert all(of_recalls(omma.metric(name)) for name in yes)
     assert not any(of_recalls(omma.metric(name)) for name in no)
+
+
+@pytest.mark.parametrize(("hits", "behind"), [(75.0, False), (10.0, True)])
+def test_a_bad_start_does_not_rule_out_what_is_far_better(hits, behind):
+    from omma.river.hedge import GIVEN, PLAIN, TUNED, Hedge
+
+    hedge = Hedge(omma.metric("mcc"))
+    hedge._all, hedge._late = np.zeros((3, 3, 1)), np.zeros((3, 3, 1))
+    hedge._all[PLAIN, :, 0], hedge._all[GIVEN, :, 0] = (15.0, 15.0, 200.0), (5.0, 60.0, 200.0)
+    hedge._late[PLAIN, :, 0], hedge._late[TUNED, :, 0] = (
+        (7.5, 7.5, 100.0),
+        (hits, hits + 25.0, 100.0),
+    )
+    hedge._all_weight, hedge._late_weight, hedge._late_differ = 10_000.0, 5000.0, 120.0
+    assert hedge._behind() == behind

@@ -43,7 +43,8 @@ class Hedge:
     G-mean, they must be better than guessing, too: guesses make half of it where a model that
     always says yes makes nothing, but such a model has the better share of hits once rows of the
     other class come more often. Where what was given has fallen behind the model's own decisions on
-    all rows, these are followed. The first ``WAIT`` rows are decided as the model does.
+    all rows, and tuned ones would not surely make up for it, these are followed. The first ``WAIT``
+    rows are decided as the model does.
 
     >>> import omma
     >>> hedge = Hedge(omma.metric("f1"))
@@ -175,9 +176,19 @@ class Hedge:
         return float((hits - alarms).mean()) > (0.0 if self.tuned else SURE * error)
 
     def _behind(self) -> bool:
-        """Whether what was given is worth less than the model's own decisions on all rows."""
-        given, plain = (self._value(self._all[way], self._all_weight) for way in (GIVEN, PLAIN))
-        return given < plain - BEHIND
+        """Whether what was given is worth less than the model's own decisions on all rows.
+
+        It is not, where to go on with tuned decisions would surely make good what was lost: a few
+        rows can spoil a metric of rare labels, and must not rule out for ever what is far better.
+        """
+        rows, ahead = self._all_weight, self._all_weight / self._late_weight
+        given, plain = (self._value(self._all[way], rows) for way in (GIVEN, PLAIN))
+        if given >= plain - BEHIND:
+            return False
+        tuned = self._all[GIVEN] + ahead * self._late[TUNED]
+        later = self._value(tuned, 2.0 * rows)
+        plain = self._value(self._all[PLAIN] + ahead * self._late[PLAIN], 2.0 * rows)
+        return not later - plain > SURE * self._error(tuned, later)
 
     def _value(self, cells: NDArray[np.float64], n: float) -> float:
         return value_of(self.metric, _counts(cells, n))
