@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from omma.counts import Counts
 from omma.limits import Limit
@@ -182,6 +181,8 @@ def _settle_together(search: Search) -> None:
 
 def _least(priced: Priced, search: Search) -> NDArray[np.float64]:
     """Prices at which the best cuts are worth least: the bottom of planes, each of some cuts."""
+    from scipy.optimize import linprog  # takes longer to import than all of omma
+
     count = len(priced.limits)
     bounds = [(0.0, HIGHEST)] * count + [(None, None)]
     planes, heights = [], []
