@@ -540,23 +540,37 @@ def test_auto_decides_unless_feedback_or_prior_is_given():
     assert given._growing.policy == OMMA("f1", feedback="estimates")
 
 
-def test_auto_over_labels_that_turn_up_late_is_auto_over_all_of_them():
-    """A label joins with nothing counted and nothing learned, as if it had been there."""
-    from omma.policies import Auto
+def grown(policy, eta, y, labels):
+    """Counts over labels of which the last turn up late, asked and taught beside a learner."""
     from omma.river.growing import GrowingCounts
 
-    eta, y = omma.datasets.long_tail(n=200, m=4, seed=1)
-    eta[:60, 2:] = 0.0
-    y[:60, 2:] = 0
-    growing, learner = GrowingCounts(Auto("macro_f1")), omma.OnlineClassifier(Auto("macro_f1"), 4)
-    for t, (row, true) in enumerate(zip(eta, y, strict=True)):
-        shown = {j: row[j] for j in range(2 if t < 60 else 4)}
+    growing, learner = GrowingCounts(policy), omma.OnlineClassifier(policy, eta.shape[1])
+    for row, true, known in zip(eta, y, labels, strict=True):
+        shown = {j: row[j] for j in range(known)}
         chosen = growing.decide(shown)
         assert list(chosen) == learner.predict(row).nonzero()[0].tolist()
         growing.count(shown, true.nonzero()[0].tolist(), chosen, 1.0)
         learner.update(true)
-    np.testing.assert_array_equal(growing._state.calibration.bias, learner.state.calibration.bias)
     assert growing.counts == learner.counts
+    return growing, learner
+
+
+def test_labels_that_turn_up_late_are_decided_as_if_they_had_been_there():
+    """A label joins with nothing counted and nothing learned."""
+    eta, y = omma.datasets.long_tail(n=200, m=4, seed=1)
+    eta[:60, 2:] = 0.0
+    y[:60, 2:] = 0
+    grown(omma.OMMA("macro_f1", feedback="both"), eta, y, [2] * 60 + [4] * 140)
+
+
+def test_calibration_goes_on_where_a_label_turns_up():
+    """What a label learns of its own depends on how many there are; what was learned stays."""
+    eta, y = omma.datasets.long_tail(n=60, m=4, seed=1)
+    growing, learner = grown(omma.Auto("macro_f1"), eta[:, :2], y[:, :2], [2] * 60)
+    learned = learner.state.calibration.bias
+    np.testing.assert_array_equal(growing._state.calibration.bias, learned)
+    growing.decide(dict.fromkeys(range(4), 0.5))
+    np.testing.assert_array_equal(growing._state.calibration.bias, [*learned, 0.0, 0.0])
 
 
 def followed(metric, rows):

@@ -94,11 +94,12 @@ PLACES = {
     "trace": ("Trace",),
 }
 WHERE = {name: place for place, names in PLACES.items() for name in names}
+BEHIND = frozenset(place.split(".")[0] for place in PLACES)  # rooms that public names come from
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for, once."""
-    if name in ROOMS:
+    if name in ROOMS or name in BEHIND:
         return import_module(f"omma.{name}")
     if name in WHERE:
         found = globals()[name] = getattr(import_module(f"omma.{WHERE[name]}"), name)

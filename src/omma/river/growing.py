@@ -24,7 +24,8 @@ class GrowingCounts:
     """Decides and counts rows whose labels are names. Its size goes with the number of labels.
 
     A label that turns up late was absent from, and not predicted in, the rows before it: that is
-    what zeros say, and so it joins with zeros.
+    what zeros say, and so it joins with zeros. Only the steps by which calibration learns of single
+    labels depend on how many there are, and so on when one joined.
 
     >>> counts = GrowingCounts(OMMA("macro_f1"))
     >>> counts.decide({"cat": 0.9, "dog": 0.2})
