@@ -1,4 +1,4 @@
-"""Writes the table of docs/peers.md from what `python -m benchmarks.peers` recorded.
+"""Writes the tables of docs/peers.md from what `python -m benchmarks.peers` recorded.
 
 python docs/make_peers.py
 """
@@ -16,6 +16,7 @@ PAGE, RECORDS = DOCS / "peers.md", DOCS / "records" / "peers.jsonl"
 METHODS = (
     "plain", "omma", "TunedThresholdClassifierCV", "optimal-classification-cutoffs", "MAPIE"
 )  # fmt: skip
+SHORT = ("plain", "omma", "scikit-learn", "cutoffs", "MAPIE")  # columns narrow enough for a page
 START, END = "<!-- measured -->\n\n", "\n\n<!-- end of measured -->"
 
 
@@ -24,32 +25,45 @@ def read() -> list[dict[str, Any]]:
     return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """Mean and standard deviation of the metric over seeds, the median of seconds, and gaps."""
+def tables(records: list[dict[str, Any]]) -> str:
+    """Mean and standard deviation of the metric over seeds with gaps, and the median of seconds."""
     found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for one in records:
         found.setdefault((one["set"], one["metric"]), {}).setdefault(one["method"], []).append(one)
-    lines = [
-        "| set | metric | " + " | ".join(METHODS) + " | omma to the best of these |",
-        "| --- | --- |" + " ---: |" * (len(METHODS) + 1),
+    values = [
+        [_value(methods.get(one, []), len(methods["omma"])) for one in METHODS] + [_ahead(methods)]
+        for methods in found.values()
     ]
+    seconds = [[_seconds(methods.get(one, [])) for one in METHODS] for methods in found.values()]
+    return "\n\n".join(
+        (
+            _table([*SHORT, "omma to the best"], list(found), values),
+            "The same in seconds:",
+            _table([*SHORT], list(found), seconds),
+        )
+    )
+
+
+def _table(head: list[str], keys: list[tuple[str, str]], cells: list[list[str]]) -> str:
+    lines = [f"| set | metric | {' | '.join(head)} |", "| --- | --- |" + " ---: |" * len(head)]
     before = None
-    for (name, metric), methods in found.items():
-        cells = [_cell(methods.get(method, []), len(methods["omma"])) for method in METHODS]
-        cells.append(_ahead(methods))
-        lines.append(f"| {'' if name == before else name} | {metric} | " + " | ".join(cells) + " |")
+    for (name, metric), row in zip(keys, cells, strict=True):
+        lines.append(f"| {'' if name == before else name} | {metric} | {' | '.join(row)} |")
         before = name
     return "\n".join(lines)
 
 
-def _cell(runs: list[dict[str, Any]], seeds: int) -> str:
+def _value(runs: list[dict[str, Any]], seeds: int) -> str:
     if not runs:
         return "–"
     values = [one["value"] for one in runs]
-    seconds = float(np.median([one["seconds"] for one in runs]))
     spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
-    some = f"; {len(runs)} of {seeds}" if len(runs) < seeds else ""
-    return f"{np.mean(values):.1f}{spread} ({seconds:.2g} s{some})"
+    some = f" ({len(runs)} of {seeds})" if len(runs) < seeds else ""
+    return f"{np.mean(values):.1f}{spread}{some}"
+
+
+def _seconds(runs: list[dict[str, Any]]) -> str:
+    return f"{float(np.median([one['seconds'] for one in runs])):.2g}" if runs else "–"
 
 
 def _ahead(methods: dict[str, list[dict[str, Any]]]) -> str:
@@ -67,10 +81,10 @@ def _ahead(methods: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def refreshed(page: str, records: list[dict[str, Any]]) -> str:
-    """The page with a table of these runs."""
+    """The page with tables of these runs."""
     before, rest = page.split(START)
     _, after = rest.split(END)
-    return before + START + table(records) + END + after
+    return before + START + tables(records) + END + after
 
 
 if __name__ == "__main__":
