@@ -187,6 +187,7 @@ def tripled(value):
 
 def test_helpers_are_parts_of_their_callers_and_have_no_machine_code():
     assert tripled(2.0) == 6.0
+    doubled.compile((numba.float64,))  # where its caller came from disk, nobody asked for it yet
     found = doubled.overloads[numba.float64,]
     assert isinstance(found.library, linked.Part)
     assert found.library.get_pointer_to_function(found.fndesc.llvm_func_name) == 0
