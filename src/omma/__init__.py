@@ -7,6 +7,12 @@ recall@3, MCC and others, one row at a time, in one pass, remembering nothing bu
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# Whoever imports omma decides rows soon: what that takes of other libraries is loaded here, so that
+# the first answer does not wait for it.
+import numba as _numba  # noqa: F401
+import numpy as _numpy  # noqa: F401
+import scipy.sparse as _sparse  # noqa: F401
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -45,8 +51,8 @@ if TYPE_CHECKING:
     from omma.trace import Trace
 
 
-# Everything is imported when it is asked for: who replays does without serving, who reads a rule
-# without both, and ``omma --help`` without the compiler.
+# Our own rooms are imported when they are asked for: who replays does without serving, and who
+# reads a rule without both.
 ROOMS = (
     "calibration",
     "datasets",

@@ -118,8 +118,7 @@ class Runner:
         self, signs: NDArray[np.float64], rows: Rows, true: Listed | Indicated
     ) -> int:
         """Replay rows up to the first that is not sure; returns how many."""
-        stop = self.fed + len(rows)
-        first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
+        first, last = self._checkpoints_in(rows)
         marks = (
             self.checkpoints[first:last] - self.fed,
             self.snapshots[first:last],
@@ -133,6 +132,12 @@ class Runner:
             self._refuse(rows, done)
         self.fed += done
         return done
+
+    def _checkpoints_in(self, rows: Rows) -> tuple[int, int]:
+        """Which checkpoints lie in rows that come next: the first, and the first after these."""
+        ends = (self.fed, self.fed + len(rows))
+        first, last = np.searchsorted(self.checkpoints, ends, side="right").tolist()
+        return first, last
 
     def _compile_gains(self, true: Listed | Indicated) -> None:
         """Compile, or load from disk, aside from the clock."""
@@ -158,8 +163,7 @@ class Runner:
         unknown: Ids | None = None,
     ) -> None:
         """Replay rows of any kind."""
-        stop = self.fed + len(rows)
-        first, last = np.searchsorted(self.checkpoints, (self.fed, stop), side="right")
+        first, last = self._checkpoints_in(rows)
         plan, state = self.plan, self.state
         if isinstance(state, WindowState):
             ids, values = self._entries(rows, true)
@@ -190,7 +194,7 @@ class Runner:
             ),
         )
         self._refuse(rows, good)
-        self.fed = stop
+        self.fed += len(rows)
         if part is not None:
             self._note_missed(first, last)
 
