@@ -1,5 +1,6 @@
 """Set up before omma is imported: silence while compiling, and no deadlines for it."""
 
+import gc
 import os
 from importlib.util import find_spec
 
@@ -45,6 +46,14 @@ def _doctests_run_in_a_folder_of_their_own(request):
     if request.node.path.parts[-3:-1] == ("omma", "spark") or request.node.path.name == "spark.md":
         session = request.getfixturevalue("spark")
         request.getfixturevalue("doctest_namespace")["spark"] = session
+
+
+@pytest.fixture
+def uncollected():
+    """No garbage collection: a Ctrl-C that meets hypothesis' callback of it would be lost."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
