@@ -100,7 +100,7 @@ class Auto:
     def calibrate(self, eta, idx):
         """(calibrated estimates c, logits z)."""
         eta = np.asarray(eta, float)
-        x = np.clip(eta, 1e-7, 1 - 1e-7)
+        x = np.clip(eta, 1e-12, 1 - 1e-7)
         z = np.log(x) - np.log1p(-x)
         if not self.labelled:
             return eta.copy(), z
@@ -213,7 +213,7 @@ def whole_gradient(eta, y, weights, a, b, bias):
         for j in range(len(bias)):
             if eta[i, j] <= 0.0:
                 continue
-            p = min(max(eta[i, j], 1e-7), 1.0 - 1e-7)
+            p = min(max(eta[i, j], 1e-12), 1.0 - 1e-7)
             z = np.log(p / (1.0 - p))
             error = weights[i] * (1.0 / (1.0 + np.exp(-(a * z + b + bias[j]))) - y[i, j])
             found[0] += error * z

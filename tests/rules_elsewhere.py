@@ -38,6 +38,6 @@ def calibrated(rule, calibration):
 def calibrated_gains(rule, eta):
     """What the gains of such a rule are, in plain NumPy."""
     a, b, own = rule.calibration
-    kept = np.clip(eta, 1e-7, 1 - 1e-7)
+    kept = np.clip(eta, 1e-12, 1 - 1e-7)
     used = 1 / (1 + np.exp(-(a * np.log(kept / (1 - kept)) + b + own)))
     return np.where(eta > 0, rule.slope * used + rule.offset, -np.inf)

@@ -158,3 +158,17 @@ def test_wrong_rows_change_nothing():
         calibrator + OnlineCalibrator(3)
     with pytest.raises(ValueError, match="n_labels"):
         OnlineCalibrator(0)
+
+
+def test_tiny_probabilities_keep_their_order():
+    """Labels that are rare are ranked by them: softmax over many classes gives 1e-9 and less."""
+    eta, y = miscalibrated()
+    calibrator = OnlineCalibrator(8)
+    calibrator.replay(eta, y)
+    tiny = np.full((6, 8), 0.5)
+    tiny[:, 0] = [1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6]
+    found = calibrator.predict(tiny)[:, 0]
+    assert (np.diff(np.log(found)) > 0.5).all()
+    z = logit(tiny[:, 0])
+    a, b = calibrator.arrays()["shared"][:2]
+    np.testing.assert_allclose(logit(found), a * z + b + calibrator.arrays()["bias"][0], rtol=1e-9)

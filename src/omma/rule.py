@@ -45,7 +45,7 @@ class Rule:
         Up to so many labels a row: of those whose gain is at least 0, the largest.
     calibration : tuple (a, b, b_j), optional
         Probabilities are calibrated first: ``σ(a·logit(eta) + b + b_j)`` takes the place of eta
-        where eta is above 0, with eta kept within 1e-7 of 0 and 1; b_j has a number a label.
+        where eta is above 0, with eta kept from 1e-12 to 1 - 1e-7; b_j has a number a label.
 
     Examples
     --------

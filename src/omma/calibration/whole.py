@@ -28,7 +28,7 @@ from omma.kernels.calibrate import (
     START_PRECISION,
     STEEPEST,
 )
-from omma.kernels.logistic import NEAR
+from omma.kernels.layout import LEAST, MOST
 from omma.rows.batch import Batch
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ class _Entries:
             places, values = None, np.asarray(sample.eta.array, dtype=np.float64)  # type: ignore[union-attr]
             true = _table(sample.labels.given, sample.m)
             weight = np.broadcast_to(of_row[:, np.newaxis], values.shape)
-        near = np.clip(values, NEAR, 1.0 - NEAR)
+        near = np.clip(values, LEAST, MOST)
         logits = np.log(near) - np.log1p(-near)
         return cls(logits, true, weight * (values > 0.0), places, sample.m, float(of_row.sum()))
 

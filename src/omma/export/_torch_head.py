@@ -30,6 +30,7 @@ class RuleHead(nn.Module):
         k: int,
         scale: float,
         least: float,
+        most: float,
         calibrated: bool,
     ) -> None:
         super().__init__()
@@ -40,7 +41,8 @@ class RuleHead(nn.Module):
             ("bias", bias),
         ):
             self.register_buffer(name, torch.from_numpy(np.array(values, dtype=np.float64)))
-        self.k, self.scale, self.least, self.calibrated = k, scale, least, calibrated
+        self.k, self.scale, self.calibrated = k, scale, calibrated
+        self.least, self.most = least, most
 
     def forward(self, eta: torch.Tensor) -> torch.Tensor:
         """Int8 indicators of the shape of ``eta``: (n, m), one row (m,), or (n,) for one label."""
@@ -57,7 +59,7 @@ class RuleHead(nn.Module):
         """What each label is worth; minus infinity where it is no candidate."""
         used = eta
         if self.calibrated:
-            kept = torch.clamp(eta, self.least, 1.0 - self.least)
+            kept = torch.clamp(eta, self.least, self.most)
             used = torch.sigmoid(self.scale * torch.log(kept / (1.0 - kept)) + self.bias)
         gains = used * self.slope + self.offset
         if self.matrix.shape[0] == 0:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice
-from omma.export.parts import LEAST, Parts, need
+from omma.export.parts import Parts, need
+from omma.kernels.layout import LEAST, MOST
 
 OPSET = 17
 MANY = 256  # classes beyond which a table of costs would make too large a graph
@@ -94,7 +95,7 @@ def _calibrated(graph: Graph, parts: Parts, eta: str) -> str:
         return eta
     one = graph.constant("one", np.ones(1))
     low = graph.node("Max", eta, graph.constant("least", np.full(1, LEAST)))
-    kept = graph.node("Min", low, graph.constant("most", np.full(1, 1.0 - LEAST)))
+    kept = graph.node("Min", low, graph.constant("most", np.full(1, MOST)))
     odds = graph.node("Div", kept, graph.node("Sub", one, kept))
     scaled = graph.node(
         "Mul", graph.node("Log", odds), graph.constant("scale", np.full(1, parts.scale))

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
-LEAST = 1e-7  # probabilities are kept so far from 0 and 1 before they are calibrated
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 from omma._validate import check_choice, shown
 from omma.export.dialects import DIALECTS, Dialect
-from omma.export.parts import LEAST, Parts
+from omma.export.parts import Parts
+from omma.kernels.layout import LEAST, MOST
 
 
 def query_of(
@@ -70,7 +71,7 @@ def _gain(parts: Parts, words: Dialect, eta: str, slope: str, shift: str, bias: 
     used = words.real(eta)
     if parts.scale is not None:
         low = f"{words.larger}({used}, {words.real(words.number(LEAST))})"
-        kept = f"{words.smaller}({low}, {words.real(words.number(1.0 - LEAST))})"
+        kept = f"{words.smaller}({low}, {words.real(words.number(MOST))})"
         logit = f"LN({kept} / (1 - {kept}))"
         scaled = f"{words.real(words.number(parts.scale))} * {logit} + {words.real(bias)}"
         used = f"(1 / (1 + EXP(-({scaled}))))"

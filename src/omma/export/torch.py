@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from omma.export.parts import LEAST, Parts, need
+from omma.export.parts import Parts, need
+from omma.kernels.layout import LEAST, MOST
 
 
 def head_of(rule: Any) -> Any:
@@ -26,6 +27,7 @@ def head_of(rule: Any) -> Any:
         k=parts.k or 0,
         scale=1.0 if parts.scale is None else parts.scale,
         least=LEAST,
+        most=MOST,
         calibrated=calibrated,
     )
     return head.eval()

@@ -46,5 +46,9 @@ LARGEST_UNIT: Final = 2.0**100
 
 # Added to denominators of fractions where a gradient is taken, as in the paper.
 EPSILON: Final = 1e-9
+# Probabilities are kept between these before their logits are taken. Below, single precision tells
+# numbers apart that differ by much: rare labels are ranked there. Near one it does not.
+LEAST: Final = 1e-12
+MOST: Final = 1.0 - 1e-7
 # Keeps the infinite slope of a square root at zero a number.
 TINY: Final = 1e-18

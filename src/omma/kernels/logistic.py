@@ -17,9 +17,8 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from omma.kernels.jit import helper
-from omma.kernels.layout import CHOSEN_GAINS, GAINS, LOGITS, VALUES
+from omma.kernels.layout import CHOSEN_GAINS, GAINS, LEAST, LOGITS, MOST, VALUES
 
-NEAR: Final = 1e-7  # probabilities closer to 0 or 1 are taken to be there
 LARGE: Final = 700.0  # where the exponential is still a number
 
 LN2_HIGH: Final = 0.6931471803691238
@@ -66,7 +65,7 @@ def find_logits(count, scratch):
     values, logits, powers = scratch[VALUES], scratch[LOGITS], scratch[GAINS]
     odds_bits, power_bits = bits_of(logits), bits_of(powers)
     for i in range(count):
-        near = min(max(values[i], NEAR), 1.0 - NEAR)
+        near = min(max(values[i], LEAST), MOST)
         logits[i] = near / (1.0 - near)
     for i in range(count):
         power = (odds_bits[i] + FROM_ROOT) >> SHIFT
