@@ -1,10 +1,12 @@
-"""OMMA by labels of which some are unknown, in plain NumPy, with no code shared.
+"""Labels of which some are unknown, in plain NumPy, with no code shared.
 
 Each label is counted over the rows in which it is known, and looked at in proportion: times all
 rows over these.
 """
 
+import naive
 import naive_auto
+import naive_baselines
 import numpy as np
 
 PRIOR = 1e-6
@@ -38,3 +40,55 @@ def counted(y, predictions):
     true = np.where(there, y, 0)
     cells = [(one * there).sum(axis=0) for one in (true * predictions, predictions, true)]
     return np.array(cells) * (n / np.maximum(there.sum(axis=0), 1)), n
+
+
+def cells(y, predictions, weights=None):
+    """(tp, fp, fn, tn) of each label over the rows in which it is known, in proportion."""
+    y, predictions = (naive.as_columns(one) for one in (y, predictions))
+    weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
+    there = ~np.isnan(y)
+    n = weights[there.any(axis=1)].sum()
+    found = []
+    for j in range(y.shape[1]):
+        rows = there[:, j]
+        if weights[rows].sum() == 0:  # never known is as never there
+            found.append([0.0, 0.0, 0.0, n])
+            continue
+        (own,) = naive.cells(y[rows, j], predictions[rows, j], weights[rows])
+        found.append(own * (n / own.sum()))
+    return np.array(found)
+
+
+def value(name, y, predictions, weights=None):
+    """A metric by its name, of labels of which some are unknown."""
+    return naive.utility(name)(naive.label_fractions(cells(y, predictions, weights)), 0)
+
+
+def best_worth(name, eta, y, weights):
+    """Thresholds of one label and what each is worth on the rows in which the label is known."""
+    rows = ~np.isnan(y)
+    if not rows.any():
+        return [np.inf], [0.0]
+    eta, y = eta[rows], y[rows]
+    cuts = [*np.unique(eta[eta > 0]), np.inf]
+    weights = None if weights is None else weights[rows]
+    made = [((eta >= cut) & (eta > 0)).astype(int) for cut in cuts]
+    return cuts, [naive.value(name, y, one, weights) for one in made]
+
+
+def greedy(f, eta, y, prior):
+    """Decisions of Greedy without a budget, with the gains; counts are looked at in proportion."""
+    n, m = eta.shape
+    counts, known = np.zeros((m, 4)), np.zeros(m)
+    made, gains = np.zeros((n, m), dtype=int), np.zeros((n, m))
+    for t in range(n):
+        for j in range(m):
+            # A label that was never known is as one that is never there.
+            own = counts[j] * t / known[j] if known[j] else np.array([0.0, 0.0, 0.0, t])
+            both = (naive_baselines.expected(f, own + prior, eta[t, j], p) for p in (1, 0))
+            gains[t, j] = next(both) - next(both)
+        made[t] = (gains[t] >= 0) & (eta[t] > 0)
+        for j in np.flatnonzero(~np.isnan(y[t])):
+            counts[j] += naive.cells([y[t, j]], [made[t, j]])[0]
+            known[j] += 1
+    return made, gains

@@ -338,16 +338,28 @@ def test_a_wrong_mask_is_refused(known):
     "use",
     [
         lambda batch: omma.replay(omma.OMMA("macro_f1"), batch),
-        lambda batch: omma.FrankWolfe("macro_f1").fit(batch),
-        lambda batch: omma.TunedThresholds("macro_f1").fit(batch),
-        lambda batch: compare(batch, metrics="macro_f1"),
-        log_loss,
+        lambda batch: omma.curve(batch, None, "macro_f1"),
     ],
 )
 def test_who_has_no_use_for_unknown_labels_says_so(use):
     batch = Batch.of(np.full((3, 2), 0.5), [[0, 1], [NAN, NAN], [1, 0]])
     with pytest.raises(ValueError, match=r"got nan in row 1, whose labels are unknown: leave such"):
         use(batch)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda batch: omma.FrankWolfe("macro_f1").fit(batch).rules[0],
+        lambda batch: omma.TunedThresholds("macro_f1").fit(batch).decision,
+        log_loss,
+    ],
+)
+@pytest.mark.filterwarnings("ignore:FrankWolfe")
+def test_who_learns_or_judges_offline_leaves_rows_out_of_which_nothing_is_known(use):
+    eta, y = np.array([[0.2, 0.6], [0.5, 0.5], [0.7, 0.1]]), [[0, 1], [NAN, NAN], [1, 0]]
+    batch = Batch.of(eta, y)
+    assert use(batch) == use(batch.take(batch.known))
 
 
 # What is refused, and what is said of it

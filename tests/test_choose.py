@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 import omma
 from omma.choice.makers import Task, makers
 from omma.choice.resample import Resampler
+from omma.choice.truth import Truth
 
 
 @pytest.fixture(scope="module")
@@ -97,15 +98,14 @@ def test_dense_is_sparse_and_a_seed_decides_all(tail):
 def test_intervals_cover_and_differences_are_narrower():
     """Of many samples, the value of a fixed rule on all rows lies in nearly all intervals."""
     every, labels = omma.datasets.long_tail(n=40_000, m=5, seed=2)
-    truth = omma.metric("micro_f1").score(labels, every >= 0.5)
+    worth = omma.metric("micro_f1").score(labels, every >= 0.5)
     covered = []
     for part in range(60):
         rows = slice(600 * part, 600 * part + 600)
-        draw = Resampler(
-            sparse.csr_array(labels[rows], dtype=float), omma.metric("micro_f1"), 200, 0
-        )
+        truth = Truth.of(omma.Batch.of(every[rows], labels[rows]))
+        draw = Resampler(truth, omma.metric("micro_f1"), 200, 0)
         values = draw.values(every[rows] >= 0.5)
-        covered.append(abs(values[0] - truth) <= 1.96 * values[1:].std())
+        covered.append(abs(values[0] - worth) <= 1.96 * values[1:].std())
     assert np.mean(covered) > 0.85
     choice = omma.choose(every[:2000], labels[:2000], "micro_f1")
     width = np.subtract(*choice["omma"].interval[::-1])
@@ -114,7 +114,7 @@ def test_intervals_cover_and_differences_are_narrower():
 
 def test_groups_of_rows_are_rows_where_there_are_few():
     eta, y = stream(0, 50, 3)
-    made = Resampler(sparse.csr_array(y, dtype=float), omma.metric("macro_f1"), 5, 1)
+    made = Resampler(Truth.of(omma.Batch.of(eta, y)), omma.metric("macro_f1"), 5, 1)
     decided = (eta >= 0.4).astype(float)
     values = made.values(decided)
     of_row = made._by_group.tocoo()

@@ -122,6 +122,7 @@ def test_a_row_that_is_refused_is_not_counted():
     before = counts.copy()
     wrong = [([1, 0], [1, 0], 1.0), ([2, 0, 0], [1, 0, 0], 1.0), ([1, 0, 0], [0.5, 0, 0], 1.0)]
     wrong += [(3, 1, 1.0), ([1, 0, 0], [1, 0, 0], -1.0), ([1, 0, 0], [1, 0, 0], np.nan)]
+    wrong += [([1, np.nan, 0], [1, 0, 0], 1.0)]  # there is no room for what is unknown
     for true, predicted, weight in wrong:
         with pytest.raises(ValueError, match=r"got"):
             counts.add(true, predicted, weight)
@@ -203,7 +204,8 @@ def test_repr_is_short_and_shows_the_counts():
     ("true", "predicted", "message"),
     [
         ([[0, 2]], [[0, 1]], "y_true must hold numbers from 0 to 1, got 2.0"),
-        ([[0, np.nan]], [[0, 1]], "y_true must hold numbers from 0 to 1, got nan"),
+        ([[np.nan, np.nan]], [[0, 1]], "y_true must have a label that is known"),
+        ([[0, 1]], [[0, np.nan]], "y_pred must hold only 0 and 1, got nan"),
         ([[0, 1]], [[0, 0.5]], "y_pred must hold only 0 and 1, got 0.5"),
         ([[0, 1]], [[0, 1, 1]], "must have one shape"),
         ([0, 1], [[0, 1]], "must have one shape"),

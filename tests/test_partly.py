@@ -46,6 +46,11 @@ HARD = {
     "labels forgetting": omma.Forgetting(omma.OMMA("macro_mcc"), half_life=20),
     "ofo": omma.OFO("macro"),
     "threshold": omma.Threshold(0.3),
+    "greedy": omma.Greedy("macro_f1", k=2),
+    "greedy plug-in": omma.Greedy("macro_gmean", expectation="plug_in"),
+    "mixture": omma.policies.Mixture(
+        [omma.Rule(np.ones(5), np.full(5, -cut)) for cut in (0.2, 0.5)], [0.4, 0.6], "macro_f1"
+    ),
 }
 
 
@@ -313,12 +318,12 @@ def test_empty_cells_of_a_stream_are_unknown():
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("a,b\n1,0\n,1\n0,\n1,1\n", [[1, 0], [1, 1]]),
+        ("a,b\n1,0\n,\n0,\n1,1\n", [[1, 0], [0, 0], [1, 1]]),
         ("id,a,b\nw,1,0\nx,,\ny,0,1\nz,1,1\n", [[1, 0], [0, 1], [1, 1]]),
         ("id,class\nw,1\nx,\ny,0\nz,1\n", [1, 0, 1]),
     ],
 )
-def test_evaluate_leaves_rows_out_that_lack_labels(tmp_path, text, kept):
+def test_evaluate_leaves_rows_out_that_lack_all_labels(tmp_path, text, kept):
     (tmp_path / "y.csv").write_text(text)
     rows = ["0.5,0.25", "0.125,0.75", "0.5,0.5", "0.25,0.25"]
     with_ids = text.startswith("id")
@@ -329,7 +334,7 @@ def test_evaluate_leaves_rows_out_that_lack_labels(tmp_path, text, kept):
     found = read_inputs(*files, id_column="id" if with_ids else None)
     assert found.y.tolist() == kept
     assert found.n == len(kept)
-    assert f"{4 - len(kept)} of 4 rows lack labels" in found.notes[-1]
+    assert f"{4 - len(kept)} of 4 rows lack all labels" in found.notes[-1]
 
 
 # What has no meaning
@@ -340,7 +345,7 @@ def test_evaluate_leaves_rows_out_that_lack_labels(tmp_path, text, kept):
     [
         (omma.Auto("multiclass_gmean"), None, "for multiclass_gmean, which is about one class"),
         (omma.Auto("macro_f1", k=1), "multiclass_mcc", "for multiclass_mcc, which is about one"),
-        (omma.Greedy("macro_f1", feedback="estimates"), None, "for Greedy"),
+        (omma.Greedy("multiclass_balanced_accuracy"), None, "for multiclass_balanced_accuracy"),
         (omma.OnlineFrankWolfe("macro_f1", feedback="estimates"), None, "for OnlineFrankWolfe"),
         (omma.Window(omma.OMMA("macro_f1"), 9), None, "for a Window that counts nothing but"),
         (

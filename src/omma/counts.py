@@ -18,8 +18,9 @@ from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.rows.arrays import read_weights
 from omma.rows.frames import opened, values_of
 from omma.rows.index import check_same_rows
+from omma.rows.labels import split_missing
 from omma.rows.sets import plain_array
-from omma.state import State, sums_of
+from omma.state import State, in_proportion, sums_of
 
 Vector = NDArray[np.float64]
 HAIR = 1e-9  # of all rows: sums in another order differ by less
@@ -122,8 +123,10 @@ class Counts:
         Parameters
         ----------
         y_true, y_pred : array-like or sparse matrix of shape (n, m), or class ids of shape (n,)
-            ``y_true`` may be soft, with values from 0 to 1; ``y_pred`` is 0 or 1. Columns of two
-            frames are matched by name; rows of pandas must have one index, in one order.
+            ``y_true`` may be soft, with values from 0 to 1, and NaN where it is unknown: a label
+            is counted over the rows in which it is known, in proportion (times all rows over
+            these). ``y_pred`` is 0 or 1. Columns of two frames are matched by name; rows of pandas
+            must have one index, in one order.
         sample_weight : array-like of shape (n,), optional
             A row of weight w counts as w rows.
         n_labels : int, optional
@@ -134,23 +137,10 @@ class Counts:
 
         >>> Counts.from_labels([0, 2, 2], [0, 2, 1])
         Counts(n=3, tp=[1. 0. 1.], predicted=[1. 1. 1.], positive=[1. 0. 2.])
+        >>> Counts.from_labels([[1, 0], [float("nan"), 1]], [[1, 0], [1, 1]])
+        Counts(n=2, tp=[2. 1.], predicted=[2. 1.], positive=[2. 1.])
         """
-        check_same_rows(
-            "Counts.from_labels",
-            {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight},
-        )
-        true, predicted = _indicators(y_true, y_pred, n_labels)
-        n = true.shape[0]
-        weights = read_weights("Counts.from_labels", sample_weight, n, "sample_weight")
-        weight = weights if len(weights) else np.ones(n)
-        weighted = sparse.diags_array(weight) @ predicted
-        return cls(
-            _column_sums(true.multiply(weighted)),
-            _column_sums(weighted),
-            weight @ true,
-            float(np.cumsum(weight)[-1]),  # in the order of the sums above: n − positive may be 0
-            (true.T @ weighted).toarray() if matrix else None,
-        )
+        return counted(y_true, y_pred, sample_weight, n_labels, matrix=matrix)
 
     @classmethod
     def from_confusion(cls, matrix: ArrayLike) -> Counts:
@@ -206,12 +196,13 @@ class Counts:
         check_number("Counts.add", "weight", weight, low=0.0)
         true = opened("Counts.add", "y_true", y_true, row=True)
         predicted = opened("Counts.add", "y_pred", y_pred, true.names, row=True)
-        row = Counts.from_labels(
+        row = counted(
             _as_rows(true.values),
             _as_rows(predicted.values),
-            sample_weight=[weight],
-            n_labels=self.m,
+            [weight],
+            self.m,
             matrix=self.matrix is not None,
+            whole="to be added to others",
         )
         if row.m != self.m:
             raise ValueError(f"a row of Counts.add must have {self.m} labels, got {row.m}")
@@ -288,6 +279,51 @@ class Counts:
         return html_table(title, ("label", "tp", "fp", "fn", "tn"), rows, self.m)
 
 
+def counted(
+    y_true: Any,
+    y_pred: Any,
+    sample_weight: ArrayLike | None = None,
+    n_labels: int | None = None,
+    *,
+    matrix: bool = False,
+    whole: str = "",
+) -> Counts:
+    """What ``Counts.from_labels`` returns; ``whole`` says for what no row may be known in part."""
+    owner = "Counts.from_labels"
+    given = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight}
+    check_same_rows(owner, given)
+    true, predicted, missing = _indicators(y_true, y_pred, n_labels)
+    n = true.shape[0]
+    weights = read_weights(owner, sample_weight, n, "sample_weight")
+    weight = weights if len(weights) else np.ones(n)
+    if missing is not None:
+        whole = whole or ("to count pairs of classes" if matrix else "")
+        weight = np.where(_any_known(missing, whole), weight, 0.0)
+        predicted = predicted - predicted.multiply(missing)
+    weighted = sparse.diags_array(weight) @ predicted
+    cells = (_column_sums(true.multiply(weighted)), _column_sums(weighted), weight @ true)
+    rows = float(np.cumsum(weight)[-1])  # in the order of the sums above: n − positive may be 0
+    pairs = (true.T @ weighted).toarray() if matrix else None
+    if missing is not None:
+        cells = tuple(in_proportion(np.stack(cells), rows, weight @ missing))
+    return Counts(*cells, rows, pairs)
+
+
+def _any_known(missing: Any, whole: str) -> NDArray[np.bool_]:
+    """Which rows have a label that is known."""
+    lacking, m = np.diff(missing.indptr), missing.shape[1]
+    halves = np.flatnonzero((lacking > 0) & (lacking < m))
+    if whole and len(halves):
+        raise ValueError(
+            f"y_true must have all labels of a row or none {whole}, got a part of them in row "
+            f"{halves[0]}"
+        )
+    if (lacking == m).all():
+        raise ValueError("y_true must have a label that is known, got nan alone")
+    found: NDArray[np.bool_] = lacking < m
+    return found
+
+
 def counts_of(state: State) -> Counts:
     """The counts of true labels in a state, as users see them.
 
@@ -358,8 +394,8 @@ def _as_rows(row: Any) -> Any:
     return array[np.newaxis]
 
 
-def _indicators(y_true: Any, y_pred: Any, n_labels: int | None) -> tuple[Any, Any]:
-    """Both as CSR float64 matrices of one shape."""
+def _indicators(y_true: Any, y_pred: Any, n_labels: int | None) -> tuple[Any, Any, Any]:
+    """Both as CSR float64 matrices of one shape, and where the first is unknown, if anywhere."""
     check_positive_int("Counts.from_labels", "n_labels", n_labels, optional=True)
     given = opened("Counts.from_labels", "y_true", y_true)
     other = opened("Counts.from_labels", "y_pred", y_pred, given.names)
@@ -378,12 +414,13 @@ def _indicators(y_true: Any, y_pred: Any, n_labels: int | None) -> tuple[Any, An
         )
     if true.shape[0] == 0:
         raise ValueError("y_true and y_pred must have at least one row, got none")
+    true, missing = split_missing(true)
     if true.nnz and not (true.data.min() >= 0 and true.data.max() <= 1):
         raise ValueError(f"y_true must hold numbers from 0 to 1, got {shown(_outside(true))}")
     if predicted.nnz and not np.isin(predicted.data, (0.0, 1.0)).all():
         wrong = predicted.data[~np.isin(predicted.data, (0.0, 1.0))][0]
         raise ValueError(f"y_pred must hold only 0 and 1, got {wrong:g}")
-    return true, predicted
+    return true, predicted, missing
 
 
 def _outside(matrix: Any) -> float:

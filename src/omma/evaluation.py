@@ -187,8 +187,8 @@ def _check(policy: Policy, judged_by: Metric, batch: Batch) -> None:
         judged_by.check_labels(batch.m)
     policy.check_labels(batch.m)
     if batch.labels is not None:
-        unknown = not policy.needs_labels
-        check_task("replay", batch, policy.budget, judged_by, unknown=unknown, parts=policy)
+        unknown, whole = not policy.needs_labels, policy.whole_rows(judged_by)
+        check_task("replay", batch, policy.budget, judged_by, unknown=unknown, whole=whole)
     elif policy.needs_labels:
         raise ValueError(
             f"y of replay must be given for {policy!r}: only feedback='estimates' learns "

@@ -77,8 +77,8 @@ def step(
         raise ValueError(f"eta of step must have {state.m} labels, as the state, got {batch.m}")
     batch.check("step")
     if batch.labels is not None:
-        unknown = not policy.needs_labels
-        check_task("step", batch, policy.budget, policy.objective, unknown=unknown, parts=policy)
+        unknown, whole = not policy.needs_labels, policy.whole_rows(policy.objective)
+        check_task("step", batch, policy.budget, policy.objective, unknown=unknown, whole=whole)
     _warn_of_cold_start(linear, state)
     predictions = linear.decide_rows(state, batch.values)
     plan = linear.plan(batch.m)

@@ -173,7 +173,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Cases:
-    """Every pair of row and label, read a block of rows at a time."""
+    """Every pair of row and label of which the label is known, read a block of rows at a time."""
 
     batch: Batch
     labels: Labels
@@ -198,7 +198,11 @@ class Cases:
             check_number(owner, "label", label, low=0, high=batch.m - 1)
         if batch.labels is None:
             raise ValueError(f"y of {owner} must be given, got None")
-        batch.labels.refuse_unknown(owner)
+        if batch.labels.known is not None:
+            batch = batch.take(batch.labels.known)
+            if not batch.n:
+                raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
+        assert batch.labels is not None
         given = batch.weights if len(batch.weights) else None
         if given is not None and not given.sum() > 0:
             raise ValueError(f"weights of {owner} must not all be zero")
@@ -208,7 +212,14 @@ class Cases:
     def judged(self) -> float:
         """What a mean is taken over: rows with a class each, or pairs of row and label."""
         total = self.batch.n if self.weights is None else float(self.weights.sum())
-        return total if self.labels.class_ids else total * self.batch.m
+        if self.labels.class_ids:
+            return total
+        missing, m = self.labels.missing, self.batch.m
+        if missing is None:
+            return total * m
+        lacking = np.diff(missing.indptr)
+        unknown = lacking.sum() if self.weights is None else self.weights @ lacking
+        return total * m - float(unknown)
 
     def parts(self) -> Iterator[Part]:
         """Blocks of rows, one after another."""
@@ -220,13 +231,17 @@ class Cases:
     def _part(self, block: Any, owner: Any, true: Any) -> Part:
         m, eta = self.batch.m, self.batch.eta
         weight = np.ones(len(block)) if self.weights is None else self.weights[block]
+        lacking = self._lacking(block)
         if isinstance(eta, DenseProbabilities):
             values = np.asarray(eta.array[block], dtype=np.float64)
-            hits = np.zeros(values.shape, dtype=np.bool_)
+            hits, known = np.zeros((2, *values.shape), dtype=np.bool_)
             hits[owner, true] = True
-            if self.label is not None:
-                return Part(values[:, self.label], hits[:, self.label], weight, 0.0, 0.0)
-            return Part(values.ravel(), hits.ravel(), np.repeat(weight, m), 0.0, 0.0)
+            known[...] = True
+            known.ravel()[lacking] = False
+            of = np.s_[:] if self.label is None else np.s_[:, self.label]
+            weights = np.repeat(weight, m).reshape(values.shape)
+            there = known[of]
+            return Part(values[of][there], hits[of][there], weights[of][there], 0.0, 0.0)
         stored = eta.matrix[block[0] : block[-1] + 1].tocoo()
         values, row, column = stored.data.astype(np.float64), stored.coords[0], stored.coords[1]
         pairs = weight.sum() * m
@@ -234,11 +249,26 @@ class Cases:
             values, row = values[column == self.label], row[column == self.label]
             column = np.full(len(row), self.label)
             owner, true = owner[true == self.label], true[true == self.label]
+            lacking = lacking[lacking % m == self.label]
             pairs = weight.sum()
-        hits = np.isin(row.astype(np.int64) * m + column, owner * m + true)
+        places = row.astype(np.int64) * m + column
+        if len(lacking):
+            there = ~np.isin(places, lacking)
+            values, row, places = values[there], row[there], places[there]
+            pairs -= weight[lacking // m].sum()
+        hits = np.isin(places, owner * m + true)
         own = weight[row]
         missed = weight[owner].sum() - own[hits].sum()
         return Part(values, hits, own, pairs - own.sum(), missed)
+
+    def _lacking(self, block: Any) -> NDArray[np.int64]:
+        """Where labels of a block are unknown: row times the number of labels, plus label."""
+        found = self.labels.unknown_of(block)
+        if found is None:
+            return np.empty(0, dtype=np.int64)
+        starts, ends, ids = found
+        row = np.repeat(np.arange(len(block), dtype=np.int64), ends - starts)
+        return row * self.batch.m + ids[entries_of(starts, ends)]
 
 
 def _quantiles(cases: Cases, shares: Floats) -> Floats:

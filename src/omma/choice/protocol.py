@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from omma._validate import check_positive_int, check_seed
 from omma.choice.makers import SIMPLE, Make, Maker, Task, makers
 from omma.choice.report import Candidate, Choice, PerLabel, missed
 from omma.choice.resample import Resampler
-from omma.comparison.arguments import read_rows, read_targets
+from omma.choice.truth import Truth
+from omma.comparison.arguments import check_whole, read_rows, read_targets
 from omma.counts import Counts
 from omma.evaluation import replay
 from omma.held import Held
@@ -53,7 +55,9 @@ def choose(
     Parameters
     ----------
     eta, y : as for ``omma.replay``
-        Probabilities, and labels of every row.
+        Probabilities, and labels. Labels may be unknown (NaN): decisions are judged by those that
+        are known, a label in proportion to its known rows, and rows of which nothing is known are
+        left out. Weights of a ``Batch`` count for rules and judgement alike.
     metric : str or Metric
         A name may have its budget with it, as in ``"macro_f1@3"``.
     k : int, optional
@@ -96,8 +100,9 @@ def choose(
     check_positive_int(owner, "draws", draws)
     if draws < 2:
         raise ValueError(f"draws of choose must be at least 2, got {draws}")
-    data = read_rows(owner, eta, y)
+    data, notes = _judged(read_rows(owner, eta, y))
     target = read_targets([metric if k is None else (metric, k)], data)[0]
+    check_whole(owner, target.metric, data)
     limits = read_limits(owner, subject_to) or ()
     limits = tuple(one.named(data.names, data.m, owner) for one in limits)
     # Refuses budgets that do not go with the metric, and limits that nothing can keep.
@@ -107,15 +112,15 @@ def choose(
         task = replace(task, k=1)
     warn_of_rows(owner, data.eta, task.k)
     trial = Trial(data, task, _folds(data.n, folds, seed))
-    every = list(makers(task, frank_wolfe))
+    every, more = _able(makers(task, frank_wolfe), data, task)
     with warnings.catch_warnings():  # said once, not by every fold
         warnings.filterwarnings("ignore", ".*lowest other labels fill up", UserWarning)
         decided = {one.name: trial.unseen(one.make) for one in every}
         streams = {one.name: trial.stream(one.policy, seed) for one in every}
-    truth = _indicators(data)
+    truth = Truth.of(data)
     resampler = Resampler(truth, task.metric, draws, seed)
     values = {name: resampler.values(made) for name, made in decided.items()}
-    held = {name: _held(limits, Counts.from_labels(truth, made)) for name, made in decided.items()}
+    held = {name: _held(limits, truth, made) for name, made in decided.items()}
     # Limits come first; of equals the simplest is the best, which is first.
     best = min(every, key=lambda one: (missed(held[one.name]), -values[one.name][0]))
     order = np.concatenate(trial.folds)
@@ -127,7 +132,8 @@ def choose(
         ),
         best.make(data.take(order)).named(data.names),
         _labels(task.metric, truth, decided[SIMPLE], decided[best.name]),
-        f"{folds} folds of {data.n:,} rows",
+        f"{folds} folds of {data.n:,} rows{_known(truth)}",
+        (*notes, *more),
     )
 
 
@@ -159,9 +165,54 @@ class Trial:
         return trace.value
 
 
-def _held(limits: tuple[Limit, ...], counts: Counts) -> tuple[Held, ...]:
+def _judged(data: Batch) -> tuple[Batch, list[str]]:
+    """Rows to judge by: something is known of each, and it counts; and what is said of others."""
+    assert data.labels is not None
+    kept, notes = np.ones(data.n, dtype=np.bool_), []
+    if data.labels.known is not None:
+        kept = data.labels.known
+        left = data.n - int(kept.sum())
+        notes.append(f"{left:,} of {data.n:,} rows are left out: no label of them is known.")
+    if len(data.weights):
+        if not data.weights[kept].any():
+            raise ValueError("weights of choose must not all be 0")
+        kept = kept & (data.weights > 0)
+    return (data if kept.all() else data.take(kept).ready()), notes
+
+
+def _able(every: Iterator[Maker], data: Batch, task: Task) -> tuple[list[Maker], list[str]]:
+    """Those who can learn from such rows, and a sentence about each of the others."""
+    assert data.labels is not None
+    if data.labels.missing is None:
+        return list(every), []
+    able, notes = [], []
+    for one in every:
+        why = None if one.policy is None else one.policy.whole_rows(task.metric)
+        if why is None:
+            able.append(one)
+        else:
+            notes.append(f"{one.title} is left out: it needs all labels of a row or none{why}.")
+    return able, notes
+
+
+def _known(truth: Truth) -> str:
+    """How much is known, where that is not all."""
+    return "" if truth.missing is None else f", {100 * truth.share:.3g} % of their labels known"
+
+
+def _held(limits: tuple[Limit, ...], truth: Truth, made: Any) -> tuple[Held, ...]:
     """How limits stand by some decisions, at no price."""
-    return tuple(Held(one, one.value(counts), 0.0, one.error(counts)) for one in limits)
+    if not limits:
+        return ()
+    known, everywhere = truth.counts(made), truth.predicted(made)
+    seen, rows = truth.seen(made), truth.rows_known
+    found = []
+    for one in limits:
+        # What is sure about a rate comes of the labels that were seen, and not in proportion.
+        n = float(rows.mean() if one.over_all else rows[one.index or 0])
+        value, error = (known, Counts(*seen, n)) if one.needs_labels else (everywhere, everywhere)
+        found.append(Held(one, one.value(value), 0.0, one.error(error)))
+    return tuple(found)
 
 
 def _candidate(
@@ -200,28 +251,14 @@ def _values(data: Batch) -> Any:
     return eta.matrix if isinstance(eta, SparseProbabilities) else eta.array
 
 
-def _given(data: Batch) -> Any:
-    """The labels as they were given."""
-    assert data.labels is not None
-    return data.labels.given
-
-
-def _indicators(data: Batch) -> Any:
-    """True labels as a sparse matrix, whatever they came as."""
-    if not data.class_ids:
-        return sparse.csr_array(_given(data), dtype=np.float64)
-    n = data.n
-    ids = np.asarray(_given(data)).astype(np.int64)
-    return sparse.csr_array((np.ones(n), (np.arange(n), ids)), shape=(n, data.m))
-
-
-def _labels(metric: Metric, y: Any, simple: Any, best: Any) -> PerLabel | None:
+def _labels(metric: Metric, truth: Truth, simple: Any, best: Any) -> PerLabel | None:
     """The metric of each label by the simple rule and by the best, where there is such a thing."""
     of = metric if isinstance(metric, LabelMetric) else getattr(metric, "of", None)
     if isinstance(metric, OverClasses):
         of = find_metric("recall")
     if not isinstance(of, LabelMetric):
         return None
-    every = [Counts.from_labels(y, made) for made in (simple, best)]
-    before, after = (of.of_cells(one.tp, one.predicted, one.positive, one.n) for one in every)
-    return PerLabel(of.name, every[0].positive, before, after)
+    every, rows = [truth.seen(made) for made in (simple, best)], truth.rows_known
+    rows = np.where(rows > 0.0, rows, truth.weight.sum())  # never known is as never there
+    before, after = (of.of_cells(*one, rows) for one in every)
+    return PerLabel(of.name, every[0][2], before, after)

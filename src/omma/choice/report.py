@@ -78,7 +78,7 @@ class PerLabel:
     metric : str
         Of one label.
     positive : ndarray of shape (m,)
-        How often each label occurs.
+        How often each label occurs, where it is known.
     simple, best : ndarray of shape (m,)
     """
 
@@ -148,6 +148,8 @@ class Choice:
         their own.
     how : str
         How many folds and rows there were.
+    notes : tuple of str
+        A sentence about each rule, and about the rows, that could not be judged.
     """
 
     metric: str
@@ -155,6 +157,7 @@ class Choice:
     rule: Rule
     labels: PerLabel | None
     how: str
+    notes: tuple[str, ...] = ()
 
     @property
     def best(self) -> Candidate:
@@ -268,7 +271,7 @@ class Choice:
         return self.table.__rich__()
 
     def __str__(self) -> str:
-        return f"{self.table}\n\n{self.verdict}\n{self.note}"
+        return "\n".join((f"{self.table}\n", self.verdict, self.note, *self.notes))
 
     def __repr__(self) -> str:
         return f"<choice by {self.metric}: {self.best.title}, {100 * self.best.value:.2f} %>"

@@ -269,8 +269,9 @@ def _run_limited(
     from omma.cli.inputs import check_task
     from omma.cli.reading import read_inputs
 
-    inputs = read_inputs(*files, **options)
-    check_task(inputs, [(policy.objective, policy.budget)])
+    target = (policy.objective, policy.budget)
+    inputs = read_inputs(*files, **options).whole([target])
+    check_task(inputs, [target])
     console = Console(highlight=False)
     if frontier is not None:
         found = limited.costs(inputs, policy.objective, policy.budget, frontier)
@@ -322,10 +323,10 @@ def _run(
     from omma.cli.inputs import check_task, in_order
     from omma.cli.reading import read_inputs
 
-    inputs = read_inputs(*files, **options)
+    inputs = read_inputs(*files, **options).whole(job.targets)
     train: Batch | None = None
     if train_files[0] is not None:
-        sample = read_inputs(train_files[0], train_files[1], **options)
+        sample = read_inputs(train_files[0], train_files[1], **options).whole(job.targets)
         train = in_order(train_files[0], sample.batch, inputs.names)
     check_task(inputs, job.targets)
     terminal = Console(stderr=True).is_terminal

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omma.metrics import Metric
+from omma.policies.base import whole_for
 from omma.rows.batch import Batch
 
 
@@ -52,6 +54,29 @@ class Inputs:
         """Whether labels are one class id a row."""
         return self.batch.class_ids
 
+    def without(self, rows: NDArray[np.bool_], why: str) -> Inputs:
+        """The same without some rows, and a note that says how many and why."""
+        note = f"{int(rows.sum()):,} of {self.n:,} rows {why}"
+        names = self.rows
+        if names is not None:
+            kept = tuple(one for one, left in zip(names[1], rows, strict=True) if not left)
+            names = (names[0], kept)
+        return Inputs(self.batch.take(~rows), (*self.notes, note), names)
+
+    def whole(self, metrics: list[tuple[Metric, int | None]]) -> Inputs:
+        """Without rows that are labelled in part, where a metric is about one class a row."""
+        labels = self.batch.labels
+        if labels is None or labels.missing is None:
+            return self
+        for metric, _ in metrics:
+            if whole_for(metric) is not None:
+                part = np.diff(labels.missing.indptr) > 0
+                if part.all():
+                    labels.refuse_halves(labels.owner, whole_for(metric) or "")
+                why = f"lack some labels, and are left out: {metric.name} is about one class a row"
+                return self.without(part, why)
+        return self
+
     def sentence(self) -> str:
         """The data in a few words."""
         rows = f"{self.n:,} row{'s' * (self.n != 1)}"
@@ -67,11 +92,21 @@ class Inputs:
         if self.class_ids:
             found = np.bincount(self.y.astype(np.int64), minlength=self.m)
             return f"the rarest class is in {int(found.min()):,} rows."
-        per_row = self.y.sum() / max(1, self.n)
+        positive = np.asarray(self.y.sum(axis=0, dtype=np.float64)).ravel()
+        known = self.rows_known
+        per_row = float((positive / np.maximum(known, 1.0)).sum())
         if self.m == 1:
             return f"{100 * per_row:.3g} % are positive."
-        rarest = int(np.asarray(self.y.sum(axis=0)).min())
-        return f"{per_row:.3g} labels a row, the rarest in {rarest:,} rows."
+        share = known.sum() / (self.n * self.m)
+        some = "" if share == 1.0 else f", {100 * share:.3g} % of all are known"
+        return f"{per_row:.3g} labels a row, the rarest in {int(positive.min()):,} rows{some}."
+
+    @property
+    def rows_known(self) -> NDArray[np.float64]:
+        """In how many rows each label is known."""
+        missing = None if self.batch.labels is None else self.batch.labels.missing
+        every = np.full(self.m, float(self.n))
+        return every if missing is None else every - np.bincount(missing.indices, minlength=self.m)
 
 
 def check_task(inputs: Inputs, metrics: list[tuple[Metric, int | None]]) -> None:
@@ -103,10 +138,13 @@ def in_order(path: str, sample: Batch, names: tuple[str, ...] | None) -> Batch:
     assert sample.labels is not None
     place = {name: number for number, name in enumerate(sample.names)}
     places = [place[name] for name in names]
-    y = sample.labels.given
+    y, missing = sample.labels.given, sample.labels.missing
     # Of classes, the new place of each; of indicators, the columns.
     y = np.argsort(places)[y] if sample.class_ids else y[:, places]
     made = Batch.read(path, sample.values[:, places]).labelled(path, y)
+    if missing is not None:
+        assert made.labels is not None
+        made = replace(made, labels=replace(made.labels, missing=missing[:, places]))
     return replace(made, names=names).ready()
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from omma._atomic import replacing
+from omma.choice.truth import Truth
 from omma.cli.inputs import Inputs
 from omma.counts import Counts
 from omma.evaluation import replay
@@ -59,11 +61,11 @@ def limited(inputs: Inputs, policy: Auto, seed: int | None, decide: str | None =
     if middle == 0:
         raise ValueError("--subject-to needs at least two rows, one half to judge the other by")
     trace = replay(policy, batch, seed=seed, checkpoints=[middle, batch.n])
-    assert trace.counts is not None
-    assert trace.history is not None
     order = np.arange(batch.n) if seed is None else np.random.default_rng(seed).permutation(batch.n)
     first, second = batch.take(order[:middle]), batch.take(order[middle:])
-    halves = {ONLINE: trace.counts - next(iter(trace.history._counts))}
+    made = trace.predictions
+    made = made if sparse.issparse(made) else np.reshape(made, (batch.n, -1))
+    halves = {ONLINE: Truth.of(second).counts(sparse.csr_array(made)[order[middle:]])}
     rules = {LAST: replay(policy, first, checkpoints=0).rule}
     cuts = policy.budget is None and isinstance(metric, Macro | LabelMetric)
     rule, maker = trace.rule, "that of Auto after all rows"

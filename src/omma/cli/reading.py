@@ -50,33 +50,25 @@ def read_inputs(
             notes += more
         truth = truth if place is None else _column(truth, place)
     y = _fitted(eta, labels, chosen, truth)
-    whole = _whole_rows(labels, y)
-    if whole is not None:
-        left = len(whole) - int(whole.sum())
-        notes.append(
-            f"{left:,} of {len(whole):,} rows lack labels, all or some of them, and are left out: "
-            "omma stream learns from what is known of such rows"
+    if not _any_unknown(y):
+        y = y.astype(np.int64 if getattr(y, "ndim", 2) == 1 and batch.m > 1 else np.int8)
+        return Inputs(batch.labelled(labels, y).ready(), tuple(notes), rows)
+    found = batch.labelled(labels, y)
+    assert found.labels is not None
+    some = found.labels.known
+    if some is not None and not some.any():
+        raise ValueError(f"{labels} must have labels to judge by, got empty cells alone")
+    made = Inputs(found, tuple(notes), rows)
+    if some is not None:
+        made = made.without(
+            ~some, "lack all labels, and are left out: omma stream learns from such"
         )
-        batch, y = batch.take(whole), y[whole]
-        if rows is not None:
-            rows = (rows[0], tuple(one for one, kept in zip(rows[1], whole, strict=True) if kept))
-    y = y.astype(np.int64 if getattr(y, "ndim", 2) == 1 and batch.m > 1 else np.int8)
-    return Inputs(batch.labelled(labels, y).ready(), tuple(notes), rows)
+    return replace(made, batch=made.batch.ready())
 
 
-def _whole_rows(path: str, y: Any) -> Any:
-    """Which rows have all labels; None where all have."""
-    unknown = np.isnan(y.data if sparse.issparse(y) else y) if y.dtype.kind == "f" else False
-    if not np.any(unknown):
-        return None
-    if sparse.issparse(y):
-        lacking: Any = np.zeros(y.shape[0], dtype=np.bool_)
-        lacking[np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))[unknown]] = True
-    else:
-        lacking = np.asarray(unknown).reshape(y.shape[0], -1).any(axis=1)
-    if lacking.all():
-        raise ValueError(f"{path} must have rows with all labels to judge by, got none")
-    return ~lacking
+def _any_unknown(y: Any) -> bool:
+    """Whether there are empty cells."""
+    return bool(y.dtype.kind == "f" and np.isnan(y.data if sparse.issparse(y) else y).any())
 
 
 def _id_columns(paths: Iterable[str | None], id_column: str | None) -> dict[str, str | None]:

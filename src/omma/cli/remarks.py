@@ -14,6 +14,7 @@ from omma.cli.evaluation import Found
 from omma.cli.inputs import Inputs
 from omma.counts import Counts
 from omma.metrics import Metric
+from omma.state import in_proportion
 
 
 def remarks(found: Found) -> Iterator[str]:
@@ -31,6 +32,7 @@ def everything_is_best(inputs: Inputs, metric: Metric) -> bool:
     """Whether no decision can be better than to predict every label in every row."""
     positive = _sums(inputs.eta if inputs.y is None else inputs.y, inputs.n)
     n = float(inputs.n)
+    positive = in_proportion(positive, n, n - inputs.rows_known)
     if (positive == n).all():  # then it is right, and no fault of the metric
         return False
     everything = Counts(positive, np.full(len(positive), n), positive, n)

@@ -78,6 +78,8 @@ def _show_choice(choice: Choice, console: Console, *, labels: bool) -> None:
     lines = tuple(line[: len(RULES)] for line in choice.table.lines)
     console.print(replace(choice.table, columns=RULES, lines=lines, note=""))
     console.print(f"{choice.metric} in %, {choice.how}: {CROSS_FITTED}")
+    for note in choice.notes:
+        console.print(note, soft_wrap=True)
     if labels and choice.labels is not None and choice.rule.m > 1:
         console.print()
         _show_labels(choice.label_table, console)
@@ -180,6 +182,7 @@ def _told(choice: Choice) -> dict[str, Any]:
         "metric": choice.metric,
         "verdict": choice.verdict,
         "best": choice.best.name,
+        "notes": list(choice.notes),
         "as_good": [one.name for one in choice.candidates if one.as_good],
         "rules": [_plain(row) for row in choice.data],
         "labels": [_plain(row) for row in labels],
@@ -188,6 +191,6 @@ def _told(choice: Choice) -> dict[str, Any]:
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: None if isinstance(value, float) and math.isnan(value) else value
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
     }

@@ -13,6 +13,7 @@ from omma._validate import check_budget, check_number, check_positive_int, shown
 from omma.metrics import Metric, read_target
 from omma.metrics.target import Target as Named
 from omma.policies import Policy
+from omma.policies.base import whole_for
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
 
@@ -26,8 +27,17 @@ def read_rows(
     batch = Batch.read(owner, eta, y, weights, names)
     if batch.labels is None:
         raise ValueError(f"eta of {owner} must be a batch with labels, got {batch!r}")
-    batch.labels.refuse_unknown(owner)
+    known = batch.labels.known
+    if known is not None and not known.any():
+        raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
     return batch.ready()
+
+
+def check_whole(owner: str, metric: Metric, data: Batch) -> None:
+    """Refuse rows that are labelled in part by whom no metric of one class a row could judge."""
+    why = whole_for(metric)
+    if why is not None and data.labels is not None:
+        data.labels.refuse_halves(owner, why)
 
 
 def read_train(train: Any, data: Batch) -> Batch | None:

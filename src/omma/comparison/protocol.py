@@ -14,6 +14,7 @@ from omma._pool import run_all
 from omma._validate import check_positive_int, shown
 from omma.comparison.arguments import (
     Target,
+    check_whole,
     read_priors,
     read_rows,
     read_seeds,
@@ -26,6 +27,7 @@ from omma.comparison.results import Cell, Runs
 from omma.comparison.runner import Key, Outcome, Task, cores, run, small
 from omma.policies import Policy, UnsupportedMetricError
 from omma.policies.fixed import Fixed
+from omma.rows.batch import Batch
 from omma.rows.frames import Names
 
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)
@@ -71,7 +73,8 @@ def compare(
     ----------
     eta, y
         As of ``omma.replay``, or an ``omma.Batch`` of both. Where y holds class ids, metrics
-        without a budget take k = 1.
+        without a budget take k = 1. Labels may be unknown (NaN), of a row all or some: policies
+        are judged by those that are known, and what cannot learn from such rows is marked ×.
     metrics : list
         Names, with a budget after an @ (``"macro_f1@3"``), metrics, or pairs (metric, k).
     policies : list or dict
@@ -119,10 +122,12 @@ def compare(
     check_positive_int("compare", "n_jobs", n_jobs, optional=True)
     data = read_rows("compare", eta, y, weights=weights)
     targets = read_targets(metrics, data)
+    for target in targets:
+        check_whole("compare", target.metric, data)
     tried, sequences = read_priors(priors), read_seeds(seeds)
     entrants = read_entrants(policies, read_train(train, data), tried)
 
-    made = [_made(entrant, target) for entrant in entrants for target in targets]
+    made = [_made(entrant, target, data) for entrant in entrants for target in targets]
     _check_names(made, data.names)
     tasks = _tasks(made, sequences)
     later = small(len(tasks), checkpoints, data.m)
@@ -147,12 +152,13 @@ def compare(
     )
 
 
-def _made(entrant: Entrant, target: Target) -> Made:
+def _made(entrant: Entrant, target: Target, data: Batch) -> Made:
     """Make the policies of a cell, fitting those that learn beforehand."""
     try:
         policies = entrant.build(target.metric, target.k)
         for policy in policies.values():
             _check_comparable(policy, target)
+            _check_known(policy, target, data)
     except UnsupportedMetricError as error:
         return Made(entrant.name, target, {}, str(error))
     return Made(entrant.name, target, policies)
@@ -176,6 +182,17 @@ def _check_comparable(policy: Policy, target: Target) -> None:
         raise UnsupportedMetricError(
             f"it predicts {number} labels a row, and {target.name} asks for {target.k}"
         )
+
+
+def _check_known(policy: Policy, target: Target, data: Batch) -> None:
+    """A policy that cannot take rows as they are labelled is not comparable either."""
+    labels = data.labels
+    assert labels is not None
+    why = policy.whole_rows(target.metric)
+    if labels.missing is not None and why is not None:
+        raise UnsupportedMetricError(f"it needs all labels of a row or none{why}")
+    if labels.known is not None and policy.needs_labels:
+        raise UnsupportedMetricError("it learns from labels alone, and of some rows none is known")
 
 
 def _tasks(made: list[Made], seeds: tuple[int | None, ...]) -> list[Task]:

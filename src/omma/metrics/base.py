@@ -160,7 +160,8 @@ class Metric(ABC):
         y_true, y_pred : array-like or sparse matrix of shape (n, m), or of shape (n,)
             Vectors are classes, numbers or text; for a metric of one label they are 0/1, or
             classes of which ``pos_label`` is the positive one. Lists of lists of text, or of
-            sets, are the labels of each row.
+            sets, are the labels of each row. NaN in ``y_true`` is unknown, of indicators and of
+            0/1: a label is then judged by the rows in which it is known.
         sample_weight : array-like of shape (n,), optional
         labels : sequence, optional
             The classes to judge (default: those that occur in either vector, sorted). A metric
@@ -181,6 +182,8 @@ class Metric(ABC):
         0.875
         >>> omma.metric("micro_f1").score([["sports"], ["music", "news"]], [["sports"], ["news"]])
         0.8
+        >>> omma.metric("macro_recall").score([[1, float("nan")], [1, 1]], [[1, 1], [0, 1]])
+        0.75
         """
         from omma.metrics.scoring import (
             score_of,

@@ -11,7 +11,7 @@ import numpy as np
 
 from omma._classes import class_indicators, is_vector
 from omma._validate import shown
-from omma.counts import Counts
+from omma.counts import Counts, counted
 from omma.metrics.base import Metric
 from omma.metrics.skipping import value_skipping
 from omma.rows.frames import values_of
@@ -45,9 +45,9 @@ def score_of(
     else:
         _refuse(owner, "pos_label", pos_label, "a metric of many labels")
         pair, width = _many(metric, owner, y_true, y_pred, labels, n_labels), None
-    counts = Counts.from_labels(
-        *pair, sample_weight=sample_weight, n_labels=width, matrix=metric.needs_matrix
-    )
+    one_class = metric.multiclass or metric.single_label
+    whole = f"for {metric.name}, which is about one class a row" if one_class else ""
+    counts = counted(*pair, sample_weight, width, matrix=metric.needs_matrix, whole=whole)
     return value_with(metric, counts, float(zero_division))
 
 
@@ -70,17 +70,25 @@ def _one_label(metric: Metric, owner: str, y_true: Any, y_pred: Any, pos_label: 
         np.asarray(values_of(owner, name, y))
         for name, y in (("y_true", y_true), ("y_pred", y_pred))
     ]
+    unknown = np.isnan(pair[0]) if pair[0].dtype.kind == "f" else np.bool_(False)
     if pos_label is not None:
-        return [(one == pos_label).astype(np.int8) for one in pair]
+        return _marked(pair, pos_label, unknown)
     if all(one.dtype.kind in "fiub" for one in pair):
-        if all(np.isin(one, (-1, 1)).all() for one in pair):
-            return [(one == 1).astype(np.int8) for one in pair]
-        if all(((one >= 0) & (one <= 1)).all() for one in pair):
+        looked = [pair[0][~unknown] if unknown.any() else pair[0], pair[1]]
+        if all(np.isin(one, (-1, 1)).all() for one in looked):
+            return _marked(pair, 1, unknown)
+        if all(((one >= 0) & (one <= 1)).all() for one in looked):
             return pair
     raise ValueError(
         f"y_true and y_pred of {owner} must hold 0 and 1, got the classes "
         f"{shown(_some(pair))}: pass pos_label, or use macro_{metric.name}"
     )
+
+
+def _marked(pair: list[Any], positive: Any, unknown: Any) -> list[Any]:
+    """One where it is the positive class, else zero; what is unknown stays so."""
+    true, predicted = ((one == positive).astype(np.int8) for one in pair)
+    return [np.where(unknown, np.nan, true) if unknown.any() else true, predicted]
 
 
 def _some(pair: list[Any]) -> list[Any]:

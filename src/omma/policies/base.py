@@ -207,16 +207,15 @@ def check_task(
     metric: Metric | None,
     *,
     unknown: bool = False,
-    parts: Policy | None = None,
+    whole: str | None = "",
 ) -> None:
     """Refuse labels that do not go with the budget or the metric; ``unknown`` lets some miss.
 
-    Rows that are labelled in part go where there is a policy that may take ``parts``.
+    ``whole`` is why no row may be labelled in part; None where rows may.
     """
     if batch.labels is not None:
-        why = "" if parts is None else parts.whole_rows(metric)
-        if why is not None:
-            batch.labels.refuse_halves(owner, why)
+        if whole is not None:
+            batch.labels.refuse_halves(owner, whole)
         if not unknown:
             batch.labels.refuse_without(owner)
     if batch.class_ids and k is None:

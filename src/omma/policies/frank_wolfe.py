@@ -20,6 +20,7 @@ from omma.policies.base import (
     MetricPolicy,
     UnsupportedMetricError,
     check_task,
+    whole_for,
 )
 from omma.policies.corners import Confusion, Corners
 from omma.policies.mixture import Iteration, Mixture
@@ -30,7 +31,7 @@ from omma.rule import Rule
 from omma.running.empty import NO_NUMBERS
 from omma.running.plan import Plan, fixed_plan
 from omma.running.runner import Runner
-from omma.running.truth import labels_of
+from omma.running.sequence import Sequence
 from omma.running.weights import weights_now
 from omma.state import State
 
@@ -64,6 +65,13 @@ class Solution:
 def with_sums(cells: NDArray[np.float64], n: float) -> State:
     """Counts of a mixture as the kernels hold them."""
     return state_of(Counts(cells[0], cells[1], cells[2], n))
+
+
+def in_full(state: State) -> State:
+    """What a rule counts, as if each label had been known in all rows."""
+    if state.missed is None:
+        return state
+    return State(state.in_proportion, state.totals)
 
 
 def maximize(
@@ -257,18 +265,21 @@ class FrankWolfe:
         owner = "FrankWolfe.fit"
         batch = Batch.read(owner, eta, y, weights)
         shared.check_labels(batch.m)
-        check_sample(owner, batch, shared.budget, shared.objective, optional=shared.soft)
+        metric, whole = shared.objective, whole_for(shared.objective)
+        check_sample(owner, batch, shared.budget, metric, optional=shared.soft, whole=whole)
+        given = Sequence(batch)
         parts = [
-            (rows, labels_of(batch.labels, rows, listed=batch.thin))
+            (rows, given.true(rows), given.unknown(rows))
             for _, rows in blocks(batch.n, batch.eta.rows_per_block, None)
         ]
 
         def confusion(slope: NDArray[np.float64], offset: NDArray[np.float64]) -> State:
             plan = fixed_plan(slope, offset, shared.budget, soft=shared.soft)
             runner = Runner(owner, plan, batch.eta, keep=False)
-            for rows, true in parts:
-                runner.feed(rows, true, batch.weights[rows] if len(batch.weights) else NO_NUMBERS)
-            return runner.state
+            for rows, true, lacking in parts:
+                weights = batch.weights[rows] if len(batch.weights) else NO_NUMBERS
+                runner.feed(rows, true, weights, unknown=lacking)
+            return in_full(runner.state)
 
         limits = tuple(
             one.named(batch.names, batch.m, "FrankWolfe") for one in self.subject_to or ()
@@ -341,17 +352,28 @@ def check_sample(
     metric: Metric | None = None,
     *,
     optional: bool = False,
+    whole: str | None = None,
 ) -> None:
-    """Refuse what nothing can be fitted to; ``optional`` says that labels may be missing."""
+    """Refuse what nothing can be fitted to; ``optional`` says that labels need not be known.
+
+    ``whole`` is why no row may be labelled in part, as of ``check_task``.
+    """
     if batch.labels is None and optional:
         return
     if batch.n == 0:
         raise ValueError(f"eta of {owner} must have at least one row, got none")
     if batch.labels is None:
         raise ValueError(f"y of {owner} must be given, got None")
-    check_task(owner, batch, k, metric, unknown=optional)
+    check_task(owner, batch, k, metric, unknown=True, whole=whole)
     if len(batch.weights) and batch.weights.sum() == 0:
         raise ValueError(f"weights of {owner} must not all be 0")
+    known = batch.labels.known
+    if optional or known is None:
+        return
+    if not (batch.weights[known] if len(batch.weights) else known).any():
+        raise ValueError(
+            f"y of {owner} must have labels that are known, got none in rows of weight"
+        )
 
 
 def as_mixture(solution: Solution, k: int | None, metric: Metric, seed: int) -> Mixture:

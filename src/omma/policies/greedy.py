@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,6 +53,8 @@ class Greedy(MetricPolicy):
     >>> abs(paper.value - close.value) < 0.02
     True
     """
+
+    PARTS: ClassVar[bool] = True
 
     expectation: str = "exact"
 

@@ -137,9 +137,6 @@ class Mixture(Fixed):
     start: str | None = field(default=None, repr=False)
     is_start: bool = field(default=False, repr=False)
 
-    def whole_rows(self, metric: Metric | None) -> str | None:
-        return f" for {type(self).__name__}"
-
     def __post_init__(self) -> None:
         rules = tuple(Rule.from_json(one) if isinstance(one, str) else one for one in self.rules)
         shares = np.array(self.shares, dtype=np.float64)
@@ -212,7 +209,8 @@ class Mixture(Fixed):
         n = given.eta.n
         picks = picked(self.shares, draws(self.seed, 0, of_rows(given.eta, given.order)))
         done = run("replay of Mixture", self.plan(given.eta.m), given, picks)
-        done.state = MixtureState(done.state.cells, done.state.totals, drawn=n)
+        found = done.state
+        done.state = MixtureState(found.cells, found.totals, missed=found.missed, drawn=n)
         return done
 
     def to_json(self) -> dict[str, Any]:

@@ -67,7 +67,14 @@ class TunedThresholds:
     def fit(self, eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> FixedRule:
         """Find the thresholds that maximize the metric on a sample; of equals, the highest.
 
-        Labels of probability zero are never predicted, as everywhere in this library.
+        Labels of probability zero are never predicted, as everywhere in this library. A label that
+        is unknown (NaN) in some rows is tuned on the others; limits on rates are held on known
+        labels, those on what is predicted on all rows.
+
+        >>> import omma
+        >>> eta, y = [[0.9, 0.2], [0.6, 0.4], [0.3, 0.7]], [[1, 0], [float("nan"), 1], [0, 1]]
+        >>> omma.TunedThresholds("macro_f1").fit(eta, y).decision.thresholds
+        array([0.9, 0.4])
         """
         owner = "TunedThresholds.fit"
         found = find_metric(self.metric)
@@ -75,13 +82,8 @@ class TunedThresholds:
         found.check_labels(batch.m)
         batch.check(owner)
         check_sample(owner, batch)
-        assert batch.labels is not None
         weight = batch.weights if len(batch.weights) else np.ones(batch.n)
-        starts, ends, ids = batch.labels.block(np.arange(batch.n, dtype=np.int64))
-        row_of = np.repeat(np.arange(batch.n), ends - starts)
-        present = ids[entries_of(starts, ends)]
-        shape = (batch.n, batch.m)
-        true = sparse.csc_array((np.ones(len(present)), (row_of, present)), shape=shape)
+        truth = _Truth.of(batch, weight)
         columns = sparse.csc_array(batch.values) if batch.thin else None
         of = found.of if isinstance(found, Macro) else found
         assert isinstance(of, LabelMetric)
@@ -92,13 +94,52 @@ class TunedThresholds:
         every = []
         for j in range(batch.m):
             which, values = _column(batch.eta, columns, j)
-            every.append(_cuts(values, true[:, [j]].toarray().ravel(), weight, which))
-        sample = Sample(every, of, float(weight.sum()))
+            every.append(_cuts(values, truth.column(j), weight, which, truth.weights(j)))
+        sample = Sample(every, of, float(truth.weight.sum()), float(weight.sum()))
         chosen = tuned(sample, limits)
         thresholds = np.array(
             [cuts.thresholds[one] for cuts, one in zip(every, chosen, strict=True)]
         )
         return FixedRule(_as_rule(thresholds).named(batch.names), found)
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """True labels by columns, and where they are known.
+
+    ``weight`` is that of the rows, and zero of rows of which nothing is known.
+    """
+
+    true: Any
+    weight: NDArray[np.float64]
+    missing: Any = None
+
+    @classmethod
+    def of(cls, batch: Batch, weight: NDArray[np.float64]) -> _Truth:
+        labels = batch.labels
+        assert labels is not None
+        starts, ends, ids = labels.block(np.arange(batch.n, dtype=np.int64))
+        row_of = np.repeat(np.arange(batch.n), ends - starts)
+        present = ids[entries_of(starts, ends)]
+        shape = (batch.n, batch.m)
+        true = sparse.csc_array((np.ones(len(present)), (row_of, present)), shape=shape)
+        if labels.known is not None:
+            weight = np.where(labels.known, weight, 0.0)
+        missing = None if labels.missing is None else sparse.csc_array(labels.missing)
+        return cls(true, weight, missing)
+
+    def column(self, j: int) -> NDArray[np.float64]:
+        """Whether label j is true, in each row."""
+        found: NDArray[np.float64] = self.true[:, [j]].toarray().ravel()
+        return found
+
+    def weights(self, j: int) -> NDArray[np.float64]:
+        """The weight of each row for label j: zero where it is unknown."""
+        if self.missing is None:
+            return self.weight
+        found: NDArray[np.float64] = self.weight.copy()
+        found[self.missing.indices[self.missing.indptr[j] : self.missing.indptr[j + 1]]] = 0.0
+        return found
 
 
 def _column(rows: Any, columns: Any, j: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -117,19 +158,30 @@ def _cuts(
     y: NDArray[np.float64],
     weight: NDArray[np.float64],
     which: NDArray[np.int64],
+    known: NDArray[np.float64],
 ) -> Cuts:
-    """The cuts of one label, from none predicted on; the first threshold is infinite."""
+    """The cuts of one label, from none predicted on; the first threshold is infinite.
+
+    ``known`` is the weight of each row in which the label is known, and zero of others. A cut at
+    one of these is worth what the last one is, so that it is taken for the sake of a limit alone.
+    """
     order = np.argsort(-values, kind="stable")
     falling = values[order]
     chosen = which[order]
-    tp = np.concatenate(([0.0], np.cumsum(weight[chosen] * y[chosen])))
-    predicted = np.concatenate(([0.0], np.cumsum(weight[chosen])))
-    predicted = np.minimum(predicted, weight.sum())  # they may add up to more by a rounding
+    tp = np.concatenate(([0.0], np.cumsum(known[chosen] * y[chosen])))
+    predicted = np.concatenate(([0.0], np.cumsum(known[chosen])))
+    predicted = np.minimum(predicted, known.sum())  # they may add up to more by a rounding
+    everywhere = predicted
+    if known is not weight:
+        everywhere = np.concatenate(([0.0], np.cumsum(weight[chosen])))
+        everywhere = np.minimum(everywhere, weight.sum())
     # A cut may stand only where the probability changes: equal ones are decided alike.
     cuts = np.concatenate(([0], np.flatnonzero(np.diff(falling) != 0) + 1, [len(falling)]))
     cuts = np.unique(cuts)
     thresholds = np.concatenate(([np.inf], falling))[cuts]
-    return Cuts(thresholds, tp[cuts], predicted[cuts], float((weight * y).sum()))
+    positive = float((known * y).sum())
+    counted = (thresholds, tp[cuts], predicted[cuts], positive)
+    return Cuts(*counted, float(known.sum()), everywhere[cuts])
 
 
 def _as_rule(thresholds: NDArray[np.float64]) -> Rule:

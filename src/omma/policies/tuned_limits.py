@@ -33,34 +33,59 @@ HAIR = 1e-12
 
 @dataclass(frozen=True)
 class Cuts:
-    """What each cut of one label would give: thresholds, true positives and predictions."""
+    """What each cut of one label would give: thresholds, true positives and predictions.
+
+    All of it is of the rows in which the label is known, whose weight is ``n``; ``everywhere`` is
+    what is predicted in all rows.
+    """
 
     thresholds: NDArray[np.float64]
     tp: NDArray[np.float64]
     predicted: NDArray[np.float64]
     positive: float
+    n: float
+    everywhere: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The cuts of all labels, and the weight of all rows."""
+    """The cuts of all labels, the weight of rows of which anything is known, and of all rows."""
 
     labels: list[Cuts]
     of: LabelMetric
     n: float
+    all_rows: float
 
     def counts(self, chosen: list[int]) -> Counts:
-        """What some cuts would count."""
+        """What some cuts would count, a label that is not always known in proportion."""
         pairs = list(zip(self.labels, chosen, strict=True))
-        tp = [cuts.tp[one] for cuts, one in pairs]
-        predicted = [cuts.predicted[one] for cuts, one in pairs]
-        return Counts(tp, predicted, [cuts.positive for cuts in self.labels], self.n)
+        factors = np.array([self.factor(j) for j in range(len(pairs))])
+        tp = factors * [cuts.tp[one] for cuts, one in pairs]
+        predicted = factors * [cuts.predicted[one] for cuts, one in pairs]
+        return Counts(tp, predicted, factors * [cuts.positive for cuts in self.labels], self.n)
+
+    def predicted(self, chosen: list[int]) -> Counts:
+        """What some cuts would predict in all rows, for limits on that alone."""
+        pairs = zip(self.labels, chosen, strict=True)
+        none = np.zeros(len(self.labels))
+        return Counts(none, [cuts.everywhere[one] for cuts, one in pairs], none, self.all_rows)
+
+    def factor(self, j: int) -> float:
+        """What counts of label j are multiplied by, to stand for all rows; one where it is known.
+
+        >>> nothing = Cuts(*np.zeros((3, 1)), 0.0, 4.0, np.zeros(1))
+        >>> Sample([nothing], None, 8.0, 9.0).factor(0)
+        2.0
+        """
+        known = self.labels[j].n
+        return self.n / known if known > 0.0 else 1.0
 
     def worth(self, j: int) -> NDArray[np.float64]:
         """The metric of each cut of label j, as its part of the mean over labels."""
         cuts = self.labels[j]
         positive = np.full(len(cuts.tp), cuts.positive)
-        return self.of.of_cells(cuts.tp, cuts.predicted, positive, self.n) / len(self.labels)
+        n = cuts.n or self.n  # a label that is never known is one that never occurs
+        return self.of.of_cells(cuts.tp, cuts.predicted, positive, n) / len(self.labels)
 
 
 @dataclass(frozen=True)
@@ -104,11 +129,13 @@ class Priced:
 
     def judged(self, chosen: list[int]) -> tuple[NDArray[np.float64], float]:
         """By how much some cuts miss each limit (0/0 misses nothing), and what they are worth."""
-        counts = self.sample.counts(chosen)
-        values = np.array([limit.value(counts) for limit in self.limits])
+        known, everywhere = self.sample.counts(chosen), self.sample.predicted(chosen)
+        counts = [known if limit.needs_labels else everywhere for limit in self.limits]
+        pairs = list(zip(self.limits, counts, strict=True))
+        values = np.array([limit.value(one) for limit, one in pairs])
         signs = np.array([limit.sign for limit in self.limits])
         bounds = np.array([limit.bound for limit in self.limits])
-        margins = np.array([limit.tighter(counts) for limit in self.limits])
+        margins = np.array([limit.tighter(one) for limit, one in pairs])
         worth = sum(one[cut] for one, cut in zip(self.worth, chosen, strict=True))
         return np.nan_to_num(signs * (bounds - values) + margins), float(worth)
 
@@ -212,16 +239,21 @@ def _room(limit: Limit, sample: Sample, j: int) -> NDArray[np.float64]:
         share = cuts.tp / cuts.positive if cuts.positive > 0 else np.full(len(cuts.tp), limit.bound)
         return limit.sign * (share - limit.bound) / m
     over, under = _forms(limit, sample, j)
-    found: NDArray[np.float64] = limit.sign * np.asarray(over - limit.bound * under) / sample.n
+    rows = sample.n if limit.needs_labels else sample.all_rows
+    found: NDArray[np.float64] = limit.sign * np.asarray(over - limit.bound * under) / rows
     return found
 
 
 def _forms(limit: Limit, sample: Sample, j: int) -> tuple[Any, Any]:
     """Numerator and denominator of a limit at each cut of label j."""
     cuts, m = sample.labels[j], len(sample.labels)
-    n = sample.n / m if limit.of == "labels_per_row" else sample.n
     ones = np.ones(len(cuts.tp))
-    cells = np.stack((cuts.tp, cuts.predicted, ones * cuts.positive, ones * n))
+    if limit.needs_labels:
+        cells = np.stack((cuts.tp, cuts.predicted, ones * cuts.positive)) * sample.factor(j)
+        cells = np.vstack((cells, ones * sample.n))
+    else:
+        n = sample.all_rows / m if limit.of == "labels_per_row" else sample.all_rows
+        cells = np.stack((0.0 * ones, cuts.everywhere, 0.0 * ones, ones * n))
     return np.array(limit.rate.over) @ cells, np.array(limit.rate.under) @ cells
 
 
@@ -231,7 +263,8 @@ def _exact(priced: Priced) -> int:
     for place, limit in enumerate(priced.limits):
         if limit.margin:
             under = np.maximum(_forms(limit, priced.sample, 0)[1], 0.0)
-            room[place] -= limit.margin * np.sqrt(limit.variance * under) / priced.sample.n
+            rows = priced.sample.n if limit.needs_labels else priced.sample.all_rows
+            room[place] -= limit.margin * np.sqrt(limit.variance * under) / rows
     missed = np.maximum(-room, 0.0).sum(axis=0)
     fine = missed <= HAIR
     if not fine.any():

@@ -188,10 +188,11 @@ class Labels:
         wanted = (
             f"be whole numbers from 0 to {self.m - 1}" if self.class_ids else "hold only 0 and 1"
         )
+        flags = "known" if self.missing is None else "known.any(axis=1)"
         raise ValueError(
             f"{'class ids in ' * self.class_ids}{self.parameter} of {owner} must {wanted}, got nan "
             f"in row {row}, whose labels are unknown: leave such rows out, as "
-            "batch.take(batch.known) does for an omma.Batch"
+            f"batch.take(batch.{flags}) does for an omma.Batch"
         )
 
     def refuse_halves(self, owner: str, why: str = "") -> None:
@@ -245,7 +246,7 @@ def read_labels(
     if is_label_sets(y):
         y = indicators_of_sets(owner, parameter, y, None, m)
     if sparse.issparse(y):
-        y, missing = _split_missing(y)
+        y, missing = split_missing(y)
         given = read_sparse_labels(owner, y, parameter)
     else:
         given = from_objects(plain_array(f"{parameter} of {owner}", y))
@@ -287,7 +288,7 @@ def _known(given: Any, flags: NDArray[np.bool_] | None) -> NDArray[np.bool_] | N
     return flags
 
 
-def _split_missing(y: Any) -> tuple[Any, Any]:
+def split_missing(y: Any) -> tuple[Any, Any]:
     """Sparse labels without those that are stored as NaN, and these as a CSR matrix."""
     if y.dtype.kind != "f" or not np.isnan(y.data if hasattr(y, "data") else 0.0).any():
         return y, None
