@@ -1,6 +1,7 @@
 """Waiting for the compiler: a line where it takes long, silence where not, and Ctrl-C."""
 
 import gc
+import operator
 import os
 import signal
 import subprocess
@@ -8,12 +9,15 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
+from numba.core import event, types
+from numba.extending import overload
 
-from omma.kernels import compiling, kinds, linked
+from omma.kernels import compiling, kinds, lean, linked
 from omma.kernels.held import Held
 from omma.kernels.jit import entry, helper
 
@@ -191,3 +195,79 @@ def test_helpers_are_parts_of_their_callers_and_have_no_machine_code():
     found = doubled.overloads[numba.float64,]
     assert isinstance(found.library, linked.Part)
     assert found.library.get_pointer_to_function(found.fndesc.llvm_func_name) == 0
+
+
+def multiplied(value):
+    return value * 2.5 - -value
+
+
+def test_what_an_operator_returns_is_found_once_for_all_kernels(monkeypatch):
+    entry("a first kernel")(multiplied)(3.0)
+    asked = []
+    get_call_type = types.Function.get_call_type
+
+    def counted(self, context, args, kws):
+        asked.append(self.typing_key)
+        return get_call_type(self, context, args, kws)
+
+    monkeypatch.setattr(types.Function, "get_call_type", counted)
+
+    @entry("a second kernel, not on disk")
+    def again(value):
+        return value * 3.5 - -value
+
+    assert again(2.0) == 9.0
+    assert not {operator.mul, operator.sub, operator.neg} & set(asked)
+
+
+class Money(NamedTuple):
+    amount: float
+
+
+def test_an_operator_that_learns_something_new_is_asked_again():
+    @entry("a kernel before")
+    def before(value):
+        return -value
+
+    assert before(2.0) == -2.0
+
+    @overload(operator.neg)
+    def owed(value):
+        if getattr(value, "instance_class", None) is Money:
+            return lambda value: Money(-value.amount)
+        return None
+
+    @entry("a kernel after")
+    def after(value):
+        return -value
+
+    @entry("a kernel for what is new")
+    def new(value):
+        return (-value).amount
+
+    assert (after(2.0), new(Money(3.0))) == (-2.0, -3.0)
+
+
+def test_steps_of_the_compiler_that_no_kernel_needs_are_left_out():
+    ran = set()
+
+    class Note(event.Listener):
+        def on_start(self, event):
+            ran.add(event.data["name"])
+
+        def on_end(self, event):
+            pass
+
+    @entry("a kernel, not on disk")
+    def fresh(value):
+        return value + 1.0
+
+    note = Note()
+    event.register("numba:run_pass", note)
+    try:
+        assert fresh(1.0) == 2.0
+    finally:
+        event.unregister("numba:run_pass", note)
+    assert any("native_lowering" in name for name in ran)
+    left_out = {step._name for step in lean.LEFT_OUT}
+    assert not {name for name in ran for step in left_out if step in name}

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+
+from omma.kernels.lean import LeanCompiler
 
 
 class _Unbound:
@@ -62,14 +63,14 @@ class Whole(JITCodeLibrary):
             passes.run(self._final_module)
 
 
-class PartCompiler(Compiler):
+class PartCompiler(LeanCompiler):
     """Compiles a helper."""
 
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any) -> None:
         super().__init__(typingctx, targetctx, Part(targetctx.codegen(), "omma part"), *rest)
 
 
-class WholeCompiler(Compiler):
+class WholeCompiler(LeanCompiler):
     """Compiles a function that Python calls, or compiled ones by its address."""
 
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, *rest: Any) -> None:
