@@ -31,6 +31,11 @@ def replays():
     ):
         eta, y = class_stream(2, n=30)
         yield omma.replay(omma.OMMA(f"multiclass_{name}"), layout(eta), one_hot(y, 4))
+    for name, k, layout in product(
+        ("macro_precision", "micro_f1"), (None, 2), (np.asarray, sparse.csr_array)
+    ):
+        eta, y = stream(6, n=30)
+        yield omma.replay(omma.Auto(name, k=k), layout(eta), y)
     total = omma.metric("multiclass_gmean") + omma.metric("macro_f1")
     yield omma.replay(omma.OMMA(total), *class_stream(3, n=30))
     yield omma.replay(omma.OMMA(omma.metrics.costs(np.eye(4) - 0.3)), *class_stream(3, n=30))

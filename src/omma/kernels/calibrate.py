@@ -23,8 +23,8 @@ import numpy as np
 from numba.core import types
 
 from omma.kernels.jit import by_kind, helper, pointed
-from omma.kernels.layout import CHOSEN_GAINS, GAINS, LOGITS, UNIT, VALUES
-from omma.kernels.logistic import find_logits, squash
+from omma.kernels.layout import CHOSEN_GAINS, GAINS, GATHERED, LOGITS, UNIT, VALUES
+from omma.kernels.logistic import logit, sigmoid
 from omma.kernels.pointer import COUNT, IDS, NUMBERS, ROWS, address_of, called
 
 # Numbers for all labels: a, b, and the curvature by both.
@@ -84,44 +84,49 @@ def follow(shared, start, by_slope, by_intercept):
 @pointed("calibration")
 def calibrate_by(shared, bias, labels, count, scratch):
     """Put calibrated probabilities in place of a row's, and keep the logits of those given."""
-    values, logits, lifted = scratch[VALUES], scratch[LOGITS], scratch[GAINS]
-    find_logits(count, scratch)
+    values, logits, moved = scratch[VALUES], scratch[LOGITS], scratch[GAINS]
+    for i in range(count):  # two loops: the processor has more of them under way at once
+        logits[i] = logit(values[i])
     if shared[LABELLED] > 0.0:
         a, b = held(shared[SLOPE]), shared[INTERCEPT]
+        for i in range(labels.shape[0]):
+            moved[i] = bias[labels[i]]
+        added = moved if labels.shape[0] > 0 else bias
         for i in range(count):
-            lifted[i] = a * logits[i] + b
-        if labels.shape[0] > 0:
-            for i in range(count):
-                lifted[i] += bias[labels[i]]
-        else:
-            for i in range(count):
-                lifted[i] += bias[i]
-        squash(count, scratch)
-        for i in range(count):
-            values[i] = lifted[i] if values[i] > 0.0 else 0.0
+            calibrated = sigmoid((a * logits[i] + b) + added[i])
+            values[i] = calibrated if values[i] > 0.0 else 0.0
     return 0
 
 
 @pointed("learning calibration")
 def fit_by(shared, bias, precision, unit, labels, count, scratch, present, weight):
     """Learn from a row: ``present[j]`` is one where label j is true."""
-    values, logits = scratch[VALUES], scratch[LOGITS]
+    values, logits, thin = scratch[VALUES], scratch[LOGITS], labels.shape[0] > 0
     errors, curves = scratch[GAINS], scratch[CHOSEN_GAINS]
+    steps, known, true = scratch[GATHERED], scratch[GATHERED + 1], scratch[GATHERED + 2]
     counted, start = weight * unit, START_PRECISION * unit
     share = 1.0 - 1.0 / bias.shape[0]
     by_slope, by_intercept = 0.0, 0.0
     curve_slope, curve_both, curve_intercept = 0.0, 0.0, 0.0
+    for i in range(labels.shape[0]):  # side by side, so that what divides is vector instructions
+        known[i] = precision[labels[i]]
+        true[i] = present[labels[i]]
+    known = known if thin else precision
+    true = true if thin else present
     # Two loops: one would write to so many arrays that it is no vector instructions any more.
     for i in range(count):
-        j = labels[i] if labels.shape[0] > 0 else i
         stored = counted if values[i] > 0.0 else 0.0
-        error = values[i] - present[j]
+        error = values[i] - true[i]
         errors[i] = error * stored
         curves[i] = stored * max(values[i] * (1.0 - values[i]), error * error)
     for i in range(count):
-        j = labels[i] if labels.shape[0] > 0 else i
-        precision[j] += curves[i]
-        bias[j] -= share * errors[i] / (start + precision[j])
+        known[i] += curves[i]
+        steps[i] = share * errors[i] / (start + known[i])
+    for i in range(labels.shape[0]):
+        precision[labels[i]] = known[i]
+        bias[labels[i]] -= steps[i]
+    for i in range(0 if thin else count):
+        bias[i] -= steps[i]
     for i in range(count):  # apart: sums in order are no vector instructions
         z, error, curve = logits[i], errors[i], curves[i]
         by_slope += error * z

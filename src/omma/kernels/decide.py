@@ -137,7 +137,7 @@ def decide_stored(decider, labels, prior, pick, feedback, sums, prices, scratch,
     count = wanted.shape[0]
     own = scratch[GATHERED : GATHERED + 3]
     # Gathered first, so that the loop with the divisions becomes vector instructions.
-    counted = gather(feedback, wanted, sums, own[0], own[1], own[2])
+    counted = gather(feedback, wanted, sums, scratch)
     if prices is not None:
         price(prices, wanted, count, scratch)
     seen = (counted.cells, counted.totals, own, wanted, count, scratch)

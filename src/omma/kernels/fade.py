@@ -83,14 +83,14 @@ def look_at_both_faded(feedback, sums):
 
 
 @gather.case(Fading)
-def gather_faded(feedback, labels, sums, tp, predicted, positive):
-    return gather(feedback.of, labels, sums, tp, predicted, positive)
+def gather_faded(feedback, labels, sums, scratch):
+    return gather(feedback.of, labels, sums, scratch)
 
 
 @gather.case(Fading, FromBoth)
-def gather_both_faded(feedback, labels, sums, tp, predicted, positive):
+def gather_both_faded(feedback, labels, sums, scratch):
     both = in_units(feedback.of, feedback.pace[UNIT])
-    return gather(both, labels, sums, tp, predicted, positive)
+    return gather(both, labels, sums, scratch)
 
 
 @truth.case(Fading)

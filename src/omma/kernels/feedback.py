@@ -9,10 +9,13 @@ of that ratio, of strength s, so that s → 0 is labels and s → ∞ is estimat
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from omma.kernels.jit import by_kind, helper, pointed
 from omma.kernels.layout import (
+    CHOSEN_GAINS,
+    GAINS,
+    GATHERED,
     POSITIVE,
     PREDICTED,
     SUM_CROSS,
@@ -25,6 +28,9 @@ from omma.kernels.layout import (
     N,
 )
 from omma.kernels.pointer import CELLS, NUMBERS, address_of, called
+
+OF_A_ROW: Final = 0  # decisions look at the counts of a row's labels
+OF_NO_LABEL: Final = -1  # and at sums over labels alone
 
 
 class Counted(NamedTuple):
@@ -67,7 +73,8 @@ class FromBoth(NamedTuple):
     where none was ever hit; ``lucky`` is one where a label's hits so far bound its true positives
     from below; ``eager`` is the prior where a label that was never predicted asks for less and less
     as its positives go by, and zero elsewhere. ``seen`` has room for the counts that decisions look
-    at, and ``whole`` says whether they are needed for all labels or for those of a row only.
+    at; ``whole`` says of which labels they are needed: those of a row, none, or all, for what it is
+    the address of.
     """
 
     own: Counted
@@ -79,30 +86,65 @@ class FromBoth(NamedTuple):
     lucky: float
     eager: float
     seen: Counted
-    whole: Any  # 0: those of a row
+    whole: Any
+
+
+class FromAll(NamedTuple):
+    """The same where all rows had labels: their probabilities are those of all rows."""
+
+    own: Counted
+    labels: Counted
+    hits: float
+    positives: float
+    unhit: float
+    lucky: float
+    eager: float
+    seen: Counted
+    whole: Any
 
 
 @helper
-def shrunk_counts(both, tp, positive, known_tp, known_positive, every_tp, every_positive, most):
-    """True positives and positives that decisions look at.
+def corrected_counts(both, tp, positive, known_tp, known_positive, every_positive):
+    """True positives of rows with labels, and positives of all rows, corrected by labels.
 
     With s the strength, e what was expected of rows with labels and y what was found, e becomes
     e (y + s) / (e + s); what was expected of other rows is corrected by the same ratio, more
     slowly. Positives have one strength for both. Branches would keep loops from being vector
-    instructions: both sides are worked out, and one is taken.
+    instructions: both sides are worked out, and one is taken. Both ratios share a division.
     """
     first = both.unhit if (tp <= 0.0) & (positive > 0.0) else both.hits
     slow = both.positives
-    p = every_positive * ((positive + slow) / (known_positive + slow))
+    by_tp, by_positive = known_tp + first, known_positive + slow
+    inverse = 1.0 / (by_tp * by_positive)
+    p = every_positive * ((positive + slow) * (by_tp * inverse))
     p = p if known_positive > 0.0 else positive + every_positive
-    corrected = known_tp * ((tp + first) / (known_tp + first))
+    corrected = known_tp * ((tp + first) * (by_positive * inverse))
     lucky = both.lucky * tp
-    corrected = corrected if corrected > lucky else lucky
-    t = corrected + (every_tp - known_tp) * ((tp + slow) / (known_tp + slow))
-    t = t if known_tp > 0.0 else tp + every_tp
+    return (corrected if corrected > lucky else lucky), p
+
+
+@helper
+def bounded(t, p, most):
+    """True positives are no more than positives, and no more than predictions."""
     t = t if t < p else p
     t = t if t < most else most
-    return (t if t > 0.0 else 0.0), p
+    return t if t > 0.0 else 0.0
+
+
+@helper
+def shrunk_counts(both, tp, positive, known_tp, known_positive, every_tp, every_positive, most):
+    """True positives and positives that decisions look at."""
+    t, p = corrected_counts(both, tp, positive, known_tp, known_positive, every_positive)
+    slow = both.positives
+    t += (every_tp - known_tp) * ((tp + slow) / (known_tp + slow))
+    return bounded(t if known_tp > 0.0 else tp + every_tp, p, most), p
+
+
+@helper
+def shrunk_counts_of_all(both, tp, positive, every_tp, every_positive, most):
+    """The same where all rows had labels, to the bit."""
+    t, p = corrected_counts(both, tp, positive, every_tp, every_positive, every_positive)
+    return bounded(t if every_tp > 0.0 else tp, p, most), p
 
 
 @helper
@@ -120,9 +162,13 @@ def ask_for_less(both, tp, predicted, positive, count):
                 tp[i] = both.eager * (1.0 - waited) / (1.0 + waited)
 
 
-@helper
+@by_kind
 def shrink_label(both, j):
     """What decisions look at of label j."""
+
+
+@shrink_label.case(FromBoth)
+def shrink_label_of_both(both, j):
     own, labels, known = both.own.cells, both.labels.cells, both.known.cells
     return shrunk_counts(
         both,
@@ -136,29 +182,47 @@ def shrink_label(both, j):
     )
 
 
+@shrink_label.case(FromAll)
+def shrink_label_of_all(both, j):
+    own, labels = both.own.cells, both.labels.cells
+    true, every = (labels[TP, j], labels[POSITIVE, j]), (own[TP, j], own[POSITIVE, j])
+    return shrunk_counts_of_all(both, *true, *every, own[PREDICTED, j])
+
+
+@by_kind
+def shrink_sums(both):
+    """The same of the sums over labels."""
+
+
+@shrink_sums.case(FromBoth)
+def shrink_sums_of_both(both):
+    own, labels, known = both.own.totals, both.labels.totals, both.known.totals
+    return shrunk_counts(
+        both,
+        labels[SUM_TP],
+        labels[SUM_POSITIVE],
+        known[SUM_TP],
+        known[SUM_POSITIVE],
+        own[SUM_TP],
+        own[SUM_POSITIVE],
+        own[SUM_PREDICTED],
+    )
+
+
+@shrink_sums.case(FromAll)
+def shrink_sums_of_all(both):
+    own, labels = both.own.totals, both.labels.totals
+    true, every = (labels[SUM_TP], labels[SUM_POSITIVE]), (own[SUM_TP], own[SUM_POSITIVE])
+    return shrunk_counts_of_all(both, *true, *every, own[SUM_PREDICTED])
+
+
 @helper
 def shrink_totals(both, sums):
     """Totals that decisions look at: the sums over labels are corrected as one label is."""
-    own, labels, known, seen = (
-        both.own.totals,
-        both.labels.totals,
-        both.known.totals,
-        both.seen.totals,
-    )
+    own, seen = both.own.totals, both.seen.totals
     seen[N] = own[N]
     if sums.level > 0:
-        t, p = shrunk_counts(
-            both,
-            labels[SUM_TP],
-            labels[SUM_POSITIVE],
-            known[SUM_TP],
-            known[SUM_POSITIVE],
-            own[SUM_TP],
-            own[SUM_POSITIVE],
-            own[SUM_PREDICTED],
-        )
-        seen[SUM_TP] = t
-        seen[SUM_POSITIVE] = p
+        seen[SUM_TP], seen[SUM_POSITIVE] = shrink_sums(both)
         seen[SUM_PREDICTED] = own[SUM_PREDICTED]
 
 
@@ -167,12 +231,22 @@ def shrink_all(both, sums):
     """What decisions look at, of all labels."""
     seen, own = both.seen.cells, both.own.cells
     shrink_totals(both, sums)
-    for j in range(own.shape[1]):
+    for j in range(own.shape[1] if both.whole != OF_NO_LABEL else 0):
         seen[TP, j], seen[POSITIVE, j] = shrink_label(both, j)
         seen[PREDICTED, j] = own[PREDICTED, j]
     ask_for_less(both, seen[TP], seen[PREDICTED], seen[POSITIVE], own.shape[1])
-    if both.whole != 0:
+    if both.whole != OF_A_ROW and both.whole != OF_NO_LABEL:
         called(both.whole, (both.seen.cells, both.seen.totals))
+
+
+@helper
+def shrink_beside(both, labels, sums):
+    """What decisions on a sparse row look at beside its labels; returns how many of these, too."""
+    if both.whole != OF_A_ROW and both.whole != OF_NO_LABEL:
+        shrink_all(both, sums)
+    else:
+        shrink_totals(both, sums)
+    return labels.shape[0] if both.whole != OF_NO_LABEL else 0
 
 
 @pointed("sums of products")
@@ -191,9 +265,9 @@ def add_products(cells, totals):
 
 
 @cache
-def whole(wanted: bool) -> Any:
-    """Where ``add_products`` lies, and 0 where it is not wanted."""
-    return address_of(add_products, CELLS, NUMBERS) if wanted else 0
+def products() -> Any:
+    """Where ``add_products`` lies."""
+    return address_of(add_products, CELLS, NUMBERS)
 
 
 @helper
@@ -230,6 +304,7 @@ def look_at_own(feedback, sums):
     return feedback.own
 
 
+@look.case(FromAll)
 @look.case(FromBoth)
 def look_at_both(feedback, sums):
     shrink_all(feedback, sums)
@@ -242,13 +317,20 @@ def look_at_some(feedback, sums):
     return feedback.seen
 
 
+@helper
+def gathered(scratch):
+    """Where counts of stored labels come side by side."""
+    return scratch[GATHERED + TP], scratch[GATHERED + PREDICTED], scratch[GATHERED + POSITIVE]
+
+
 @by_kind
-def gather(feedback, labels, sums, tp, predicted, positive):
+def gather(feedback, labels, sums, scratch):
     """Put the counts of stored labels side by side; returns those that all labels share."""
 
 
 @gather.case()
-def gather_own(feedback, labels, sums, tp, predicted, positive):
+def gather_own(feedback, labels, sums, scratch):
+    tp, predicted, positive = gathered(scratch)
     cells = feedback.own.cells
     for position in range(labels.shape[0]):
         j = labels[position]
@@ -259,22 +341,41 @@ def gather_own(feedback, labels, sums, tp, predicted, positive):
 
 
 @gather.case(FromBoth)
-def gather_both(feedback, labels, sums, tp, predicted, positive):
-    if feedback.whole != 0:
-        shrink_all(feedback, sums)
-    else:
-        shrink_totals(feedback, sums)
+def gather_both(feedback, labels, sums, scratch):
+    tp, predicted, positive = gathered(scratch)
+    count = shrink_beside(feedback, labels, sums)
     own = feedback.own.cells
-    for position in range(labels.shape[0]):
+    for position in range(count):
         j = labels[position]
         tp[position], positive[position] = shrink_label(feedback, j)
         predicted[position] = own[PREDICTED, j]
-    ask_for_less(feedback, tp, predicted, positive, labels.shape[0])
+    ask_for_less(feedback, tp, predicted, positive, count)
+    return feedback.seen
+
+
+@gather.case(FromAll)
+def gather_all(feedback, labels, sums, scratch):
+    tp, predicted, positive = gathered(scratch)
+    true_tp, true_positive = scratch[GAINS], scratch[CHOSEN_GAINS]
+    count = shrink_beside(feedback, labels, sums)
+    own, true = feedback.own.cells, feedback.labels.cells
+    for position in range(count):
+        j = labels[position]
+        tp[position] = own[TP, j]
+        predicted[position] = own[PREDICTED, j]
+        positive[position] = own[POSITIVE, j]
+        true_tp[position] = true[TP, j]
+        true_positive[position] = true[POSITIVE, j]
+    for i in range(count):
+        every = tp[i], positive[i], predicted[i]
+        tp[i], positive[i] = shrunk_counts_of_all(feedback, true_tp[i], true_positive[i], *every)
+    ask_for_less(feedback, tp, predicted, positive, count)
     return feedback.seen
 
 
 @gather.case(FromSome)
-def gather_some(feedback, labels, sums, tp, predicted, positive):
+def gather_some(feedback, labels, sums, scratch):
+    tp, predicted, positive = gathered(scratch)
     if sums.level > 0:  # every sum changes with every row: that is a pass over all labels
         complete_all(feedback)
     feedback.seen.totals[N] = feedback.own.totals[N]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from omma.kernels.calibrate import Calibrator, Settled, fit
 from omma.kernels.count import NO_SUMS, count_row, count_stored
 from omma.kernels.fade import Fading
-from omma.kernels.feedback import FromBoth, FromEstimates, FromLabels, FromSome
+from omma.kernels.feedback import FromAll, FromBoth, FromEstimates, FromLabels, FromSome
 from omma.kernels.jit import by_kind
 from omma.kernels.layout import FLAGS, ONES, PRESENT, UNIT, VALUES
 from omma.kernels.slide import Sliding, remember, remember_stored
@@ -46,6 +46,16 @@ def learn_both(feedback, found, present, known, weight, sums, scratch):
             counted, degrees = feedback.labels, present
         elif part == 2:
             counted = feedback.known
+        count_row(found, degrees, scratch[FLAGS], weight, sums, counted.cells, counted.totals)
+
+
+@learn.case(FromAll)
+def learn_all(feedback, found, present, known, weight, sums, scratch):
+    for part in range(2):
+        if part == 0:
+            counted, degrees = feedback.own, scratch[VALUES]
+        else:
+            counted, degrees = feedback.labels, present
         count_row(found, degrees, scratch[FLAGS], weight, sums, counted.cells, counted.totals)
 
 
@@ -100,6 +110,18 @@ def learn_stored_both(feedback, labels, chosen, found, true, known, weight, sums
             counted, ids, degrees = feedback.labels, true, ones
         elif part == 2:
             counted = feedback.known
+        counts = counted.cells, counted.totals
+        count_stored(chosen, found, ids, degrees, flags, weight, sums, *counts)
+
+
+@learn_stored.case(FromAll)
+def learn_stored_all(feedback, labels, chosen, found, true, known, weight, sums, scratch):
+    flags, ones, values = scratch[FLAGS], scratch[ONES], scratch[VALUES]
+    for part in range(2):
+        if part == 0:
+            counted, ids, degrees = feedback.own, labels, values
+        else:
+            counted, ids, degrees = feedback.labels, true, ones
         counts = counted.cells, counted.totals
         count_stored(chosen, found, ids, degrees, flags, weight, sums, *counts)
 

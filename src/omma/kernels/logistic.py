@@ -1,10 +1,12 @@
-"""Logits and their inverse for a whole row, as vector instructions.
+"""Logits and their inverse, written so that loops over rows become vector instructions.
 
 NumPy's and the C library's logarithm and exponential work on one number at a time inside compiled
 loops: with them, calibrating a row took longer than deciding it, eight times over. These take
 floats apart by the bits: a number is 2ᵏ·m, its logarithm k·ln 2 + ln m, and ln m a short series.
-They are exact to about ten units in the last place; what matters here is that every caller gets
-the same bits.
+A division takes as long as ten multiplications, so each of them has one only. The polynomials are
+the best of their degree (Remez), and their terms are added in pairs: a processor waits for each
+term of Horner's way. Both are exact to a few units in the last place; what matters here is that
+every caller gets the same bits.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ from typing import Any, Final
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
 from omma.kernels.jit import helper
-from omma.kernels.layout import CHOSEN_GAINS, GAINS, LEAST, LOGITS, MOST, VALUES
+from omma.kernels.layout import LEAST, MOST
 
 LARGE: Final = 700.0  # where the exponential is still a number
 
+LN2: Final = 0.6931471805599453
 LN2_HIGH: Final = 0.6931471803691238
 LN2_LOW: Final = 1.9082149292705877e-10
 PER_LN2: Final = 1.4426950408889634
@@ -31,84 +35,78 @@ WHOLE_BITS: Final = np.uint64(0x4338000000000000)
 SHIFT: Final = np.uint64(52)  # of the exponent
 BIAS: Final = np.uint64(1023)
 ONE: Final = np.uint64(1023 << 52)  # the bits of 1.0
-ROOT: Final = np.uint64(4604544271217802189)  # those of √½: mantissas are taken from there to √2
-FROM_ROOT: Final = ONE - ROOT  # nothing below zero on the way: uncompiled, that would be a warning
+# The difference of two numbers' bits is nearly the logarithm of their ratio, to the base 2: this
+# rounds it. Nothing is below zero on the way: uncompiled, that would be a warning.
+ROUNDING: Final = np.uint64((1023 << 52) + (1 << 51))
 
 
 @intrinsic
-def read_as_bits(context, row):
-    """The bits of floats, at the same place; a view would take Numba a quarter of a second more."""
-    kind = types.Array(types.uint64, 1, "C")
+def as_bits(context, number):
+    """The bits of a float; a view would take Numba a quarter of a second more."""
 
     def generate(target, builder, signature, arguments):
-        given = target.make_array(row)(target, builder, arguments[0])
-        made = target.make_array(kind)(target, builder)
-        for name in ("meminfo", "parent", "nitems", "itemsize", "shape", "strides"):
-            setattr(made, name, getattr(given, name))
-        made.data = builder.bitcast(given.data, made.data.type)
-        return made._getvalue()
+        return builder.bitcast(arguments[0], ir.IntType(64))
 
-    return kind(row), generate
+    return types.uint64(types.float64), generate
 
 
-def _view(row: Any) -> Any:
-    return row.view(np.uint64)
+@intrinsic
+def as_number(context, bits):
+    """The float that has such bits."""
+
+    def generate(target, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.uint64), generate
+
+
+def _bits(number: Any) -> Any:
+    return np.float64(number).view(np.uint64)
+
+
+def _number(bits: Any) -> Any:
+    return np.uint64(bits).view(np.float64)
 
 
 settings: Any = numba.config
-bits_of: Any = _view if settings.DISABLE_JIT else read_as_bits
+bits_of: Any = _bits if settings.DISABLE_JIT else as_bits
+number_of: Any = _number if settings.DISABLE_JIT else as_number
 
 
 @helper
-def find_logits(count, scratch):
-    """log(η / (1 − η)) of a row's probabilities."""
-    values, logits, powers = scratch[VALUES], scratch[LOGITS], scratch[GAINS]
-    odds_bits, power_bits = bits_of(logits), bits_of(powers)
-    for i in range(count):
-        near = min(max(values[i], LEAST), MOST)
-        logits[i] = near / (1.0 - near)
-    for i in range(count):
-        power = (odds_bits[i] + FROM_ROOT) >> SHIFT
-        power_bits[i] = power + WHOLE_BITS
-        odds_bits[i] = odds_bits[i] + ONE - (power << SHIFT)
-    for i in range(count):
-        s = (logits[i] - 1.0) / (logits[i] + 1.0)
-        q = s * s
-        series = 1.0 / 17.0 + q * (1.0 / 19.0)
-        series = 1.0 / 15.0 + q * series
-        series = 1.0 / 13.0 + q * series
-        series = 1.0 / 11.0 + q * series
-        series = 1.0 / 9.0 + q * series
-        series = 1.0 / 7.0 + q * series
-        series = 1.0 / 5.0 + q * series
-        series = 1.0 / 3.0 + q * series
-        power = powers[i] - WHOLE - 1023.0
-        logits[i] = power * LN2_HIGH + (2.0 * s * (1.0 + q * series) + power * LN2_LOW)
+def logit(eta):
+    """log(η / (1 − η)).
+
+    1 − η is brought as near to η as a power of two brings it, by a factor of 2^0.59 at most. What
+    is left of the logarithm is an odd series of s, the difference of both by their sum.
+    """
+    p = min(max(eta, LEAST), MOST)
+    q = 1.0 - p
+    power = (bits_of(p) + ROUNDING - bits_of(q)) >> SHIFT
+    q = number_of(bits_of(q) + (power << SHIFT) - ONE)
+    s = (p - q) / (p + q)
+    z = s * s
+    zz = z * z
+    low = (0.6666666666667289 + z * 0.39999999996063273) + zz * 0.28571429412926286
+    high = 0.15249011798134834 + z * 0.15377334714471194
+    high = (0.2222213706262445 + z * 0.1818641494179488) + zz * high
+    twos = number_of(power + WHOLE_BITS) - (WHOLE + 1023.0)
+    return (twos * LN2 + 2.0 * s) + (s * z) * (low + (z * zz) * high)
 
 
 @helper
-def squash(count, scratch):
-    """1 / (1 + exp(−x)) in place of x, in the row of gains."""
-    lifted, powers = scratch[GAINS], scratch[CHOSEN_GAINS]
-    power_bits = bits_of(powers)
-    for i in range(count):
-        x = min(max(-lifted[i], -LARGE), LARGE)
-        lifted[i] = x
-        powers[i] = x * PER_LN2 + WHOLE
-    for i in range(count):
-        power = powers[i] - WHOLE
-        r = (lifted[i] - power * LN2_HIGH) - power * LN2_LOW
-        series = 1.0 / 3628800.0 + r * (1.0 / 39916800.0)
-        series = 1.0 / 362880.0 + r * series
-        series = 1.0 / 40320.0 + r * series
-        series = 1.0 / 5040.0 + r * series
-        series = 1.0 / 720.0 + r * series
-        series = 1.0 / 120.0 + r * series
-        series = 1.0 / 24.0 + r * series
-        series = 1.0 / 6.0 + r * series
-        series = 0.5 + r * series
-        series = 1.0 + r * series
-        lifted[i] = 1.0 + r * series
-        power_bits[i] = (power_bits[i] + BIAS) << SHIFT
-    for i in range(count):
-        lifted[i] = 1.0 / (1.0 + lifted[i] * powers[i])
+def sigmoid(x):
+    """1 / (1 + exp(−x)).
+
+    With x = k ln 2 + r, exp(x) is 2ᵏ (t + r) / (t − r), where t is r / tanh(r / 2), an even series.
+    """
+    x = min(max(x, -LARGE), LARGE)
+    rounded = x * PER_LN2 + WHOLE
+    twos = rounded - WHOLE
+    r = (x - twos * LN2_HIGH) - twos * LN2_LOW
+    z = r * r
+    zz = z * z
+    high = (-0.002777777714899304 + z * 6.613615586092054e-05) + zz * -1.6405264648551726e-06
+    t = (2.0 + z * 0.166666666665737) + zz * high
+    raised = (t + r) * number_of((bits_of(rounded) + BIAS) << SHIFT)
+    return raised / ((t - r) + raised)

@@ -92,8 +92,8 @@ def look_at_window(feedback, sums):
 
 
 @gather.case(Sliding)
-def gather_window(feedback, labels, sums, tp, predicted, positive):
-    return gather(feedback.of, labels, sums, tp, predicted, positive)
+def gather_window(feedback, labels, sums, scratch):
+    return gather(feedback.of, labels, sums, scratch)
 
 
 @truth.case(Sliding)

@@ -103,7 +103,8 @@ def shrinkage_of(term: Any, prior: float) -> Shrinkage:
     whole = not _looks_at_rows_only(term)
     if _positives_do_not_matter(term):
         return Shrinkage(LUCKY, STRENGTH, LUCKY, 1.0, prior, whole)
-    return Shrinkage(STRENGTH, STRENGTH, _unhit(term), 0.0, 0.0, whole)
+    sums_only = isinstance(term, kinds.Micro)
+    return Shrinkage(STRENGTH, STRENGTH, _unhit(term), 0.0, 0.0, whole, sums_only)
 
 
 def _looks_at_rows_only(term: Any) -> bool:

@@ -16,7 +16,17 @@ from omma.kernels.calibrate import Calibrator, Settled, calibrating
 from omma.kernels.count import Sums, summing
 from omma.kernels.decide import Deciding, deciding
 from omma.kernels.fade import Fading
-from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, FromSome, whole
+from omma.kernels.feedback import (
+    OF_A_ROW,
+    OF_NO_LABEL,
+    Counted,
+    FromAll,
+    FromBoth,
+    FromEstimates,
+    FromLabels,
+    FromSome,
+    products,
+)
 from omma.kernels.kinds import Costs, Fixed, Nothing
 from omma.kernels.limits import MEAN, SETTLED, STEADY as STEADY_KIND, OnEstimates, OnLabels
 from omma.kernels.partly import Parted
@@ -40,7 +50,8 @@ class Shrinkage(NamedTuple):
     unhit: float = 10.0
     lucky: float = 0.0
     eager: float = 0.0
-    whole: bool = False
+    whole: bool = False  # decisions look at all labels
+    sums_only: bool = False  # at none of them, but at sums
 
 
 class Limited(NamedTuple):
@@ -136,7 +147,23 @@ class Plan:
         known = Counted(state.known.cells, state.known.totals)
         seen = Counted(np.zeros_like(state.cells), np.zeros_like(state.totals))
         strength = self.shrinkage
-        return FromBoth(own, labels, known, *strength[:-1], seen, whole(strength.whole))
+        looked: Any = OF_NO_LABEL if strength.sums_only else OF_A_ROW
+        whole = products() if strength.whole else looked
+        return FromBoth(own, labels, known, *strength[:5], seen, whole)
+
+    def feedback_of_all(self, state: State) -> FromAll | None:
+        """The same for rows that all have labels, after rows that all had; None where it is more.
+
+        What is counted of rows with labels is then not counted again: it is copied at the end.
+        """
+        known, shrinkage, labels = state.known, self.shrinkage, state.labels
+        if known is None or shrinkage is None or labels is None or state.judged is not None:
+            return None
+        alike = (known.cells == state.cells).all() and (known.totals == state.totals).all()
+        if not alike:
+            return None
+        found = self._counted(state)
+        return FromAll(*(getattr(found, name) for name in FromAll._fields))
 
     def prices(self, state: State, *, late: bool = False) -> OnLabels | OnEstimates | None:
         """The prices of a state, as the kernels know them.

@@ -176,6 +176,8 @@ class Runner:
             self.snapshot_rows[first:last],
             np.zeros(1, dtype=np.int64),
         )
+        whole = unknown is None and all_known(true)
+        of_all = plan.feedback_of_all(state) if whole else None
         deciding = plan.deciding  # stays while the kernel runs
         good = self._sink.replay(
             rows,
@@ -184,7 +186,7 @@ class Runner:
                 weights,
                 deciding.decider,
                 picks,
-                plan.feedback(state),
+                plan.feedback(state) if of_all is None else of_all,
                 summing(plan.sums, isinstance(self.eta, SparseProbabilities)),
                 calibrator_of(state, plan.settled is not None),
                 plan.prices(state),
@@ -193,6 +195,8 @@ class Runner:
                 *self._work,
             ),
         )
+        if of_all is not None and state.known is not None:
+            state.known.cells[:], state.known.totals[:] = state.cells, state.totals
         self._refuse(rows, good)
         self.fed += len(rows)
         if part is not None:
