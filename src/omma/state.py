@@ -159,6 +159,22 @@ class State:
         """The cells as if each label had been known in all rows: times rows / rows known."""
         return in_proportion(self.cells, float(self.totals[N]), self.missed)
 
+    @property
+    def all_labelled(self) -> bool:
+        """Whether probabilities of rows with labels are counted, and are those of all rows."""
+        known, labels = self.known, self.labels
+        if known is None or labels is None:
+            return False
+        alike = np.array_equal(known.cells, self.cells) and np.array_equal(
+            known.totals, self.totals
+        )
+        return alike and np.array_equal(labels.cells[PREDICTED], self.cells[PREDICTED])
+
+    def take_known(self) -> None:
+        """Take over what was counted of all rows where they all had labels."""
+        assert self.known is not None
+        self.known.cells[:], self.known.totals[:] = self.cells, self.totals
+
     def take_parts(self) -> None:
         """Make room for what is missed of rows that are labelled in part."""
         for one in (self, self.truth) if self.labels is None else (self.truth,):

@@ -157,9 +157,10 @@ def ask_for_less(both, tp, predicted, positive, count):
     """
     if both.eager > 0.0:
         for i in range(count):
-            waited = 2.0 * positive[i] / both.positives
-            if predicted[i] <= 0.0 and waited > 1.0:
-                tp[i] = both.eager * (1.0 - waited) / (1.0 + waited)
+            if predicted[i] <= 0.0:
+                waited = 2.0 * positive[i] / both.positives
+                if waited > 1.0:
+                    tp[i] = both.eager * (1.0 - waited) / (1.0 + waited)
 
 
 @by_kind

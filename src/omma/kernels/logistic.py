@@ -6,7 +6,7 @@ floats apart by the bits: a number is 2ᵏ·m, its logarithm k·ln 2 + ln m, and
 A division takes as long as ten multiplications, so each of them has one only. The polynomials are
 the best of their degree (Remez), and their terms are added in pairs: a processor waits for each
 term of Horner's way. Both are exact to a few units in the last place; what matters here is that
-every caller gets the same bits.
+every caller gets the same bits. (A processor without fused multiplication has others.)
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ ONE: Final = np.uint64(1023 << 52)  # the bits of 1.0
 # The difference of two numbers' bits is nearly the logarithm of their ratio, to the base 2: this
 # rounds it. Nothing is below zero on the way: uncompiled, that would be a warning.
 ROUNDING: Final = np.uint64((1023 << 52) + (1 << 51))
+FUSING: Final = ("+fma", "+neon")  # what processors say that multiply and add in one
 
 
 @intrinsic
@@ -60,6 +61,22 @@ def as_number(context, bits):
     return types.float64(types.uint64), generate
 
 
+@intrinsic
+def fused(context, a, b, c):
+    """The sum of a b and c, rounded once; twice where the processor has no instruction for it."""
+
+    def generate(target, builder, signature, arguments):
+        if any(name in target.codegen()._tm_features for name in FUSING):
+            return builder.fma(*arguments)
+        return builder.fadd(builder.fmul(*arguments[:2]), arguments[2])
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+def _times_plus(a: Any, b: Any, c: Any) -> Any:
+    return a * b + c
+
+
 def _bits(number: Any) -> Any:
     return np.float64(number).view(np.uint64)
 
@@ -71,6 +88,7 @@ def _number(bits: Any) -> Any:
 settings: Any = numba.config
 bits_of: Any = _bits if settings.DISABLE_JIT else as_bits
 number_of: Any = _number if settings.DISABLE_JIT else as_number
+times_plus: Any = _times_plus if settings.DISABLE_JIT else fused
 
 
 @helper
@@ -87,11 +105,12 @@ def logit(eta):
     s = (p - q) / (p + q)
     z = s * s
     zz = z * z
-    low = (0.6666666666667289 + z * 0.39999999996063273) + zz * 0.28571429412926286
-    high = 0.15249011798134834 + z * 0.15377334714471194
-    high = (0.2222213706262445 + z * 0.1818641494179488) + zz * high
+    low = times_plus(z, 0.39999999996063273, 0.6666666666667289)
+    low = times_plus(zz, 0.28571429412926286, low)
+    high = times_plus(z, 0.1818641494179488, 0.2222213706262445)
+    high = times_plus(zz, times_plus(z, 0.15377334714471194, 0.15249011798134834), high)
     twos = number_of(power + WHOLE_BITS) - (WHOLE + 1023.0)
-    return (twos * LN2 + 2.0 * s) + (s * z) * (low + (z * zz) * high)
+    return times_plus(s * z, times_plus(z * zz, high, low), times_plus(twos, LN2, 2.0 * s))
 
 
 @helper
@@ -101,12 +120,13 @@ def sigmoid(x):
     With x = k ln 2 + r, exp(x) is 2ᵏ (t + r) / (t − r), where t is r / tanh(r / 2), an even series.
     """
     x = min(max(x, -LARGE), LARGE)
-    rounded = x * PER_LN2 + WHOLE
-    twos = rounded - WHOLE
-    r = (x - twos * LN2_HIGH) - twos * LN2_LOW
+    rounded = times_plus(x, PER_LN2, WHOLE)
+    twos = WHOLE - rounded
+    r = times_plus(twos, LN2_LOW, times_plus(twos, LN2_HIGH, x))
     z = r * r
     zz = z * z
-    high = (-0.002777777714899304 + z * 6.613615586092054e-05) + zz * -1.6405264648551726e-06
-    t = (2.0 + z * 0.166666666665737) + zz * high
+    high = times_plus(z, 6.613615586092054e-05, -0.002777777714899304)
+    high = times_plus(zz, -1.6405264648551726e-06, high)
+    t = times_plus(zz, high, times_plus(z, 0.166666666665737, 2.0))
     raised = (t + r) * number_of((bits_of(rounded) + BIAS) << SHIFT)
     return raised / ((t - r) + raised)

@@ -34,12 +34,14 @@ LEAST_EPSILON: Final = 1e-12  # or rounding could make a denominator negative
 
 # Where the numbers of a metric stand: what the prior adds to the rows, how near to zero a sign is
 # not sure, whether counts are averaged over labels; then two forms over (tp, predicted, positive,
-# n) as fractions of the rows, each with what the prior adds to it, times the number of rows.
+# n) as fractions of the rows, each with what the prior adds to it, times the number of rows; and
+# whether gains hold true negatives above zero, which counts of labels do by themselves.
 PRIOR: Final = 0
 NEAR: Final = 1
 AT_MEAN: Final = 2
 SLOPE: Final = 3
 OFFSET: Final = 8
+CLAMPED: Final = 13
 
 # Space to work in comes in tiles of labels, and in each tile their counts and a row lie at
 # distances that the compiler knows: it need not look, row by row, whether they overlap. Loops go
@@ -85,7 +87,8 @@ def forms(term: Any, prior: float) -> NDArray[np.float64] | None:
         slope, offset = (0.0, 0.0, 0.0, 1.0 + 2.0 * of.epsilon), (0.0, 0.0, -1.0, -of.epsilon)
         largest = 2.0 + 3.0 * of.epsilon
     head = (4.0 * prior, SURE * largest, float(isinstance(term, Micro)))
-    return np.array((*head, *slope, _added(slope, prior), *offset, _added(offset, prior)))
+    both = (*slope, _added(slope, prior), *offset, _added(offset, prior))
+    return np.array((*head, *both, float(isinstance(of, Geometric))))
 
 
 def _constant(rules: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -93,7 +96,7 @@ def _constant(rules: NDArray[np.float64]) -> NDArray[np.float64] | None:
     if len(rules) != 1 or (rules[0] != rules[0, :, :1]).any():
         return None
     slope, offset = rules[0, :, 0]
-    return np.array((1.0, -1.0, 0.0, 0.0, 0.0, 0.0, slope, 0.0, 0.0, 0.0, 0.0, offset, 0.0))
+    return np.array((1.0, -1.0, 0.0, 0.0, 0.0, 0.0, slope, 0.0, 0.0, 0.0, 0.0, offset, 0.0, 0.0))
 
 
 def _sum(a: float, p: Form, b: float, q: Form) -> Form:

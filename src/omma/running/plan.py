@@ -28,6 +28,7 @@ from omma.kernels.feedback import (
     products,
 )
 from omma.kernels.kinds import Costs, Fixed, Nothing
+from omma.kernels.layout import SUMS_AND_PRODUCTS
 from omma.kernels.limits import MEAN, SETTLED, STEADY as STEADY_KIND, OnEstimates, OnLabels
 from omma.kernels.partly import Parted
 from omma.kernels.signs import forms
@@ -52,6 +53,11 @@ class Shrinkage(NamedTuple):
     eager: float = 0.0
     whole: bool = False  # decisions look at all labels
     sums_only: bool = False  # at none of them, but at sums
+
+    @property
+    def strengths(self) -> tuple[float, float, float, float, float]:
+        """The numbers among them."""
+        return self[:5]
 
 
 class Limited(NamedTuple):
@@ -105,6 +111,16 @@ class Plan:
             return None
         return forms(self.term, float(self.prior))
 
+    @cached_property
+    def corrected_signs(self) -> NDArray[np.float64] | None:
+        """The same where counts of calibrated probabilities are corrected by labels."""
+        others = (self.matrix, self.settled, self.growth, self.limits, self.window)
+        if self.budget or not self.calibrated or any(one is not None for one in others):
+            return None
+        if self.shrinkage is None or self.sums >= SUMS_AND_PRODUCTS:
+            return None
+        return forms(self.term, float(self.prior))
+
     def start(self, m: int) -> State:
         """The state before the first row."""
         both = self.shrinkage is not None
@@ -149,18 +165,14 @@ class Plan:
         strength = self.shrinkage
         looked: Any = OF_NO_LABEL if strength.sums_only else OF_A_ROW
         whole = products() if strength.whole else looked
-        return FromBoth(own, labels, known, *strength[:5], seen, whole)
+        return FromBoth(own, labels, known, *strength.strengths, seen, whole)
 
     def feedback_of_all(self, state: State) -> FromAll | None:
         """The same for rows that all have labels, after rows that all had; None where it is more.
 
         What is counted of rows with labels is then not counted again: it is copied at the end.
         """
-        known, shrinkage, labels = state.known, self.shrinkage, state.labels
-        if known is None or shrinkage is None or labels is None or state.judged is not None:
-            return None
-        alike = (known.cells == state.cells).all() and (known.totals == state.totals).all()
-        if not alike:
+        if self.shrinkage is None or state.judged is not None or not state.all_labelled:
             return None
         found = self._counted(state)
         return FromAll(*(getattr(found, name) for name in FromAll._fields))

@@ -25,7 +25,7 @@ from omma.state import State
 
 WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
 # Layouts and float types of which kernels that decide by signs were compiled in this process.
-READY: set[tuple[bool, Any]] = set()
+READY: set[tuple[Any, ...]] = set()
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Runner:
         unknown: Ids | None = None,
     ) -> None:
         """Replay some rows after those that came before; ``unknown`` labels some of them lack."""
-        signs = self.plan.signs if counts_labels(self.state) else None
+        signs = self._signs
         plain = not len(weights) and not len(picks) and unknown is None and all_known(true)
         if signs is None or not plain:
             self.feed_by_gains(rows, true, weights, picks, unknown)
@@ -107,12 +107,25 @@ class Runner:
     def by_signs(self, labels: Labels | None) -> bool:
         """Whether signs decide rows with such labels, where these have no weights and no picks."""
         known = labels is not None and labels.known is None and labels.missing is None
-        return known and self.plan.signs is not None and counts_labels(self.state)
+        return known and self._signs is not None
+
+    @property
+    def _signs(self) -> NDArray[np.float64] | None:
+        """The numbers by which signs decide; None where they do not."""
+        if counts_labels(self.state):
+            return self.plan.signs
+        thin = isinstance(self.eta, SparseProbabilities)
+        return None if thin or not self.state.all_labelled else self.plan.corrected_signs
+
+    @property
+    def _kind(self) -> tuple[Any, ...]:
+        """What tells apart the kernels that decide by signs."""
+        return (*self._sink.kind, self.state.known is not None)
 
     @property
     def ready(self) -> bool:
         """Whether this process has compiled the kernel that decides by signs before."""
-        return self._sink.kind in READY
+        return self._kind in READY
 
     def _feed_by_signs(
         self, signs: NDArray[np.float64], rows: Rows, true: Listed | Indicated
@@ -124,9 +137,14 @@ class Runner:
             self.snapshots[first:last],
             self.snapshot_rows[first:last],
         )
-        by = (signs, self.plan.sums)
-        good = self._sink.replay_by_signs(rows, true, by, self.state, marks)
-        READY.add(self._sink.kind)
+        if self.plan.shrinkage is None:
+            by: tuple[Any, ...] = (signs, self.plan.sums)
+            good = self._sink.replay_by_signs(rows, true, by, self.state, marks)
+        else:
+            assert isinstance(self._sink, DenseSink)
+            by = (signs, self.plan.shrinkage.strengths, self.plan.sums)
+            good = self._sink.replay_corrected(rows, true, by, self.state, marks)
+        READY.add(self._kind)
         done = good if good >= 0 else -1 - good
         if done == good:
             self._refuse(rows, done)
@@ -195,8 +213,8 @@ class Runner:
                 *self._work,
             ),
         )
-        if of_all is not None and state.known is not None:
-            state.known.cells[:], state.known.totals[:] = state.cells, state.totals
+        if of_all is not None:
+            state.take_known()
         self._refuse(rows, good)
         self.fed += len(rows)
         if part is not None:

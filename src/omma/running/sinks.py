@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omma.kernels import corrected_signs
+from omma.kernels.layout import POSITIVE, PREDICTED, TOTALS, TP
 from omma.kernels.replay import replay_dense, replay_sparse
 from omma.kernels.signs import packed, replay_by_sign, replay_stored_by_sign, unpacked
 from omma.rows.arrays import DenseProbabilities, Rows, SparseProbabilities, csr, entries_of
@@ -38,13 +40,36 @@ class DenseSink:
         self, rows: Rows, true: Any, by: tuple[Any, ...], state: State, marks: tuple[Any, ...]
     ) -> int:
         """The same up to the first row that is not sure; without a budget."""
+        space = packed(state.cells)
+        given = (*by, state.totals, *marks, space)
+        good = self._replayed(rows, true, replay_by_sign, given)
+        unpacked(space, state.cells)
+        return good
+
+    def replay_corrected(
+        self, rows: Rows, true: Any, by: tuple[Any, ...], state: State, marks: tuple[Any, ...]
+    ) -> int:
+        """The same by counts that labels correct, of which all rows so far had some."""
+        labels, learned = state.labels, state.calibration
+        assert labels is not None
+        assert learned is not None
+        counts = (*state.cells, labels.cells[TP], labels.cells[POSITIVE])
+        kept = (*counts, learned.bias, learned.precision)
+        space = corrected_signs.packed(*kept)
+        totals = (state.totals, labels.totals, np.zeros(TOTALS))
+        given = (*by, learned.shared, *totals, *marks, space)
+        good = self._replayed(rows, true, corrected_signs.replay_corrected_by_sign, given)
+        corrected_signs.unpacked(space, *kept)
+        labels.cells[PREDICTED] = state.cells[PREDICTED]
+        state.take_known()
+        return good
+
+    def _replayed(self, rows: Rows, true: Any, kernel: Any, given: tuple[Any, ...]) -> int:
+        """Run a kernel that decides by signs."""
         array, wanted = self.eta.block(rows)
         fits = not self.keep or wanted is rows
         out = self.out if fits else np.empty((len(rows), self.eta.m), dtype=np.int8)
-        space = packed(state.cells)
-        row = (array, wanted, true.array, true.rows)
-        good = int(replay_by_sign(*row, *by, state.totals, *marks, space, out))
-        unpacked(space, state.cells)
+        good = int(kernel(array, wanted, true.array, true.rows, *given, out))
         if not fits:
             self.out[rows] = out
         return good

@@ -1,0 +1,99 @@
+"""Auto's rows decided by the sign of a gain are those that the gains decide, to the bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import omma
+from omma.running import plan, sinks
+
+BY_SIGNS = [
+    f"{way}_{name}"
+    for way in ("macro", "micro")
+    for name in ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "jaccard", "gmean")
+]
+
+
+def stream(seed, n, m, grid=None):
+    """Probabilities, some of them zero; on a coarse grid gain and loss may be equal."""
+    rng = np.random.default_rng(seed)
+    eta = rng.random((n, m)) ** 2 * (rng.random((n, m)) < 0.9)
+    eta = eta if grid is None else np.round(eta * grid) / grid
+    return eta, (rng.random((n, m)) < eta**1.5).astype(np.int8)
+
+
+def by_gains(monkeypatch):
+    monkeypatch.setattr(plan.Plan, "corrected_signs", None)
+
+
+def assert_same(one, other):
+    np.testing.assert_array_equal(one.predictions, other.predictions)
+    assert one.state == other.state
+    assert one.value == other.value
+    np.testing.assert_array_equal(one.history.values, other.history.values)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    m=st.sampled_from([1, 3, 16, 17, 63, 64, 65, 130]),
+    grid=st.sampled_from([None, None, 2, 10]),
+    name=st.sampled_from(BY_SIGNS),
+    single=st.booleans(),
+)
+def test_the_same_as_by_gains(seed, m, grid, name, single):
+    eta, y = stream(seed, 60, m, grid)
+    eta = eta.astype(np.float32) if single else eta
+    policy = omma.Auto(name)
+    found = omma.replay(policy, eta, y, seed=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        by_gains(patch)
+        assert_same(found, omma.replay(policy, eta, y, seed=seed))
+
+
+def test_a_tie_is_left_to_the_gains(monkeypatch):
+    """Where a first row has one half throughout, accuracy neither gains nor loses."""
+    eta, y = stream(1, 200, 20)
+    eta[0] = 0.5
+    signs = omma.replay(omma.Auto("macro_accuracy"), eta, y)
+    assert signs.predictions[0].all()
+    by_gains(monkeypatch)
+    assert_same(signs, omma.replay(omma.Auto("macro_accuracy"), eta, y))
+
+
+def test_more_negatives_predicted_than_there_are(monkeypatch):
+    """Counts of a label that is always predicted may have less than no true negatives."""
+    rng = np.random.default_rng(0)
+    eta = np.clip(rng.normal(0.9, 0.1, (400, 6)), 0.0, 1.0)
+    y = (rng.random((400, 6)) < 0.97).astype(np.int8)
+    signs = omma.replay(omma.Auto("macro_gmean"), eta, y)
+    by_gains(monkeypatch)
+    assert_same(signs, omma.replay(omma.Auto("macro_gmean"), eta, y))
+
+
+def test_gains_are_not_asked_for(monkeypatch):
+    eta, y = stream(2, 200, 20)
+    expected = omma.replay(omma.Auto("macro_f1"), eta, y)
+    monkeypatch.setattr(sinks, "replay_dense", None)  # whoever calls it fails
+    assert_same(expected, omma.replay(omma.Auto("macro_f1"), eta, y))
+
+
+def test_rows_without_labels_are_left_to_the_gains():
+    """After them probabilities of all rows are no longer those of rows with labels."""
+    eta, y = stream(3, 120, 20)
+    policy = omma.Auto("macro_f1")
+    some = omma.replay(policy, eta, np.where(np.arange(120)[:, None] == 50, np.nan, y))
+    learner = omma.OnlineClassifier(policy, 20)
+    for t, row in enumerate(eta):
+        np.testing.assert_array_equal(learner.predict(row), some.predictions[t])
+        learner.update(None if t == 50 else y[t])
+    assert learner.state == some.state
+    assert not some.state.all_labelled
+    assert omma.replay(policy, eta, y).state.all_labelled
+
+
+def test_a_wrong_row_is_refused():
+    eta, y = stream(4, 30, 70)
+    eta[20, 66] = 1.5
+    with pytest.raises(ValueError, match="must hold"):
+        omma.replay(omma.Auto("macro_f1"), eta, y)
