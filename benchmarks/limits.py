@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import omma
+from benchmarks.files import add_line
 from benchmarks.table import Table, at_least, at_most
 from omma.counts import Counts
 from omma.limits import read_limits
@@ -254,9 +255,7 @@ def main() -> None:
     cases = others(given.others) if given.others else ((TWENTY, *case) for case in CASES)
     for one in runs(given.rows, given.seeds, cases):
         found.append(one)
-        if given.records is not None:
-            with given.records.open("a") as file:
-                file.write(json.dumps(one) + "\n")
+        add_line(given.records, one)
     table(found).show(Console(width=140))
     if given.figure is not None:
         draw(found, given.figure)

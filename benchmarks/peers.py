@@ -16,7 +16,6 @@ Without a folder of data, mammography and yeast are left out.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -38,6 +37,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import omma
+from benchmarks.files import add_line, stored
 from omma.sklearn import MetricClassifier, make_scorer
 
 Data = tuple[Any, Any]
@@ -52,8 +52,8 @@ def sets(folder: Path | None, seed: int) -> Iterator[tuple[str, str, Data, tuple
     )
     yield "1:100 synthetic", "binary", rare, two
     if folder is not None:
-        X = np.load(folder / "mammography" / "X.npz")["X"]
-        yield "mammography", "binary", (X, np.load(folder / "mammography" / "Y.npz")["y"]), two
+        found = [stored(folder / "mammography" / f"{name}.npz") for name in "XY"]
+        yield "mammography", "binary", (found[0], found[1]), two
     three = make_classification(
         6000, 20, n_informative=6, n_classes=3, weights=[0.9, 0.07, 0.03], flip_y=0.02,
         class_sep=0.7, random_state=seed,
@@ -61,11 +61,8 @@ def sets(folder: Path | None, seed: int) -> Iterator[tuple[str, str, Data, tuple
     yield "3 classes, imbalanced", "classes", three, classes
     yield "digits", "classes", load_digits(return_X_y=True), classes
     if folder is not None:
-        from scipy import sparse
-
-        X = np.load(folder / "yeast" / "X.npz")["X"]
-        Y = sparse.load_npz(folder / "yeast" / "Y.npz").toarray()
-        yield "yeast", "labels", (X, Y), (*labels, "macro_f1@3")
+        X, Y = (stored(folder / "yeast" / f"{name}.npz") for name in "XY")
+        yield "yeast", "labels", (X, Y.toarray()), (*labels, "macro_f1@3")
     many = make_multilabel_classification(3000, 20, n_classes=8, n_labels=2, random_state=seed)
     yield "make_multilabel", "labels", many, (*labels, "macro_f1@3")
 
@@ -210,9 +207,7 @@ def main() -> None:
         for one in run(asked.data, seed, warm):
             shown = f"{one['set']}, {one['metric']}, {one['method']}"
             print(f"{shown}: {one['value']:.1f} ({one['seconds']:.2f} s)", flush=True)
-            if asked.record:
-                with asked.record.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(one) + "\n")
+            add_line(asked.record, one)
 
 
 if __name__ == "__main__":

@@ -14,14 +14,15 @@ tables of what `--record` wrote.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from river import base, forest, linear_model, multiclass, naive_bayes, preprocessing, tree
+from river import forest, linear_model, multiclass, naive_bayes, preprocessing, tree
 
+from benchmarks.files import add_line
+from benchmarks.recorded import Recorded
 from benchmarks.river_cost import show as show_costs
 from benchmarks.streams import OTHERS, STREAMS, of_folder
 from omma.river import Metric, MetricClassifier
@@ -44,18 +45,6 @@ MODELS: dict[str, Callable[[bool], Any]] = {
     "Hoeffding tree": lambda _: tree.HoeffdingTreeClassifier(),
     "adaptive random forest": lambda _: forest.ARFClassifier(seed=1),
 }
-
-
-class Recorded(base.Classifier):
-    """A model whose probabilities are in the row."""
-
-    _multiclass = True
-
-    def predict_proba_one(self, x: dict[str, Any], **kwargs: Any) -> Any:
-        return x["eta"]
-
-    def learn_one(self, x: dict[str, Any], y: Any) -> None:
-        pass
 
 
 class Judged:
@@ -114,9 +103,7 @@ def main() -> None:
             shown = (f"{metric} {a:.1f} {b - a:+.1f}" for metric, (a, b) in values.items())
             seconds = time.process_time() - start
             print(f"{name}, {title}: {', '.join(shown)} ({seconds:.0f} s)", flush=True)
-            if asked.record:
-                with asked.record.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(one) + "\n")
+            add_line(asked.record, one)
 
 
 if __name__ == "__main__":

@@ -14,25 +14,13 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from river import base
 
+from benchmarks.recorded import Recorded
 from benchmarks.table import Table, at_most
 from omma.river import MetricClassifier
 
 ROWS, RUNS = 1000, 40
 LIMIT = 15.0  # microseconds a row
-
-
-class Given(base.Classifier):
-    """A model whose probabilities are in the row."""
-
-    _multiclass = True
-
-    def predict_proba_one(self, x: dict[str, Any], **kwargs: Any) -> Any:
-        return x["eta"]
-
-    def learn_one(self, x: dict[str, Any], y: Any) -> None:
-        pass
 
 
 def rows_of(classes: int) -> list[tuple[dict[str, Any], Any]]:
@@ -87,9 +75,9 @@ def show() -> None:
     for metric, classes in (("f1", 2), ("macro_f1", 7)):
         rows = rows_of(classes)
         given = {
-            "Auto, hedged": MetricClassifier(Given(), metric, pos_val=1),
-            "Auto": MetricClassifier(Given(), metric, pos_val=1, hedge=False),
-            "OMMA": MetricClassifier(Given(), metric, pos_val=1, feedback="labels"),
+            "Auto, hedged": MetricClassifier(Recorded(), metric, pos_val=1),
+            "Auto": MetricClassifier(Recorded(), metric, pos_val=1, hedge=False),
+            "OMMA": MetricClassifier(Recorded(), metric, pos_val=1, feedback="labels"),
         }
         runs = {name: passing(model, rows) for name, model in given.items()}
         runs["steps of Auto alone"] = stepping(given["Auto"], classes)

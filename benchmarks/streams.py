@@ -12,10 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from river import datasets
 from river.datasets import synth
 from scipy import sparse
+
+from benchmarks.files import stored
 
 Rows = Iterator[tuple[dict[str, Any], Any]]
 
@@ -152,13 +153,9 @@ def of_folder(folder: Path) -> dict[str, tuple[bool, Callable[[], Rows]]]:
 
 
 def _rows(folder: Path, start: int, n: int, wanted: set[int] | None) -> Rows:
-    y = np.load(folder / "Y.npz")["y"]
-    with np.load(folder / "X.npz") as kept:
-        dense: Any = kept.get("X")
-    if dense is None:
-        found = sparse.load_npz(folder / "X.npz").tocsr()[start : start + n].toarray()
-    else:
-        found = dense[start : start + n]
+    X, y = (stored(folder / f"{name}.npz") for name in "XY")
+    found = X[start : start + n]
+    found = found.toarray() if sparse.issparse(found) else found
     names = [f"x{j}" for j in range(found.shape[1])]
     for row, label in islice(zip(found.tolist(), y[start:].tolist(), strict=False), n):
         yield (

@@ -77,8 +77,8 @@ Kept:
   alone and 19 with both; the mean gain was +2.82, +2.99 and +2.63, so this is paid for. On
   mammography 4, 8 and 2 of 28 cells, +3.24, +3.42 and +3.25.
 - Probabilities below 1e-7 were calibrated as if they were 1e-7, which made rare classes equal where
-  estimates are sharp; now they are told apart down to 1e-12. Found on kddcup99 with logits × 2: Q-mean
-  -1.00 → +0.59, recall at 3 -1.57 → -0.36. Elsewhere no cell moves by more than 0.2.
+  estimates are sharp; now they are told apart down to 1e-12. Found on kddcup99 with logits × 2:
+  Q-mean -1.00 → +0.59, recall at 3 -1.57 → -0.36. Elsewhere no cell moves by more than 0.2.
 
 Dropped:
 

@@ -18,7 +18,7 @@ def made(seed=0, n=200, m=5, density=0.7):
     return eta, y
 
 
-def compared(curve, eta, y, **options):
+def assert_curve_of_scikit_learn(curve, eta, y, **options):
     observed, predicted = calibration_curve(np.ravel(y), np.ravel(eta), **options)
     full = curve.count > 0
     np.testing.assert_allclose(curve.observed[full], observed, rtol=1e-12)
@@ -31,8 +31,10 @@ def compared(curve, eta, y, **options):
 @given(seed=st.integers(0, 500), bins=st.integers(1, 20), density=st.sampled_from([0.3, 0.9, 1.0]))
 def test_curves_are_those_of_scikit_learn(layout, seed, bins, density):
     eta, y = made(seed, n=60, density=density)
-    compared(reliability(layout(eta), layout(y), bins), eta, y, n_bins=bins)
-    compared(reliability(layout(eta), y, bins, label=2), eta[:, 2], y[:, 2], n_bins=bins)
+    assert_curve_of_scikit_learn(reliability(layout(eta), layout(y), bins), eta, y, n_bins=bins)
+    assert_curve_of_scikit_learn(
+        reliability(layout(eta), y, bins, label=2), eta[:, 2], y[:, 2], n_bins=bins
+    )
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
@@ -72,7 +74,7 @@ def test_losses_of_classes_are_those_of_scikit_learn():
     assert log_loss(eta, ids) == pytest.approx(sklearn_log_loss(ids, eta))
     assert log_loss(sparse.csr_array(eta), ids) == pytest.approx(sklearn_log_loss(ids, eta))
     assert brier(eta, ids) == pytest.approx(((eta - np.eye(4)[ids]) ** 2).sum(axis=1).mean())
-    compared(reliability(eta, ids), eta, np.eye(4)[ids], n_bins=10)
+    assert_curve_of_scikit_learn(reliability(eta, ids), eta, np.eye(4)[ids], n_bins=10)
 
 
 def test_one_label_as_a_vector():

@@ -41,7 +41,7 @@ def counted(policy, state, eta, y):
     return part.delta
 
 
-def close(one, other, rtol):
+def assert_close(one, other, rtol):
     first, second = one.arrays(), other.arrays()
     assert first.keys() == second.keys()
     for name in first:
@@ -57,7 +57,7 @@ def test_it_does_not_matter_who_counted_what(policy, size, seed):
     if policy.feedback == "labels":
         assert alone == spread
     else:
-        close(alone, spread, 1e-9)
+        assert_close(alone, spread, 1e-9)
 
 
 @pytest.mark.parametrize("feedback", ["labels", "estimates"])
@@ -67,14 +67,14 @@ def test_one_worker_holds_limits_as_a_stream_does(feedback):
     trace = omma.replay(policy, eta, y)
     for size in (80, 30):
         state = run(policy, eta, y, size, np.zeros(80))
-        close(state, trace.state, 1e-9)
+        assert_close(state, trace.state, 1e-9)
 
 
 def test_fading_by_batches_is_fading_by_rows_in_batches_of_one():
     policy = omma.Forgetting(omma.OMMA("macro_f1", prior=1.0), 20)
     eta, y = stream(3, 80, 4)
     state = run(policy, eta, y, 1, np.zeros(80))
-    close(state, omma.replay(policy, eta, y).state.now(), 1e-12)
+    assert_close(state, omma.replay(policy, eta, y).state.now(), 1e-12)
 
 
 def test_limits_hold_in_batches():
@@ -100,4 +100,4 @@ def test_labels_that_come_later_count_as_in_a_learner(policy, make):
     first = omma.step(policy, policy.init(4), eta)[1]
     state = merged(policy.init(4), [first])
     state = merged(state, [settled(policy, state, eta, y, predictions)])
-    close(state, learner.state, 1e-9)
+    assert_close(state, learner.state, 1e-9)

@@ -102,7 +102,7 @@ def copy(tmp_path):
     skip = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
     shutil.copytree(ROOT / "src" / "omma", tmp_path / "omma", ignore=skip)
 
-    def run(code):
+    def assert_runs(code):
         settings = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_DISABLE_JIT": "1"}
         command = [sys.executable, "-c", code]
         done = subprocess.run(
@@ -110,7 +110,7 @@ def copy(tmp_path):
         )
         assert done.returncode == 0, done.stderr
 
-    return tmp_path / "omma", run
+    return tmp_path / "omma", assert_runs
 
 
 def added(path, before, text):
@@ -121,19 +121,19 @@ def added(path, before, text):
 
 
 def test_a_metric_is_one_statement(copy):
-    package, run = copy
+    package, assert_runs = copy
     recipes = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (statement,) = re.findall(r"```python\n(\w+ = Binary\(.*?\n\)\n)```", recipes, re.DOTALL)
     catalog = package / "metrics" / "catalog.py"
     added(catalog, "\n_BINARY: dict", "\n" + statement)
     added(catalog, "        mcc,\n    )\n}", "        negative_predictive_value,\n")
-    run(METRIC)
+    assert_runs(METRIC)
 
 
 def test_a_policy_is_its_file_and_one_line(copy):
-    package, run = copy
+    package, assert_runs = copy
     (package / "policies" / "lenient.py").write_text(POLICY, encoding="utf-8")
     roster = package / "policies" / "roster.py"
     added(roster, "\n\nHAT_ETA =", "\nfrom omma.policies.lenient import Lenient")
     added(roster, '    Entry("auto",', f"    {ENTRY}\n")
-    run(CHECK)
+    assert_runs(CHECK)

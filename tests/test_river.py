@@ -111,6 +111,32 @@ def test_yes_or_no_is_decided_as_in_a_replay(metric):
     assert model.value == trace.value
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_auto_is_a_replay_to_the_bit_where_all_labels_are_named_at_first(late):
+    """Late, calibration has divided what it learned among fewer: all but that is as before."""
+    eta, y = sequence()
+    eta[:100, 3], y[:100, 3] = 0.0, 0
+    trace = omma.replay(omma.Auto("macro_f1"), eta, y)
+    model, same = MetricClassifier(ManyOracle(), "macro_f1", hedge=False), 0
+    for i, (x, true) in enumerate(zip(as_rows(eta), as_dicts(y), strict=True)):
+        if late and i < 100:
+            del x["dog"], true["dog"]
+        decided = model.predict_one(x)
+        expected = trace.predictions[i].astype(bool).tolist()
+        same += [decided.get(label, False) for label in LABELS] == expected
+        model.learn_one(x, true)
+    found, expected = model._growing._state, trace.state
+    if not late:
+        assert same == 300
+        assert found == expected
+        return
+    assert same > 290
+    assert np.array_equal(found.labels.cells[2], expected.labels.cells[2])
+    bias = found.calibration.bias
+    assert not np.array_equal(bias, expected.calibration.bias)
+    np.testing.assert_allclose(bias, expected.calibration.bias, atol=0.05)
+
+
 def test_a_label_may_turn_up_late():
     eta, y = sequence()
     eta[:100, 3] = 0.0

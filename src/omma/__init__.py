@@ -65,6 +65,7 @@ ROOMS = (
     "study",
     "theory",
 )
+# Where public names come from; those that are not here are policies.
 PLACES = {
     "choice": ("Choice", "choose"),
     "comparison": ("Comparison", "compare"),
@@ -77,46 +78,12 @@ PLACES = {
     "metrics": ("Metric", "metric"),
     "moved": ("Drift", "drift"),
     "online": ("Journal", "OnlineClassifier"),
-    "policies": (
-        "OFO",
-        "OMMA",
-        "Auto",
-        "FixedRule",
-        "Forgetting",
-        "FrankWolfe",
-        "Greedy",
-        "Mixture",
-        "OnlineFrankWolfe",
-        "Policy",
-        "Threshold",
-        "TopK",
-        "TunedThresholds",
-        "Window",
-    ),
     "rows.batch": ("Batch",),
     "rule": ("Rule",),
     "state": ("State",),
     "stepping": ("step",),
     "trace": ("Trace",),
 }
-WHERE = {name: place for place, names in PLACES.items() for name in names}
-BEHIND = frozenset(place.split(".")[0] for place in PLACES)  # rooms that public names come from
-
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for, once."""
-    if name in ROOMS or name in BEHIND:
-        return import_module(f"omma.{name}")
-    if name in WHERE:
-        found = globals()[name] = getattr(import_module(f"omma.{WHERE[name]}"), name)
-        return found
-    raise AttributeError(f"module 'omma' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """The public names alone; rooms behind them are imported by their own names."""
-    return sorted((*__all__, "__version__"))
-
 
 __all__ = [
     "OFO",
@@ -161,3 +128,22 @@ __all__ = [
     "replay",
     "step",
 ]
+
+OTHERS = {name: place for place, names in PLACES.items() for name in names}
+WHERE = {name: OTHERS.get(name, "policies") for name in __all__ if name not in ROOMS}
+BEHIND = frozenset(place.split(".")[0] for place in WHERE.values())  # rooms that names come from
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, once."""
+    if name in ROOMS or name in BEHIND:
+        return import_module(f"omma.{name}")
+    if name in WHERE:
+        found = globals()[name] = getattr(import_module(f"omma.{WHERE[name]}"), name)
+        return found
+    raise AttributeError(f"module 'omma' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names alone; rooms behind them are imported by their own names."""
+    return sorted((*__all__, "__version__"))
