@@ -29,9 +29,9 @@ from omma.rows.arrays import blocks
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.running.empty import NO_NUMBERS
-from omma.running.plan import Plan, fixed_plan
-from omma.running.runner import Runner
+from omma.running.plan import Plan
 from omma.running.sequence import Sequence
+from omma.running.tally import Part, tally_of
 from omma.running.weights import weights_now
 from omma.state import State
 
@@ -65,13 +65,6 @@ class Solution:
 def with_sums(cells: NDArray[np.float64], n: float) -> State:
     """Counts of a mixture as the kernels hold them."""
     return state_of(Counts(cells[0], cells[1], cells[2], n))
-
-
-def in_full(state: State) -> State:
-    """What a rule counts, as if each label had been known in all rows."""
-    if state.missed is None:
-        return state
-    return State(state.in_proportion, state.totals)
 
 
 def maximize(
@@ -269,18 +262,15 @@ class FrankWolfe:
         check_sample(owner, batch, shared.budget, metric, optional=shared.soft, whole=whole)
         given = Sequence(batch)
         parts = [
-            (rows, given.true(rows), given.unknown(rows))
+            Part(
+                rows,
+                given.true(rows),
+                batch.weights[rows] if len(batch.weights) else NO_NUMBERS,
+                given.unknown(rows),
+            )
             for _, rows in blocks(batch.n, batch.eta.rows_per_block, None)
         ]
-
-        def confusion(slope: NDArray[np.float64], offset: NDArray[np.float64]) -> State:
-            plan = fixed_plan(slope, offset, shared.budget, soft=shared.soft)
-            runner = Runner(owner, plan, batch.eta, keep=False)
-            for rows, true, lacking in parts:
-                weights = batch.weights[rows] if len(batch.weights) else NO_NUMBERS
-                runner.feed(rows, true, weights, unknown=lacking)
-            return in_full(runner.state)
-
+        confusion = tally_of(owner, batch.eta, parts, shared.budget, soft=shared.soft)
         limits = tuple(
             one.named(batch.names, batch.m, "FrankWolfe") for one in self.subject_to or ()
         )

@@ -25,9 +25,10 @@ from omma.rows.batch import Batch
 from omma.rows.row import Partly, Row
 from omma.rule import Rule
 from omma.running.empty import NO_NUMBERS, NO_ROWS
-from omma.running.plan import Plan, fixed_plan
+from omma.running.plan import Plan
 from omma.running.runner import Run, Runner, run
 from omma.running.sequence import Sequence
+from omma.running.tally import Part, tally_of
 from omma.running.truth import part_of
 from omma.state import Shapes, State
 
@@ -184,16 +185,10 @@ class OnlineFrankWolfe(MetricPolicy):
         state.due += self.first * self.growth**state.runs
         if len(weights) and weights.sum() == 0:
             return  # nothing that counts has come yet
-
-        def confusion(slope: NDArray[np.float64], offset: NDArray[np.float64]) -> State:
-            plan = fixed_plan(slope, offset, self.budget, soft=self.soft)
-            runner = Runner("OnlineFrankWolfe", plan, eta, keep=False)
-            runner.feed(rows, true, weights)
-            return runner.state
-
+        parts = [Part(rows, true, weights)]
         found = maximize(
             self.objective,
-            confusion,
+            tally_of("OnlineFrankWolfe", eta, parts, self.budget, soft=self.soft),
             k=self.budget,
             m=eta.m,
             prior=self.prior,
