@@ -98,7 +98,7 @@ def figures(records: list[Record]) -> dict[str, Figure]:
                 said = with_power(entrant, mine[place][entrant])
                 band(ax, *curve, color=COLORS[entrant], label=said)
         named(ax, "rows n", "regret")
-        legend(ax, loc="lower left")
+        legend(ax, loc="best")
     return {"calibration": figure}
 
 
