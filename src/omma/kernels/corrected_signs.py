@@ -213,8 +213,8 @@ def replay_corrected_by_sign(
     """
     m, taken, near = eta.shape[1], 0, numbers[NEAR]
     tiles = space.shape[0] // (FIELDS * TILE)
-    hits, positives, unhit, lucky, eager = strengths
-    by = Strengths(hits, positives, unhit, lucky, eager)
+    hits, positives, _, lucky, eager = strengths
+    by = Strengths(hits, positives, hits, lucky, eager)  # the same also where none was ever hit
     at_mean, clamped, share = numbers[AT_MEAN] != 0.0, numbers[CLAMPED], 1.0 - 1.0 / m
     for t in range(rows.shape[0]):
         row, true_row = rows[t], true_rows[t]

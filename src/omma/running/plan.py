@@ -57,7 +57,7 @@ class Shrinkage(NamedTuple):
     @property
     def strengths(self) -> tuple[float, float, float, float, float]:
         """The numbers among them."""
-        return self[:5]
+        return self.hits, self.positives, self.unhit, self.lucky, self.eager
 
 
 class Limited(NamedTuple):
@@ -117,7 +117,8 @@ class Plan:
         others = (self.matrix, self.settled, self.growth, self.limits, self.window)
         if self.budget or not self.calibrated or any(one is not None for one in others):
             return None
-        if self.shrinkage is None or self.sums >= SUMS_AND_PRODUCTS:
+        by = self.shrinkage
+        if by is None or by.unhit != by.hits or self.sums >= SUMS_AND_PRODUCTS:
             return None
         return forms(self.term, float(self.prior))
 
