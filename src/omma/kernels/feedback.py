@@ -156,11 +156,11 @@ def ask_for_less(both, tp, predicted, positive, count):
     where it is less.
     """
     if both.eager > 0.0:
-        for i in range(count):
-            if predicted[i] <= 0.0:
-                waited = 2.0 * positive[i] / both.positives
-                if waited > 1.0:
-                    tp[i] = both.eager * (1.0 - waited) / (1.0 + waited)
+        often = 2.0 / both.positives
+        for i in range(count):  # without a branch: which labels wait is hard to foresee
+            waited = positive[i] * often
+            asked = both.eager * (1.0 - waited) / (1.0 + waited)
+            tp[i] = asked if (predicted[i] <= 0.0) & (waited > 1.0) else tp[i]
 
 
 @by_kind
