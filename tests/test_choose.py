@@ -207,3 +207,70 @@ def test_tuned_thresholds_compete_only_where_they_apply():
     assert "tuned" not in names("micro_f1")
     assert "tuned" not in names("macro_f1", k=2)
     assert "tuned" not in names("macro_f1", at_most=2)
+
+
+# Odd rows
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        (
+            {"eta": np.nan},
+            {},
+            "eta of choose must hold probabilities .* got nan in row 57, label 2",
+        ),
+        ({"eta": 40.0}, {}, "eta of choose must hold probabilities .* in row 57, label 2"),
+        ({}, {"metric": None}, "metric of choose must be a name or a metric, got None"),
+        ({}, {"metric": ("f1", 2)}, "metric of choose must be a name or a metric"),
+        ({}, {"k": "2"}, "k of choose must be a whole number of at least 1, or None, got '2'"),
+        ({}, {"metric": "macro_f1@9"}, "k of choose by macro_f1@9 must be at most the number of"),
+        ({}, {"metric": "multiclass_mcc"}, "y of choose must have exactly one label a row for mul"),
+        ({"rows": 0}, {}, "eta of choose must have at least one row and label, got 0 rows and 6"),
+        ({"labels": 0}, {}, "choose must have at least one row and label, got 100 rows and 0 lab"),
+        ({"rows": 3}, {}, "folds of choose must be from 2 to the number of rows that have labels"),
+    ],
+)
+def test_what_is_wrong_is_said_of_choose_and_of_the_rows_given(tail, change, options, said):
+    eta, y = (part[: change.get("rows", 100), : change.get("labels", 6)].copy() for part in tail)
+    if "eta" in change:
+        eta[57, 2] = change["eta"]
+    with pytest.raises((TypeError, ValueError), match=said):
+        omma.choose(eta, y, **{"metric": "macro_f1", **options})
+
+
+def test_intervals_end_where_the_metric_does(tail):
+    eta, y = (part[:4] for part in tail)
+    for metric, low in (("macro_f1", 0.0), ("micro_mcc", -1.0)):
+        choice = omma.choose(eta, y, metric, folds=2)
+        for one in choice.candidates:
+            assert low <= one.interval[0] <= one.value <= one.interval[1] <= 1.0
+    ids = eta[:, :2].argmax(axis=1)
+    worth = omma.choose(eta[:, :2], ids, omma.metrics.costs([[2.0, 0.0], [0.0, 5.0]]), folds=2)
+    assert worth.best.value > 1.0  # a table of costs has no such ends
+    assert worth.best.interval[1] >= worth.best.value
+
+
+def test_labels_that_say_nothing_are_spoken_of(tail):
+    eta, y = (part[:100] for part in tail)
+    nothing = omma.choose(eta, 0 * y, "macro_f1", subject_to="micro_recall >= 0.5", folds=2)
+    assert nothing.best.name == "baseline"
+    assert nothing.notes == (
+        "No label occurs in these rows: they cannot tell a good rule from a bad one.",
+    )
+    assert nothing.verdict.startswith("Deploy the 0.5 threshold: expect 0.00 %")
+    assert "micro_recall >= 0.5: nothing to judge it by" in nothing.verdict
+    assert "nan" not in str(nothing)
+    unknown = np.where(np.arange(6) == 2, np.nan, y)
+    choice = omma.choose(eta, unknown, "macro_f1", folds=2)
+    assert "1 of 6 labels are known in no row" in choice.notes[-1]
+    assert choice.labels.best[2] == 0.0
+    assert np.isfinite(choice.best.value)
+
+
+def test_few_rows_and_classes_that_never_occur_are_spoken_of():
+    eta, ids = class_stream(3, 15, 3)
+    choice = omma.choose(eta, ids % 2, "multiclass_gmean", folds=3)
+    assert choice.notes[0].startswith("15 rows are few: intervals")
+    assert choice.notes[1] == "1 of 3 classes never occur: their recall is 0, however decided."
+    assert omma.choose(*stream(3, 40, 3), "macro_f1", folds=2).notes == ()

@@ -446,3 +446,53 @@ def test_a_sample_to_train_on_may_lack_labels(tmp_path):
     decided = omma.TunedThresholds("macro_f1").fit(eta, y).decision.predict(eta)
     expected = omma.metric("macro_f1").score(np.nan_to_num(y), decided)
     assert told["results"][0]["mean"] == pytest.approx(expected)
+
+
+def strictly(text):
+    """JSON by its own rules, which know no NaN."""
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_json_has_no_words_for_what_is_no_number(tmp_path):
+    eta, y = partial(16, n=30, m=3)
+    given_files = [*files(tmp_path, eta, 0 * np.nan_to_num(y)), "--metric", "macro_f1", "--json"]
+    (choice,) = strictly(evaluated(*given_files))["choices"]
+    assert any(one["threshold"] is None for one in choice["labels"]) or choice["best"] == "baseline"
+    limited = strictly(evaluated(*given_files, "--subject-to", "micro_recall >= 0.5"))
+    assert limited["online"]["limits"][0]["value"] is None
+    costs = strictly(evaluated(*given_files, "--frontier", "micro_precision"))
+    assert None in costs["reached"]
+    shown = evaluated(*given_files[:-1], "--subject-to", "micro_recall >= 0.5")
+    assert "nothing to judge it by" in shown
+    assert "nan" not in evaluated(*given_files[:-1], "--frontier", "micro_precision")
+
+
+@pytest.mark.parametrize("said", ["nan", ""])
+def test_a_column_alone_says_nan_where_it_is_unknown(tmp_path, said):
+    eta, y = stream(17, 30, 1)
+    lines = [f"{one[0]:g}" if i % 3 else said for i, one in enumerate(y)]
+    (tmp_path / "y.csv").write_text("\n".join(["a", *lines]) + "\n")
+    (tmp_path / "eta.csv").write_text("\n".join(["a", *map(repr, eta[:, 0].tolist())]) + "\n")
+    both = ["--eta", str(tmp_path / "eta.csv"), "--labels", str(tmp_path / "y.csv")]
+    done = CliRunner().invoke(main, ["evaluate", *both, "--metric", "f1", "--json"])
+    if said:
+        assert json.loads(done.stdout)["rows"] == 20
+    else:
+        assert "a line with nothing in it is no row: write nan where a label is" in done.output
+
+
+def test_a_picture_without_anything_in_it_is_refused(tmp_path):
+    eta, y = partial(18, n=30, m=3)
+    plot = ["--plot", str(tmp_path / "a.png"), "--policy", "online_fw"]
+    done = CliRunner().invoke(
+        main, ["evaluate", *files(tmp_path, eta, y), "--metric", "macro_f1", *plot]
+    )
+    assert done.exit_code == 1
+    assert (
+        "--plot has nothing to draw: no policy ran; online_fw by macro_f1: it needs" in done.output
+    )
+    assert not (tmp_path / "a.png").exists()

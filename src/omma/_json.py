@@ -1,8 +1,9 @@
-"""JSON from files and people: a sentence for everything that is none."""
+"""JSON from files and people, and for programs: nothing in it that is none."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from omma._validate import shown
@@ -25,6 +26,19 @@ def parse_json(what: str, text: Any) -> Any:
         raise ValueError(f"{what} must be JSON, got too many brackets inside each other") from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what} must be JSON, got {shown(text)}: {error}") from error
+
+
+def finite(content: Any) -> Any:
+    """The same with null for numbers that JSON has no words for.
+
+    >>> finite({"value": float("nan"), "ends": [0.5, float("inf")]})
+    {'value': None, 'ends': [0.5, None]}
+    """
+    if isinstance(content, dict):
+        return {name: finite(one) for name, one in content.items()}
+    if isinstance(content, list | tuple):
+        return [finite(one) for one in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def _whole(text: str) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._candidates import warn_of_rows
-from omma._validate import check_positive_int, check_seed
+from omma._validate import check_positive_int, check_seed, shown
 from omma.choice.makers import SIMPLE, Make, Maker, Task, makers
 from omma.choice.report import Candidate, Choice, PerLabel, missed
 from omma.choice.resample import Resampler
@@ -22,11 +22,13 @@ from omma.counts import Counts
 from omma.evaluation import replay
 from omma.held import Held
 from omma.limits import Limit, read_limits
-from omma.metrics import LabelMetric, Metric, OverClasses, metric as find_metric
+from omma.metrics import Binary, LabelMetric, Metric, OverClasses, metric as find_metric
 from omma.policies import Auto, Policy
+from omma.policies.base import check_task
 from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
 
+FEW = 20  # rows: with fewer, a normal interval is far too narrow
 NORMAL = 1.96  # standard errors on either side of 95 %
 
 
@@ -100,9 +102,13 @@ def choose(
     check_positive_int(owner, "draws", draws)
     if draws < 2:
         raise ValueError(f"draws of choose must be at least 2, got {draws}")
-    data, notes = _judged(read_rows(owner, eta, y))
-    target = read_targets([metric if k is None else (metric, k)], data)[0]
+    check_positive_int(owner, "k", k, optional=True)
+    if not isinstance(metric, str | Metric):
+        raise TypeError(f"metric of choose must be a name or a metric, got {shown(metric)}")
+    data, notes = _judged(read_rows(owner, eta, y).check(owner))
+    (target,) = read_targets([metric if k is None else (metric, k)], data, owner)
     check_whole(owner, target.metric, data)
+    check_task(owner, data, target.k or at_most, target.metric, whole=None)
     limits = read_limits(owner, subject_to) or ()
     limits = tuple(one.named(data.names, data.m, owner) for one in limits)
     # Refuses budgets that do not go with the metric, and limits that nothing can keep.
@@ -127,13 +133,16 @@ def choose(
     return Choice(
         target.name if at_most is None else f"{target.name}, at most {at_most} a row",
         tuple(
-            replace(_candidate(one, values, best.name, streams[one.name]), limits=held[one.name])
+            replace(
+                _candidate(one, values, best.name, streams[one.name], possible(task.metric)),
+                limits=held[one.name],
+            )
             for one in every
         ),
         best.make(data.take(order)).named(data.names),
         _labels(task.metric, truth, decided[SIMPLE], decided[best.name]),
         f"{folds} folds of {data.n:,} rows{_known(truth)}",
-        (*notes, *more),
+        (*notes, *more, *_remarks(truth, task.metric)),
     )
 
 
@@ -180,6 +189,21 @@ def _judged(data: Batch) -> tuple[Batch, list[str]]:
     return (data if kept.all() else data.take(kept).ready()), notes
 
 
+def _remarks(truth: Truth, metric: Metric) -> Iterator[str]:
+    """What is said of labels that these rows say nothing about, and of few rows."""
+    if truth.n < FEW:
+        yield f"{truth.n:,} rows are few: intervals from so few say less than they promise."
+    unknown = int((truth.rows_known <= 0.0).sum())
+    if unknown:
+        known = f"{unknown:,} of {truth.m:,} labels are known in no row"
+        yield f"{known}: they count as labels that never occur."
+    absent = truth.m - len(np.unique(truth.labels.indices))
+    if isinstance(metric, OverClasses) and absent:
+        yield f"{absent:,} of {truth.m:,} classes never occur: their recall is 0, however decided."
+    if not truth.labels.nnz:
+        yield "No label occurs in these rows: they cannot tell a good rule from a bad one."
+
+
 def _able(every: Iterator[Maker], data: Batch, task: Task) -> tuple[list[Maker], list[str]]:
     """Those who can learn from such rows, and a sentence about each of the others."""
     assert data.labels is not None
@@ -216,7 +240,11 @@ def _held(limits: tuple[Limit, ...], truth: Truth, made: Any) -> tuple[Held, ...
 
 
 def _candidate(
-    maker: Maker, values: dict[str, NDArray[np.float64]], best: str, stream: float | None
+    maker: Maker,
+    values: dict[str, NDArray[np.float64]],
+    best: str,
+    stream: float | None,
+    bounds: tuple[float, float],
 ) -> Candidate:
     """What was found of one rule: of the spread of its draws comes the interval."""
     mine, others = values[maker.name], values[best]
@@ -227,11 +255,25 @@ def _candidate(
         maker.name,
         maker.title,
         float(mine[0]),
-        (float(mine[0]) - half, float(mine[0]) + half),
+        (max(float(mine[0]) - half, bounds[0]), min(float(mine[0]) + half, bounds[1])),
         behind,
         (behind - spread, behind + spread),
         stream,
     )
+
+
+def possible(metric: Metric) -> tuple[float, float]:
+    """Between what ends a metric lies, as far as that is known.
+
+    >>> possible(find_metric("macro_f1")), possible(find_metric("micro_mcc"))
+    ((0.0, 1.0), (-1.0, 1.0))
+    """
+    of = getattr(metric, "of", metric)
+    if isinstance(of, Binary):
+        return (-1.0 if of.mean == "correlation" else 0.0), 1.0
+    if isinstance(of, OverClasses):
+        return (-1.0 if of.kind in ("mcc", "kappa") else 0.0), 1.0
+    return -np.inf, np.inf
 
 
 def _folds(n: int, folds: int, seed: int) -> list[NDArray[np.int64]]:
@@ -239,7 +281,8 @@ def _folds(n: int, folds: int, seed: int) -> list[NDArray[np.int64]]:
     check_positive_int("choose", "folds", folds)
     if not 2 <= folds <= n:
         raise ValueError(
-            f"folds of choose must be from 2 to the number of rows, which is {n}, got {folds}"
+            "folds of choose must be from 2 to the number of rows that have labels and weight, "
+            f"which is {n}, got {folds}"
         )
     order = np.random.default_rng(seed).permutation(n)
     return [order[start::folds] for start in range(folds)]

@@ -197,11 +197,12 @@ class Choice:
         """What to do where limits come first."""
         low, high = (100 * one for one in best.interval)
         worth = f"expect {100 * best.value:.2f} % ({low:.2f} to {high:.2f}) on new rows"
+        title = f"the {best.title}" if best.name == SIMPLE else best.title
         if not best.holds:
-            return f"No rule here keeps the limits; {best.title} comes nearest: {worth}."
+            return f"No rule here keeps the limits; the nearest is {title}: {worth}."
         others = [one for one in self.candidates if not one.holds]
         more = f"; {len(others)} of {len(self.candidates)} rules break a limit" if others else ""
-        return f"Deploy {best.title}: {worth}{more}."
+        return f"Deploy {title}: {worth}{more}."
 
     @property
     def table(self) -> Table:
@@ -289,8 +290,15 @@ def _line(one: Candidate) -> tuple[str, ...]:
         "best" if leads else f"{100 * one.behind:+.2f}",
         "" if leads else _range(one.behind_interval),
         MISSING if one.stream is None else f"{100 * one.stream:.2f}",
-        *(f"{held.value:.4f}{'' if held.holds else ' (missed)'}" for held in one.limits),
+        *map(_value, one.limits),
     )
+
+
+def _value(held: Held) -> str:
+    """The value of a limit, and whether it is missed; 0/0 says nothing."""
+    if np.isnan(held.value):
+        return MISSING
+    return f"{held.value:.4f}{'' if held.holds else ' (missed)'}"
 
 
 def missed(limits: tuple[Held, ...]) -> float:
@@ -303,8 +311,11 @@ def missed(limits: tuple[Held, ...]) -> float:
 
 def _stands(best: Candidate) -> str:
     """The limits of the best rule, in words."""
-    ranges = ((one, *one.interval) for one in best.limits)
-    said = (f"{one.limit}: {one.value:.4f} ({low:.4f} to {high:.4f})" for one, low, high in ranges)
+    said = []
+    for one in best.limits:
+        low, high = one.interval
+        value = f"{one.value:.4f} ({low:.4f} to {high:.4f})"
+        said.append(f"{one.limit}: {'nothing to judge it by' if np.isnan(one.value) else value}")
     return f"On rows not seen, {'; '.join(said)}."
 
 

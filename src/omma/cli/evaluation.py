@@ -197,6 +197,7 @@ def write(
     if picture is not None and found.comparison is not None:
         from omma.plots import save
 
+        _check_drawable(found.comparison)
         save(_picture(found, found.comparison), picture)
         what = "rules on unseen rows and policies online" if found.choices else "running values"
         wrote["plot"] = f"Saved a picture of {what} to {picture}"
@@ -213,6 +214,17 @@ def write(
             file.write(made.to_json().encode() + b"\n")
         wrote["rule"] = f"Saved the rule of {whose} to {rule}"
     return wrote
+
+
+def _check_drawable(comparison: Comparison) -> None:
+    """Say why there is nothing to draw, where none of the policies could run."""
+    cells = [comparison.cell(one, x) for one in comparison.policies for x in comparison.metrics]
+    if not any(cell.supported for cell in cells):
+        first = cells[0]
+        raise ValueError(
+            f"--plot has nothing to draw: no policy ran; {first.policy} by {first.metric}: "
+            f"{first.reason}"
+        )
 
 
 def _picture(found: Found, comparison: Comparison) -> Figure:

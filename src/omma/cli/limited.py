@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from omma._atomic import replacing
+from omma._json import finite
 from omma.choice.truth import Truth
 from omma.cli.inputs import Inputs
 from omma.counts import Counts
@@ -22,7 +24,7 @@ from omma.limits import Limit
 from omma.metrics import LabelMetric, Macro, Metric
 from omma.policies import Auto, FixedRule, TunedThresholds
 from omma.rule import Rule
-from omma.tables import Entry, Grid, texts, to_terminal
+from omma.tables import MISSING, Entry, Grid, texts, to_terminal
 from omma.trace import Trace
 
 if TYPE_CHECKING:
@@ -117,7 +119,7 @@ def as_json(found: Limited) -> str:
     }
     whole = {"value": found.trace.value, "limits": _listed(list(found.trace.limits))}
     content = {"metric": found.metric.name, "online": whole, "second_half": halves}
-    return json.dumps(content, indent=2)
+    return json.dumps(finite(content), indent=2)
 
 
 def write(found: Limited, picture: Path | None, rule: Path | None) -> Iterator[str]:
@@ -149,7 +151,9 @@ def show_costs(found: Frontier, console: Console) -> None:
         list(rows),
         {escape(f"{found.limit.name} {sign}"): lambda row: f"{row[0]:.4f}"},
         {
-            "reached": lambda row: f"{row[1]:.4f}" + ("" if row[3] else " (missed)"),
+            "reached": lambda row: (
+                MISSING if math.isnan(row[1]) else f"{row[1]:.4f}" + ("" if row[3] else " (missed)")
+            ),
             f"{found.metric.name}, %": lambda row: f"{100 * row[2]:.2f}",
         },
     )
@@ -166,11 +170,13 @@ def costs_json(found: Frontier) -> str:
         "reached": found.reached.tolist(),
         "values": found.values.tolist(),
     }
-    return json.dumps(content, indent=2)
+    return json.dumps(finite(content), indent=2)
 
 
 def _said(held: Held) -> str:
     """The value, where it lies on rows like these, and by how much it misses the bound."""
+    if math.isnan(held.value):
+        return f"{MISSING} (nothing to judge it by)"
     low, high = held.interval
     missed = "" if held.holds else f", misses by {held.excess:.4f}"
     return f"{held.value:.4f} ({low:.3f} to {high:.3f}){missed}"

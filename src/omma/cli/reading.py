@@ -177,6 +177,8 @@ def _fitted(eta: str, labels: str, probabilities: Matrix, truth: Matrix) -> Any:
         hint = "they must be of the same rows"
         if abs(y.shape[0] - n) == 1:
             hint = "perhaps the first line of one of them has names, and that of the other has not"
+        elif _width(truth) == 1 and y.shape[0] < n:
+            hint = "a line with nothing in it is no row: write nan where a label is unknown"
         raise ValueError(
             f"{labels} must have as many rows as {eta}, which has {n:,}, got {y.shape[0]:,}; {hint}"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from omma._json import finite
 from omma.choice import Choice, Table
 from omma.cli.evaluation import Found, Job, baseline_title, titled
 from omma.cli.inputs import Inputs
@@ -164,15 +164,15 @@ def as_json(found: Found, wrote: dict[str, str]) -> str:
             for (name, metric), trace in found.blind.items()
         ]
     else:
-        content["results"] = [_plain(row) for row in found.comparison.rows]
-        content["runs"] = [_plain(row) for row in found.comparison.runs]
+        content["results"] = found.comparison.rows
+        content["runs"] = found.comparison.runs
         if not found.inputs.class_ids:
             content["calibration_error"] = trust(found.inputs)[0]
         content["hindsight"] = _hindsight(found.comparison)
         content["choices"] = [_told(choice) for choice in found.choices.values()]
     content["remarks"] = list(remarks(found))
     content["wrote"] = sorted(wrote)
-    return json.dumps(content)
+    return json.dumps(finite(content))
 
 
 def _told(choice: Choice) -> dict[str, Any]:
@@ -184,13 +184,6 @@ def _told(choice: Choice) -> dict[str, Any]:
         "best": choice.best.name,
         "notes": list(choice.notes),
         "as_good": [one.name for one in choice.candidates if one.as_good],
-        "rules": [_plain(row) for row in choice.data],
-        "labels": [_plain(row) for row in labels],
-    }
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in row.items()
+        "rules": choice.data,
+        "labels": labels,
     }

@@ -25,6 +25,11 @@ def read_rows(
     if y is None and not isinstance(eta, Batch):
         raise ValueError(f"y of {owner} must be given, got None")
     batch = Batch.read(owner, eta, y, weights, names)
+    if not batch.n or not batch.m:
+        raise ValueError(
+            f"eta of {owner} must have at least one row and label, got {batch.n} rows and "
+            f"{batch.m} labels"
+        )
     if batch.labels is None:
         raise ValueError(f"eta of {owner} must be a batch with labels, got {batch!r}")
     known = batch.labels.known
@@ -62,13 +67,13 @@ class Target:
     k: int | None
 
 
-def read_targets(metrics: Any, data: Batch) -> list[Target]:
+def read_targets(metrics: Any, data: Batch, owner: str = "compare") -> list[Target]:
     """All metrics, each with a budget that the data has labels for."""
     targets = [_target(one, data.class_ids) for one in listed("metrics", metrics)]
     distinct("metrics", [target.name for target in targets])
     for target in targets:
         target.metric.check_labels(data.m)
-        check_budget(f"compare by {target.name}", target.k, data.m)
+        check_budget(f"{owner} by {target.name}", target.k, data.m)
     return targets
 
 

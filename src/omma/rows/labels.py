@@ -254,7 +254,7 @@ def read_labels(
             raise TypeError(f"{parameter} of {owner} must hold numbers, got the type {given.dtype}")
         if given.ndim == 1 and m == 1:
             given = given[:, np.newaxis]
-    shapes = {(n, m), (n,)} if m > 1 else {(n, 1)}
+    shapes = {(n, 1)} if m == 1 else {(n, m), (n,)}
     if given.shape not in shapes:
         wanted = f"({n}, {m})" + (f", or ({n},) for class ids" if m > 1 else f" or ({n},)")
         raise ValueError(
