@@ -7,11 +7,13 @@ import numba
 import numpy as np
 import pytest
 
+import omma
 from omma.kernels import kinds
 from omma.kernels.decide import deciding
 from omma.kernels.find import find, finder, key_of, term_of
 from omma.kernels.jit import pointed
 from omma.kernels.pointer import called, held_by, read, slots
+from omma.kernels.replay import replay_dense
 
 RATE = kinds.Rate((1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0), 1e-9)
 
@@ -104,3 +106,19 @@ def test_terms_with_arrays_are_found_by_their_types():
         numbers, kind = one.kept
         assert numbers[0] == kind.rules.ctypes.data
         assert kind.rules[0, 0, 0] == value
+
+
+def test_one_loop_over_dense_rows_serves_every_feedback():
+    eta, y = omma.datasets.long_tail(n=30, m=9, seed=2)
+    labels = omma.OMMA("macro_f1", k=2)
+    omma.replay(labels, eta, y)
+    loops = set(replay_dense.signatures)
+    for policy in (
+        omma.OMMA("macro_f1", k=2, feedback="estimates"),
+        omma.OMMA("macro_f1", k=2, feedback="both"),
+        omma.OMMA("macro_mcc", calibration="online"),
+        omma.Auto("micro_f1"),
+        omma.Auto("macro_f1", at_most=3),
+    ):
+        omma.replay(policy, eta, y)
+    assert set(replay_dense.signatures) == loops

@@ -154,8 +154,9 @@ def calibrate_not(calibrator, labels, count, scratch):
 
 @calibrate.case()
 def calibrate_row(calibrator, labels, count, scratch):
-    row = (labels, np.int64(count), scratch)
-    called(calibrator.calibrate, (calibrator.shared, calibrator.bias, *row))
+    if calibrator.calibrate != 0:  # a loop that others share may be without
+        row = (labels, np.int64(count), scratch)
+        called(calibrator.calibrate, (calibrator.shared, calibrator.bias, *row))
 
 
 @by_kind
@@ -170,9 +171,10 @@ def fit_not(calibrator, labels, count, scratch, present, weight):
 
 @fit.case(Calibrator)
 def fit_row(calibrator, labels, count, scratch, present, weight):
-    learned = (calibrator.shared, calibrator.bias, calibrator.precision, calibrator.pace[UNIT])
-    row = (labels, np.int64(count), scratch, present, np.float64(weight))
-    called(calibrator.fit, (*learned, *row))
+    if calibrator.fit != 0:
+        learned = (calibrator.shared, calibrator.bias, calibrator.precision, calibrator.pace[UNIT])
+        row = (labels, np.int64(count), scratch, present, np.float64(weight))
+        called(calibrator.fit, (*learned, *row))
 
 
 @cache

@@ -26,16 +26,12 @@ from omma.kernels.pointer import (
     NUMBERS,
     ROWS,
     Address,
+    held_as,
     held_by,
-    laid_out,
     read,
-    types_in,
 )
 
 REST = (types.float64, COUNT, CELLS, NUMBERS, ROWS, IDS, COUNT, ROWS)
-# Where the function for terms with arrays lies, by the types in the term: to find these takes
-# longer than to decide some hundred rows.
-FOUND: dict[Any, Any] = {}
 
 
 @by_kind
@@ -114,7 +110,7 @@ def finder(term: Any) -> Address:
     try:
         return remembered(key)
     except TypeError:  # a term with arrays, which are no key
-        return looked_up(term)
+        return held_as(find, term, *REST)
 
 
 def key_of(value: Any) -> Any:
@@ -129,20 +125,6 @@ def key_of(value: Any) -> Any:
 def looked_for(term: Any) -> Address:
     """Find it by the types of the term's parts: that takes a tenth of a millisecond."""
     return held_by(find, term, *REST)
-
-
-def looked_up(term: Any) -> Address:
-    """The same for a term with arrays, of which the types are remembered."""
-    try:
-        kinds = types_in(term)
-    except TypeError:  # with a user's own function, too
-        return looked_for(term)
-    if kinds in FOUND:
-        return laid_out(FOUND[kinds], term)
-    made = looked_for(term)
-    if made.kept is not None:  # the compiler is on
-        FOUND[kinds] = made.function
-    return made
 
 
 @lru_cache(maxsize=256)

@@ -43,7 +43,8 @@ class LeanCompiler(Compiler):
         """The steps, in their order."""
         every = super().define_pipelines()
         for one in every:
-            one.passes = [
-                (REPLACED.get(step, step), why) for step, why in one.passes if step not in LEFT_OUT
-            ]
+            # Each once, at its first place: Numba prunes again what was inlined meanwhile.
+            wanted = {step: why for step, why in reversed(one.passes) if step not in LEFT_OUT}
+            in_order = dict.fromkeys(step for step, _ in one.passes if step in wanted)
+            one.passes = [(REPLACED.get(step, step), wanted[step]) for step in in_order]
         return every

@@ -39,6 +39,8 @@ EVERYTHING: Final = np.empty(0, dtype=np.int32)  # in place of a row's labels: a
 SLOT: Final = 8  # bytes: a number, a part of a shape, or where an array lies
 HELD: Final = (np.float64, np.int64, np.int32)  # what arrays that are held are of
 
+FOUND: Final[dict[Any, Any]] = {}  # where functions lie, by the types in what they are for
+
 
 class Address(NamedTuple):
     """Where a compiled function lies, and the numbers of the kind that it is for.
@@ -56,6 +58,23 @@ def held_by(entry: Any, kind: Any, *others: Any) -> Address:
     if not hasattr(entry, "overloads"):  # the compiler is switched off
         return Address(entry, kind, None)
     return laid_out(address_of(entry, Held(numba.typeof(kind)), *others), kind)
+
+
+def held_as(entry: Any, kind: Any, *others: Any) -> Address:
+    """The same where kinds hold arrays: what was found is remembered by the types in the kind.
+
+    To find these takes Numba longer than to decide some hundred rows.
+    """
+    try:
+        key = entry, types_in(kind)
+    except TypeError:  # with a user's own function, too
+        return held_by(entry, kind, *others)
+    if key in FOUND:
+        return laid_out(FOUND[key], kind)
+    made = held_by(entry, kind, *others)
+    if made.kept is not None:  # the compiler is on
+        FOUND[key] = made.function
+    return made
 
 
 def laid_out(function: Any, kind: Any) -> Address:

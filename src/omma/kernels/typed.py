@@ -78,6 +78,13 @@ class Inferring(_Context):
             _SIGNATURES[key] = found
         return found
 
+    def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        """The signature of writing into an array."""
+        key = _key(self._real._lookup_global(operator.setitem), (target, index, value), {})
+        if key not in _SIGNATURES:
+            _SIGNATURES[key] = self._real.resolve_setitem(target, index, value)
+        return _SIGNATURES[key]
+
 
 class Lowered(_Context):
     """The one that code is made by."""

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from omma.kernels.count import summing
 from omma.kernels.replay import Indicated, Listed, Marks
+from omma.kernels.shared import NOT_CALIBRATED, Shared, shared
 from omma.recent import WindowState
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks
 from omma.rows.labels import Ids, Labels
+from omma.running import worth
 from omma.running.empty import NO_NUMBERS, NO_PICKS, NO_ROWS
 from omma.running.plan import Plan, calibrator_of
 from omma.running.scratch import scratch_space
@@ -24,8 +26,6 @@ from omma.running.truth import all_known, part_of
 from omma.state import State
 
 WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
-# Layouts and float types of which kernels that decide by signs were compiled in this process.
-READY: set[tuple[Any, ...]] = set()
 
 
 @dataclass
@@ -75,6 +75,7 @@ class Runner:
         self.missed: NDArray[np.float64] | None = None
         self.fed = 0
         self.aside = 0.0  # seconds in which something was compiled between rows
+        self._kept: Any = None  # what addresses lead to, while a kernel runs
         self._sink: SparseSink | DenseSink
         if isinstance(eta, SparseProbabilities):
             self._sink = SparseSink(eta, plan, keep)
@@ -112,10 +113,22 @@ class Runner:
     @property
     def _signs(self) -> NDArray[np.float64] | None:
         """The numbers by which signs decide; None where they do not."""
-        if counts_labels(self.state):
-            return self.plan.signs
         thin = isinstance(self.eta, SparseProbabilities)
-        return None if thin or not self.state.all_labelled else self.plan.corrected_signs
+        if counts_labels(self.state):
+            found = self.plan.signs
+        else:
+            found = None if thin or not self.state.all_labelled else self.plan.corrected_signs
+        return found if found is None or thin or self._worth_it else None
+
+    @cached_property
+    def _worth_it(self) -> bool:
+        """Whether signs decide these rows, where they could: gains may do until all is compiled."""
+        return worth.compiling(self._kind, self._loop, self.eta.n * self.eta.m)
+
+    @property
+    def _loop(self) -> tuple[Any, ...]:
+        """What tells apart the loops over dense rows that go by gains."""
+        return ("gains", *self._sink.kind)
 
     @property
     def _kind(self) -> tuple[Any, ...]:
@@ -125,7 +138,7 @@ class Runner:
     @property
     def ready(self) -> bool:
         """Whether this process has compiled the kernel that decides by signs before."""
-        return self._kind in READY
+        return worth.ready(self._kind)
 
     def _feed_by_signs(
         self, signs: NDArray[np.float64], rows: Rows, true: Listed | Indicated
@@ -144,7 +157,7 @@ class Runner:
             assert isinstance(self._sink, DenseSink)
             by = (signs, self.plan.shrinkage.strengths, self.plan.sums)
             good = self._sink.replay_corrected(rows, true, by, self.state, marks)
-        READY.add(self._kind)
+        worth.note(self._kind)
         done = good if good >= 0 else -1 - good
         if done == good:
             self._refuse(rows, done)
@@ -197,6 +210,14 @@ class Runner:
         whole = unknown is None and all_known(true)
         of_all = plan.feedback_of_all(state) if whole else None
         deciding = plan.deciding  # stays while the kernel runs
+        feedback: Any = plan.feedback(state) if of_all is None else of_all
+        calibrator = calibrator_of(state, plan.settled is not None)
+        stored = isinstance(self.eta, SparseProbabilities)
+        sums = summing(plan.sums, stored)
+        scratch, chosen = self._work
+        if not stored:
+            feedback, self._kept = shared(feedback, sums, scratch)
+            calibrator = NOT_CALIBRATED if calibrator is None else calibrator
         good = self._sink.replay(
             rows,
             (
@@ -204,17 +225,21 @@ class Runner:
                 weights,
                 deciding.decider,
                 picks,
-                plan.feedback(state) if of_all is None else of_all,
-                summing(plan.sums, isinstance(self.eta, SparseProbabilities)),
-                calibrator_of(state, plan.settled is not None),
+                feedback,
+                sums,
+                calibrator,
                 plan.prices(state),
                 part,
                 marks,
-                *self._work,
+                scratch,
+                chosen,
             ),
         )
         if of_all is not None:
             state.take_known()
+        parts = (part, plan.limits, plan.settled)
+        if isinstance(feedback, Shared) and all(one is None for one in parts):
+            worth.note(self._loop)
         self._refuse(rows, good)
         self.fed += len(rows)
         if part is not None:
