@@ -66,7 +66,7 @@ def fused(context, a, b, c):
     """The sum of a b and c, rounded once; twice where the processor has no instruction for it."""
 
     def generate(target, builder, signature, arguments):
-        if any(name in target.codegen()._tm_features for name in FUSING):
+        if any(name in getattr(target.codegen(), "_tm_features", "") for name in FUSING):
             return builder.fma(*arguments)
         return builder.fadd(builder.fmul(*arguments[:2]), arguments[2])
 
