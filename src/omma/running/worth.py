@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-# Probabilities that gains decide in place of signs, of each kind: 0.1 to 0.2 seconds.
-MOST = 2**24
+# Probabilities that gains decide in place of signs, of each kind: some hundredths of a second, so
+# that a dozen replays of a small set run at full speed soon.
+MOST = 2**22
 
 _READY: Final[set[Any]] = set()
 _SPARED: Final[Counter[Any]] = Counter()
