@@ -2,6 +2,7 @@
 
     python docs/make_study.py             from docs/records, which the repository has
     python docs/make_study.py RECORDS     packs what `omma run` left into docs/records first
+    python docs/make_study.py --times QUICK   keeps the times of `omma run SUITE --quick`
 
 Every number and every verdict on the page comes from the records.
 """
@@ -16,7 +17,7 @@ import study_claims as claims
 from study_cells import SUITES, finished, load
 from study_online import on_par, online
 from study_pictures import draw, shown
-from study_times import times
+from study_times import keep_times, times
 
 from omma.comparison.entrants import TITLES
 from omma.datasets import CATALOGUE
@@ -125,8 +126,8 @@ The fixed estimator is judged on the test part alone, the online one on all rows
 
 ## Time
 
-Median over metrics of the time of one replay, without compilation. The machine was busy with other
-work, so that the ratios say more than the times. {times}
+Median over metrics of the time of one replay with λ = 1e-6, without compilation, one after another
+on a machine with nothing else to do. {times}
 
 ## To redo it
 
@@ -148,9 +149,6 @@ def packed():
     return sorted(path for some in every for path in some)
 
 
-EARLIER = HERE / "study-earlier.md"  # goes when this page has all of its sets
-
-
 def missing(study):
     """Which sets of the suites were not run to the end; those that nobody can have here apart."""
     here = [name for name, entry in CATALOGUE.items() if entry.paper is None or name == "news20"]
@@ -163,13 +161,7 @@ def missing(study):
         ]
         if lacking:
             told.append(f"{', '.join(f'`{one}`' for one in lacking)} ({name})")
-    words = f"Not on this page: {'; '.join(told)}." if told else ""
-    if EARLIER.exists():
-        words += (
-            " [An earlier run](study-earlier.md) has it, and Online-FW on larger sets, with fewer "
-            "policies and no records."
-        )
-    return words.strip()
+    return f"Not on this page: {'; '.join(told)}." if told else ""
 
 
 def page(study):
@@ -227,6 +219,9 @@ def kept(place):
 
 
 if __name__ == "__main__":
-    for place in sys.argv[1:]:
-        pack(kept(place), RECORDS)
+    if sys.argv[1:2] == ["--times"]:
+        keep_times(sys.argv[2])
+    else:
+        for place in sys.argv[1:]:
+            pack(kept(place), RECORDS)
     write(load(packed()))

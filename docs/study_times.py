@@ -1,23 +1,51 @@
-"""What the page says of time."""
+"""What the page says of time.
+
+Records of the study come from machines that had other work to do. Times are measured apart, by
+``omma run SUITE --quick`` on a machine that has none, and kept in a file of their own.
+"""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from statistics import median
 
-from study_cells import LABELS, table
+from study_cells import LABELS, finished, table
 from study_claims import fixed
 
 from omma import tables
 from omma.comparison.entrants import TITLES
+from omma.study.records import read
+from omma.study.sections import sections
 
 NAMES = ("baseline", "ofo", "greedy", "online_fw", "omma", "auto")
+TIMES = Path(__file__).parent / "records" / "times.jsonl"
+
+
+def keep_times(place):
+    """Keep the times of what was run for them, a line for each policy on a set."""
+    found = [
+        {"suite": section.suite, "dataset": section.dataset, "policy": name, "seconds": seconds}
+        for section in sections(finished(read(place)))
+        for name in NAMES
+        if (seconds := _seconds(section, name)) is not None
+    ]
+    lines = (json.dumps({**one, "seconds": float(f"{one['seconds']:.3g}")}) for one in found)
+    TIMES.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def kept_times():
+    """Seconds by suite, dataset and policy."""
+    lines = TIMES.read_text(encoding="utf-8").splitlines()
+    found = (json.loads(line) for line in lines)
+    return {(one["suite"], one["dataset"], one["policy"]): one["seconds"] for one in found}
 
 
 def times(study):
     """Seconds of a replay, and two ratios."""
-    rows, ratios = [], []
+    rows, ratios, seconds = [], [], kept_times()
     for section in fixed(study):
-        found = {name: _seconds(section, name) for name in NAMES}
+        found = {name: seconds.get((section.suite, section.dataset, name)) for name in NAMES}
         shape = f"{section.n:,} × {section.m:,}"
         ratios.append([_ratio(found[name], found["omma"]) for name in ("online_fw", "auto")])
         kind = "" if section.suite == LABELS else " (classes)"
