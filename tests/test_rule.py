@@ -272,3 +272,21 @@ def test_numbers_beyond_floats_are_no_slope():
     for number in ("1e999", "Infinity", "NaN", '"a"', "[[[[]]]]", "null"):
         with pytest.raises(ValueError, match="slope of Rule must be finite numbers"):
             Rule.from_json(whole % number)
+
+
+@pytest.mark.parametrize("kind", ["<f4", "<f8", ">f8", "<f2", "g", "i1", "?"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("m", [1, 3, 70_000])  # more labels than are decided at once
+def test_cuts_are_those_of_the_compiled_rule_to_the_bit(kind, order, m):
+    rng = np.random.default_rng(m)
+    eta = rng.integers(0, 8, size=(5, m)) / 7
+    eta = np.asarray(eta, dtype=kind, order=order)
+    slope = rng.normal(size=m)
+    values = np.asarray(eta[rng.integers(5, size=m), np.arange(m)], dtype=np.float64)
+    offset = -slope * values  # ties, or a rounding beside them
+    rule = Rule(slope, offset)
+    by_kernels = sparse.csr_array(np.asarray(eta, dtype=np.float64))
+    expected = rule.predict(by_kernels).toarray()
+    found = rule.predict(eta)
+    assert found.dtype == np.int8
+    assert np.array_equal(found, expected)

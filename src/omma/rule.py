@@ -15,9 +15,10 @@ from omma._html import html_table
 from omma._json import parse_json
 from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_budget, check_number, check_positive_int, shown
-from omma.rows.arrays import read_probabilities
+from omma.rows.arrays import DenseProbabilities, Probabilities, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened, read_names
+from omma.running.cuts import decided_by_cuts
 from omma.running.plan import fixed_plan
 from omma.running.runner import run
 from omma.running.sequence import Sequence
@@ -191,6 +192,20 @@ class Rule:
         rows = read_probabilities("Rule.predict", np.asarray(eta)[np.newaxis] if single else eta)
         if rows.m != self.m:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
+        predictions = self._cut(rows)
+        if predictions is None:
+            predictions = self._run(rows)
+        return predictions[0] if single else predictions
+
+    def _cut(self, rows: Probabilities) -> Any:
+        """Decisions where each label has a cut of its own; None where it takes more than that."""
+        ranked = (self.k, self.at_most, self.calibration)
+        if not isinstance(rows, DenseProbabilities) or any(one is not None for one in ranked):
+            return None
+        return decided_by_cuts(rows, self.slope, self.offset)
+
+    def _run(self, rows: Probabilities) -> Any:
+        """Decisions by the kernels, which say what is wrong with probabilities."""
         matrix = None if self.matrix is None else np.array(self.matrix)
         plan = fixed_plan(
             self.slope,
@@ -200,8 +215,7 @@ class Rule:
             at_most=self.at_most,
             calibration=self.calibration,
         )
-        predictions = run("Rule.predict", plan, Sequence(Batch(rows)), timed=False).predictions
-        return predictions[0] if single else predictions
+        return run("Rule.predict", plan, Sequence(Batch(rows)), timed=False).predictions
 
     def to_json(self) -> str:
         """The rule as JSON; numbers are written so that they read back the same.
