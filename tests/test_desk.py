@@ -1,10 +1,13 @@
 """Rows at a desk are decided and counted as those of a stepper, bit for bit."""
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import omma
+from omma.kernels import find
 from omma.policies.desk import Desk
 
 POLICIES = [
@@ -72,3 +75,20 @@ def test_what_is_not_zero_or_one_is_refused_and_nothing_is_counted(wrong):
         stepper.count(state, row, y, prediction, 1.0)
     assert not state.cells.any()
     assert not state.totals.any()
+
+
+def test_what_lies_at_addresses_stays_as_long_as_the_desk():
+    """The numbers of a metric are laid out for the stepper, which nobody keeps."""
+    policy, m = omma.Auto("macro_f1", k=2), 4
+    desk, state = Desk(policy.stepper(m), policy.init(m)), policy.init(m)
+    find.remembered.cache_clear()
+    gc.collect()
+    rubbish = [b"\xff" * size for size in range(8, 400, 8) for _ in range(200)]
+    stepper, rng = policy.stepper(m), np.random.default_rng(0)
+    for row in rng.random((50, m)):
+        expected = stepper.decide(state, row)
+        assert desk.decide(tuple(row)) == expected.tolist()
+        y = (rng.random(m) < row).astype(float)
+        stepper.count(state, row, y, expected, 1.0)
+        desk.count(y.nonzero()[0].tolist(), 1.0)
+    assert rubbish

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core import types
 
-from omma.kernels.calibrate import Calibrator
+from omma.kernels.calibrate import SHARED as SHARED_NUMBERS, Calibrator
 from omma.kernels.count import Sums, count_row
 from omma.kernels.feedback import (
     Counted,
@@ -102,4 +102,5 @@ def shared(feedback: Any, sums: Sums, scratch: Any) -> tuple[Any, Address]:
     return Shared(looking.function, learning.function, kept.at, seen, truth), kept
 
 
-NOT_CALIBRATED = Calibrator(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0, 0)
+# Nothing is calibrated by it, but what fades divides its numbers too: they must be there.
+NOT_CALIBRATED = Calibrator(np.zeros(SHARED_NUMBERS), np.empty(0), np.empty(0), np.empty(0), 0, 0)

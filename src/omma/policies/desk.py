@@ -17,14 +17,14 @@ from omma.rows.row import refuse_row
 from omma.state import State
 
 
-def _call(kernel: Any, *given: Any) -> Callable[[], Any]:
-    """A call that is ready to be made.
+def _call(kernel: Any, *given: Any, kept: Any) -> Callable[[], Any]:
+    """A call that is ready to be made, and what lies at the addresses given: that goes with it.
 
     It is a function and no ``partial``: those who measure the memory of a model follow what it
     refers to, functions left out, and would walk through the whole compiler.
     """
 
-    def call() -> Any:
+    def call(_kept: Any = kept) -> Any:
         return kernel(*given)
 
     return call
@@ -66,8 +66,9 @@ class Desk:
             self._learn = partial(stepper.count, state, self._eta, self._y, self._decided)
         else:
             by, to, _ = stepper.laid(state, thin=False)
-            self._kept = by  # what lies at its address goes with it
-            self._decide = _call(steps.decide_dense_at, by.function, by.at, self._eta, 0, *work)
+            given = (by.function, by.at, self._eta, 0, *work)
+            # What is laid out there has addresses in it, too, and the stepper does not stay.
+            self._decide = _call(steps.decide_dense_at, *given, kept=(by, stepper.deciding))
             self._learn = partial(self._learn_at, to)
 
     def _by_gains(self, stepper: Stepper, work: tuple[Any, ...]) -> Callable[[], Any]:
