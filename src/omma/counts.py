@@ -329,8 +329,9 @@ def counts_of(state: State) -> Counts:
 
     A label that was unknown in some of the rows counts in proportion, as if it were known in all.
     """
-    cells = state.truth.in_proportion
-    return Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(state.truth.totals[N]))
+    truth = state.truth
+    cells = truth.in_proportion
+    return Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(truth.totals[N]))
 
 
 def estimates_of(state: State) -> Counts | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,7 +51,7 @@ class Rate:
         )
         return divide(over, under, zero_division)
 
-    @property
+    @cached_property
     def kind(self) -> kinds.Rate:
         """The rate as the kernels know it."""
         over, under = (tuple(map(float, form)) for form in (self.over, self.under))

@@ -27,7 +27,8 @@ from omma.policies.roster import ROSTER
 from omma.policies.tuned import TunedThresholds
 from omma.policies.window import Window
 
-def _kinds(of: type[Policy]) -> Iterator[type[Policy]]:
+
+def _kinds(of: Any) -> Iterator[type[Policy]]:
     """Every policy that can be made; whoever is in the roster has been imported."""
     for one in of.__subclasses__():
         if not (isabstract(one) or one.__name__.startswith("_")):
@@ -48,18 +49,19 @@ def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
         raise ValueError(f"unknown policy {name!r}{nearest(str(name), POLICIES)}")
     kind = POLICIES[name]
     if issubclass(kind, Around):
-        return kind(policy_from_json(options.pop("of", None), metric), **options)
-    if options.get("metric") is not None:
-        if metric is None:
-            options["metric"] = metric_from_json(options["metric"])
-        elif metric.to_json() != options["metric"]:
-            raise ValueError(
-                f"metric must be the one that was saved, {shown(options['metric'])}, got "
-                f"{metric.name}"
-            )
-        else:
-            options["metric"] = metric
+        options["policy"] = policy_from_json(options.pop("of", None), metric)
+    elif options.get("metric") is not None:
+        options["metric"] = _metric_of(options["metric"], metric)
     return kind(**options)
+
+
+def _metric_of(saved: Any, given: Metric | None) -> Metric:
+    """The metric that was saved; one that was given must be the same."""
+    if given is None:
+        return metric_from_json(saved)
+    if given.to_json() != saved:
+        raise ValueError(f"metric must be the one that was saved, {shown(saved)}, got {given.name}")
+    return given
 
 
 __all__ = [

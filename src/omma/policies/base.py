@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -311,18 +312,18 @@ class Maximizer(LinearPolicy):
 
     def limited_plan(self, plan: Plan, m: int) -> Plan:
         """The plan with the policy's limits."""
-        found = self._found_limits(m)
-        if not found:
+        if not self.limits:
             return plan
+        found = self._found_limits(m)
         return replace(
             plan, limits=limited(found, m, calibrated=plan.calibrated), sums=max(plan.sums, SUMS)
         )
 
-    @property
+    @cached_property
     def objective(self) -> Metric:
         return cast("Metric", self.metric)  # found by its name once, when the policy was made
 
-    @property
+    @cached_property
     def budget(self) -> int | None:
         return 1 if self.k is None and self.objective.multiclass else self.k
 
@@ -333,7 +334,8 @@ class Maximizer(LinearPolicy):
 
     def check_labels(self, m: int) -> None:
         super().check_labels(m)
-        check_limits(type(self).__name__, self._found_limits(m), m, *self._labels_per_row(m))
+        if self.limits:
+            check_limits(type(self).__name__, self._found_limits(m), m, *self._labels_per_row(m))
         if self.at_most is not None and self.at_most > m:
             raise ValueError(
                 f"at_most of {self!r} must be at most the number of labels, which is {m}, got "
