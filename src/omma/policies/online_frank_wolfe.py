@@ -17,8 +17,8 @@ from omma.parts import check_part
 from omma.policies.base import MetricPolicy
 from omma.policies.draws import draws, of_row, of_rows, picked
 from omma.policies.frank_wolfe import check_metric, maximize
-from omma.policies.kept import Kept, Sample
 from omma.policies.mixture import MixtureState, MixtureStepper
+from omma.policies.rows_kept import Kept, Sample
 from omma.policies.starts import STARTS, start_at, top
 from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
