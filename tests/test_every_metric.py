@@ -460,3 +460,8 @@ def steepness(metric, tries=40):
 def test_smooth_metrics_have_a_gradient_that_never_jumps(name):
     metric = omma.metric(name)
     assert metric.smooth == (steepness(metric) < 1e3)
+
+
+@pytest.mark.parametrize("name", [*omma.metrics.NAMES, "f2", "macro_f0.5", "micro_f2"])
+def test_a_metric_can_be_a_key(name):
+    assert {omma.metric(name): name}[omma.metric(name)] == name
