@@ -9,6 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from scipy import sparse
+from streams import dense
 
 import omma
 from omma.calibration import brier, log_loss, reliability
@@ -35,10 +36,6 @@ LABELS = {
     "float": lambda y: y.astype(np.float64),
     "csr": sparse.csr_array,
 }
-
-
-def dense(values):
-    return values.toarray() if sparse.issparse(values) else np.asarray(values)
 
 
 @pytest.fixture
