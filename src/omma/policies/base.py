@@ -18,6 +18,7 @@ from omma.kernels.layout import EPSILON, SUMS
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric, read_target
 from omma.metrics.names import MetricName
+from omma.metrics.target import Target
 from omma.policies.stepper import Stepper
 from omma.rows.arrays import HEAVIEST
 from omma.rows.batch import Batch
@@ -268,7 +269,7 @@ class Maximizer(LinearPolicy):
         if k is not None:
             if self.k not in (None, k) or self.at_most is not None:
                 raise ValueError(
-                    f"{owner} has one budget, got {found.name}@{k} with k={self.k} and "
+                    f"{owner} has one budget, got {Target(found.name, k)} with k={self.k} and "
                     f"at_most={self.at_most}"
                 )
             object.__setattr__(self, "k", k)
