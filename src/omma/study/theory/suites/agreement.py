@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omma.counts import Counts, state_of
 from omma.metrics import Metric
@@ -28,7 +27,6 @@ from omma.study.theory.suites.drawing import COLORS, band, bound, legend, named,
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Vector = NDArray[np.float64]
 PROBLEMS = ("binary", "f1", "macro-f1", "multilabel-at-2")
 
 
