@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,7 @@ from omma.online.learning import FLOAT64, Learning
 from omma.online.merge import merge
 from omma.online.pending import Id, Pending, age_and_clock
 from omma.online.stats import Seen, stats_of
-from omma.policies import LinearPolicy, Policy
+from omma.policies import Policy
 from omma.policies.base import fit_first
 from omma.rows.arrays import read_probabilities
 from omma.rows.frames import is_foreign, read_names
@@ -79,7 +79,7 @@ class OnlineClassifier(Learning):
         max_age: int | None = None,
         max_seconds: float | None = None,
     ) -> None:
-        if not isinstance(policy, LinearPolicy):
+        if not isinstance(policy, Policy):
             raise TypeError(
                 "policy of OnlineClassifier must be a policy, such as omma.OMMA('macro_f1'), got "
                 f"{shown(policy)}{fit_first(policy)}"
@@ -87,7 +87,7 @@ class OnlineClassifier(Learning):
         check_positive_int("OnlineClassifier", "n_labels", n_labels)
         self.n_labels = int(n_labels)
         self.names = read_names("OnlineClassifier", names, self.n_labels) or policy.names
-        self.policy = policy = cast("LinearPolicy", policy.for_names(self.names))
+        self.policy = policy = policy.for_names(self.names)
         self.metric = policy.objective if metric is None else find_metric(metric)
         if self.metric is not None:
             self.metric.check_labels(self.n_labels)

@@ -14,7 +14,6 @@ import numpy as np
 
 from omma.counts import Counts, state_of
 from omma.metrics import Metric
-from omma.policies.base import LinearPolicy
 from omma.rule import Rule
 from omma.study.records import Record
 from omma.study.theory.cases import CASES, GREEDY, OMMA, policy
@@ -55,9 +54,7 @@ def on_same_counts(problem: Problem, counts: Counts) -> float:
 
 
 def _rule(name: str, metric: Metric, k: int | None, counts: Counts) -> Rule:
-    chosen = policy(name, metric, k)
-    assert isinstance(chosen, LinearPolicy)
-    return chosen.rule(state_of(counts))
+    return policy(name, metric, k).rule(state_of(counts))
 
 
 def simulate(spec: Spec) -> dict[str, Any]:
