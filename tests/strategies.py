@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
@@ -55,6 +56,11 @@ def row_weights(n):
     """None, or weights that add up without rounding, so that 0/0 is exactly that."""
     exact = hnp.arrays(np.float64, n, elements=st.sampled_from([0.25, 0.5, 1.0, 1.5, 3.0]))
     return st.one_of(st.none(), exact)
+
+
+def close(expected):
+    """Equal but for rounding."""
+    return pytest.approx(expected, abs=1e-12)
 
 
 # Streams

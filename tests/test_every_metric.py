@@ -13,6 +13,7 @@ from strategies import (
     CLASSES,
     MANY,
     class_pairs,
+    close,
     confusion_matrix,
     interior_counts,
     label_pairs,
@@ -25,10 +26,6 @@ from omma import Counts
 
 FBETA = {0.5: naive.fbeta(0.5), 2: naive.fbeta(2)}
 few = settings(max_examples=20)
-
-
-def close(expected):
-    return pytest.approx(expected, abs=1e-12)
 
 
 # Values
