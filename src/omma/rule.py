@@ -18,7 +18,7 @@ from omma._validate import check_budget, check_number, check_positive_int, shown
 from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened, read_names
-from omma.running.plan import fixed_plan
+from omma.running.plan import Plan, fixed_plan
 from omma.running.runner import run
 from omma.running.sequence import Sequence
 
@@ -191,17 +191,21 @@ class Rule:
         rows = read_probabilities("Rule.predict", np.asarray(eta)[np.newaxis] if single else eta)
         if rows.m != self.m:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
-        matrix = None if self.matrix is None else np.array(self.matrix)
-        plan = fixed_plan(
+        given = Sequence(Batch(rows))
+        predictions = run("Rule.predict", self.plan, given, timed=False).predictions
+        return predictions[0] if single else predictions
+
+    @property
+    def plan(self) -> Plan:
+        """The rule as the kernels see it."""
+        return fixed_plan(
             self.slope,
             self.offset,
             self.k,
-            matrix=matrix,
+            matrix=None if self.matrix is None else np.array(self.matrix),
             at_most=self.at_most,
             calibration=self.calibration,
         )
-        predictions = run("Rule.predict", plan, Sequence(Batch(rows)), timed=False).predictions
-        return predictions[0] if single else predictions
 
     def to_json(self) -> str:
         """The rule as JSON; numbers are written so that they read back the same.
