@@ -15,6 +15,7 @@ from rich.table import Table
 
 import omma
 from omma.datasets.shapes import SHAPES
+from omma.metrics.target import Target
 from omma.study.paper import find
 
 LABELS = (
@@ -31,7 +32,7 @@ def main() -> None:
     """Print a table of labels and one of classes."""
     names = sys.argv[1:] or list(SHAPES)
     for targets, classes in ((LABELS, False), (CLASSES, True)):
-        heads = [f"{metric}@{k}" if k else metric for metric, k in targets]
+        heads = [str(Target(*target)) for target in targets]
         table = Table("set", "rows", *heads, box=SIMPLE_HEAD)
         for name in names:
             if SHAPES[name].classes == classes:

@@ -38,6 +38,7 @@ from threadpoolctl import threadpool_limits
 
 import omma
 from benchmarks.files import add_line, stored
+from omma.metrics.target import parse_target
 from omma.sklearn import MetricClassifier, make_scorer
 
 Data = tuple[Any, Any]
@@ -72,11 +73,6 @@ def model_of(task: str) -> Any:
     return OneVsRestClassifier(inner) if task == "labels" else inner
 
 
-def parts(metric: str) -> tuple[str, int | None]:
-    name, _, k = metric.partition("@")
-    return name, int(k) if k else None
-
-
 class Asked(NamedTuple):
     """What all methods are given; ``reached`` are the counts of omma on the folds."""
 
@@ -90,7 +86,7 @@ class Asked(NamedTuple):
 
 def plain(asked: Asked) -> Any:
     """The model's own decisions, or its k likeliest labels."""
-    model, (_, k) = model_of(asked.task).fit(asked.X, asked.y), parts(asked.metric)
+    model, (_, k) = model_of(asked.task).fit(asked.X, asked.y), parse_target(asked.metric)
     return model.predict(asked.new) if k is None else top(model, asked.new, k)
 
 
@@ -102,7 +98,7 @@ def top(model: Any, new: Any, k: int) -> Any:
 
 
 def ours(asked: Asked) -> Any:
-    name, k = parts(asked.metric)
+    name, k = parse_target(asked.metric)
     model = MetricClassifier(model_of(asked.task), metric=name, k=k).fit(asked.X, asked.y)
     asked.reached.append(model.counts_)
     return model.predict(asked.new)
@@ -186,7 +182,7 @@ def run(folder: Path | None, seed: int, warm: set[tuple[str, str]]) -> Iterator[
                 made = decide(asked)
                 seconds = time.process_time() - start
                 if made is not None:
-                    score = omma.metric(parts(metric)[0]).score(y2, made)
+                    score = omma.metric(parse_target(metric)[0]).score(y2, made)
                     yield {
                         "set": name, "task": task, "metric": metric, "method": method,
                         "seed": seed, "value": round(100 * score, 3), "seconds": round(seconds, 3),

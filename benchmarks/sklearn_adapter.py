@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 import omma
 from benchmarks.clock import race
+from omma.metrics.target import Target
 from omma.sklearn import MetricClassifier
 
 SEEDS = range(5)
@@ -111,7 +112,7 @@ def other(name: str, model: Any, data: Any, metric: str, k: int | None = None) -
         usual.append(judge.score(y_test, plain, n_labels=m))
         ours.append(judge.score(y_test, mine.predict(X_test), n_labels=m))
     gain = np.mean(ours) / np.mean(usual)
-    title = metric if k is None else f"{metric}@{k}"
+    title = str(Target(metric, k))
     figures = (f"{100 * np.mean(each):.2f}" for each in (usual, ours))
     return [name, title, *figures, f"{gain:.2f} ×"]
 

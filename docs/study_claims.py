@@ -21,6 +21,7 @@ from study_cells import (
 
 from omma import tables
 from omma.comparison.entrants import TITLES
+from omma.metrics.target import parse_target
 from omma.study import suite as suite_of
 from omma.study.grids import find_figure, grid_of, heading, points
 from omma.study.paper import decides_as
@@ -42,8 +43,7 @@ def verdict(good, every):
 
 def heads(metrics):
     """Columns as the paper calls them."""
-    split = (metric.partition("@") for metric in metrics)
-    return [heading(name, int(k) if k else None) for name, _, k in split]
+    return [heading(*parse_target(metric)) for metric in metrics]
 
 
 VERDICT = re.compile(r"\*\*([^*]+) here\*\* \((\d+ of \d+)\)")

@@ -3,9 +3,16 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
+from streams import (
+    class_stream as class_stream,
+    dense as dense,
+    one_hot as one_hot,
+    stream as stream,
+)
 
 import omma
 
@@ -51,30 +58,12 @@ def row_weights(n):
     return st.one_of(st.none(), exact)
 
 
-def one_hot(ids, m):
-    return np.eye(m, dtype=np.int8)[np.asarray(ids)]
+def close(expected):
+    """Equal but for rounding."""
+    return pytest.approx(expected, abs=1e-12)
 
 
 # Streams
-
-
-def stream(seed=0, n=40, m=4, zeros=0.2):
-    """Probabilities (a share of them zero) and labels drawn from them."""
-    rng = np.random.default_rng(seed)
-    eta = rng.beta(0.7, 1.5, size=(n, m))
-    eta[rng.random((n, m)) < zeros] = 0.0
-    return eta, (rng.random((n, m)) < eta).astype(np.int8)
-
-
-def class_stream(seed=0, n=40, m=4, sharpness=0.6):
-    """Probabilities that add up to one, and the classes drawn from them."""
-    rng = np.random.default_rng(seed)
-    eta = rng.dirichlet(np.full(m, sharpness), size=n)
-    return eta, np.array([rng.choice(m, p=row) for row in eta])
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
 def stepwise(policy, eta, y, weights=None):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from naive_baselines import class_stream, stream
 from scipy import sparse
+from streams import dense
 
 import omma
 
@@ -15,10 +16,6 @@ LABELS = ["macro_f1", "micro_f1", "macro_recall", "macro_precision", "macro_gmea
 CLASSES = ["multiclass_gmean", "multiclass_hmean", "multiclass_qmean", "multiclass_min_recall"]
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
 BUDGETS = [{}, {"k": 1}, {"k": 3}, {"at_most": 2}]
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def twin(metric, eta, y, budget, known=None):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
+from streams import dense
 
 import omma
 from omma.calibration import brier, log_loss, reliability
@@ -35,10 +38,6 @@ LABELS = {
     "float": lambda y: y.astype(np.float64),
     "csr": sparse.csr_array,
 }
-
-
-def dense(values):
-    return values.toarray() if sparse.issparse(values) else np.asarray(values)
 
 
 @pytest.fixture
@@ -142,6 +141,26 @@ def test_a_replay_reads_once(reads):
     eta, y = (pandas.DataFrame(dense(one)).add_prefix("label ") for one in stream())
     omma.replay(omma.OMMA("macro_f1"), eta, y, seed=0, gap=True)
     assert reads == {"rows": 1, "eta": 1, "y": 1}
+
+
+def test_a_small_replay_makes_few_calls():
+    eta, y = stream(n=60)
+    policy, calls = omma.OMMA("macro_f1"), Counter()
+    room = str(Path(omma.__file__).parent)
+
+    def count(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(room):
+            calls[frame.f_code.co_filename] += 1
+
+    for _ in range(2):  # the first compiles
+        calls.clear()
+        sys.setprofile(count)
+        try:
+            omma.replay(policy, eta, y)
+        finally:
+            sys.setprofile(None)
+    assert calls.total() < 200
+    assert len(calls) < 30
 
 
 def test_a_comparison_reads_once_and_once_what_it_learns_from(reads):

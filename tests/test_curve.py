@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
+from strategies import close
 
 import omma
 
@@ -32,10 +33,6 @@ def few(n, m, seed):
 def brute(metric, eta, y, weights, threshold):
     """Decide every row, and score."""
     return metric.score(y, ((eta >= threshold) & (eta > 0)).astype(int), weights)
-
-
-def close(expected):
-    return pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["f1", "precision", "mcc", "gmean", "accuracy"])

@@ -7,6 +7,7 @@ import pytest
 from data_folder import require
 from hypothesis import given, strategies as st
 from scipy import sparse
+from streams import dense
 
 from omma.datasets import CATALOGUE, Dataset, load, read_folder, write_folder
 
@@ -26,10 +27,6 @@ def same(first, second):
     for one, other in ((first.X, second.X), (first.y, second.y)):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(dense(one), dense(other))
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def test_everything_is_brought_to_the_same_types():

@@ -13,6 +13,7 @@ from strategies import (
     CLASSES,
     MANY,
     class_pairs,
+    close,
     confusion_matrix,
     interior_counts,
     label_pairs,
@@ -25,10 +26,6 @@ from omma import Counts
 
 FBETA = {0.5: naive.fbeta(0.5), 2: naive.fbeta(2)}
 few = settings(max_examples=20)
-
-
-def close(expected):
-    return pytest.approx(expected, abs=1e-12)
 
 
 # Values
@@ -460,3 +457,8 @@ def steepness(metric, tries=40):
 def test_smooth_metrics_have_a_gradient_that_never_jumps(name):
     metric = omma.metric(name)
     assert metric.smooth == (steepness(metric) < 1e3)
+
+
+@pytest.mark.parametrize("name", [*omma.metrics.NAMES, "f2", "macro_f0.5", "micro_f2"])
+def test_a_metric_can_be_a_key(name):
+    assert {omma.metric(name): name}[omma.metric(name)] == name

@@ -1,7 +1,6 @@
 """Frank-Wolfe finds the best mixture of rules, knows how good it is, and draws from it fairly."""
 
 import json
-import math
 import pickle
 import warnings
 from decimal import Decimal
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from naive_baselines import LAYOUTS, class_stream, one_hot, stream
 from scipy import sparse
+from strategies import own_gmean
 
 import omma
 from omma.policies import ConvergenceWarning, UnsupportedMetricError, policy_from_json
@@ -280,10 +280,6 @@ def test_class_ids_are_one_hot_rows():
 
 
 # A metric of your own
-
-
-def own_gmean(tp, fp, fn, tn):
-    return math.sqrt(tp / (tp + fn + 1e-9) * tn / (tn + fp + 1e-9))
 
 
 def decimal_f1(tp, fp, fn, tn):

@@ -1,6 +1,5 @@
 """Greedy is the expected metric with the present row counted in, and close to OMMA."""
 
-import math
 from decimal import Decimal
 from itertools import product
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from naive_baselines import FEEDBACK, LAYOUTS, PRIORS, agree, class_stream, one_hot, stream
+from strategies import own_f1, own_gmean
 
 import omma
 from omma.policies import UnsupportedMetricError
@@ -114,10 +114,6 @@ def test_sums_of_macro_metrics_are_supported():
         assert agree(ours, theirs, gains, k) == len(eta)
 
 
-def own_gmean(tp, fp, fn, tn):
-    return math.sqrt(tp / (tp + fn + 1e-9) * tn / (tn + fp + 1e-9))
-
-
 def test_a_metric_of_your_own_is_supported():
     metric = omma.metrics.custom(own_gmean, average="macro")
     eta, y = stream(6)
@@ -179,10 +175,6 @@ def test_expected_values_approach_the_linearized_ones_as_one_over_t_squared(name
 
 
 # Refusals
-
-
-def own_f1(tp, fp, fn, tn):
-    return 2 * tp / (2 * tp + fp + fn + 1e-9)
 
 
 def own_f1_gradient(tp, fp, fn, tn):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from data_folder import require
 from scipy import sparse
+from streams import dense
 
 import omma
 from omma.datasets import CATALOGUE, like, load
@@ -34,10 +35,6 @@ REPORTED = {
 def streams():
     """Every stream, of a few thousand rows, drawn once."""
     return {name: like(name, rows=6000, seed=1) for name in SHAPES}
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def entries(eta, y):

@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 from naive_baselines import class_stream, stepped, stream
 from naive_limits import LimitedAuto, Plain, Price
 from scipy import sparse
+from streams import dense
 
 import omma
 from omma.kernels.limits import TRUST, WEIGHT
@@ -31,10 +32,6 @@ ONE = {
         [("labels_per_row", 2.0, None), ("recall", 0.7, 0), ("micro_precision", 0.6, None)],
     ),
 }
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def prices(spec):

@@ -32,7 +32,7 @@ def test_an_import_loads_other_libraries_and_rooms_come_when_they_are_asked_for(
 def test_public_names_without_another_place_are_policies():
     rest = [name for name, place in omma.WHERE.items() if place == "policies"]
     assert {"OMMA", "Auto", "Policy", "Window"} <= set(rest) <= set(omma.policies.__all__)
-    public = set(omma.policies.POLICIES) | {"Forgetting", "Window", "FrankWolfe"}
+    public = set(omma.policies.POLICIES) | {"FrankWolfe"}
     assert public <= set(rest)
     placed = {name for names in omma.PLACES.values() for name in names}
     assert placed <= set(omma.__all__)

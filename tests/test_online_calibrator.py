@@ -7,16 +7,13 @@ from naive_auto import Auto as Twin
 from naive_baselines import stream
 from scipy import sparse
 from scipy.special import expit, logit
+from streams import dense
 
 import omma
 from omma.calibration import OnlineCalibrator, brier, expected_error, log_loss
 from omma.plots import plot_reliability
 
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array, "float32": np.float32}
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def miscalibrated(seed=0, n=3000, m=8):

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from naive_baselines import class_stream, stream
 from scipy import sparse
+from streams import dense
 
 import omma
 from omma.cli.csv_lines import CsvLines
@@ -68,10 +69,6 @@ def partial(seed=0, n=40, m=5, soft=True, share=0.3):
         nothing = np.isnan(given).all(axis=1)
         given[nothing] = y[nothing]
     return eta, given
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
 def row_of(matrix, t):

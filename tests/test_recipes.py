@@ -93,6 +93,12 @@ assert "Lenient" in found.to_markdown()
 assert ((eta >= 0.25) == trace.predictions).all()
 thin = omma.replay(Lenient(), sparse.csr_array(eta), sparse.csr_array(y), metric="macro_f1")
 assert (thin.predictions.toarray() == trace.predictions).all()
+learner = omma.OnlineClassifier(Lenient(), n_labels=4, metric="macro_f1")
+learner.predict(eta[0])
+learner.update(y[0])
+learner.save("lenient.npz")
+again = omma.OnlineClassifier.load("lenient.npz")
+assert again.policy == Lenient() and again.value == learner.value
 """
 
 
@@ -124,9 +130,7 @@ def test_a_metric_is_one_statement(copy):
     package, assert_runs = copy
     recipes = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (statement,) = re.findall(r"```python\n(\w+ = Binary\(.*?\n\)\n)```", recipes, re.DOTALL)
-    catalog = package / "metrics" / "catalog.py"
-    added(catalog, "\n_BINARY: dict", "\n" + statement)
-    added(catalog, "        mcc,\n    )\n}", "        negative_predictive_value,\n")
+    added(package / "metrics" / "catalog.py", "\n# Every statement above", statement)
     assert_runs(METRIC)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
+from strategies import close
 
 import omma
 
@@ -45,10 +46,6 @@ LAYOUTS = {
     "bare categories": lambda ids: pd.Categorical(as_text(ids)),
     "polars": lambda ids: pl.Series(as_text(ids), dtype=pl.Categorical),
 }
-
-
-def close(expected):
-    return pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
+from streams import dense
 from tests import naive
 
 import omma
@@ -30,13 +31,9 @@ def by_gains(monkeypatch):
     monkeypatch.setattr(plan.Plan, "signs", None)
 
 
-def arrays(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
-
-
 def everything(trace):
     return (
-        arrays(trace.predictions),
+        dense(trace.predictions),
         trace.state.cells,
         trace.state.totals,
         trace.history.values,

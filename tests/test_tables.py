@@ -5,9 +5,10 @@ import io
 
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
+from rich.console import Console
 
 from omma import tables
-from omma.tables import Entry, Grid, texts
+from omma.tables import Entry, Grid, fitting, texts
 
 GRID = Grid(
     ("a_1", "b"),
@@ -98,3 +99,18 @@ def test_csv_has_numbers_in_full():
     assert [row["name"] for row in again] == ["a,b", "c"]
     assert float(again[0]["value"]) == 0.1 + 0.2
     assert again[1]["value"] == ""
+
+
+def test_a_wide_table_is_shown_in_parts_that_fit():
+    names = tuple(f"metric_{place}" for place in range(9))
+    grid = Grid(names, ("OMMA",), (tuple(Entry(0.5) for _ in names),), ("a note",))
+    console = Console(width=40, file=io.StringIO())
+    parts = list(fitting(grid, console))
+    heads = [column.header for part in parts for column in part.columns[1:]]
+    assert heads == list(names)
+    for part in parts:
+        console.print(part)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 40
+    assert not any("…" in line or "note" in line for line in lines)
+    assert len(list(fitting(grid, Console(width=200)))) == 1

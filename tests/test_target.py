@@ -1,6 +1,8 @@
 """What people write for a metric and its budget."""
 
 import contextlib
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -108,3 +110,12 @@ def test_no_text_breaks_it(text):
 def test_only_text_is_a_name():
     with pytest.raises(TypeError, match="a metric must be told by its name, got 3"):
         parse_target(3)
+
+
+def test_a_target_is_printed_in_one_place():
+    """``str(Target(name, k))``; "@{}" is a column of LaTeX."""
+    room = Path(omma.__file__).parent
+    spelled = {
+        path for path in room.rglob("*.py") if re.search(r"@\{[^}]", path.read_text("utf-8"))
+    }
+    assert spelled == {room / "metrics" / "target.py"}

@@ -7,6 +7,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from naive_baselines import LAYOUTS, class_stream, one_hot, stream
 from scipy import sparse
+from strategies import own_f1
 
 import omma
 from omma.policies import UnsupportedMetricError
@@ -132,10 +133,6 @@ def test_one_label_may_come_as_a_vector():
     tuned = omma.TunedThresholds("gmean").fit(eta[:, 0], y[:, 0])
     worth = [naive.value("gmean", y[:, 0], decision) for decision in every_cut(eta[:, 0])[1]]
     assert omma.replay(tuned, eta[:, 0], y[:, 0]).value == pytest.approx(max(worth))
-
-
-def own_f1(tp, fp, fn, tn):
-    return 2 * tp / (2 * tp + fp + fn + 1e-9)
 
 
 def test_a_metric_of_your_own_is_tuned_alike():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from naive_baselines import class_stream, stream
 from scipy import sparse
+from streams import dense
 
 import omma
 
@@ -16,10 +17,6 @@ POLICIES = {
     "greedy of estimates": omma.Greedy("macro_f1", k=2, feedback="estimates"),
     "online_fw of estimates": omma.OnlineFrankWolfe("macro_f1", feedback="estimates"),
 }
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def given(n=300, share=0.6):

@@ -1,10 +1,11 @@
-"""What a notebook shows of an object: a small table.
+"""HTML: what a notebook shows of an object, a small table; and a page that needs no other file.
 
 No colour is set but with the text's own, so that it can be read on white and on black.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
@@ -71,3 +72,19 @@ def number(value: Any) -> str:
     if isinstance(value, float) and not value.is_integer():
         return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.1f}"
     return f"{value:,.0f}" if isinstance(value, int | float) else str(value)
+
+
+def html_page(title: str, style: str, body: Iterable[str]) -> str:
+    """A page with its style, under its title."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head>"
+        f"<body><h1>{escape(title)}</h1>{''.join(body)}</body></html>\n"
+    )
+
+
+def html_picture(caption: str, png: bytes) -> str:
+    """A picture in the page itself."""
+    source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    return f'<p><img alt="{escape(caption)}" src="{source}"></p>'

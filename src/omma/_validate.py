@@ -30,6 +30,20 @@ def nearest(name: str, known: Iterable[str | None], count: int = 3) -> str:
     return f"; did you mean {' or '.join(repr(one) for one in close)}?" if close else ""
 
 
+def repeated(values: Iterable[Any]) -> Any:
+    """The first value that has come before; None where all differ.
+
+    >>> repeated("abcb"), repeated("abc")
+    ('b', None)
+    """
+    seen = set()
+    for one in values:
+        if one in seen:
+            return one
+        seen.add(one)
+    return None
+
+
 def check_choice(owner: str, parameter: str, value: Any, choices: tuple[str | None, ...]) -> None:
     """One of a few words."""
     if not isinstance(value, str | type(None)) or value not in choices:

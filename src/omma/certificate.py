@@ -36,7 +36,7 @@ from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
 from omma.kernels.replay import Listed
 from omma.metrics import Metric, Sum, Weighted, smoothed
-from omma.metrics.settled import settled, unseen
+from omma.metrics.constant_labels import settled, unseen
 from omma.metrics.tangent import is_minimum, tangent
 from omma.policies.omma import OMMA
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from omma.datasets import long_tail
 from omma.evaluation import replay
+from omma.metrics.target import Target
 from omma.policies import OMMA, Auto, Policy, Threshold, TopK
 from omma.trace import Trace
 
@@ -50,7 +51,7 @@ class Comparison:
     @property
     def title(self) -> str:
         """The metric as papers write it: its budget comes after an @."""
-        return titled(self.metric, self.k)
+        return str(Target(self.metric, self.k))
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,6 @@ class Demo:
         return sum(every)
 
 
-def titled(metric: str, k: int | None) -> str:
-    """A metric's name with its budget.
-
-    >>> titled("macro_f1", 3)
-    'macro_f1@3'
-    """
-    return metric if k is None else f"{metric}@{k}"
-
-
 def run(
     rows: int = 20_000,
     labels: int = 50,
@@ -111,7 +103,7 @@ def run(
     comparisons = []
     without = [(name, None) for name in WITHOUT_BUDGET]
     for metric, budget in [*without, *((name, k) for name in WITH_BUDGET)]:
-        report(f"{rows:,} rows for {titled(metric, budget)}")
+        report(f"{rows:,} rows for {Target(metric, budget)}")
         traces = {
             name: replay(policy, eta, y, metric=metric, predictions=False, checkpoints=200)
             for name, policy in policies(metric, budget).items()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from omma.kernels.layout import GROWTH, N
-from omma.policies import LinearPolicy
+from omma.policies import Policy
 from omma.prices import Prices
 from omma.rows.batch import Batch
 from omma.running.runner import run
@@ -52,7 +52,7 @@ class Part:
     100.0
     """
 
-    def __init__(self, policy: LinearPolicy, state: State) -> None:
+    def __init__(self, policy: Policy, state: State) -> None:
         self._policy, self._start = policy, state
         self._turn = state.copy() if policy.limits else None
         self._delta: State | None = None
@@ -89,14 +89,14 @@ class Part:
         return done.predictions
 
 
-def settled(policy: LinearPolicy, state: State, eta: Any, y: Any, predictions: Any) -> State:
+def settled(policy: Policy, state: State, eta: Any, y: Any, predictions: Any) -> State:
     """What labels add that come later than their rows were decided.
 
     What is learned without labels was counted when these were decided, and is not counted again.
 
     Parameters
     ----------
-    policy : LinearPolicy
+    policy : Policy
     state : State
         The present one, ``handed_out``.
     eta, y

@@ -19,7 +19,7 @@ from omma.rows.arrays import DenseProbabilities, Probabilities, read_probabiliti
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened, read_names
 from omma.running.cuts import decided_by_cuts
-from omma.running.plan import fixed_plan
+from omma.running.plan import Plan, fixed_plan
 from omma.running.runner import run
 from omma.running.sequence import Sequence
 
@@ -193,8 +193,9 @@ class Rule:
         if rows.m != self.m:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
         predictions = self._cut(rows)
-        if predictions is None:
-            predictions = self._run(rows)
+        if predictions is None:  # the kernels also say what is wrong with probabilities
+            given = Sequence(Batch(rows))
+            predictions = run("Rule.predict", self.plan, given, timed=False).predictions
         return predictions[0] if single else predictions
 
     def _cut(self, rows: Probabilities) -> Any:
@@ -204,18 +205,17 @@ class Rule:
             return None
         return decided_by_cuts(rows, self.slope, self.offset)
 
-    def _run(self, rows: Probabilities) -> Any:
-        """Decisions by the kernels, which say what is wrong with probabilities."""
-        matrix = None if self.matrix is None else np.array(self.matrix)
-        plan = fixed_plan(
+    @property
+    def plan(self) -> Plan:
+        """The rule as the kernels see it."""
+        return fixed_plan(
             self.slope,
             self.offset,
             self.k,
-            matrix=matrix,
+            matrix=None if self.matrix is None else np.array(self.matrix),
             at_most=self.at_most,
             calibration=self.calibration,
         )
-        return run("Rule.predict", plan, Sequence(Batch(rows)), timed=False).predictions
 
     def to_json(self) -> str:
         """The rule as JSON; numbers are written so that they read back the same.

@@ -16,7 +16,7 @@ from scipy import sparse
 from omma._validate import shown
 from omma.kernels import batch as kernel
 from omma.kernels.count import summing
-from omma.policies import LinearPolicy, Policy
+from omma.policies import Policy
 from omma.policies.base import check_task
 from omma.rows.arrays import Probabilities, SparseProbabilities, blocks
 from omma.rows.batch import Batch
@@ -141,8 +141,8 @@ def as_rows(predictions: Any) -> Any:
     return found[:, np.newaxis] if found.ndim == 1 else found
 
 
-def _checked(policy: Any, state: Any) -> LinearPolicy:
-    if not isinstance(policy, LinearPolicy):
+def _checked(policy: Any, state: Any) -> Policy:
+    if not isinstance(policy, Policy):
         raise TypeError(
             "policy of step must be a policy, such as omma.OMMA('macro_f1', prior=1.0), got "
             f"{shown(policy)}"
@@ -158,7 +158,7 @@ def _checked(policy: Any, state: Any) -> LinearPolicy:
     return policy
 
 
-def _warn_of_cold_start(policy: LinearPolicy, state: State) -> None:
+def _warn_of_cold_start(policy: Policy, state: State) -> None:
     """A frozen batch on nothing, with no prior, is all positive, and stays in the counts."""
     if policy.objective is None or state.rows > 0 or policy.plan(state.m).prior > 0.0:
         return

@@ -10,12 +10,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 UNSUPPORTED, MISSING, PARTIAL = "×", "–", "†"
@@ -193,6 +194,25 @@ def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table
         marked = [Text(text, style=styles.get(rank, dim.get(text, ""))) for text, rank in found]
         table.add_row(Text(name), *marked)
     return table
+
+
+def fitting(
+    grid: Grid, console: Console, *, std: bool = True, seconds: bool = False
+) -> Iterator[Table]:
+    """Tables of some columns each, no wider than the console, without notes."""
+    from rich.measure import Measurement
+
+    unbounded = console.options.update(max_width=10_000)
+    start, total = 0, len(grid.columns)
+    while start < total:
+        for stop in range(total, start, -1):
+            entries = tuple(row[start:stop] for row in grid.entries)
+            part = replace(grid, columns=grid.columns[start:stop], entries=entries, notes=())
+            table = to_terminal(part, std=std, seconds=seconds)
+            if Measurement.get(console, unbounded, table).maximum <= console.width:
+                break
+        yield table
+        start = stop
 
 
 def to_text(grid: Grid, *, std: bool = False, seconds: bool = False) -> str:

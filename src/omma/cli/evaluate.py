@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -22,6 +22,25 @@ PRIOR = 1e-6  # the default of --prior
 if TYPE_CHECKING:
     from omma.cli.evaluation import Job
     from omma.rows.batch import Batch
+
+
+class Files(NamedTuple):
+    """What is read, and which columns of it."""
+
+    eta: str
+    labels: str | None
+    train_eta: str | None
+    train_labels: str | None
+    columns: dict[str, Any]
+
+
+class Written(NamedTuple):
+    """What comes out: on the terminal, and in files."""
+
+    as_json: bool
+    picture: Path | None
+    predictions: Path | None
+    rule: Path | None
 
 
 @click.command("evaluate")
@@ -153,10 +172,10 @@ def command(
     check_policies((*policies, *([decide] if decide else ())), ALL)
     if (train_eta is None) != (train_labels is None):
         raise click.UsageError("--train-eta and --train-labels must be given together.")
-    for option, path in (("--eta", eta), ("--labels", labels)):
-        _check_file(option, path)
-    for option, path in (("--train-eta", train_eta), ("--train-labels", train_labels)):
-        _check_file(option, path)
+    _check_file("--eta", eta)
+    _check_file("--labels", labels)
+    _check_file("--train-eta", train_eta)
+    _check_file("--train-labels", train_labels)
     _check_outputs(predictions, rule)
     with usage("--policy"):
         names = chosen_policies(policies, labels is not None)
@@ -165,6 +184,9 @@ def command(
     picture = None if plot is None else picture_path(plot, plot, "--plot")
     if picture is not None and labels is None:
         raise click.UsageError("--plot needs --labels: without them no performance is known.")
+    columns = {"id_column": id_column, "column": column, "by_position": by_position}
+    files = Files(eta, labels, train_eta, train_labels, columns)
+    written = Written(as_json, picture, predictions, rule)
     if subject_to or frontier is not None:
         _check_limited(policies, metrics, labels, predictions, subject_to, frontier)
         _check_unused(subject_to, decide, repeat, prior, train_eta)
@@ -173,23 +195,12 @@ def command(
             with usage("--frontier"):
                 read_limit(f"{frontier} <= 1")
         with work():
-            options = {"id_column": id_column, "column": column, "by_position": by_position}
-            written = (picture, rule, decide)
-            _run_limited((eta, labels), options, wanted, frontier, seed, as_json, *written)
+            _run_limited(files, written, wanted, frontier, seed, decide)
         return
     seeds = (None,) if seed is None and repeat == 1 else range(seed or 0, (seed or 0) + repeat)
     job = Job(targets, names, tuple(dict.fromkeys(prior)), tuple(seeds), decide, bool(policies))
     with work():
-        _run(
-            job,
-            (eta, labels),
-            (train_eta, train_labels),
-            {"id_column": id_column, "column": column, "by_position": by_position},
-            as_json,
-            picture,
-            predictions,
-            rule,
-        )
+        _run(job, files, written)
 
 
 def _check_file(option: str, path: str | None) -> None:
@@ -252,14 +263,11 @@ def _check_unused(
 
 
 def _run_limited(
-    files: tuple[str, str | None],
-    options: dict[str, Any],
+    files: Files,
+    written: Written,
     policy: Any,
     frontier: str | None,
     seed: int | None,
-    as_json: bool,
-    picture: Path | None,
-    rule: Path | None,
     decide: str | None,
 ) -> None:
     """A metric under limits, or what each bound of one costs."""
@@ -270,23 +278,23 @@ def _run_limited(
     from omma.cli.reading import read_inputs
 
     target = (policy.objective, policy.budget)
-    inputs = read_inputs(*files, **options).whole([target])
+    inputs = read_inputs(files.eta, files.labels, **files.columns).whole([target])
     check_task(inputs, [target])
     console = Console(highlight=False)
     if frontier is not None:
         found = limited.costs(inputs, policy.objective, policy.budget, frontier)
-        if picture is not None:
+        if written.picture is not None:
             from omma.plots import plot_frontier, save
 
-            save(plot_frontier(found).figure, picture)  # type: ignore[arg-type]
-        if as_json:
+            save(plot_frontier(found).figure, written.picture)  # type: ignore[arg-type]
+        if written.as_json:
             click.echo(limited.costs_json(found))
         else:
             limited.show_costs(found, console)
         return
     held = limited.limited(inputs, policy, seed, decide)
-    wrote = list(limited.write(held, picture, rule))
-    if as_json:
+    wrote = list(limited.write(held, written.picture, written.rule))
+    if written.as_json:
         click.echo(limited.as_json(held))
         return
     limited.show(held, console)
@@ -307,34 +315,25 @@ def _check_outputs(predictions: Path | None, rule: Path | None) -> None:
         check_folder(rule, "--rule")
 
 
-def _run(
-    job: Job,
-    files: tuple[str, str | None],
-    train_files: tuple[str | None, str | None],
-    options: dict[str, Any],
-    as_json: bool,
-    picture: Path | None,
-    predictions: Path | None,
-    rule: Path | None,
-) -> None:
+def _run(job: Job, files: Files, written: Written) -> None:
     from rich.console import Console
 
     from omma.cli import evaluation, showing
     from omma.cli.inputs import check_task, in_order
     from omma.cli.reading import read_inputs
 
-    inputs = read_inputs(*files, **options).whole(job.targets)
+    inputs = read_inputs(files.eta, files.labels, **files.columns).whole(job.targets)
     train: Batch | None = None
-    if train_files[0] is not None:
-        sample = read_inputs(train_files[0], train_files[1], **options).whole(job.targets)
-        train = in_order(train_files[0], sample.batch, inputs.names)
+    if files.train_eta is not None:
+        sample = read_inputs(files.train_eta, files.train_labels, **files.columns)
+        train = in_order(files.train_eta, sample.whole(job.targets).batch, inputs.names)
     check_task(inputs, job.targets)
     terminal = Console(stderr=True).is_terminal
     if not terminal:
         click.echo(f"deciding {inputs.n:,} rows; compiling takes some seconds at first", err=True)
     found = evaluation.run(job, inputs, train, progress=terminal)
-    wrote = evaluation.write(found, picture, predictions, rule)
-    if as_json:
+    wrote = evaluation.write(found, written.picture, written.predictions, written.rule)
+    if written.as_json:
         click.echo(showing.as_json(found, wrote))
         return
     showing.show(found, Console(highlight=False))

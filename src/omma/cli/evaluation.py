@@ -21,6 +21,7 @@ from omma.datasets.matrices import TABLES, file_ending
 from omma.datasets.text import compressing
 from omma.evaluation import replay
 from omma.metrics import Metric
+from omma.metrics.target import Target
 from omma.policies import UnsupportedMetricError
 from omma.rows.batch import Batch
 from omma.trace import Trace
@@ -92,7 +93,7 @@ class Found:
 
 def titled(metric: Metric, k: int | None) -> str:
     """A metric's name with its budget, where it needs one."""
-    return metric.name if k is None or metric.multiclass else f"{metric.name}@{k}"
+    return str(Target(metric.name, None if metric.multiclass else k))
 
 
 def chosen_policies(given: tuple[str, ...], labels: bool) -> tuple[str, ...]:

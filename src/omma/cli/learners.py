@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from omma.cli.options import (
-    Command,
-    check_folder,
-    metric_option,
-    policy_option,
-    sentence,
-    usage,
-    whole_number,
+from omma.cli.options import Command, check_folder, sentence, usage, whole_number, work
+from omma.cli.targets import (
+    budget_option,
+    check_policies,
+    limits_option,
+    make_policy,
+    prior_option,
+    read_metric,
 )
-from omma.cli.targets import budget_option, limits_option, prior_option, read_metric
 from omma.policies.roster import ONLINE, ROSTER, STILL
 
 if TYPE_CHECKING:
@@ -26,16 +26,42 @@ if TYPE_CHECKING:
 
 # Those whose memory does not grow with the rows.
 POLICIES = tuple(name for name, entry in ROSTER.items() if entry.kind in (ONLINE, STILL))
-# The options that say what decides, as the functions of commands know them.
-DECIDING = ("metric", "k", "policy", "prior", "subject_to", "half_life", "window")
+
+
+class Asked(NamedTuple):
+    """What the options say of a learner: what decides, which rows wait, and where it is kept."""
+
+    metric: str | None
+    k: int | None
+    policy: str
+    prior: float
+    subject_to: tuple[str, ...]
+    half_life: float | None
+    window: int | None
+    pending: int
+    max_seconds: float | None
+    state: Path | None
+    journal: Path | None
+    save_every: int
+
+
+DECIDING = Asked._fields[:7]
 
 
 def deciding_options() -> Callable[[Command], Command]:
     """What decides: metric, budget, policy, and which rows it looks at."""
-    every = (
-        metric_option(),
+    return _together(
+        click.option(
+            "--metric", metavar="NAME", help="What to maximize; not needed to go on from --state."
+        ),
         budget_option(),
-        policy_option(POLICIES),
+        click.option(
+            "--policy",
+            default="auto",
+            show_default=True,
+            metavar="NAME",
+            help=f"One of {', '.join(POLICIES)}.",
+        ),
         prior_option(
             "λ of policies that have one; auto has none to choose.  [default: 1e-6]", False
         ),
@@ -54,6 +80,52 @@ def deciding_options() -> Callable[[Command], Command]:
         ),
     )
 
+
+def keeping_options(unit: str) -> Callable[[Command], Command]:
+    """Which rows wait for labels, and where the learner is kept.
+
+    The command is given all that is ``Asked``, what decides included, as one.
+    """
+    options = _together(
+        whole_number(
+            "--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten."
+        ),
+        click.option(
+            "--max-seconds",
+            type=click.FloatRange(min=0.0, min_open=True),
+            metavar="S",
+            help="Forget rows, too, that have waited for labels for longer than that.",
+        ),
+        click.option(
+            "--state",
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE.npz",
+            help="Go on from this learner if the file exists, and save it at the end.",
+        ),
+        click.option(
+            "--journal",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="Write every decision and label down in this folder, and go on from it if it has "
+            "some.",
+        ),
+        whole_number(
+            "--save-every", 0, f"Save --state after so many {unit}, too; 0 does not.", least=0
+        ),
+    )
+
+    def wrap(command: Command) -> Any:
+        @wraps(command)
+        def packed(*args: Any, **given: Any) -> Any:
+            asked = Asked(*(given.pop(name) for name in Asked._fields))
+            return command(*args, asked=asked, **given)
+
+        return options(packed)
+
+    return wrap
+
+
+def _together(*every: Callable[[Any], Any]) -> Callable[[Command], Command]:
     def wrap(command: Command) -> Command:
         for option in reversed(every):
             command = option(command)
@@ -62,80 +134,109 @@ def deciding_options() -> Callable[[Command], Command]:
     return wrap
 
 
-def waiting_options() -> Callable[[Command], Command]:
-    """How many rows wait for their labels, and for how long."""
-    number = whole_number(
-        "--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten."
-    )
-    age = click.option(
-        "--max-seconds",
-        type=click.FloatRange(min=0.0, min_open=True),
-        metavar="S",
-        help="Forget rows, too, that have waited for labels for longer than that.",
-    )
-    return lambda command: number(age(command))
+class Keeper:
+    """Begins the learner of a command or goes on with one, and keeps it, as options ask.
+
+    ``found`` and ``begun`` are for use while it is ``working``.
+    """
+
+    def __init__(self, ctx: click.Context, asked: Asked) -> None:
+        check_policies((asked.policy,), POLICIES)
+        given = [name.replace("_", "-") for name in DECIDING if _was_given(ctx, name)]
+        self._resumes = _check_kept(asked, given)
+        self._asked = asked
+        self._policy: Any = None
+        self._metric: Any = None
+        if asked.metric is not None:
+            self._policy, self._metric = _policy_of(asked)
+        self._waiting = asked.pending if _was_given(ctx, "pending") else None
+        self._held = ExitStack()
+
+    @contextmanager
+    def working(self, who: str) -> Iterator[None]:
+        """What fails takes one line, ``who`` is told to others, and a journal is closed."""
+        with work(), _alone(self._asked.state, who), self._held:
+            yield
+
+    def make(self, m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
+        """A new learner, when the first row says how many labels there are."""
+        from omma.online import OnlineClassifier
+
+        assert self._policy is not None
+        _check_width(self._metric, m)
+        return OnlineClassifier(
+            self._policy,
+            m,
+            metric=self._metric,
+            names=names,
+            max_waiting=self._asked.pending,
+            max_seconds=self._asked.max_seconds,
+        )
+
+    def begun(self, learner: OnlineClassifier) -> None:
+        """A new learner is kept in a journal, where there is one."""
+        from omma.online import Journal
+
+        if self._asked.journal is not None:
+            self._held.enter_context(Journal(self._asked.journal, learner))
+
+    def found(self) -> OnlineClassifier | None:
+        """The learner to go on with; it keeps its bounds, unless others were written."""
+        from omma.cli.streaming import check_asked_for
+        from omma.online import OnlineClassifier
+
+        state, journal = self._asked.state, self._asked.journal
+        if state is not None and (self._resumes or state.is_file()):
+            learner = OnlineClassifier.load(state)
+        elif journal is not None and self._resumes:
+            learner = self._resumed(journal)
+        else:
+            return None
+        check_asked_for(state or journal, learner, self._policy, self._metric)
+        if self._waiting is not None or self._asked.max_seconds is not None:
+            learner.bound_waiting(self._waiting, self._asked.max_seconds)
+        return learner
+
+    def _resumed(self, folder: Path) -> OnlineClassifier:
+        """The learner of a journal, and a sentence about what is there."""
+        import warnings
+
+        from omma.online import Journal
+
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            learner = self._held.enter_context(Journal.resume(folder)).learner
+        for one in found:
+            say(f"{one.message}.")
+        stats = learner.stats()
+        say(
+            f"Going on from {folder}: {stats['decided']:,} decided by id, {stats['labels']:g} "
+            f"learned, {stats['waiting']:,} waiting for labels."
+        )
+        return learner
 
 
-def bound_waiting(
-    ctx: click.Context, learner: OnlineClassifier, pending: int, max_seconds: float | None
-) -> None:
-    """A learner that goes on keeps its bounds, unless others were written."""
-    limit = pending if was_given(ctx, "pending") else None
-    if limit is not None or max_seconds is not None:
-        learner.bound_waiting(limit, max_seconds)
-
-
-def deciding_given(ctx: click.Context) -> list[str]:
-    """Which of these options were written."""
-    return [name.replace("_", "-") for name in DECIDING if was_given(ctx, name)]
-
-
-def resumed(held: ExitStack, folder: Path) -> OnlineClassifier:
-    """The learner of a journal, and a sentence about what is there."""
-    import warnings
-
-    from omma.online import Journal
-
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        learner = held.enter_context(Journal.resume(folder)).learner
-    for one in found:
-        say(f"{one.message}.")
-    stats = learner.stats()
-    say(
-        f"Going on from {folder}: {stats['decided']:,} decided by id, {stats['labels']:g} learned, "
-        f"{stats['waiting']:,} waiting for labels."
-    )
-    return learner
-
-
-def was_given(ctx: click.Context, name: str) -> bool:
+def _was_given(ctx: click.Context, name: str) -> bool:
     """Whether an option was written, and is not its default."""
     from click.core import ParameterSource
 
     return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
-def policy_of(
-    name: str,
-    metric: str,
-    k: int | None,
-    prior: float,
-    subject_to: tuple[str, ...] = (),
-    half_life: float | None = None,
-    window: int | None = None,
-) -> tuple[Any, Any]:
+def _policy_of(asked: Asked) -> tuple[Any, Any]:
     """The policy and what it is judged by."""
-    from omma.cli.targets import make_policy
     from omma.policies import UnsupportedMetricError
 
-    found, budget = read_metric(metric, k)
+    assert asked.metric is not None
+    found, budget = read_metric(asked.metric, asked.k)
     try:
         with usage("--metric"):
-            policy = make_policy(name, found, budget, prior, subject_to=subject_to)
+            policy = make_policy(
+                asked.policy, found, budget, asked.prior, subject_to=asked.subject_to
+            )
     except UnsupportedMetricError as error:
         raise click.BadParameter(sentence(error), param_hint="--policy") from error
-    return _looking_at(policy, half_life, window), found
+    return _looking_at(policy, asked.half_life, asked.window), found
 
 
 def _looking_at(policy: Any, half_life: float | None, window: int | None) -> Any:
@@ -153,7 +254,7 @@ def _looking_at(policy: Any, half_life: float | None, window: int | None) -> Any
     return policy
 
 
-def check_width(metric: Any, m: int) -> None:
+def _check_width(metric: Any, m: int) -> None:
     """A metric of one label takes one column of probabilities."""
     if metric.binary and m != 1:
         raise ValueError(
@@ -169,7 +270,7 @@ def say(sentence: str) -> None:
 
 
 @contextmanager
-def alone(state: Path | None, who: str) -> Iterator[None]:
+def _alone(state: Path | None, who: str) -> Iterator[None]:
     """Two that save to one file would each undo what the other has learned."""
     from omma._lock import locked
 
@@ -180,15 +281,16 @@ def alone(state: Path | None, who: str) -> Iterator[None]:
         yield
 
 
-def check_kept(state: Path | None, journal: Path | None, save_every: int, given: list[str]) -> bool:
+def _check_kept(asked: Asked, given: list[str]) -> bool:
     """Refuse options that do not go together; whether there is a learner to go on from."""
+    state, journal = asked.state, asked.journal
     if state is not None and journal is not None:
         raise click.UsageError("Pass --state or --journal, not both: a journal has a state.")
     if state is not None:
         if state.suffix.lower() != ".npz":
             raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
         check_folder(state, "--state")
-    elif save_every:
+    elif asked.save_every:
         raise click.UsageError("--save-every needs --state.")
     resumes = state is not None and state.is_file()
     if journal is not None:

@@ -22,6 +22,7 @@ from omma.frontiers import Frontier, frontier
 from omma.held import Held
 from omma.limits import Limit
 from omma.metrics import LabelMetric, Macro, Metric
+from omma.metrics.target import Target
 from omma.policies import Auto, FixedRule, TunedThresholds
 from omma.rule import Rule
 from omma.tables import MISSING, Entry, Grid, texts, to_terminal
@@ -74,7 +75,7 @@ def limited(inputs: Inputs, policy: Auto, seed: int | None, decide: str | None =
     if decide == "tuned" and not cuts:
         raise ValueError(
             f"--decide tuned needs a macro_ metric or one of one label, and no budget, got "
-            f"{metric.name}{'' if policy.budget is None else f'@{policy.budget}'}"
+            f"{Target(metric.name, policy.budget)}"
         )
     if cuts:
         tuner = TunedThresholds(metric, policy.limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,45 +25,6 @@ def whole_number(
         default=default,
         show_default=True,
         help=text,
-    )
-
-
-def metric_option() -> Callable[[Command], Command]:
-    """What is maximized by a learner that may go on from a file."""
-    return click.option(
-        "--metric", metavar="NAME", help="What to maximize; not needed to go on from --state."
-    )
-
-
-def policy_option(names: Iterable[str]) -> Callable[[Command], Command]:
-    """Which policy of several decides."""
-    return click.option(
-        "--policy",
-        default="auto",
-        show_default=True,
-        metavar="NAME",
-        help=f"One of {', '.join(names)}.",
-    )
-
-
-def state_option() -> Callable[[Command], Command]:
-    """The file of a learner."""
-    return click.option(
-        "--state",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE.npz",
-        help="Go on from this learner if the file exists, and save it at the end.",
-    )
-
-
-def journal_option() -> Callable[[Command], Command]:
-    """The folder of a journal."""
-    return click.option(
-        "--journal",
-        type=click.Path(file_okay=False, path_type=Path),
-        metavar="DIR",
-        help="Write every decision and label down in this folder, and go on from it if it has "
-        "some.",
     )
 
 

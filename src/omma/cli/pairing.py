@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+from omma._validate import repeated
 from omma.datasets import Matrix
 
 Names = tuple[str, ...]
@@ -18,8 +19,9 @@ def paired_rows(files: Files, first: Matrix, second: Matrix) -> tuple[Matrix, li
     if wanted is None or own is None or wanted == own:
         return second, []
     for path, ids in zip(files, (wanted, own), strict=True):
-        if len(set(ids)) < len(ids):
-            raise ValueError(f"{path} must name each row once, got the id {_repeated(ids)!r} twice")
+        twice = repeated(ids)
+        if twice is not None:
+            raise ValueError(f"{path} must name each row once, got the id {twice!r} twice")
     places, known = {name: place for place, name in enumerate(own)}, set(wanted)
     for here, there, absent in (
         (*files[::-1], (name for name in wanted if name not in places)),
@@ -89,11 +91,6 @@ def _headless(names: Sequence[str], turned: bool = False) -> Names:
 def _numbered(names: Sequence[str]) -> bool:
     """Whether columns have numbers for names, as programs give them that know no names."""
     return list(names) == [str(number) for number in range(len(names))]
-
-
-def _repeated(ids: Iterable[str]) -> str:
-    seen: set[str] = set()
-    return next(name for name in ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
 def _mismatch(files: Files, names: Names, own: Names) -> str:

@@ -10,7 +10,6 @@ import click
 from omma._atomic import replacing
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import Console
 
     from omma.study.records import Record
@@ -126,6 +125,7 @@ def _records(places: tuple[Path, ...], suite: str | None, datasets: str | None) 
 
 def _print_as_paper(form: str, records: list[Record], output: Path | None, extended: bool) -> None:
     """Tables in the paper's layout; both families of its figures as png, or within the page."""
+    from omma.plots.frames import png_of
     from omma.study import printed
 
     if not records:
@@ -139,7 +139,8 @@ def _print_as_paper(form: str, records: list[Record], output: Path | None, exten
         raise click.ClickException(str(error)) from error
     if form == "html":
         tables = printed.tables(records, extended=extended)
-        _write(printed.page(tables, {name: _png(one) for name, one in pictures.items()}), output)
+        drawn = {name: png_of(one, dpi=130) for name, one in pictures.items()}
+        _write(printed.page(tables, drawn), output)
         return
     from omma.plots import save
     from omma.study.records import safe
@@ -152,14 +153,6 @@ def _print_as_paper(form: str, records: list[Record], output: Path | None, exten
     except OSError as error:
         raise _unwritten(error, folder) from error
     click.echo(f"Wrote {len(pictures)} figures into {folder}")
-
-
-def _png(figure: Figure) -> bytes:
-    import io
-
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=130, facecolor="white")
-    return file.getvalue()
 
 
 def _of(kind: str, records: list[Record]) -> list[Record]:

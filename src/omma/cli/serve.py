@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from omma.cli.learners import (
-    POLICIES,
-    alone,
-    bound_waiting,
-    check_kept,
-    check_width,
-    deciding_given,
-    deciding_options,
-    policy_of,
-    resumed,
-    say,
-    waiting_options,
-)
-from omma.cli.options import (
-    journal_option,
-    sentence,
-    state_option,
-    whole_number,
-    work,
-)
-from omma.cli.targets import check_policies
+from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options, say
+from omma.cli.options import sentence, whole_number
 
 if TYPE_CHECKING:
     import socket
-
-    from omma.online import OnlineClassifier
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -46,10 +23,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     metavar="N",
     help="How many labels there are, where rows name them by numbers.",
 )
-@waiting_options()
-@state_option()
-@journal_option()
-@whole_number("--save-every", 0, "Save --state after so many rows, too; 0 does not.", least=0)
+@keeping_options("rows")
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -62,19 +36,8 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.pass_context
 def command(
     ctx: click.Context,
-    metric: str | None,
-    k: int | None,
-    policy: str,
-    prior: float,
-    subject_to: tuple[str, ...],
-    half_life: float | None,
-    window: int | None,
+    asked: Asked,
     n_labels: int | None,
-    pending: int,
-    max_seconds: float | None,
-    state: Path | None,
-    journal: Path | None,
-    save_every: int,
     host: str,
     port: int,
     max_body: int,
@@ -97,44 +60,17 @@ def command(
         curl -H 'Content-Type: application/json' \\
             -d '{"id": "a", "eta": [0.9, 0.2]}' http://127.0.0.1:8765/decide
     """  # noqa: D301
-    check_policies((policy,), POLICIES)
-    given = deciding_given(ctx)
-    resumes = check_kept(state, journal, save_every, given)
-    wanted = None
-    if metric is not None:
-        wanted = policy_of(policy, metric, k, prior, subject_to, half_life, window)
+    keeper = Keeper(ctx, asked)
     run = _server()
 
     from omma.cli.service import Kept, Service
-    from omma.cli.streaming import check_asked_for, restored
-    from omma.online import Journal, OnlineClassifier
 
-    def make(m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
-        assert wanted is not None
-        decider, judged_by = wanted
-        check_width(judged_by, m)
-        return OnlineClassifier(
-            decider, m, metric=judged_by, names=names, max_waiting=pending, max_seconds=max_seconds
-        )
-
-    with work(), alone(state, "another omma serve or stream"), ExitStack() as held:
-
-        def begun(learner: OnlineClassifier) -> None:
-            if journal is not None:
-                held.enter_context(Journal(journal, learner))
-
-        learner, asked = None, wanted or (None, None)
-        if state is not None and resumes:
-            learner = restored(state, *asked)
-        elif journal is not None and resumes:
-            learner = resumed(held, journal)
-            check_asked_for(journal, learner, *asked)
-        if learner is not None:
-            bound_waiting(ctx, learner, pending, max_seconds)
-        service = Service(make, learner, n_labels, Kept(begun, state, save_every))
-        listening = held.enter_context(_listening(host, port))
-        _tell(host, listening)
-        run(service, listening, max_body, max_clients)
+    with keeper.working("another omma serve or stream"):
+        kept = Kept(keeper.begun, asked.state, asked.save_every)
+        service = Service(keeper.make, keeper.found(), n_labels, kept)
+        with _listening(host, port) as listening:
+            _tell(host, listening)
+            run(service, listening, max_body, max_clients)
 
 
 def _server() -> Any:

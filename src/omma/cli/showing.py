@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +15,13 @@ from omma.cli.evaluation import Found, Job, baseline_title, titled
 from omma.cli.inputs import Inputs
 from omma.cli.remarks import remarks, trust
 from omma.comparison import Comparison
-from omma.comparison.entrants import read_entrants
+from omma.comparison.entrants import TITLES
 from omma.counts import Counts
-from omma.tables import UNSUPPORTED, Entry, Grid, to_terminal
+from omma.tables import UNSUPPORTED, Entry, Grid, fitting
 from omma.trace import Trace
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table as Drawn
 
 # What policies are worth online stands below, in the order of the file.
 RULES = ("rule", "unseen rows", "95 % interval", "to best", "95 % interval")
@@ -53,15 +51,10 @@ def show(found: Found, console: Console) -> None:
         _show_choice(choice, console, labels=len(found.choices) == 1)
     if found.choices:
         console.print("Policies online, each row decided before its labels are seen:")
-    if found.comparison is None:
-        tables = [to_terminal(_blind_grid(found))]
-    else:
-        tables = list(_tables(found.comparison, console))
-    caption = tables[0].caption
-    for table in tables:
-        table.caption = None  # it would be as narrow as the table
+    grid = _blind_grid(found) if found.comparison is None else found.comparison.grid(True)
+    for table in fitting(grid, console):
         console.print(table)
-    console.print(caption)
+    console.print(" ".join(grid.notes))  # under the table it would be as narrow as that
     if found.comparison is not None and _hindsight(found.comparison):
         console.print("* Chosen with hindsight on the rows judged: a ceiling, not a rival.")
     for remark in remarks(found):
@@ -106,27 +99,6 @@ def _hindsight(comparison: Comparison) -> list[str]:
     return [name for name in comparison.policies if comparison.titles[name].endswith("*")]
 
 
-def _tables(comparison: Comparison, console: Console) -> Iterator[Drawn]:
-    """The comparison by as many metrics at a time as the terminal has room for."""
-    metrics = list(comparison.metrics)
-    while metrics:
-        for number in range(len(metrics), 0, -1):
-            table = replace(comparison, metrics=tuple(metrics[:number])).to_terminal()
-            table.caption, caption = None, table.caption
-            if _width(table, console) <= console.width or number == 1:
-                break
-        table.caption = caption
-        yield table
-        metrics = metrics[number:]
-
-
-def _width(table: Drawn, console: Console) -> int:
-    """How wide the table would be with all the room it wants."""
-    from rich.measure import Measurement
-
-    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
-
-
 def _blind_grid(found: Found) -> Grid:
     """What each policy may be worth, if the probabilities are right."""
     job = found.job
@@ -147,8 +119,7 @@ def _blind_grid(found: Found) -> Grid:
 def _title(job: Job, name: str) -> str:
     if name == "baseline":
         return baseline_title(job)
-    (entrant,) = read_entrants([name], None, job.priors)
-    return entrant.title
+    return TITLES[name]
 
 
 def as_json(found: Found, wrote: dict[str, str]) -> str:

@@ -5,37 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import click
 
-from omma.cli.learners import (
-    POLICIES,
-    alone,
-    bound_waiting,
-    check_kept,
-    check_width,
-    deciding_given,
-    deciding_options,
-    policy_of,
-    resumed,
-    say,
-    waiting_options,
-)
-from omma.cli.options import (
-    journal_option,
-    state_option,
-    whole_number,
-    work,
-)
-from omma.cli.targets import check_policies
+from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options, say
 
 if TYPE_CHECKING:
     from omma.cli.readers import Lines
     from omma.cli.streaming import Stream
-    from omma.online import OnlineClassifier
 
 SKIPPED = 3  # the code of a stream with lines that could not be read
 
@@ -71,32 +51,18 @@ class Saving(NamedTuple):
     "--id", "id_column", metavar="NAME", help="The column that names rows.  [default: id]"
 )
 @click.option("--column", metavar="NAME", help="Take one column of probabilities from CSV.")
-@waiting_options()
-@state_option()
-@journal_option()
-@whole_number("--save-every", 0, "Save --state after so many lines, too; 0 does not.", least=0)
+@keeping_options("lines")
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
 @click.pass_context
 def command(
     ctx: click.Context,
     file: str,
-    metric: str | None,
-    k: int | None,
-    policy: str,
-    prior: float,
-    subject_to: tuple[str, ...],
-    half_life: float | None,
-    window: int | None,
+    asked: Asked,
     form: str | None,
     n_labels: int | None,
     id_column: str | None,
     column: str | None,
-    pending: int,
-    max_seconds: float | None,
-    state: Path | None,
-    journal: Path | None,
-    save_every: int,
     strict: bool,
     as_json: bool,
 ) -> None:
@@ -125,58 +91,26 @@ def command(
     3 done, but lines were skipped, 130 and 143 stopped by Ctrl-C or termination.
     The state is saved in all cases but 2.
     """  # noqa: D301
-    check_policies((policy,), POLICIES)
-    given = deciding_given(ctx)
-    resumes = _check_usage(file, state, save_every, given, journal)
-    wanted = None
-    if metric is not None:
-        wanted = policy_of(policy, metric, k, prior, subject_to, half_life, window)
+    keeper = Keeper(ctx, asked)
+    if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
+        raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
 
     from omma.cli.readers import Lines
-    from omma.cli.streaming import Stream, check_asked_for, restored
-    from omma.online import Journal, OnlineClassifier
+    from omma.cli.streaming import Stream
 
-    def make(m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
-        assert wanted is not None
-        decider, judged_by = wanted
-        check_width(judged_by, m)
-        return OnlineClassifier(
-            decider, m, metric=judged_by, names=names, max_waiting=pending, max_seconds=max_seconds
-        )
-
-    with work(), alone(state, "another omma stream"), ExitStack() as held:
-
-        def keep(learner: OnlineClassifier) -> None:
-            if journal is not None:
-                held.enter_context(Journal(journal, learner))
-
-        stream = Stream(sys.stdout, make, as_json, say, keep)
+    with keeper.working("another omma stream"):
+        stream = Stream(sys.stdout, keeper.make, as_json, say, keeper.begun)
+        stream.learner = keeper.found()
         names = None
-        asked = wanted or (None, None)
-        if state is not None and (resumes or state.is_file()):
-            stream.learner = restored(state, *asked)
-        elif journal is not None and resumes:
-            stream.learner = resumed(held, journal)
-            check_asked_for(journal, stream.learner, *asked)
         if stream.learner is not None:
-            bound_waiting(ctx, stream.learner, pending, max_seconds)
             if column is None:
                 n_labels = n_labels or stream.learner.n_labels
             names = None if stream.learner.names is None else tuple(stream.learner.names)
         with _opened(file) as source:
             reader = Lines(form, n_labels, id_column, column, names)
-            code = _run(stream, source, reader, Saving(state, save_every), strict)
+            saving = Saving(asked.state, asked.save_every)
+            code = _run(stream, source, reader, saving, strict)
     ctx.exit(code)
-
-
-def _check_usage(
-    file: str, state: Path | None, save_every: int, given: list[str], journal: Path | None
-) -> bool:
-    """Refuse options that do not go together; whether there is a state to go on from."""
-    resumes = check_kept(state, journal, save_every, given)
-    if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
-        raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
-    return resumes
 
 
 @contextmanager

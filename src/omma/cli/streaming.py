@@ -305,15 +305,8 @@ def _cell(text: str) -> str:
     return text
 
 
-def restored(path: Path, policy: Policy | None, metric: Metric | None) -> OnlineClassifier:
-    """A learner as it was saved, if it is the one that was asked for."""
-    learner = OnlineClassifier.load(path)
-    check_asked_for(path, learner, policy, metric)
-    return learner
-
-
 def check_asked_for(
-    path: Path, learner: OnlineClassifier, policy: Policy | None, metric: Metric | None
+    path: Path | None, learner: OnlineClassifier, policy: Policy | None, metric: Metric | None
 ) -> None:
     """Refuse a learner that goes by another policy or metric than was asked for."""
     if policy is not None and learner.policy != policy:

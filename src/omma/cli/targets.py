@@ -94,10 +94,9 @@ def make_policy(
     """A policy by the name that comparisons know it by, with limits where these are given."""
     from dataclasses import replace
 
-    from omma.comparison.entrants import read_entrants
+    from omma.policies.roster import ROSTER
 
-    (entrant,) = read_entrants([name], train, (prior,))
-    (policy,) = entrant.build(metric, k).values()
+    policy = ROSTER[name].policy(metric, k, prior, train)
     if not subject_to:
         return policy
     if not hasattr(policy, "subject_to"):

@@ -14,6 +14,7 @@ from scipy import sparse
 import omma
 from omma.kernels.replay import replay_dense
 from omma.metrics import NAMES
+from omma.metrics.target import Target
 from omma.policies import UnsupportedMetricError
 
 ROWS = 12
@@ -48,9 +49,9 @@ def batch_policies(every: bool) -> list[Any]:
 def name_of(policy: Any) -> str:
     """A policy in few words."""
     objective, name = policy.objective, type(policy).__name__
-    budget = "" if policy.budget is None else f"@{policy.budget}"
-    what = f" for {objective.name}{budget}" if objective is not None else budget
-    return f"{name}{what}{' from estimates' if policy.feedback == 'estimates' else ''}"
+    target = Target(name if objective is None else objective.name, policy.budget)
+    said = str(target) if objective is None else f"{name} for {target}"
+    return f"{said}{' from estimates' if policy.feedback == 'estimates' else ''}"
 
 
 def policies(every: bool) -> Iterator[Any]:

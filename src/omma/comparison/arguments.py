@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from omma._validate import check_budget, check_number, check_positive_int, shown
+from omma._validate import check_budget, check_number, check_positive_int, repeated, shown
 from omma.metrics import Metric, read_target
 from omma.metrics.target import Target as Named
 from omma.policies import Policy
@@ -97,9 +97,10 @@ def distinct(parameter: str, names: Sequence[Any], hint: str = "") -> None:
     """At least one, and none twice."""
     if not names:
         raise ValueError(f"{parameter} of compare must hold at least one, got none")
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise ValueError(f"{parameter} of compare must be distinct, got {twice[0]!r} twice{hint}")
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f"{parameter} of compare must be distinct, got {repeated(names)!r} twice{hint}"
+        )
 
 
 def listed(parameter: str, given: Any) -> list[Any]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from omma._types import Feedback
 from omma._validate import nearest, shown
 from omma.comparison.arguments import distinct, listed
 from omma.metrics import Metric
 from omma.policies import MetricPolicy, Policy
-from omma.policies.roster import NAMES, ONLINE, ROSTER, STILL
+from omma.policies.roster import NAMES, ROSTER
 from omma.rows.batch import Batch
 
 Make = Callable[[Metric, int | None, float], Policy]
@@ -32,18 +31,12 @@ class Entrant:
 TITLES: dict[str, str] = {name: entry.title for name, entry in ROSTER.items()}
 
 
-def _online(
-    kind: type[MetricPolicy], feedback: Feedback, metric: Metric, k: int | None, prior: float
-) -> Policy:
-    return kind(metric, k, feedback, prior)
+def _from_labels(kind: type[MetricPolicy], metric: Metric, k: int | None, prior: float) -> Policy:
+    return kind(metric, k, prior=prior)
 
 
 def _for_each_prior(make: Make, priors: tuple[float, ...]) -> Build:
     return lambda metric, k: {prior: make(metric, k, prior) for prior in priors}
-
-
-def _once(make: Callable[[Metric, int | None], Policy]) -> Build:
-    return lambda metric, k: {None: make(metric, k)}
 
 
 def _as_it_is(policy: Policy) -> Build:
@@ -100,7 +93,7 @@ def _entrant(given: Any, name: str | None, train: Batch | None, priors: Any) -> 
         return Entrant(name, name, _as_it_is(given))
     name = name or str(getattr(given, "__name__", shown(given)))
     if isinstance(given, type) and issubclass(given, MetricPolicy):
-        return Entrant(name, name, _for_each_prior(partial(_online, given, "labels"), priors))
+        return Entrant(name, name, _for_each_prior(partial(_from_labels, given), priors))
     if callable(given) and not isinstance(given, type | Metric):
         return Entrant(name, name, _users_own(name, given, priors))
     raise TypeError(
@@ -114,15 +107,7 @@ def _by_name(name: str, train: Batch | None, priors: tuple[float, ...]) -> tuple
     if entry is None:
         hint = nearest(name, NAMES) or f"; names are {', '.join(NAMES)}"
         raise ValueError(f"policies of compare must be known, got {name!r}{hint}")
-    if entry.kind == STILL:
-        return entry.title, _once(entry.make)
-    if entry.kind == ONLINE and entry.priors:
-        return entry.title, _for_each_prior(entry.make, priors)
-    if entry.kind == ONLINE:
-        return entry.title, _once(lambda metric, k: entry.make(metric, k, priors[0]))
-    if train is None:
-        raise ValueError(
-            f"train of compare must be a pair (eta, y) for {name!r}, which learns beforehand, "
-            "got None"
-        )
-    return entry.title, _once(partial(entry.make, train))
+    entry.check_train(train)
+    if entry.priors:
+        return entry.title, _for_each_prior(entry.policy, priors)
+    return entry.title, lambda metric, k: {None: entry.policy(metric, k, priors[0], train)}

@@ -30,7 +30,7 @@ from omma.policies.fixed import Fixed
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
 
-PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)
+PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
 METRICS = ("micro_f1", "macro_f1")
 POLICIES = ("baseline", "ofo", "greedy", "omma", "omma_eta")
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._validate import nearest, shown
+from omma._validate import nearest, repeated, shown
 from omma.datasets._cells import (
     is_header,
     is_number,
@@ -160,9 +160,8 @@ def named_columns(
             f"{path}, line 1: expected labels only, got the column {names[0]!r}, which seems to "
             f"name rows: pass id_column={names[0]!r} (--id {names[0]}), or leave it out"
         )
-    if len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    twice = repeated(names)
+    if twice is not None:
         raise ValueError(f"{path}, line 1: expected distinct names, got {shown(twice)} twice")
     if which is not None and len(names) == 1:
         raise ValueError(f"{path} must have columns of numbers beside {id_column!r}, got none")

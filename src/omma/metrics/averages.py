@@ -12,7 +12,7 @@ from omma._validate import check_choice
 from omma.counts import Counts
 from omma.kernels import kinds
 from omma.kernels.layout import EPSILON, SUMS, SUMS_AND_PRODUCTS
-from omma.metrics.base import Metric, divide
+from omma.metrics.base import Metric, Traits, divide
 from omma.metrics.binary import MEANS, RECALL, LabelMetric, mean_of
 from omma.metrics.minimum import Smoothing
 
@@ -23,26 +23,14 @@ class OverLabels(Metric):
 
     of: LabelMetric
     way: ClassVar[str]
+    says: ClassVar[str]  # what it makes of the formula of one label
+    one_ratio: ClassVar[bool] = False  # a sum of ratios is one only where nothing is divided
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"{self.way}_{self.of.name}"
-
-    @property
-    def concave(self) -> bool:  # type: ignore[override]
-        return self.of.concave
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return self.of.smooth
-
-    @property
-    def linear(self) -> bool:  # type: ignore[override]
-        return self.of.linear
-
-    @property
-    def linear_fractional(self) -> bool:  # type: ignore[override]
-        return self.of.linear  # a sum of ratios is one ratio only where nothing is divided
+    def __post_init__(self) -> None:
+        of = self.of
+        ratio = of.linear_fractional if self.one_ratio else of.linear
+        name, formula = f"{self.way}_{of.name}", self.says.format(of.formula)
+        self._have(Traits(name, formula, of.concave, of.smooth, of.linear, ratio))
 
     @property
     def compiles(self) -> bool:
@@ -68,10 +56,7 @@ class Macro(OverLabels):
     """
 
     way = "macro"
-
-    @property
-    def formula(self) -> str:  # type: ignore[override]
-        return f"mean over labels of {self.of.formula}"
+    says = "mean over labels of {}"
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
         return float(self.of_labels(counts, zero_division).mean())
@@ -90,15 +75,9 @@ class Micro(OverLabels):
     """
 
     way = "micro"
+    says = "{}, of the counts averaged over labels"
+    one_ratio = True
     sums = SUMS
-
-    @property
-    def formula(self) -> str:  # type: ignore[override]
-        return f"{self.of.formula}, of the counts averaged over labels"
-
-    @property
-    def linear_fractional(self) -> bool:  # type: ignore[override]
-        return self.of.linear_fractional
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
         self.check_counts(counts)
@@ -122,11 +101,8 @@ class Weighted(OverLabels):
     """
 
     way = "weighted"
+    says = "mean over labels, weighed by tp + fn, of {}"
     sums = SUMS
-
-    @property
-    def formula(self) -> str:  # type: ignore[override]
-        return f"mean over labels, weighed by tp + fn, of {self.of.formula}"
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
         of_labels = self.of_labels(counts, zero_division)
@@ -154,40 +130,19 @@ class OverClasses(Metric):
 
     def __post_init__(self) -> None:
         check_choice("over_classes", "kind", self.kind, tuple(KINDS))
+        name, kind, smoothing = f"multiclass_{self.kind}", KINDS[self.kind], self.smoothing
+        traits = Traits(
+            name if smoothing is None else smoothing.named(name),
+            kind.formula,
+            kind.concave,
+            kind.smooth or smoothing is not None,
+            kind.linear,
+            linear_fractional=kind.linear or self.kind == "kappa",
+            multiclass=True,
+            single_label=self.kind in ("mcc", "kappa"),
+        )
+        self._have(traits)
         object.__setattr__(self, "__doc__", f"{self.name}: {self.formula}")
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        name = f"multiclass_{self.kind}"
-        return name if self.smoothing is None else self.smoothing.named(name)
-
-    @property
-    def formula(self) -> str:  # type: ignore[override]
-        return KINDS[self.kind].formula
-
-    @property
-    def multiclass(self) -> bool:  # type: ignore[override]
-        return True
-
-    @property
-    def single_label(self) -> bool:  # type: ignore[override]
-        return self.kind in ("mcc", "kappa")
-
-    @property
-    def concave(self) -> bool:  # type: ignore[override]
-        return KINDS[self.kind].concave
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return KINDS[self.kind].smooth or self.smoothing is not None
-
-    @property
-    def linear(self) -> bool:  # type: ignore[override]
-        return KINDS[self.kind].linear
-
-    @property
-    def linear_fractional(self) -> bool:  # type: ignore[override]
-        return self.linear or self.kind == "kappa"
 
     def check_labels(self, m: int) -> None:
         if m < 2:

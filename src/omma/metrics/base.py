@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,21 @@ Vector = NDArray[np.float64]
 
 # Metrics of one label that mean something else over classes: their averages are other numbers.
 OF_CLASSES = frozenset({"accuracy", "balanced_accuracy", "gmean", "hmean", "qmean", "mcc"})
+
+
+class Traits(NamedTuple):
+    """What is known of a metric beside its value, as ``Metric`` has it."""
+
+    name: str
+    formula: str
+    concave: bool
+    smooth: bool
+    linear: bool
+    linear_fractional: bool
+    binary: bool = False
+    multiclass: bool = False
+    single_label: bool = False
+    needs_matrix: bool = False
 
 
 class Metric(ABC):
@@ -50,14 +65,19 @@ class Metric(ABC):
 
     name: str
     formula: str
-    binary: ClassVar[bool] = False
+    binary: bool = False
     multiclass: bool = False
     single_label: bool = False
-    needs_matrix: ClassVar[bool] = False
+    needs_matrix: bool = False
     concave: bool
     smooth: bool
     linear: bool
     linear_fractional: bool
+
+    def _have(self, traits: Traits) -> None:
+        """Set the traits that follow from what a metric is made of, while it is made."""
+        for name, value in traits._asdict().items():
+            object.__setattr__(self, name, value)
 
     @abstractmethod
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:

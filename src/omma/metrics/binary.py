@@ -7,8 +7,9 @@ of the mean, are all that compiled code is told of a metric, so one kernel serve
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ class Rate:
         )
         return divide(over, under, zero_division)
 
-    @property
+    @cached_property
     def kind(self) -> kinds.Rate:
         """The rate as the kernels know it."""
         over, under = (tuple(map(float, form)) for form in (self.over, self.under))
@@ -64,7 +65,7 @@ SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
 class LabelMetric(Metric):
     """A metric of one label, which averages know how to wrap."""
 
-    binary: ClassVar[bool] = True
+    binary = True
 
     @abstractmethod
     def of_cells(
@@ -103,7 +104,7 @@ class Binary(LabelMetric):
     smooth: bool = False
     linear: bool = False
     linear_fractional: bool = False
-    spec: Any = None  # what it is saved as, when that is not its name
+    spec: Any = field(default=None, hash=False)  # what it is saved as, where not its name
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", f"{self.name}: {self.formula}")

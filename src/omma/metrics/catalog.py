@@ -15,62 +15,18 @@ from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Weighted
 from omma.metrics.base import Metric
 from omma.metrics.binary import RECALL, SPECIFICITY, Binary, LabelMetric, Rate
 from omma.metrics.costs import costs
-from omma.metrics.minimum import Minimum, min_recall_specificity, minimum_from_json, of_two
+from omma.metrics.minimum import (
+    Minimum,
+    min_recall_specificity as the_smaller,
+    minimum_from_json,
+    of_two,
+)
 from omma.metrics.names import MetricName
 from omma.metrics.smoothed import smoothed
 from omma.metrics.sums import Sum
 from omma.metrics.target import parse_target
 
 LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": True}
-
-accuracy = Binary("accuracy", "(tp + tn) / n", "rate", Rate((2, -1, -1, 1), (0, 0, 0, 1)), **LINEAR)
-recall = Binary("recall", "tp / (tp + fn)", "rate", RECALL, **LINEAR)
-specificity = Binary("specificity", "tn / (tn + fp)", "rate", SPECIFICITY, **LINEAR)
-balanced_accuracy = Binary(
-    "balanced_accuracy",
-    "(tp / (tp + fn) + tn / (tn + fp)) / 2",
-    "arithmetic",
-    None,
-    **LINEAR,
-)
-precision = Binary(
-    "precision",
-    "tp / (tp + fp)",
-    "rate",
-    Rate((1, 0, 0, 0), (0, 1, 0, 0)),
-    linear_fractional=True,
-)
-jaccard = Binary(
-    "jaccard",
-    "tp / (tp + fp + fn)",
-    "rate",
-    Rate((1, 0, 0, 0), (-1, 1, 1, 0)),
-    smooth=True,
-    linear_fractional=True,
-)
-gmean = Binary(
-    "gmean",
-    "√(tp / (tp + fn) · tn / (tn + fp))",
-    "geometric",
-    concave=True,
-)
-hmean = Binary(
-    "hmean",
-    "2 / ((tp + fn) / tp + (tn + fp) / tn)",
-    "harmonic",
-    concave=True,
-)
-qmean = Binary(
-    "qmean",
-    "1 − √(((fn / (tp + fn))² + (fp / (tn + fp))²) / 2)",
-    "quadratic",
-    concave=True,
-)
-mcc = Binary(
-    "mcc",
-    "(tp·tn − fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
-    "correlation",
-)
 
 
 def fbeta(beta: float) -> Binary:
@@ -98,26 +54,64 @@ def fbeta(beta: float) -> Binary:
     )
 
 
+accuracy = Binary("accuracy", "(tp + tn) / n", "rate", Rate((2, -1, -1, 1), (0, 0, 0, 1)), **LINEAR)
+balanced_accuracy = Binary(
+    "balanced_accuracy",
+    "(tp / (tp + fn) + tn / (tn + fp)) / 2",
+    "arithmetic",
+    None,
+    **LINEAR,
+)
+precision = Binary(
+    "precision",
+    "tp / (tp + fp)",
+    "rate",
+    Rate((1, 0, 0, 0), (0, 1, 0, 0)),
+    linear_fractional=True,
+)
+recall = Binary("recall", "tp / (tp + fn)", "rate", RECALL, **LINEAR)
+specificity = Binary("specificity", "tn / (tn + fp)", "rate", SPECIFICITY, **LINEAR)
 f1 = fbeta(1.0)
+jaccard = Binary(
+    "jaccard",
+    "tp / (tp + fp + fn)",
+    "rate",
+    Rate((1, 0, 0, 0), (-1, 1, 1, 0)),
+    smooth=True,
+    linear_fractional=True,
+)
+gmean = Binary(
+    "gmean",
+    "√(tp / (tp + fn) · tn / (tn + fp))",
+    "geometric",
+    concave=True,
+)
+hmean = Binary(
+    "hmean",
+    "2 / ((tp + fn) / tp + (tn + fp) / tn)",
+    "harmonic",
+    concave=True,
+)
+qmean = Binary(
+    "qmean",
+    "1 − √(((fn / (tp + fn))² + (fp / (tn + fp))²) / 2)",
+    "quadratic",
+    concave=True,
+)
+min_recall_specificity = the_smaller
+mcc = Binary(
+    "mcc",
+    "(tp·tn − fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
+    "correlation",
+)
 
-WEIGHTED = ("precision", "recall", "f1", "jaccard")  # what people weigh by how often labels occur
+# Every statement above that names a metric of one label, in the order of the tables.
 _BINARY: dict[str, LabelMetric] = {
-    one.name: one
-    for one in (
-        accuracy,
-        balanced_accuracy,
-        precision,
-        recall,
-        specificity,
-        f1,
-        jaccard,
-        gmean,
-        hmean,
-        qmean,
-        min_recall_specificity,
-        mcc,
-    )
+    name: one
+    for name, one in list(globals().items())
+    if isinstance(one, LabelMetric) and name == one.name
 }
+WEIGHTED = ("precision", "recall", "f1", "jaccard")  # what people weigh by how often labels occur
 _CATALOG: dict[str, Metric] = {
     **_BINARY,
     **{f"macro_{name}": Macro(one) for name, one in _BINARY.items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from omma.metrics.base import Metric
 class Costs(Metric):
     """The average worth of a prediction; made by ``omma.metrics.costs``."""
 
-    needs_matrix: ClassVar[bool] = True
+    needs_matrix = True
 
     worth: NDArray[np.float64]
     name: str = "costs"

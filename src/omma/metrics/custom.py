@@ -55,9 +55,8 @@ class Custom(LabelMetric):
     linear: bool = False
     linear_fractional: bool = False
 
-    @property
-    def formula(self) -> str:  # type: ignore[override]
-        return f"{self.name}(tp, fp, fn, tn) of fractions"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "formula", f"{self.name}(tp, fp, fn, tn) of fractions")
 
     def of_cells(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from omma._validate import shown
 from omma.kernels import kinds
+from omma.metrics.base import Traits
 from omma.metrics.binary import RECALL, SPECIFICITY, Binary, LabelMetric, Rate
 
 FRACTIONS = {
@@ -51,20 +52,15 @@ class Minimum(LabelMetric):
     names: tuple[str, str]
     rates: tuple[Rate, Rate]
     smoothing: Smoothing | None = None
-    linear: bool = False
-    linear_fractional: bool = False
 
-    @property
-    def formula(self) -> str:  # type: ignore[override]
-        return f"min({self.names[0]}, {self.names[1]})"
-
-    @property
-    def concave(self) -> bool:  # type: ignore[override]
-        return all(not (rate.under[0] or rate.under[1]) for rate in self.rates)
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return self.smoothing is not None
+    def __post_init__(self) -> None:
+        formula = f"min({self.names[0]}, {self.names[1]})"
+        concave = all(not (rate.under[0] or rate.under[1]) for rate in self.rates)
+        self._have(
+            Traits(
+                self.name, formula, concave, self.smoothing is not None, False, False, binary=True
+            )
+        )
 
     def of_cells(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0

@@ -13,7 +13,7 @@ from omma._classes import class_indicators, is_vector
 from omma._validate import shown
 from omma.counts import Counts, counted
 from omma.metrics.base import Metric
-from omma.metrics.skipping import value_skipping
+from omma.metrics.undefined import value_skipping
 from omma.rows.frames import values_of
 from omma.rows.index import check_same_rows
 from omma.rows.sets import is_label_sets

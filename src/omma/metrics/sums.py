@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from omma.counts import Counts
 from omma.kernels import kinds
-from omma.metrics.base import Metric
+from omma.metrics.base import Metric, Traits
 from omma.running.empty import NO_MATRIX
 
 Terms = tuple[tuple[float, Metric], ...]
@@ -37,20 +37,27 @@ class Sum(Metric):
             inner = metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
             flat += [(weight * factor, part) for factor, part in inner]
         object.__setattr__(self, "terms", tuple(flat))
-        if len({metric.binary for _, metric in flat}) > 1:
-            names = ", ".join(metric.name for _, metric in flat)
+        parts = [metric for _, metric in flat]
+        if len({metric.binary for metric in parts}) > 1:
+            names = ", ".join(metric.name for metric in parts)
             raise ValueError(
                 f"a sum cannot mix metrics of one label and of many, got {names}: wrap the first "
                 "in omma.metrics.macro or omma.metrics.micro"
             )
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self._join([metric.name for _, metric in self.terms])
-
-    @property
-    def formula(self) -> str:  # type: ignore[override]
-        return self._join([f"({metric.formula})" for _, metric in self.terms])
+        linear = all(metric.linear for metric in parts)
+        traits = Traits(
+            self._join([metric.name for metric in parts]),
+            self._join([f"({metric.formula})" for metric in parts]),
+            all(metric.linear or (weight >= 0 and metric.concave) for weight, metric in flat),
+            all(metric.smooth for metric in parts),
+            linear,
+            linear_fractional=parts[0].linear_fractional if len(parts) == 1 else linear,
+            binary=all(metric.binary for metric in parts),
+            multiclass=any(metric.multiclass for metric in parts),
+            single_label=any(metric.single_label for metric in parts),
+            needs_matrix=any(metric.needs_matrix for metric in parts),
+        )
+        self._have(traits)
 
     def _join(self, names: list[str]) -> str:
         text = ""
@@ -59,42 +66,6 @@ class Sum(Metric):
             factor = "" if abs(weight) == 1 else f"{abs(weight):g}*"
             text += f"{sign}{factor}{name}"
         return text[3:] if text.startswith(" + ") else "-" + text[3:]
-
-    @property
-    def binary(self) -> bool:  # type: ignore[override]
-        return all(metric.binary for _, metric in self.terms)
-
-    @property
-    def multiclass(self) -> bool:  # type: ignore[override]
-        return any(metric.multiclass for _, metric in self.terms)
-
-    @property
-    def single_label(self) -> bool:  # type: ignore[override]
-        return any(metric.single_label for _, metric in self.terms)
-
-    @property
-    def needs_matrix(self) -> bool:  # type: ignore[override]
-        return any(metric.needs_matrix for _, metric in self.terms)
-
-    @property
-    def concave(self) -> bool:  # type: ignore[override]
-        return all(
-            metric.linear or (weight >= 0 and metric.concave) for weight, metric in self.terms
-        )
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return all(metric.smooth for _, metric in self.terms)
-
-    @property
-    def linear(self) -> bool:  # type: ignore[override]
-        return all(metric.linear for _, metric in self.terms)
-
-    @property
-    def linear_fractional(self) -> bool:  # type: ignore[override]
-        if len(self.terms) == 1:
-            return self.terms[0][1].linear_fractional
-        return self.linear
 
     def check_labels(self, m: int) -> None:
         for _, metric in self.terms:

@@ -10,8 +10,8 @@ from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
+from omma.metrics.constant_labels import ONE_IS_ENOUGH, Mask, line_of, never_and_always
 from omma.metrics.minimum import Minimum
-from omma.metrics.settled import ONE_IS_ENOUGH, Mask, line_of, never_and_always
 from omma.metrics.sums import Sum
 from omma.running.weights import weights_now
 from omma.state import State

@@ -17,7 +17,7 @@ from omma.online.packed import Decision
 from omma.online.pending import Id, Pending, age_and_clock
 from omma.online.stats import Seen
 from omma.online.steps import Step, Task
-from omma.policies import LinearPolicy
+from omma.policies import Policy
 from omma.rows.frames import Names
 from omma.rows.row import Partly, Row
 
@@ -27,7 +27,7 @@ LOOKS = 1000  # questions of a learner that are looked at for want of candidates
 class Counting:
     """The parts of a learner that change, and every way in which they do."""
 
-    policy: LinearPolicy
+    policy: Policy
     n_labels: int
     names: Names | None
     metric: Metric | None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._validate import shown
+from omma._validate import repeated, shown
 from omma.online.decided import Decided
 from omma.online.pending import (
     AlreadyWaitingError,
@@ -76,9 +76,8 @@ def read_ids(owner: str, one: Any, several: Any) -> list[Id]:
     if isinstance(several, str | bytes) or not isinstance(several, Iterable):
         raise TypeError(f"ids of {owner} must be a sequence of ids, got {shown(several)}")
     keys = [check_id(key) for key in several]
-    if len(set(keys)) < len(keys):
-        seen: set[Id] = set()
-        twice = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    twice = repeated(keys)
+    if twice is not None:
         raise ValueError(f"ids of {owner} must differ, got {shown(twice)} twice")
     return keys
 

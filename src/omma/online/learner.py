@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from scipy import sparse
 from omma._candidates import candidates_of, warn_of_row, warn_of_rows
 from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_positive_int, shown
-from omma.counts import Counts, counts_of, estimates_of, state_of
+from omma.counts import Counts, counts_of
 from omma.gap import Gap
 from omma.held import Held, held
 from omma.metrics import Metric, metric as find_metric
@@ -22,16 +22,10 @@ from omma.online import saved
 from omma.online.decided import Decided, array_of
 from omma.online.late import Refusals, read_ids
 from omma.online.learning import FLOAT64, Learning
+from omma.online.merge import merge
 from omma.online.pending import Id, Pending, age_and_clock
-from omma.online.stats import (
-    Seen,
-    calibration_error,
-    limits_now,
-    moved_most,
-    recent_value,
-    window_value,
-)
-from omma.policies import LinearPolicy, Policy
+from omma.online.stats import Seen, stats_of
+from omma.policies import Policy
 from omma.policies.base import fit_first
 from omma.rows.arrays import read_probabilities
 from omma.rows.frames import is_foreign, read_names
@@ -85,7 +79,7 @@ class OnlineClassifier(Learning):
         max_age: int | None = None,
         max_seconds: float | None = None,
     ) -> None:
-        if not isinstance(policy, LinearPolicy):
+        if not isinstance(policy, Policy):
             raise TypeError(
                 "policy of OnlineClassifier must be a policy, such as omma.OMMA('macro_f1'), got "
                 f"{shown(policy)}{fit_first(policy)}"
@@ -93,7 +87,7 @@ class OnlineClassifier(Learning):
         check_positive_int("OnlineClassifier", "n_labels", n_labels)
         self.n_labels = int(n_labels)
         self.names = read_names("OnlineClassifier", names, self.n_labels) or policy.names
-        self.policy = policy = cast("LinearPolicy", policy.for_names(self.names))
+        self.policy = policy = policy.for_names(self.names)
         self.metric = policy.objective if metric is None else find_metric(metric)
         if self.metric is not None:
             self.metric.check_labels(self.n_labels)
@@ -188,28 +182,14 @@ class OnlineClassifier(Learning):
         (1.0, 0, 0.5)
         """
         with self._lock:
-            counts, rule, pending = self.counts, self.rule, self._pending
+            counts, rule = self.counts, self.rule
             before = self._seen
             if before is None:
                 fresh = self.policy.init(self.n_labels)
                 before = Seen(Counts.zeros(self.n_labels), self.policy.rule(fresh))
             if not peek:
                 self._seen = Seen(counts, rule)
-            return {
-                "metric": None if self.metric is None else self.metric.name,
-                "rows": self.state.rows,
-                "labels": counts.n,
-                "decided": pending.decided,
-                "waiting": len(pending),
-                "dropped": pending.forgotten,
-                "refused": dict(self._refusals.counts),
-                "value": None if self.metric is None else self.value,
-                "recent_value": recent_value(self.metric, counts, before.counts),
-                "window_value": window_value(self.metric, self.state),
-                "moved": moved_most(rule, before.rule),
-                "calibration_error": calibration_error(self.state),
-                "limits": limits_now(self.limits),
-            }
+            return stats_of(self, counts, rule, before)
 
     # Deciding
 
@@ -365,56 +345,7 @@ class OnlineClassifier(Learning):
         >>> learner.rule.thresholds.round(3)
         array([0.333, 0.167])
         """
-        if type(self.state) is not State:
-            raise TypeError(f"merge of OnlineClassifier cannot add to what {self.policy!r} keeps")
-        if isinstance(counts, State):
-            self._merge_state(counts, None)
-            return
-        if isinstance(estimates, State):
-            self._merge_state(estimates, counts.matrix)
-            return
-        parts = self.state.truth.missed is not None
-        if parts or self.state.known is not None or self.state.calibration is not None:
-            raise TypeError(
-                f"merge of OnlineClassifier needs all that {self.policy!r} keeps"
-                f"{' of rows labelled in part' * parts}: pass other.state in place of counts"
-            )
-        soft = estimates_of(self.state)
-        if soft is not None and estimates is None:
-            raise ValueError("estimates of merge must be given with feedback='estimates'")
-        if self._pairs is not None and counts.matrix is None:
-            raise ValueError(f"counts of merge must have a matrix for {self.metric!r}, got none")
-        # All that can go wrong is done before anything is changed.
-        with self._lock:
-            soft = estimates_of(self.state)  # with the lock, or what others count is lost
-            true = self.counts + counts
-            own = true if soft is None or estimates is None else soft + estimates
-            made = state_of(own)
-            made.labels = None if soft is None else state_of(true)
-            if self.state.prices is not None:  # they stay; what they look at is counted anew
-                made.prices = self.state.prices * 1.0
-                made.prices.settle(made.limited.cells)
-            if soft is not None and own == soft:  # added up anew, sums may differ in a last digit
-                made.cells, made.totals = self.state.cells, self.state.totals
-            self.state.restore({name: one.copy() for name, one in made.arrays().items()})
-            if self._pairs is not None and true.matrix is not None:
-                self._pairs[...] = true.matrix
-            if self._journal is not None:
-                self._journal.cut()
-
-    def _merge_state(self, other: State, pairs: Any) -> None:
-        if self._pairs is not None and pairs is None:
-            raise ValueError(
-                f"counts of merge must have a matrix for {self.metric!r}: pass other.counts and "
-                "other.state"
-            )
-        with self._lock:
-            made = self.state + other
-            self.state.restore({name: one.copy() for name, one in made.arrays().items()})
-            if self._pairs is not None:
-                self._pairs += pairs
-            if self._journal is not None:
-                self._journal.cut()
+        merge(self, counts, estimates)
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.

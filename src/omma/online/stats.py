@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from omma.metrics import Metric
 from omma.rule import Rule
 from omma.state import State
 
+if TYPE_CHECKING:
+    from omma.online.learner import OnlineClassifier
+
 MOST = 5  # thresholds that are told
 
 
@@ -24,6 +27,26 @@ class Seen(NamedTuple):
 
     counts: Counts
     rule: Rule
+
+
+def stats_of(learner: OnlineClassifier, counts: Counts, rule: Rule, before: Seen) -> dict[str, Any]:
+    """What ``OnlineClassifier.stats`` tells."""
+    metric, state, pending = learner.metric, learner.state, learner.waiting
+    return {
+        "metric": None if metric is None else metric.name,
+        "rows": state.rows,
+        "labels": counts.n,
+        "decided": pending.decided,
+        "waiting": len(pending),
+        "dropped": pending.forgotten,
+        "refused": dict(learner._refusals.counts),
+        "value": None if metric is None else learner.value,
+        "recent_value": recent_value(metric, counts, before.counts),
+        "window_value": window_value(metric, state),
+        "moved": moved_most(rule, before.rule),
+        "calibration_error": calibration_error(state),
+        "limits": limits_now(learner.limits),
+    }
 
 
 def recent_value(metric: Metric | None, now: Counts, before: Counts) -> float | None:

@@ -6,10 +6,13 @@ makes, ``predict`` reads and ``update`` changes; ``replay`` runs a whole sequenc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from inspect import isabstract
 from typing import Any
 
 from omma._validate import nearest, shown
 from omma.metrics import Metric, metric_from_json
+from omma.policies.around import Around
 from omma.policies.auto import Auto
 from omma.policies.base import LinearPolicy, MetricPolicy, Policy, UnsupportedMetricError
 from omma.policies.fixed import FixedRule, Threshold, TopK
@@ -20,13 +23,20 @@ from omma.policies.mixture import Mixture
 from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
 from omma.policies.online_frank_wolfe import OnlineFrankWolfe
+from omma.policies.roster import ROSTER
 from omma.policies.tuned import TunedThresholds
 from omma.policies.window import Window
 
-POLICIES: dict[str, type[Policy]] = {
-    one.__name__: one
-    for one in (Auto, OMMA, Greedy, OFO, OnlineFrankWolfe, Threshold, TopK, FixedRule, Mixture)
-}
+
+def _kinds(of: Any) -> Iterator[type[Policy]]:
+    """Every policy that can be made; whoever is in the roster has been imported."""
+    for one in of.__subclasses__():
+        if not (isabstract(one) or one.__name__.startswith("_")):
+            yield one
+        yield from _kinds(one)
+
+
+POLICIES: dict[str, type[Policy]] = {one.__name__: one for one in _kinds(Policy)}
 
 
 def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
@@ -35,28 +45,30 @@ def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
         raise ValueError(f"cannot make a policy of {shown(content)}")
     options = dict(content)
     name = options.pop("policy")
-    for around in (Forgetting, Window):
-        if name == around.__name__:
-            return around(policy_from_json(options.pop("of", None), metric), **options)  # type: ignore[arg-type]
     if name not in POLICIES:
         raise ValueError(f"unknown policy {name!r}{nearest(str(name), POLICIES)}")
-    if options.get("metric") is not None:
-        if metric is None:
-            options["metric"] = metric_from_json(options["metric"])
-        elif metric.to_json() != options["metric"]:
-            raise ValueError(
-                f"metric must be the one that was saved, {shown(options['metric'])}, got "
-                f"{metric.name}"
-            )
-        else:
-            options["metric"] = metric
-    return POLICIES[name](**options)
+    kind = POLICIES[name]
+    if issubclass(kind, Around):
+        options["policy"] = policy_from_json(options.pop("of", None), metric)
+    elif options.get("metric") is not None:
+        options["metric"] = _metric_of(options["metric"], metric)
+    return kind(**options)
+
+
+def _metric_of(saved: Any, given: Metric | None) -> Metric:
+    """The metric that was saved; one that was given must be the same."""
+    if given is None:
+        return metric_from_json(saved)
+    if given.to_json() != saved:
+        raise ValueError(f"metric must be the one that was saved, {shown(saved)}, got {given.name}")
+    return given
 
 
 __all__ = [
     "OFO",
     "OMMA",
     "POLICIES",
+    "ROSTER",
     "Auto",
     "ConvergenceWarning",
     "FixedRule",

@@ -9,16 +9,16 @@ from omma._validate import shown
 from omma.limits import Limit
 from omma.metrics import Metric
 from omma.policies.auto import Auto
-from omma.policies.base import LinearPolicy
+from omma.policies.base import Policy
 from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
 from omma.rows.frames import Names
 
 
-class Around(LinearPolicy):
+class Around(Policy):
     """A policy that decides as the one inside does, which is a field ``policy``."""
 
-    policy: LinearPolicy
+    policy: Policy
 
     def check_inside(self, why: str) -> None:
         """Refuse a policy that keeps more than counts."""

@@ -1,10 +1,11 @@
-"""What every policy can do, and what policies with a linear rule share."""
+"""What every policy can do, and what those share that maximize a metric."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from omma.kernels.layout import EPSILON, SUMS
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric, read_target
 from omma.metrics.names import MetricName
+from omma.metrics.target import Target
 from omma.policies.stepper import Stepper
 from omma.rows.arrays import HEAVIEST
 from omma.rows.batch import Batch
@@ -34,7 +36,9 @@ class Policy(ABC):
     """A way to decide rows one after another, learning in between.
 
     ``init(m)`` makes a state, ``predict(state, eta)`` decides a row and changes nothing,
-    ``update(state, eta, y, prediction)`` counts it, ``rule(state)`` is the rule now.
+    ``update(state, eta, y, prediction)`` counts it, ``rule(state)`` is the rule now. Rules are
+    linear in the probabilities, at weights that follow the counts: a subclass says what its
+    ``plan`` is, and steps and replays run the same compiled code, so they give the same bits.
     """
 
     feedback: Feedback = "labels"
@@ -65,24 +69,73 @@ class Policy(ABC):
         """How many labels a row gets exactly; None leaves that to the rule."""
 
     @abstractmethod
+    def plan(self, m: int) -> Plan:
+        """The policy as the kernels see it."""
+
     def init(self, m: int) -> Any:
         """The state before the first of rows with m labels."""
+        self.check_labels(m)
+        return self.plan(m).start(m)
 
-    @abstractmethod
+    def stepper(self, m: int) -> Stepper:
+        """What runs single steps of the policy."""
+        return Stepper(self, m)
+
     def predict(self, state: Any, eta: Any) -> Any:
         """Decide one row: indicators for an array, label ids for a sparse row."""
+        row = one_row(f"predict of {self!r}", eta, state.m)
+        return self.stepper(state.m).decide(state, row)
 
-    @abstractmethod
+    def decide_rows(self, state: State, eta: Any) -> Any:
+        """Decide several rows on the present counts."""
+        return self._rule(state).predict(eta)
+
     def update(self, state: Any, eta: Any, y: Any, prediction: Any, weight: float = 1.0) -> None:
         """Count one decided row in the state."""
+        owner, m = f"update of {self!r}", state.m
+        row = one_row(owner, eta, m)
+        refuse_row(owner, row[1] if isinstance(row, tuple) else row)
+        thin = isinstance(row, tuple)
+        true = None if y is None else self._true(owner, y, thin, m)
+        chosen = labels_of_row(owner, "prediction", prediction, thin, m)
+        weight = check_number(owner, "weight", weight, low=0.0, high=HEAVIEST)
+        self.stepper(m).count(state, row, true, chosen, weight)
 
-    @abstractmethod
+    def _true(self, owner: str, y: Any, thin: bool, m: int) -> Any:
+        """True labels of one row; NaN is unknown."""
+        found = np.asarray(y.data if sparse.issparse(y) else y)
+        if found.dtype.kind != "f" or not np.isnan(found).any():
+            return labels_of_row(owner, "y", y, thin, m)
+        rows = label_rows(owner, y, thin, m)
+        if len(rows) != 1:
+            raise ValueError(f"y of {owner} must be one row, got {len(rows)}")
+        why = self.whole_rows(None) if rows[0] is not None else None
+        if why is not None:
+            raise ValueError(f"y of {owner} must have all labels of a row or none{why}")
+        return rows[0]
+
     def rule(self, state: Any) -> Rule:
         """The rule by which the next row would be decided; under limits, at their mean prices."""
+        return self._rule(state, settled=True).folded()
 
-    @abstractmethod
+    def _rule(self, state: State, *, settled: bool = False) -> Rule:
+        """The rule with its calibration beside it, which decides to the bit as the policy does.
+
+        One that is to be deployed has ``settled`` prices.
+        """
+        plan = self.plan(state.m)
+        slope, offset = weights_now(plan, state, settled=settled)
+        found = state.calibration
+        calibration = None
+        if found is not None and found.rows > 0:
+            calibration = (found.slope, float(found.shared[INTERCEPT]), found.bias.copy())
+        return Rule(
+            slope, offset, plan.k, plan.matrix, at_most=plan.at_most, calibration=calibration
+        )
+
     def replay(self, given: Sequence) -> Run:
         """Run a whole sequence, whose number of labels was checked, from a fresh state."""
+        return run(f"replay of {type(self).__name__}", self.plan(given.eta.m), given)
 
     def to_json(self) -> dict[str, Any]:
         """The policy as JSON describes it."""
@@ -117,80 +170,11 @@ class Policy(ABC):
             metric.check_labels(m)
 
 
+LinearPolicy = Policy  # its name while there was another kind
+
+
 class UnsupportedMetricError(ValueError):
     """A policy was asked for a metric that it cannot maximize."""
-
-
-class LinearPolicy(Policy):
-    """A policy whose rule is linear in the probabilities, at weights that follow its counts.
-
-    A subclass says what its ``plan`` is; steps and replays run the same compiled code, and so give
-    the same bits.
-    """
-
-    @abstractmethod
-    def plan(self, m: int) -> Plan:
-        """The policy as the kernels see it."""
-
-    def init(self, m: int) -> State:
-        self.check_labels(m)
-        return self.plan(m).start(m)
-
-    def stepper(self, m: int) -> Stepper:
-        """What runs single steps of the policy."""
-        return Stepper(self, m)
-
-    def predict(self, state: State, eta: Any) -> Any:
-        row = one_row(f"predict of {self!r}", eta, state.m)
-        return self.stepper(state.m).decide(state, row)
-
-    def decide_rows(self, state: State, eta: Any) -> Any:
-        """Decide several rows on the present counts."""
-        return self._rule(state).predict(eta)
-
-    def update(self, state: State, eta: Any, y: Any, prediction: Any, weight: float = 1.0) -> None:
-        owner, m = f"update of {self!r}", state.m
-        row = one_row(owner, eta, m)
-        refuse_row(owner, row[1] if isinstance(row, tuple) else row)
-        thin = isinstance(row, tuple)
-        true = None if y is None else self._true(owner, y, thin, m)
-        chosen = labels_of_row(owner, "prediction", prediction, thin, m)
-        weight = check_number(owner, "weight", weight, low=0.0, high=HEAVIEST)
-        self.stepper(m).count(state, row, true, chosen, weight)
-
-    def _true(self, owner: str, y: Any, thin: bool, m: int) -> Any:
-        """True labels of one row; NaN is unknown."""
-        found = np.asarray(y.data if sparse.issparse(y) else y)
-        if found.dtype.kind != "f" or not np.isnan(found).any():
-            return labels_of_row(owner, "y", y, thin, m)
-        rows = label_rows(owner, y, thin, m)
-        if len(rows) != 1:
-            raise ValueError(f"y of {owner} must be one row, got {len(rows)}")
-        why = self.whole_rows(None) if rows[0] is not None else None
-        if why is not None:
-            raise ValueError(f"y of {owner} must have all labels of a row or none{why}")
-        return rows[0]
-
-    def rule(self, state: State) -> Rule:
-        return self._rule(state, settled=True).folded()
-
-    def _rule(self, state: State, *, settled: bool = False) -> Rule:
-        """The rule with its calibration beside it, which decides to the bit as the policy does.
-
-        One that is to be deployed has ``settled`` prices.
-        """
-        plan = self.plan(state.m)
-        slope, offset = weights_now(plan, state, settled=settled)
-        found = state.calibration
-        calibration = None
-        if found is not None and found.rows > 0:
-            calibration = (found.slope, float(found.shared[INTERCEPT]), found.bias.copy())
-        return Rule(
-            slope, offset, plan.k, plan.matrix, at_most=plan.at_most, calibration=calibration
-        )
-
-    def replay(self, given: Sequence) -> Run:
-        return run(f"replay of {type(self).__name__}", self.plan(given.eta.m), given)
 
 
 def whole_for(metric: Metric | None) -> str | None:
@@ -232,7 +216,7 @@ def check_task(
     )
 
 
-class Maximizer(LinearPolicy):
+class Maximizer(Policy):
     """A policy that maximizes a metric, with or without a budget: what such policies share."""
 
     metric: MetricName | Metric | str
@@ -267,7 +251,7 @@ class Maximizer(LinearPolicy):
         if k is not None:
             if self.k not in (None, k) or self.at_most is not None:
                 raise ValueError(
-                    f"{owner} has one budget, got {found.name}@{k} with k={self.k} and "
+                    f"{owner} has one budget, got {Target(found.name, k)} with k={self.k} and "
                     f"at_most={self.at_most}"
                 )
             object.__setattr__(self, "k", k)
@@ -311,18 +295,18 @@ class Maximizer(LinearPolicy):
 
     def limited_plan(self, plan: Plan, m: int) -> Plan:
         """The plan with the policy's limits."""
-        found = self._found_limits(m)
-        if not found:
+        if not self.limits:
             return plan
+        found = self._found_limits(m)
         return replace(
             plan, limits=limited(found, m, calibrated=plan.calibrated), sums=max(plan.sums, SUMS)
         )
 
-    @property
+    @cached_property
     def objective(self) -> Metric:
         return cast("Metric", self.metric)  # found by its name once, when the policy was made
 
-    @property
+    @cached_property
     def budget(self) -> int | None:
         return 1 if self.k is None and self.objective.multiclass else self.k
 
@@ -333,7 +317,8 @@ class Maximizer(LinearPolicy):
 
     def check_labels(self, m: int) -> None:
         super().check_labels(m)
-        check_limits(type(self).__name__, self._found_limits(m), m, *self._labels_per_row(m))
+        if self.limits:
+            check_limits(type(self).__name__, self._found_limits(m), m, *self._labels_per_row(m))
         if self.at_most is not None and self.at_most > m:
             raise ValueError(
                 f"at_most of {self!r} must be at most the number of labels, which is {m}, got "

@@ -10,14 +10,21 @@ import numpy as np
 from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies.base import LinearPolicy, whole_for
+from omma.policies.base import Policy, whole_for
 from omma.rows.frames import Names
 from omma.rule import Rule
 from omma.running.plan import Plan, fixed_plan
 
 
-class Fixed(LinearPolicy):
-    """A policy that learns nothing."""
+class Fixed(Policy):
+    """A policy that learns nothing; ``metric``, where it has one, is what it was made for."""
+
+    metric: Any = None
+
+    @property
+    def objective(self) -> Metric | None:
+        found: Metric | None = self.metric
+        return found
 
     @property
     def needs_labels(self) -> bool:
@@ -44,10 +51,6 @@ class Threshold(Fixed):
         object.__setattr__(self, "threshold", found)
 
     @property
-    def objective(self) -> None:
-        return None
-
-    @property
     def budget(self) -> None:
         return None
 
@@ -68,10 +71,6 @@ class TopK(Fixed):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", check_positive_int("TopK", "k", self.k))
-
-    @property
-    def objective(self) -> None:
-        return None
 
     @property
     def budget(self) -> int:
@@ -103,10 +102,6 @@ class FixedRule(Fixed):
             object.__setattr__(self, "metric", find_metric(self.metric))
 
     @property
-    def objective(self) -> Metric | None:
-        return None if self.metric is None else find_metric(self.metric)
-
-    @property
     def names(self) -> Names | None:
         return self.decision.names
 
@@ -120,16 +115,7 @@ class FixedRule(Fixed):
             raise ValueError(f"FixedRule is for {self.decision.m} labels, got {m}")
 
     def plan(self, m: int) -> Plan:
-        rule = self.decision
-        matrix: Any = None if rule.matrix is None else np.array(rule.matrix)
-        return fixed_plan(
-            rule.slope,
-            rule.offset,
-            rule.k,
-            matrix=matrix,
-            at_most=rule.at_most,
-            calibration=rule.calibration,
-        )
+        return self.decision.plan
 
     @property
     def needs_eta(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from omma._validate import check_number
 from omma.policies.around import Around
-from omma.policies.base import LinearPolicy
+from omma.policies.base import Policy
 from omma.running.plan import Plan
 
 HALF_LIFE = 10_000
@@ -46,7 +46,7 @@ class Forgetting(Around):
     (array([0.2]), array([0.1]))
     """
 
-    policy: LinearPolicy
+    policy: Policy
     half_life: float = HALF_LIFE
 
     def __post_init__(self) -> None:

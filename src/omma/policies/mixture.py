@@ -157,10 +157,6 @@ class Mixture(Fixed):
             object.__setattr__(self, "metric", find_metric(self.metric))
 
     @property
-    def objective(self) -> Metric | None:
-        return None if self.metric is None else find_metric(self.metric)
-
-    @property
     def names(self) -> Names | None:
         return self.rules[0].names
 

@@ -9,12 +9,12 @@ from omma._validate import check_choice, check_number
 from omma.kernels.kinds import MacroThreshold, MicroThreshold
 from omma.kernels.layout import SUMS
 from omma.metrics import Metric, metric
-from omma.policies.base import LinearPolicy, whole_for
+from omma.policies.base import Policy, whole_for
 from omma.running.plan import Plan
 
 
 @dataclass(frozen=True)
-class OFO(LinearPolicy):
+class OFO(Policy):
     """Predict a label where its probability reaches half of its F-measure so far.
 
     Busa-Fekete, Szörényi, Dembczyński and Hüllermeier, *Online F-measure optimization*, 2015. The

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from omma._types import Feedback
 from omma.metrics import Metric, metric as find_metric
@@ -27,6 +27,7 @@ from omma.rows.batch import Batch
 HAT_ETA = "η\u0302"
 ETA = "_eta"  # ends the name of a variant that counts probabilities in place of labels
 ONLINE, TRAINED, STILL = "online", "trained", "still"
+Make = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,8 @@ class Entry:
         How it decides, in a few words.
     kind : str
         "online" learns while it runs, "trained" from a sample beforehand, "still" never.
-    make : function
-        Of (metric, k, prior) for one that learns online, of (train, metric, k) for a trained one,
-        of (metric, k) for one that learns nothing.
+    make : function of (metric, k, prior)
+        Makes the policy; of a trained one, what ``fit`` makes the policy.
     priors : bool
         Whether λ is to be chosen for it.
     """
@@ -52,7 +52,7 @@ class Entry:
     title: str
     about: str
     kind: str
-    make: Callable[..., Policy]
+    make: Make
     priors: bool = False
 
     @property
@@ -60,8 +60,24 @@ class Entry:
         """Whether it needs true labels to learn from."""
         return self.kind != STILL and not self.name.endswith(ETA) and self.name != "auto"
 
+    def check_train(self, train: Batch | None) -> None:
+        """Refuse to go without a sample where one is needed."""
+        if self.kind == TRAINED and train is None:
+            raise ValueError(
+                f"train of compare must be a pair (eta, y) for {self.name!r}, which learns "
+                "beforehand, got None"
+            )
 
-def _still(metric: Metric, k: int | None) -> Policy:
+    def policy(
+        self, metric: Metric, k: int | None, prior: float, train: Batch | None = None
+    ) -> Policy:
+        """The policy for a metric and a budget, fitted where it learns beforehand."""
+        self.check_train(train)
+        made = self.make(metric, k, prior)
+        return made.fit(train) if self.kind == TRAINED else made  # type: ignore[no-any-return]
+
+
+def _still(metric: Metric, k: int | None, prior: float) -> Policy:
     return Threshold(0.5) if k is None else TopK(k)
 
 
@@ -99,17 +115,17 @@ def _ofo(
     raise UnsupportedMetricError("OFO is for f1, macro_f1 and micro_f1 without a budget")
 
 
-def _offline(start: str, train: Batch, metric: Metric, k: int | None) -> Policy:
-    return FrankWolfe(metric, k, start=start).fit(train)
+def _offline(start: str, metric: Metric, k: int | None, prior: float) -> FrankWolfe:
+    return FrankWolfe(metric, k, start=start)
 
 
-def _tuned(train: Batch, metric: Metric, k: int | None) -> Policy:
+def _tuned(metric: Metric, k: int | None, prior: float) -> TunedThresholds:
     if k is not None:
         raise UnsupportedMetricError("TunedThresholds is for metrics without a budget")
-    return TunedThresholds(metric).fit(train)
+    return TunedThresholds(metric)
 
 
-def _both(name: str, title: str, about: str, make: Callable[..., Policy]) -> tuple[Entry, Entry]:
+def _both(name: str, title: str, about: str, make: Make) -> tuple[Entry, Entry]:
     """A policy from labels, and the same from probabilities in their place."""
     soft = f"the same as {name}, η in place of labels"
     first, comma, how = title.partition(",")

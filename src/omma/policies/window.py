@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from omma._validate import check_positive_int
 from omma.metrics import Metric
 from omma.policies.around import Around
-from omma.policies.base import LinearPolicy
+from omma.policies.base import Policy
 from omma.running.plan import Plan
 
 ROWS = 10_000
@@ -48,7 +48,7 @@ class Window(Around):
     (500.0, 2000.0)
     """
 
-    policy: LinearPolicy
+    policy: Policy
     rows: int = ROWS
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -62,11 +63,11 @@ class DenseProbabilities:
     array: NDArray[Any]
     vector: bool
 
-    @property
+    @cached_property
     def n(self) -> int:
         return int(self.array.shape[0])
 
-    @property
+    @cached_property
     def m(self) -> int:
         return int(self.array.shape[1])
 
@@ -106,11 +107,11 @@ class SparseProbabilities:
     matrix: Any
     vector: bool = False
 
-    @property
+    @cached_property
     def n(self) -> int:
         return int(self.matrix.shape[0])
 
-    @property
+    @cached_property
     def m(self) -> int:
         return int(self.matrix.shape[1])
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._validate import shown
+from omma._validate import repeated, shown
 from omma.rows.index import check_same_rows
 from omma.rows.sets import indicators_of_sets, is_label_sets
 
@@ -282,8 +282,8 @@ def _own_names(owner: str, parameter: str, labels: list[Any], known: Names | Non
     unnamed = labels == list(places) or labels == [f"column_{place}" for place in places]
     if unnamed and (known is None or set(found) != set(known)):
         return None
-    if len(set(found)) != len(found):
-        twice = next(name for place, name in enumerate(found) if name in found[:place])
+    twice = repeated(found)
+    if twice is not None:
         raise ValueError(
             f"columns of {parameter} of {owner} must have different names, got {twice!r} twice"
         )

@@ -252,10 +252,3 @@ def refuse_indicators(owner: str, parameter: str, values: NDArray[Any]) -> None:
 def as_table(rows: Any) -> Any:
     """One row as a table of one."""
     return range(rows.shape[0]) if sparse.issparse(rows) else np.atleast_2d(rows)
-
-
-def as_sparse(rows: list[NDArray[Any]], m: int, kind: Any) -> Any:
-    """Sparse indicators from the label ids of each row."""
-    ids = np.concatenate(rows)
-    indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows])))
-    return kind((np.ones(len(ids), dtype=np.int8), ids, indptr), shape=(len(rows), m))

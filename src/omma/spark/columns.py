@@ -12,8 +12,6 @@ from scipy import sparse
 
 from omma._validate import check_positive_int, shown
 
-IDS = pa.list_(pa.int32())
-
 
 class Rows(NamedTuple):
     """Some rows: ``known`` says whose labels came; both are None where there is no such column."""

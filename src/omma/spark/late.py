@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import BooleanType
 
 from omma.merging import handed_out, settled
-from omma.policies import LinearPolicy
+from omma.policies import Policy
 from omma.spark.columns import Columns, check_there, indicators
 from omma.spark.runner import Runner, collected, schema_of
 from omma.spark.store import Store
@@ -118,7 +118,7 @@ class LateRunner(Runner):
 class CountLate:
     """Counts labels with the decisions that were made before, for ``mapInArrow``."""
 
-    policy: LinearPolicy
+    policy: Policy
     arrays: dict[str, Any]
     columns: Columns
 
@@ -148,7 +148,7 @@ def united(rows: DataFrame, labels: DataFrame, columns: Columns, name: str, time
 
 
 def late_runner(
-    policy: LinearPolicy,
+    policy: Policy,
     columns: Columns,
     store: Store,
     sink: Any,

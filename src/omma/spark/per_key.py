@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from omma._validate import shown
 from omma.merging import Part, handed_out, merged
-from omma.policies import LinearPolicy, Policy
+from omma.policies import Policy
 from omma.spark.columns import Columns, check_there, is_list, label_ids, read_columns
 from omma.spark.store import Saved, check_same
 from omma.spark.streaming import check_policy
@@ -144,7 +144,7 @@ def check_state_store(spark: SparkSession) -> None:
 class PerKey(StatefulProcessor):  # type: ignore[misc]
     """Decides the rows of one key after another's, for ``transformWithStateInPandas``."""
 
-    def __init__(self, policy: LinearPolicy, columns: Columns, key: str, id: str) -> None:  # noqa: A002
+    def __init__(self, policy: Policy, columns: Columns, key: str, id: str) -> None:  # noqa: A002
         self._policy, self._columns, self._key, self._id = policy, columns, key, id
         self._said = json.dumps(policy.to_json())
 

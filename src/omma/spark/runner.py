@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StructField, S
 
 from omma._validate import shown
 from omma.merging import handed_out, merged
-from omma.policies import LinearPolicy
+from omma.policies import Policy
 from omma.spark import owner
 from omma.spark.columns import Columns
 from omma.spark.store import Saved, Store, TornError, check_same, restored
@@ -28,7 +28,7 @@ class Runner:
     Nothing is remembered in it: under Spark Connect it is a copy of itself, elsewhere.
     """
 
-    policy: LinearPolicy
+    policy: Policy
     columns: Columns
     store: Store
     sink: str | Function | None

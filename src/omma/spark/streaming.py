@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from omma._validate import shown
-from omma.policies import LinearPolicy, Policy
+from omma.policies import Policy
 from omma.spark import owner
 from omma.spark.columns import check_there, read_columns
 from omma.spark.late import late_runner, united
@@ -190,9 +190,9 @@ def is_remote(frame: DataFrame) -> bool:
     return type(frame).__module__.startswith("pyspark.sql.connect")
 
 
-def check_policy(owner_name: str, policy: Any) -> LinearPolicy:
+def check_policy(owner_name: str, policy: Any) -> Policy:
     """Refuse policies whose states do not add up."""
-    if isinstance(policy, LinearPolicy) and type(policy.init(state_size(policy))) is State:
+    if isinstance(policy, Policy) and type(policy.init(state_size(policy))) is State:
         return policy
     raise TypeError(
         f"policy of {owner_name} must be one whose state is counts, which add up: omma.OMMA, "
@@ -200,7 +200,7 @@ def check_policy(owner_name: str, policy: Any) -> LinearPolicy:
     )
 
 
-def state_size(policy: LinearPolicy) -> int:
+def state_size(policy: Policy) -> int:
     """A number of labels that the policy can have."""
     if policy.objective is not None and policy.objective.binary:
         return 1

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from omma.merging import Part
-from omma.policies import LinearPolicy
+from omma.policies import Policy
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.spark.columns import Columns, label_ids
@@ -27,7 +27,7 @@ class Decide:
 
     Attributes
     ----------
-    policy : LinearPolicy
+    policy : Policy
     arrays : dict
         Of the state that all rows are decided on.
     columns : Columns
@@ -36,7 +36,7 @@ class Decide:
         is None.
     """
 
-    policy: LinearPolicy
+    policy: Policy
     arrays: dict[str, Any]
     columns: Columns
     keep: tuple[str, ...] | None

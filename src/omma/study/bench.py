@@ -15,7 +15,7 @@ from omma.evaluation import replay
 from omma.metrics import metric as find_metric
 from omma.policies import Policy
 from omma.policies.frank_wolfe import ConvergenceWarning
-from omma.study.data import AbsentError, Estimates
+from omma.study.data import Estimates
 from omma.study.estimates import Desk
 from omma.study.jobs import Job, Outcome, Summary, perform
 from omma.study.policies import TRAINED, make
@@ -69,7 +69,8 @@ def run(
     32 done, 0 there before, 0 failed
     """
     bench = Bench(Desk(None if data is None else Path(data), Path(out) / CACHE, report))
-    runs, skipped = bench.present(suite)
+    skipped = bench.desk.absent(one.source for one in suite.runs)
+    runs = [one for one in suite.runs if one.source.dataset not in skipped]
     jobs = [Job(one.suite, one.spec, one.label, partial(bench.run, one)) for one in runs]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the paper stops early, too
@@ -85,18 +86,6 @@ class Bench:
         self._lock = Lock()
         self._fitted: dict[Any, tuple[Policy, float]] = {}
         self._warmed: set[Any] = set()
-
-    def present(self, suite: Suite) -> tuple[list[Run], dict[str, str]]:
-        """Runs whose data are there, and a sentence for each dataset that is not."""
-        skipped: dict[str, str] = {}
-        sources = {repr(one.source): one.source for one in suite.runs}
-        for source in sources.values():
-            try:
-                self.desk.dataset(source)
-            except AbsentError as error:
-                skipped[source.dataset] = str(error)
-        kept = [one for one in suite.runs if one.source.dataset not in skipped]
-        return kept, skipped
 
     def run(self, run: Run) -> Outcome:
         """One run, its times taken apart."""

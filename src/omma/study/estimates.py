@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from omma.datasets import Dataset
 from omma.rows.batch import Batch
 from omma.study import npz
-from omma.study.data import Estimates, checksum, load
+from omma.study.data import AbsentError, Estimates, checksum, load
 from omma.study.estimators import KNOWN, make_estimator
 from omma.study.records import versions
 from omma.study.suite import Source
@@ -43,6 +43,16 @@ class Desk:
         """The data of a source."""
         key = ("data", source.dataset, source.task, repr(source.made))
         return self._once(key, lambda: load(source, self.data))
+
+    def absent(self, sources: Iterable[Source]) -> dict[str, str]:
+        """A sentence for each dataset that is not there."""
+        found: dict[str, str] = {}
+        for source in {repr(one): one for one in sources}.values():
+            try:
+                self.dataset(source)
+            except AbsentError as error:
+                found[source.dataset] = str(error)
+        return found
 
     def estimates(self, source: Source, seed: int) -> Estimates:
         """What a run decides on; with an online estimator, each seed has its own."""

@@ -28,8 +28,7 @@ def heading(metric: str, k: int | None) -> str:
     average, _, name = metric.partition("_")
     if average not in AVERAGES or name not in NAMES:
         return str(Target(metric, k))
-    budget = "" if k is None or average == "multiclass" else f"@{k}"
-    return f"{AVERAGES[average]} {NAMES[name]}{budget}"
+    return f"{AVERAGES[average]} {Target(NAMES[name], None if average == 'multiclass' else k)}"
 
 
 def grid_of(section: Section, *, std: bool = False, paper: bool = True) -> Grid:

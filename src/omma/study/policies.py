@@ -7,9 +7,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from omma._validate import nearest, shown
-from omma.comparison.entrants import read_entrants
 from omma.metrics import Metric, metric as find_metric
-from omma.policies import FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
+from omma.policies import Policy, UnsupportedMetricError
 from omma.policies.roster import ETA, NAMES, ONLINE, ROSTER, TRAINED as LEARNS_BEFOREHAND
 from omma.rows.batch import Batch
 
@@ -67,21 +66,10 @@ def supports(name: str, metric: str, k: int | None) -> bool:
     """
     target = find_metric(metric)
     try:
-        if name == "tuned":
-            _check_tuned(k)
-            TunedThresholds(target)
-        elif name in TRAINED:
-            FrankWolfe(target, k)
-        else:
-            make(name, target, k, 0.0)
+        ROSTER[name].make(target, k, 0.0)
     except UnsupportedMetricError:
         return False
     return True
-
-
-def _check_tuned(k: int | None) -> None:
-    if k is not None:
-        raise UnsupportedMetricError("TunedThresholds is for metrics without a budget")
 
 
 def make(
@@ -93,8 +81,7 @@ def make(
     options: Mapping[str, Any] | None = None,
 ) -> Policy:
     """The policy for one run; those that learn from the training part are fitted here."""
-    (entrant,) = read_entrants([name], train, (prior or 0.0,))
-    (policy,) = entrant.build(metric, k).values()
+    policy = ROSTER[name].policy(metric, k, prior or 0.0, train)
     return replace(policy, **options) if options else policy  # type: ignore[type-var]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,33 +25,9 @@ def to_terminal(records: Iterable[Record], console: Console, *, extended: bool =
     for section in sections(records):
         grid = grid_of(section, std=extended)
         console.print(f"\n[bold]{section.title}[/bold]  {section.suite}", highlight=False)
-        for part in fitting(grid, console, extended):
-            console.print(tables.to_terminal(part, std=extended, seconds=extended))
+        for part in tables.fitting(grid, console, std=extended, seconds=extended):
+            console.print(part)
         console.print(" ".join(grid.notes), markup=False, highlight=False)
-
-
-def fitting(grid: Grid, console: Console, extended: bool) -> Iterator[Grid]:
-    """The grid in parts that are no wider than the console, without its notes."""
-    start, total = 0, len(grid.columns)
-    while start < total:
-        stop = total
-        while stop > start + 1 and not _fits(_columns(grid, start, stop), console, extended):
-            stop -= 1
-        yield _columns(grid, start, stop)
-        start = stop
-
-
-def _columns(grid: Grid, start: int, stop: int) -> Grid:
-    entries = tuple(row[start:stop] for row in grid.entries)
-    return replace(grid, columns=grid.columns[start:stop], entries=entries, notes=())
-
-
-def _fits(grid: Grid, console: Console, extended: bool) -> bool:
-    from rich.measure import Measurement
-
-    table = tables.to_terminal(grid, std=extended, seconds=extended)
-    unbounded = console.options.update(max_width=10_000)
-    return Measurement.get(console, unbounded, table).maximum <= console.width
 
 
 def to_markdown(records: Iterable[Record], *, extended: bool = False) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omma.comparison.entrants import TITLES
+from omma.comparison.protocol import PRIORS
 from omma.study.policies import has_prior, parts_of, supports
 
-PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
 SEEDS = 5
 
 

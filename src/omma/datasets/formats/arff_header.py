@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from omma.datasets.formats.part import is_number
+from omma.datasets.formats.part import is_finite
 from omma.datasets.text import wrong
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -27,16 +27,15 @@ class Attribute:
     def codes(self) -> dict[str, float]:
         """Numbers for the values: their own if they are numbers, else their place."""
         values = self.values or ()
-        if all(map(is_number, values)):
+        if all(map(is_finite, values)):
             return {value: float(value) for value in values}
         return {value: float(place) for place, value in enumerate(values)}
 
 
 @dataclass(frozen=True)
 class Header:
-    """Relation, columns, and the number of label columns that MEKA writes into the relation."""
+    """Columns, and the number of those that are labels, which MEKA writes into the relation."""
 
-    relation: str
     attributes: tuple[Attribute, ...]
     meka: int | None
 
@@ -74,7 +73,7 @@ def read_header(path: Path, lines: Iterator[tuple[int, str]]) -> Header:
             if not attributes:
                 raise wrong(path, number, "attributes before @data", text)
             meka = MEKA.search(relation)
-            return Header(relation, tuple(attributes), int(meka.group(1)) if meka else None)
+            return Header(tuple(attributes), int(meka.group(1)) if meka else None)
         else:
             raise wrong(path, number, "@relation, @attribute or @data", text)
     raise wrong(path, number + 1, "@data", "the end of the file")

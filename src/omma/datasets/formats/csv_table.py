@@ -18,7 +18,7 @@ from omma._validate import nearest
 from omma.datasets._cells import meant
 from omma.datasets.dataset import Dataset
 from omma.datasets.fast_csv import read_large
-from omma.datasets.formats.part import Part, assemble, is_number
+from omma.datasets.formats.part import Part, assemble, is_finite
 from omma.datasets.text import ending, numbered_lines, opened_text, wrong
 
 DELIMITERS = (",", ";", "\t")
@@ -109,7 +109,7 @@ def _part(
     if not rest:
         raise wrong(path, number, "columns of features beside those of labels", cut.join(line))
     by_name = any(isinstance(column, str) for column in columns)
-    if header is None and not by_name and all(is_number(line[j]) for j in rest):
+    if header is None and not by_name and all(is_finite(line[j]) for j in rest):
         raise wrong(
             path,
             number,
@@ -215,7 +215,7 @@ def _indicators(path: Path, marks: list[list[str]], numbers: list[int]) -> spars
     table = np.empty((len(marks), len(marks[0]) if marks else 0), np.int8)
     for place, (number, row) in enumerate(zip(numbers, marks, strict=True)):
         for column, cell in enumerate(row):
-            if not is_number(cell) or float(cell) not in (0.0, 1.0):
+            if not is_finite(cell) or float(cell) not in (0.0, 1.0):
                 raise wrong(path, number, "0 or 1 in a column of a label", cell)
             table[place, column] = float(cell)
     return sparse.csr_array(table)

@@ -71,7 +71,7 @@ def identify(
     if classes is None:
         spelled = {name: class_name(name) for name in dict.fromkeys(names)}
         distinct = set(spelled.values())
-        classes = sorted(distinct, key=float if all(map(is_number, distinct)) else str)
+        classes = sorted(distinct, key=float if all(map(is_finite, distinct)) else str)
     else:
         spelled = {name: name for name in classes}
     place = {name: j for j, name in enumerate(classes)}
@@ -82,13 +82,13 @@ def identify(
 def class_name(text: str) -> str:
     """A class as it is called: +1, 1.0 and 1 are the same, quotes are not part of it."""
     bare = text.strip().strip("'\"")
-    if not is_number(bare):
+    if not is_finite(bare):
         return bare
     value = float(bare)
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def is_number(text: str) -> bool:
+def is_finite(text: str) -> bool:
     """Whether the text is a finite number."""
     try:
         return math.isfinite(float(text))

@@ -11,16 +11,16 @@ from time import perf_counter
 from typing import Any
 
 from omma._validate import nearest
+from omma.comparison.protocol import PRIORS
 from omma.evaluation import replay
 from omma.metrics import Metric, metric as find_metric
-from omma.policies import OMMA, Auto, Policy, Threshold, TopK
+from omma.policies import OMMA, ROSTER, Auto, Policy
 from omma.rows.batch import Batch
 from omma.study.auto.distort import AS_IS, DISTORTIONS, distorted
 from omma.study.bench import CACHE, Performed
-from omma.study.data import AbsentError
 from omma.study.estimates import Desk
 from omma.study.jobs import Job, Outcome, perform
-from omma.study.suite import PRIORS, SEEDS, Source
+from omma.study.suite import SEEDS, Source
 from omma.tables import plain
 
 SUITE = "auto"
@@ -76,7 +76,7 @@ METRICS: dict[str, tuple[tuple[str, int | None], ...]] = {
 def contenders(metric: Metric, k: int | None, priors: Sequence[float]) -> dict[str, Policy]:
     """Everybody that decides a cell, by name: a λ follows the name where it was chosen."""
     budget = 1 if metric.multiclass else k
-    found: dict[str, Policy] = {"baseline": Threshold(0.5) if budget is None else TopK(budget)}
+    found = {"baseline": ROSTER["baseline"].policy(metric, budget, 0.0)}
     for prior in priors:
         found[f"omma {plain(prior)}"] = OMMA(metric, k, prior=prior)
         found[f"omma_eta {plain(prior)}"] = OMMA(metric, k, "estimates", prior)
@@ -158,7 +158,8 @@ def run(
     chosen = _chosen(tuple(sources), datasets)
     wanted = seeds if seeds is not None else 1 if quick else SEEDS
     bench = Bench(Desk(None if data is None else Path(data), Path(out) / CACHE, report))
-    kept, skipped = bench.present(chosen)
+    skipped = bench.desk.absent(chosen)
+    kept = tuple(one for one in chosen if one.dataset not in skipped)
     plan = Plan(kept, wanted, (USUAL_PRIOR,) if quick else PRIORS)
     jobs = [
         Job(SUITE, spec, "Auto", partial(bench.run, source, spec), kind="auto")
@@ -185,17 +186,6 @@ class Bench:
         self.desk = desk
         self._lock = Lock()
         self._held: tuple[Any, Batch] | None = None
-
-    def present(self, sources: Iterable[Source]) -> tuple[tuple[Source, ...], dict[str, str]]:
-        """Those whose data are there, and a sentence for each set that is not."""
-        kept, skipped = [], {}
-        for source in sources:
-            try:
-                self.desk.dataset(source)
-                kept.append(source)
-            except AbsentError as error:
-                skipped[source.dataset] = str(error)
-        return tuple(kept), skipped
 
     def run(self, source: Source, spec: Mapping[str, Any]) -> Outcome:
         """Everybody on one sequence of one cell."""

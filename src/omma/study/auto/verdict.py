@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from omma.metrics.target import Target
 from omma.study.auto.cells import TREES, USUAL_PRIOR
 from omma.study.auto.distort import AS_IS, DISTORTIONS
 from omma.study.records import Record
@@ -79,11 +80,10 @@ def cells_of(records: Iterable[Record]) -> list[Cell]:
         if record["kind"] != "auto" or result is None:
             continue
         trees = spec["estimator"]["name"] == TREES
-        budget = "" if spec["k"] is None else f"@{spec['k']}"
         key = (
             spec["dataset"],
             OF_TREES if trees else spec["distortion"],
-            f"{spec['metric']}{budget}",
+            str(Target(spec["metric"], spec["k"])),
         )
         by_priors = runs.setdefault(key, defaultdict(list))
         by_priors[len(spec["priors"])].append(result["values"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
+from omma._html import html_page, html_picture
 from omma.study.printed.model import Block, Line, Number, Table, clock
 
 STYLE = """
@@ -36,22 +36,13 @@ def page(
     title: str = "omma: the tables of the paper",
 ) -> str:
     """A page that needs no other file; pictures are PNG by their captions."""
-    body = [f"<h1>{escape(title)}</h1>"]
-    body += [
+    body = [
         f'<h2>{escape(one.suite)}</h2><div class="wide" tabindex="0">{table(one)}</div>'
         for one in tables
     ]
     for caption, png in pictures.items():
-        source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-        body.append(
-            f'<h2>{escape(caption)}</h2><p><img alt="{escape(caption)}" src="{source}"></p>'
-        )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
-        f"<body>{''.join(body)}</body></html>\n"
-    )
+        body.append(f"<h2>{escape(caption)}</h2>{html_picture(caption, png)}")
+    return html_page(title, STYLE, body)
 
 
 def table(given: Table) -> str:

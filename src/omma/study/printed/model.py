@@ -55,9 +55,9 @@ class Column:
             return cls("", text, text)
         if average == "multiclass" and name in MEANS:
             return cls("Multi-class means", MEANS[name], f"Multi-class {NAMES[name]}")
-        budget = "" if k is None or (k == 1 and name == "f1") else f"@{k}"
-        full = f"{AVERAGES[average]} {NAMES[name]}{budget}"
-        return cls(AVERAGES[average], SHORT.get(name, NAMES[name]) + budget, full)
+        k = None if k == 1 and name == "f1" else k
+        short, full = (str(Target(one, k)) for one in (SHORT.get(name, NAMES[name]), NAMES[name]))
+        return cls(AVERAGES[average], short, f"{AVERAGES[average]} {full}")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from omma.counts import Counts, state_of
 from omma.metrics import Metric
-from omma.policies.frank_wolfe import as_mixture, maximize
+from omma.policies.best_mixture import as_mixture, maximize
 from omma.policies.mixture import Mixture
 from omma.rule import Rule
 from omma.state import State

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omma._html import html_page, html_picture
 from omma._validate import nearest
+from omma.plots.frames import png_of
 from omma.study.jobs import Summary, perform
 from omma.study.records import Record
 from omma.study.theory.suite import Suite
@@ -185,23 +185,9 @@ def _numbers(table: Grid) -> Iterator[dict[str, str]]:
 
 def page(found: Sequence[Grid], figures: dict[str, Figure], *, title: str) -> str:
     """One page of HTML with tables and figures, which needs no other file."""
-    body = [f"<h1>{escape(title)}</h1>"]
-    for name, figure in figures.items():
-        body.append(f'<p><img alt="{escape(name)}" src="{_embedded(figure)}"></p>')
-    for table in found:
-        body.append(f"<h2>{escape(table.title)}</h2><div>{to_html(table)}</div>")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
-        f"<body>{''.join(body)}</body></html>\n"
-    )
-
-
-def _embedded(figure: Figure) -> str:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110, facecolor="white")
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    body = [html_picture(name, png_of(figure, dpi=110)) for name, figure in figures.items()]
+    body += [f"<h2>{escape(one.title)}</h2><div>{to_html(one)}</div>" for one in found]
+    return html_page(title, STYLE, body)
 
 
 def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omma.counts import Counts, state_of
 from omma.metrics import Metric
-from omma.policies.base import LinearPolicy
 from omma.rule import Rule
 from omma.study.records import Record
 from omma.study.theory.cases import CASES, GREEDY, OMMA, policy
@@ -28,7 +26,6 @@ from omma.study.theory.suites.drawing import COLORS, band, bound, legend, named,
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Vector = NDArray[np.float64]
 PROBLEMS = ("binary", "f1", "macro-f1", "multilabel-at-2")
 
 
@@ -57,9 +54,7 @@ def on_same_counts(problem: Problem, counts: Counts) -> float:
 
 
 def _rule(name: str, metric: Metric, k: int | None, counts: Counts) -> Rule:
-    chosen = policy(name, metric, k)
-    assert isinstance(chosen, LinearPolicy)
-    return chosen.rule(state_of(counts))
+    return policy(name, metric, k).rule(state_of(counts))
 
 
 def simulate(spec: Spec) -> dict[str, Any]:
