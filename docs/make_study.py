@@ -1,7 +1,7 @@
 """Writes docs/study.md and its pictures from the records of the study.
 
     python docs/make_study.py             from docs/records, which the repository has
-    python docs/make_study.py RECORDS     packs what `omma run` left into docs/records first
+    python docs/make_study.py RECORDS     adds what `omma run` left to docs/records first
     python docs/make_study.py --times QUICK   keeps the times of `omma run SUITE --quick`
 
 Every number and every verdict on the page comes from the records.
@@ -23,7 +23,7 @@ from omma.comparison.entrants import TITLES
 from omma.datasets import CATALOGUE
 from omma.study import suite
 from omma.study.packed import pack
-from omma.study.records import read
+from omma.study.records import PACKED, distinct, path_of, read
 from omma.study.sections import policy_of
 
 HERE = Path(__file__).parent
@@ -210,12 +210,27 @@ def write(study):
 
 
 def kept(place):
-    """Records of what was run to the end, policies by the names of today."""
-    return [
-        {**one, "label": TITLES[policy_of(one)]}
-        for one in finished(read(place))
-        if one["suite"] in SUITES
-    ]
+    """Records of what was run to the end, policies by the names of today.
+
+    Runs of the same sets that the repository has stay, unless they were run anew; those with
+    another estimator go.
+    """
+    fresh = [one for one in read(place) if one["suite"] in SUITES]
+    sources = set(map(_source, fresh))
+    names = {f"{suite}-{dataset}{PACKED}" for suite, dataset, _ in sources}
+    files = [path for path in packed() if path.name in names]
+    old = [one for one in read(files) if _source(one) in sources]
+    every = sorted(distinct([*fresh, *old]), key=_run)  # the first sequence first
+    return [{**one, "label": TITLES[policy_of(one)]} for one in finished(every)]
+
+
+def _source(record):
+    spec = record["spec"]
+    return record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items()))
+
+
+def _run(record):
+    return path_of("", record["suite"], record["kind"], record["spec"])
 
 
 if __name__ == "__main__":

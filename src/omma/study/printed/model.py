@@ -186,7 +186,8 @@ def _caption(found: list[Section], extended: bool) -> str:
 def _fewer(blocks: list[Block]) -> str:
     """What the mark means, where a number has it."""
     numbers = (number for block in blocks for line in block.lines for number in line.numbers)
-    return f" {PARTIAL} Some of the runs are missing." if any(one.partial for one in numbers) else ""
+    marked = any(number.partial for number in numbers)
+    return f" {PARTIAL} Some of the runs are missing." if marked else ""
 
 
 def _block(section: Section, targets: list[tuple[str, int | None]], extended: bool) -> Block:
