@@ -35,7 +35,8 @@ This page is written by `docs/make_study.py` from the records of `omma run`; eve
 verdict comes from them. The records are in the repository (`docs/records`), and a test says that
 the page is what they give. Values are in %, means over shuffled sequences; the last column of the
 first table says over how many. λ is the best of 0, 1e-6, 0.001, 0.1 and 1 for each cell, chosen
-with hindsight, as in the paper. All policies run on the same sequences.
+with hindsight, as in the paper. All policies run on the same sequences; one that has fewer, on the
+first of them.
 
 What words mean, before any number: {thresholds}.
 

@@ -10,6 +10,7 @@ from pictures import colliding, cut_off
 from omma import theory
 from omma.study.packed import pack
 from omma.study.records import make, read, write
+from omma.study.sections import sections
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -37,7 +38,7 @@ def test_the_page_of_the_study_comes_from_records(script):
     assert "we do not know" not in made
 
 
-def toy(policy, metric, prior, *, estimator="known", value=0.5):
+def toy(policy, metric, prior, *, estimator="known", value=0.5, seed=0):
     """A record of a set that nobody has."""
     result = {
         "value": value, "rows": 4, "history": {"rows": [4], "values": [0.5]},
@@ -47,7 +48,7 @@ def toy(policy, metric, prior, *, estimator="known", value=0.5):
         "dataset": "toy", "task": "multilabel", "protocol": "fixed",
         "estimator": {"name": estimator}, "policy": policy,
         "feedback": None if prior is None else "labels",
-        "metric": metric, "k": None, "prior": prior, "seed": 0,
+        "metric": metric, "k": None, "prior": prior, "seed": seed,
     }  # fmt: skip
     return make("multilabel_fixed", spec, "?", result=result, seconds={"run": 1.0})
 
@@ -82,6 +83,18 @@ def test_policies_that_are_run_later_stand_beside_those_of_the_repository(
     }  # fmt: skip
     write(tmp_path / "other", toy("omma", "macro_f1", 0.1, estimator="logistic"))
     assert [one["label"] for one in make_study.kept(tmp_path / "other")] == ["OMMA"]
+
+
+def test_the_page_says_which_policies_have_fewer_sequences(script):
+    records = [toy("omma", "macro_f1", 0.1, seed=seed) for seed in range(3)]
+    records += [toy("online_fw", "macro_f1", 0.1, seed=seed) for seed in range(2)]
+    said = script("study_claims").data_table
+    (section,) = sections(records)
+    found = script("study_cells").Study(
+        {"multilabel_fixed": {"toy": section}}, {("multilabel_fixed", "toy"): 0.0}
+    )
+    *_, sequences = said(found).splitlines()[-1].strip("| ").split(" | ")
+    assert sequences.startswith("3, Online-FW 2, without Auto, Greedy, ")
 
 
 def test_claims_are_told_as_the_sections_tell_them(script):
