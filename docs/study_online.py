@@ -68,8 +68,8 @@ def _precision(study):
         if gaps:
             better = sum(gap > 0 for gap in gaps)
             told.append(
-                f"from {start} on {better} of {len(gaps)} sets, by {points(median(gaps))} points in "
-                "the median"
+                f"from {start} on {better} of {len(gaps)} sets, by {points(median(gaps))} points "
+                "in the median"
             )
     words = ", and than that ".join(told)
     return f" On macro precision@3 OMMA is better than Online-FW {words}." if told else ""
