@@ -41,7 +41,7 @@ first of them.
 What words mean, before any number: {thresholds}.
 
 Only `news20` is a set of the paper. The others stand in for its sets, or are sets besides: the
-direction of a difference can be compared with the paper, its size cannot. {missing}
+direction of a difference can be compared with the paper, its size cannot.{missing}
 On streams made in the shapes of the paper's own sets, [differences between methods](likeness.md)
 can be compared with the paper's.
 
@@ -168,7 +168,7 @@ def missing(study):
         ]
         if lacking:
             told.append(f"{', '.join(f'`{one}`' for one in lacking)} ({name})")
-    return f"Not on this page: {'; '.join(told)}." if told else ""
+    return f" Not on this page: {'; '.join(told)}." if told else ""
 
 
 def page(study):
