@@ -97,13 +97,22 @@ def _data_row(study, suite, section):
 
 
 def _sequences(section):
-    """How many of each cell, and which policies of the suite were not run."""
-    cells = section.comparison.cells.values()
-    counts = sorted({len(runs.values) for cell in cells for runs in cell.by_prior.values()})
-    over = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    """Over how many, which policies have fewer, and which of the suite were not run."""
+    every = len(section.comparison.seeds)
+    counts = {}
+    for (policy, _), cell in section.comparison.cells.items():
+        for runs in cell.by_prior.values():
+            title = _family(policy)
+            counts[title] = min(len(runs.values), counts.get(title, every))
+    fewer = [f"{title} {count}" for title, count in sorted(counts.items()) if count < every]
     lacking = set(suite_of(section.suite).entrants) - set(section.comparison.policies)
-    names = sorted({re.split(r"[,(]", TITLES[one])[0] for one in lacking})
-    return f"{over}, without {', '.join(names)}" if lacking else over
+    without = [f"without {', '.join(sorted(set(map(_family, lacking))))}"] if lacking else []
+    return ", ".join([str(every), *fewer, *without])
+
+
+def _family(policy):
+    """Its title, whatever its feedback and its start."""
+    return re.split(r"[,(]", TITLES[policy])[0]
 
 
 def _chosen(said):
@@ -256,7 +265,7 @@ def adam(study):
     both = [(one, other) for one, other in both if other is not None]
     if not both:
         return "Not measured."
-    names = ("baseline", "omma", "omma_eta", "auto")
+    names = ("baseline", "online_fw", "omma", "omma_eta", "auto")
     rows = [
         [section.dataset, *heads([metric]),
          *(f"{percent(mean(section, n, metric))} / {percent(mean(other, n, metric))}"
@@ -264,7 +273,7 @@ def adam(study):
         for section, other in both
         for metric in section.comparison.metrics
     ]  # fmt: skip
-    head = ["dataset", "metric", "Top-k", "OMMA", "OMMA(η̂)", "Auto"]
+    head = ["dataset", "metric", "Top-k", "Online-FW", "OMMA", "OMMA(η̂)", "Auto"]
     return (
         f"By Adam, as the paper states / by multinomial logistic regression:\n\n{table(head, rows)}"
     )

@@ -79,6 +79,22 @@ def test_another_epsilon_is_the_papers_too(name):
     assert (decided[1e-9] != decided[1e-2]).any() == (name != "macro_gmean")
 
 
+def test_the_h_mean_over_classes_has_its_epsilon_on_the_cells():
+    """On the rates, as a check that can fail, rows are decided otherwise."""
+    eta, ids = class_stream(7, n=120, m=6)
+    y = one_hot(ids, 6)
+
+    def on_rates(cells, row, eps):
+        rows = cells[:, 0] + cells[:, 2]
+        return row / rows / (cells[:, 0] / rows + eps) ** 2
+
+    for eps, feedback, layout in product((1e-3, 1e-1), FEEDBACK, LAYOUTS):
+        theirs = paper.omma("multiclass_hmean", eta, y, 1, feedback, 1e-3, eps)
+        policy = omma.OMMA("multiclass_hmean", 1, feedback, 1e-3, epsilon=eps)
+        same_everywhere(policy, eta, y, theirs, layout)
+    assert (paper.decide(on_rates, eta, y, 1, feedback, 1e-3, eps) != theirs).any()
+
+
 @pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("start", ["top", "random"])
 @pytest.mark.parametrize("name", ["macro_f1", "macro_precision", "macro_gmean", "macro_hmean"])

@@ -122,6 +122,17 @@ def test_sets_abreast_that_lack_policies_keep_the_order_of_tables(records):
 
 
 @pytest.mark.parametrize("extended", [False, True])
+def test_a_mark_of_missing_runs_is_explained(records, extended):
+    """And is not spoken of where no number has it."""
+    fewer = [one for one in records if one["spec"]["policy"] != "auto" or not one["spec"]["seed"]]
+    for given, marked in ((records, False), (fewer, True)):
+        (table,) = printed.tables(given, extended=extended)
+        assert ("† Some of the runs are missing." in table.caption) == marked
+        assert ("20.00†" in printed.page([table], {})) == marked
+        assert (r"$^\dagger$ Some of the runs" in printed.document([table])) == marked
+
+
+@pytest.mark.parametrize("extended", [False, True])
 def test_rows_of_html_are_as_wide_as_the_head(records, extended):
     text = printed.page(printed.tables(records, extended=extended), {"a < b": b"png"})
     assert "a &lt; b" in text

@@ -8,7 +8,9 @@ import pytest
 from pictures import colliding, cut_off
 
 from omma import theory
+from omma.study.packed import pack
 from omma.study.records import make, read, write
+from omma.study.sections import sections
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -36,29 +38,63 @@ def test_the_page_of_the_study_comes_from_records(script):
     assert "we do not know" not in made
 
 
+def toy(policy, metric, prior, *, estimator="known", value=0.5, seed=0):
+    """A record of a set that nobody has."""
+    result = {
+        "value": value, "rows": 4, "history": {"rows": [4], "values": [0.5]},
+        "counts": {"tp": [1.0], "predicted": [1.0], "positive": [1.0], "n": 4.0}, "names": None,
+    }  # fmt: skip
+    spec = {
+        "dataset": "toy", "task": "multilabel", "protocol": "fixed",
+        "estimator": {"name": estimator}, "policy": policy,
+        "feedback": None if prior is None else "labels",
+        "metric": metric, "k": None, "prior": prior, "seed": seed,
+    }  # fmt: skip
+    return make("multilabel_fixed", spec, "?", result=result, seconds={"run": 1.0})
+
+
 def test_what_was_not_run_to_the_end_is_not_packed(script, tmp_path):
     """A policy may lack altogether, but not on one of the metrics, nor with one λ."""
     make_study = script("make_study")
-    result = {
-        "value": 0.5, "rows": 4, "history": {"rows": [4], "values": [0.5]},
-        "counts": {"tp": [1.0], "predicted": [1.0], "positive": [1.0], "n": 4.0}, "names": None,
-    }  # fmt: skip
     for policy, metric, prior in (
         ("omma", "macro_f1", 0.1), ("omma", "macro_gmean", 0.1), ("omma", "macro_f1", 1.0),
         ("omma", "macro_gmean", 1.0), ("greedy", "macro_f1", 0.1), ("greedy", "macro_f1", 1.0),
         ("online_fw", "macro_f1", 1.0), ("online_fw", "macro_gmean", 1.0),
         ("auto", "macro_f1", None), ("auto", "macro_gmean", None),
     ):  # fmt: skip
-        spec = {
-            "dataset": "toy", "task": "multilabel", "protocol": "fixed",
-            "estimator": {"name": "known"}, "policy": policy,
-            "feedback": None if prior is None else "labels",
-            "metric": metric, "k": None, "prior": prior, "seed": 0,
-        }  # fmt: skip
-        write(tmp_path, make("multilabel_fixed", spec, "?", result=result, seconds={"run": 1.0}))
+        write(tmp_path, toy(policy, metric, prior))
     kept = make_study.kept(tmp_path)
     assert {one["label"] for one in kept} == {"OMMA", "Auto"}
     assert len(kept) == 6
+
+
+def test_policies_that_are_run_later_stand_beside_those_of_the_repository(
+    script, tmp_path, monkeypatch
+):
+    make_study = script("make_study")
+    monkeypatch.setattr(make_study, "RECORDS", tmp_path / "packed")
+    before = [toy(policy, "macro_f1", 0.1) for policy in ("omma", "greedy")]
+    pack(before, make_study.RECORDS)
+    write(tmp_path / "fresh", toy("online_fw", "macro_f1", 0.1))
+    write(tmp_path / "fresh", toy("omma", "macro_f1", 0.1, value=0.75))
+    kept = make_study.kept(tmp_path / "fresh")
+    assert {one["label"]: one["result"]["value"] for one in kept} == {
+        "Greedy": 0.5, "OMMA": 0.75, "Online-FW": 0.5
+    }  # fmt: skip
+    write(tmp_path / "other", toy("omma", "macro_f1", 0.1, estimator="logistic"))
+    assert [one["label"] for one in make_study.kept(tmp_path / "other")] == ["OMMA"]
+
+
+def test_the_page_says_which_policies_have_fewer_sequences(script):
+    records = [toy("omma", "macro_f1", 0.1, seed=seed) for seed in range(3)]
+    records += [toy("online_fw", "macro_f1", 0.1, seed=seed) for seed in range(2)]
+    said = script("study_claims").data_table
+    (section,) = sections(records)
+    found = script("study_cells").Study(
+        {"multilabel_fixed": {"toy": section}}, {("multilabel_fixed", "toy"): 0.0}
+    )
+    *_, sequences = said(found).splitlines()[-1].strip("| ").split(" | ")
+    assert sequences.startswith("3, Online-FW 2, without Auto, Greedy, ")
 
 
 def test_claims_are_told_as_the_sections_tell_them(script):

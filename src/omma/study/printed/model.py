@@ -161,7 +161,7 @@ def _table(suite: str, found: list[Section], extended: bool) -> Table:
     blocks = [_block(section, targets, extended) for section in found]
     return Table(
         suite,
-        _caption(found, extended),
+        _caption(found, extended) + _fewer(blocks),
         tuple(Column.of(*target) for target in targets),
         tuple(blocks),
         extended,
@@ -181,6 +181,13 @@ def _caption(found: list[Section], extended: bool) -> str:
         f"hindsight. {UNSUPPORTED} means not supported, {MISSING} not run. Small figures are the "
         "paper's own, of the same set or of the one that the set stands in for."
     )
+
+
+def _fewer(blocks: list[Block]) -> str:
+    """What the mark means, where a number has it."""
+    numbers = (number for block in blocks for line in block.lines for number in line.numbers)
+    marked = any(number.partial for number in numbers)
+    return f" {PARTIAL} Some of the runs are missing." if marked else ""
 
 
 def _block(section: Section, targets: list[tuple[str, int | None]], extended: bool) -> Block:
