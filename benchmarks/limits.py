@@ -96,15 +96,17 @@ def cuts_of(middle: float, spread: float) -> Cuts:
     eta = sigmoid(spread * z + middle)
     nothing = ([np.inf], [0.0], [0.0])
     tp, predicted = np.cumsum(weight * eta), np.cumsum(weight)
-    every = (np.concatenate(pair) for pair in zip(nothing, (eta, tp, predicted), strict=True))
-    return Cuts(*every, positive=float((weight * eta).sum()))
+    pairs = zip(nothing, (eta, tp, predicted), strict=True)
+    thresholds, tp, predicted = (np.concatenate(pair) for pair in pairs)
+    positive = float((weight * eta).sum())
+    return Cuts(thresholds, tp, predicted, positive, n=1.0, everywhere=predicted)
 
 
 def best(metric: str, limits: Sequence[str], known: Known = TWENTY) -> tuple[float, Counts]:
     """The most that thresholds reach on a distribution under some limits, and what they count."""
     found = omma.metric(metric)
     cuts = [cuts_of(middle, known.spread) for middle in known.middles]
-    sample = Sample(cuts, found.of, 1.0)  # type: ignore[attr-defined]
+    sample = Sample(cuts, found.of, n=1.0, all_rows=1.0)  # type: ignore[attr-defined]
     read = read_limits("benchmarks.limits", list(limits)) or ()
     named = tuple(one.named(None, known.m, "benchmarks.limits") for one in read)
     counts = sample.counts(tuned(sample, named))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks import limits as known
 
 import omma
 
@@ -46,6 +47,17 @@ def test_near_the_best_and_hardly_missed(streams, metric, limits, distorted):
     assert np.mean(values) > best.value - 0.012
     assert max(excess) <= 0.008
     assert np.mean(excess) <= 0.005
+
+
+@pytest.mark.parametrize(("metric", "limits"), known.CASES[2:8:3], ids=str)
+def test_the_exact_best_is_that_of_many_rows(streams, metric, limits):
+    """What ``benchmarks.limits`` judges by, and needs no rows for."""
+    (eta, y), _ = streams
+    most, counts = known.best(metric, limits)
+    tuned = omma.replay(omma.TunedThresholds(metric, list(limits)).fit(eta, y), eta, y)
+    assert most == pytest.approx(tuned.value, abs=0.01)  # cuts fit the luck of rare labels
+    for limit in omma.Auto(metric, subject_to=list(limits)).limits:
+        assert limit.sign * (limit.value(counts) - limit.bound) > -1e-9
 
 
 def test_the_excess_falls_with_rows(streams):
