@@ -13,7 +13,7 @@ from omma._validate import check_choice, check_number, check_positive_int, check
 from omma.counts import Counts, state_of
 from omma.kernels.kinds import with_epsilon
 from omma.kernels.layout import EPSILON, TOTALS, N
-from omma.limits import Limit, check_limits, read_limits
+from omma.limits import Limit, check_limits, check_per_row, read_limits
 from omma.metrics import Metric
 from omma.metrics.names import MetricName
 from omma.policies.base import (
@@ -236,6 +236,8 @@ class FrankWolfe:
         shared = self._shared()
         limits = read_limits("FrankWolfe", self.subject_to)
         object.__setattr__(self, "subject_to", limits)
+        budget = shared.budget
+        check_per_row("FrankWolfe", limits or (), float(budget or 0), float(budget or np.inf))
         check_limited("FrankWolfe", shared.objective, limits or ())
         object.__setattr__(self, "metric", shared.objective)
         check_metric("FrankWolfe", shared.objective)
