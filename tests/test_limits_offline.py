@@ -176,6 +176,21 @@ def test_limits_come_first_where_rules_are_chosen():
     assert choice.data[0]["limits"][0]["limit"] == "micro_precision >= 0.7"
 
 
+def test_a_margin_is_asked_of_every_rule_to_choose_from():
+    """The simple one, too, though it knows nothing of limits: here it just meets this one."""
+    rng = np.random.default_rng(0)
+    eta = rng.random(4000)
+    y = (rng.random(4000) < eta).astype(int)
+    met = float(y[eta >= 0.5].mean())
+    for margin, rule in ((0, "baseline"), (2, "tuned")):
+        limit = omma.at_least("precision", met - 1e-6, margin=margin)
+        choice = omma.choose(eta, y, "accuracy", subject_to=limit, draws=2)
+        assert choice["baseline"].limits[0].holds
+        assert choice["baseline"].holds == (margin == 0)
+        assert choice.best.holds
+        assert choice.best.name == rule
+
+
 def test_where_nothing_keeps_the_limits_that_is_said():
     eta, y = omma.datasets.long_tail(n=600, m=4, seed=0)
     limits = ["micro_precision >= 0.97", "micro_recall >= 0.97"]
