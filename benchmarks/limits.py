@@ -38,6 +38,7 @@ Record = dict[str, Any]
 ROWS = (1_000, 10_000, 100_000)
 GRID = 20_001  # places of a probability that the exact answer looks at
 DISTORTED = (0.6, 1.0)  # log-odds times this, and that more
+MARKERS = (".", "s")  # of cases, as there are more of them than colours
 NEAR = 0.005  # of the best, and of the bound, at JUDGED rows
 JUDGED = 10_000
 CASES = (
@@ -45,6 +46,7 @@ CASES = (
     ("macro_recall", ("micro_precision >= 0.8",)),
     ("macro_f1", ("micro_precision >= 0.8",)),
     ("macro_f1", ("micro_recall >= 0.85",)),
+    ("macro_recall", ("micro_specificity >= 0.99",)),
     ("macro_f1", ("labels_per_row <= 1.5",)),
     ("macro_gmean", ("labels_per_row <= 2.5",)),
     ("macro_f1", ("micro_precision >= 0.7", "micro_recall >= 0.5")),
@@ -96,15 +98,17 @@ def cuts_of(middle: float, spread: float) -> Cuts:
     eta = sigmoid(spread * z + middle)
     nothing = ([np.inf], [0.0], [0.0])
     tp, predicted = np.cumsum(weight * eta), np.cumsum(weight)
-    every = (np.concatenate(pair) for pair in zip(nothing, (eta, tp, predicted), strict=True))
-    return Cuts(*every, positive=float((weight * eta).sum()))
+    pairs = zip(nothing, (eta, tp, predicted), strict=True)
+    thresholds, tp, predicted = (np.concatenate(pair) for pair in pairs)
+    positive = float((weight * eta).sum())
+    return Cuts(thresholds, tp, predicted, positive, n=1.0, everywhere=predicted)
 
 
 def best(metric: str, limits: Sequence[str], known: Known = TWENTY) -> tuple[float, Counts]:
     """The most that thresholds reach on a distribution under some limits, and what they count."""
     found = omma.metric(metric)
     cuts = [cuts_of(middle, known.spread) for middle in known.middles]
-    sample = Sample(cuts, found.of, 1.0)  # type: ignore[attr-defined]
+    sample = Sample(cuts, found.of, n=1.0, all_rows=1.0)  # type: ignore[attr-defined]
     read = read_limits("benchmarks.limits", list(limits)) or ()
     named = tuple(one.named(None, known.m, "benchmarks.limits") for one in read)
     counts = sample.counts(tuned(sample, named))
@@ -217,13 +221,13 @@ def draw(records: Sequence[Record], path: Path) -> None:
             line = sorted(
                 (n, each[which]) for (c, w, n), each in found.items() if (c, w) == (case, wrong)
             )
-            color = LEARNING[names.index(case) % len(LEARNING)]
+            again, color = divmod(names.index(case), len(LEARNING))
             label = case if not wrong and which == 0 else None
             ax.plot(
                 *zip(*line, strict=True),
-                color=color,
+                color=LEARNING[color],
                 linestyle=DASHES[wrong],
-                marker=".",
+                marker=MARKERS[again],
                 label=label,
             )
         ax.axhline(NEAR if which else -NEAR, color=AXIS, linewidth=1.0, linestyle=DASHES[2])

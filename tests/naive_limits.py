@@ -31,7 +31,8 @@ class Price:
         elif (
             self.kind == "micro_specificity"
         ):  # tn - C negatives: predicting where absent costs one
-            scale = mu * n / max(n * m - pos.sum(), 1)
+            dear = max(0.1 / max(1 - C, 1e-4), 1.0)
+            scale = dear * mu * n / max(n * m - pos.sum(), 1)
             slope += scale
             offset -= scale
         elif self.kind == "micro_accuracy":
@@ -39,6 +40,8 @@ class Price:
             offset -= mu * n / max(n * m, 1)
         elif self.kind == "micro_f1":  # 2 tp - C (predicted + positive)
             scale = mu * n / max(q.sum() + pos.sum(), 1)
+            if mu >= 100 and q.sum() + pos.sum() > 0:  # out of reach: the most there is
+                C = min(C, 2 * tp.sum() / (q.sum() + pos.sum()))
             slope += 2 * scale
             offset -= C * scale
         elif self.kind == "labels_per_row":

@@ -43,6 +43,12 @@ def test_texts(text, name, sense, bound, label):
         ("micro_precision > 0.5", "must be a text such as"),
         ("micro_precision >= high", "must be a number, got"),
         (3, "must be a text such as"),
+        (b"micro_recall >= 0.5", "must be a text such as"),
+        ("labels_per_row >= 0", "must be above 0: it is never below"),
+        ("MICRO_RECALL >= 0.5", "did you mean 'micro_recall'"),
+        ("fpr <= 0.01", "unknown limit 'fpr', which is 1 - specificity here"),
+        ("micro_alarm_rate <= 0.01", "which is predicted_rate here"),
+        ("coverage >= 0.5", "unknown limit 'coverage'; there are micro_accuracy, .*labels_per_row"),
         (["micro_recall >= 0.9", "micro_recall <= 0.5"], "cannot both hold"),
     ],
 )
@@ -84,6 +90,13 @@ def test_a_limit_against_the_budget(budget, given, said):
             [f"predicted_rate[{j}] <= 0.4" for j in range(4)],
             "leaves at most 1.6 labels a row in all, and rows get at least 2",
         ),
+        ({}, ["micro_f1 >= 0.9", "micro_jaccard <= 0.2"], "cannot both hold"),
+        ({}, ["f1[2] >= 0.9", "precision[2] <= 0.5", "recall[1] >= 0.1"], "cannot both hold"),
+        (
+            {},
+            ["micro_precision >= 0.9", "micro_recall >= 0.9", "micro_f1 <= 0.5"],
+            "micro_f1 <= 0.5 cannot all hold",
+        ),
     ],
 )
 def test_refused_where_labels_are_known(budget, given, said):
@@ -93,6 +106,31 @@ def test_refused_where_labels_are_known(budget, given, said):
         omma.replay(policy, eta, eta > 1)
     with pytest.raises(ValueError, match=said):
         omma.OnlineClassifier(policy, 4)
+
+
+def test_what_some_counts_can_have_is_not_refused():
+    for given in (
+        ["recall[0] >= 0.5", "recall[0] <= 0.5"],
+        ["micro_recall <= 0", "micro_precision >= 0.5"],  # nothing is predicted
+        ["micro_precision <= 0.1", "micro_accuracy >= 0.99", "labels_per_row <= 0.02"],
+        ["f1[0] >= 0.9", "jaccard[1] <= 0.1", "micro_recall <= 0.1"],  # of others
+    ):
+        omma.Auto("macro_f1", subject_to=given).check_labels(4)
+
+
+def test_one_label_by_two_names():
+    policy = omma.Auto("macro_f1", subject_to=["recall[late] >= 0.9", "recall[1] <= 0.2"])
+    with pytest.raises(ValueError, match=r"recall\[late\] >= 0.9 and recall\[1\] <= 0.2 cannot"):
+        omma.OnlineClassifier(policy, 2, names=["fraud", "late"])
+    for same in ("micro_recall", "macro_recall"):
+        policy = omma.Auto("f1", subject_to=["recall >= 0.9", f"{same} <= 0.2"])
+        with pytest.raises(ValueError, match="cannot both hold"):
+            omma.OnlineClassifier(policy, 1)
+
+
+def test_frank_wolfe_knows_its_budget_before_any_row():
+    with pytest.raises(ValueError, match="contradicts its budget: rows get 3 labels"):
+        omma.FrankWolfe("macro_recall", k=3, subject_to="labels_per_row <= 2")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +171,7 @@ def test_what_one_reads():
     from omma.held import Held
 
     limit = read_limit("micro_precision >= 0.9")
-    assert str(Held(limit, 0.7, 31.0, 0.01)) == (
+    assert str(Held(limit, 0.7, 310.0, 0.01)) == (
         "micro_precision: reached 0.70, asked 0.90: no rule does better here"
     )
     assert "misses it by 0.2000" in str(Held(limit, 0.7, 2.0, 0.01))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks import limits as known
 
 import omma
 
@@ -48,6 +49,17 @@ def test_near_the_best_and_hardly_missed(streams, metric, limits, distorted):
     assert np.mean(excess) <= 0.005
 
 
+@pytest.mark.parametrize(("metric", "limits"), known.CASES[2:8:3], ids=str)
+def test_the_exact_best_is_that_of_many_rows(streams, metric, limits):
+    """What ``benchmarks.limits`` judges by, and needs no rows for."""
+    (eta, y), _ = streams
+    most, counts = known.best(metric, limits)
+    tuned = omma.replay(omma.TunedThresholds(metric, list(limits)).fit(eta, y), eta, y)
+    assert most == pytest.approx(tuned.value, abs=0.01)  # cuts fit the luck of rare labels
+    for limit in omma.Auto(metric, subject_to=list(limits)).limits:
+        assert limit.sign * (limit.value(counts) - limit.bound) > -1e-9
+
+
 def test_the_excess_falls_with_rows(streams):
     eta, y = drawn(7, 40_000)
     policy = omma.Auto("macro_recall", subject_to="micro_precision >= 0.8")
@@ -83,6 +95,43 @@ def test_out_of_reach_is_said():
     free = omma.replay(omma.Auto("macro_recall", k=3), eta, y)
     precision = omma.metric("micro_precision")
     assert held.value > precision.value(free.counts)
+
+
+@pytest.mark.parametrize(
+    ("metric", "text"),
+    [
+        ("macro_recall", "micro_specificity >= 0.995"),  # few are false alarms: a dear limit
+        ("macro_f1", "micro_recall >= 0.99"),
+        ("macro_gmean", "micro_accuracy >= 0.843"),  # 0.848 is the most
+    ],
+)
+@pytest.mark.parametrize("n", [1000, 10_000])
+def test_what_is_in_reach_is_not_said_to_be_out_of_it(metric, text, n):
+    for seed in range(3):
+        (held,) = omma.replay(omma.Auto(metric, subject_to=text), *drawn(seed, n)).limits
+        assert held.reachable, held
+
+
+def test_few_false_alarms():
+    """Of the few that are allowed, hardly more are made, from the start."""
+    most, _ = known.best("macro_recall", ["micro_specificity >= 0.99"])
+    values, alarms = [], []
+    for seed in range(3):
+        policy = omma.Auto("macro_recall", subject_to="micro_specificity >= 0.99")
+        trace = omma.replay(policy, *drawn(seed, ROWS))
+        values.append(trace.value)
+        alarms.append(1 - trace.limits[0].value)
+    assert abs(np.mean(values) - most) < 0.005
+    assert max(alarms) < 0.0103
+
+
+@pytest.mark.parametrize("text", ["micro_f1 >= 0.95", "micro_jaccard >= 0.9", "micro_f0.5 >= 0.95"])
+def test_a_rate_out_of_reach_is_as_great_as_it_can_be(text):
+    eta, y = drawn(12, ROWS)
+    (held,) = omma.replay(omma.Auto("macro_f1", subject_to=text), eta, y).limits
+    counts = (omma.Counts.from_labels(y, eta >= cut) for cut in np.linspace(0.1, 0.6, 51))
+    assert "no rule does better here" in str(held)
+    assert held.value > max(map(held.limit.value, counts)) - 0.005
 
 
 def test_a_price_is_what_the_limit_costs():

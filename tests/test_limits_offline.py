@@ -129,6 +129,33 @@ def test_limits_that_no_thresholds_meet_are_come_near_to():
     assert 0.1 < missed(made) < least + 0.03  # no single threshold comes much nearer
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        ["f1 >= 0.95"],
+        ["recall >= 0.95", "predicted_rate <= 0.2"],
+        [omma.at_least("recall", 0.9, margin=1), omma.at_least("specificity", 0.9)],
+    ],
+    ids=str,
+)
+def test_one_label_comes_as_near_as_any_cut_does(limits):
+    """Near by the rates themselves, and of cuts that are equally near the best is taken."""
+    rng = np.random.default_rng(1)
+    eta = rng.random(60).round(2)
+    y = (rng.random(60) < eta).astype(int)
+    tuned = omma.TunedThresholds("precision", subject_to=limits)
+    found = tuned.fit(eta, y).decision.thresholds[0]
+    every = [one.named(None, 1, "test") for one in tuned.subject_to]
+
+    def missed(cut):
+        counts = omma.Counts.from_labels(y[:, None], (eta >= cut)[:, None].astype(int))
+        short = [one.sign * (one.bound - one.value(counts)) + one.tighter(counts) for one in every]
+        return np.maximum(np.nan_to_num(short) - 1e-12, 0.0).sum()
+
+    least = min(missed(cut) for cut in (*eta, np.inf))
+    assert 0.0 < missed(found) == pytest.approx(least)
+
+
 # Rules to choose from
 
 
@@ -147,6 +174,21 @@ def test_limits_come_first_where_rules_are_chosen():
     assert "micro_precision >= 0.7: 0." in choice.verdict
     assert "micro_precision >= 0.7" in str(choice.table)
     assert choice.data[0]["limits"][0]["limit"] == "micro_precision >= 0.7"
+
+
+def test_a_margin_is_asked_of_every_rule_to_choose_from():
+    """The simple one, too, though it knows nothing of limits: here it just meets this one."""
+    rng = np.random.default_rng(0)
+    eta = rng.random(4000)
+    y = (rng.random(4000) < eta).astype(int)
+    met = float(y[eta >= 0.5].mean())
+    for margin, rule in ((0, "baseline"), (2, "tuned")):
+        limit = omma.at_least("precision", met - 1e-6, margin=margin)
+        choice = omma.choose(eta, y, "accuracy", subject_to=limit, draws=2)
+        assert choice["baseline"].limits[0].holds
+        assert choice["baseline"].holds == (margin == 0)
+        assert choice.best.holds
+        assert choice.best.name == rule
 
 
 def test_where_nothing_keeps_the_limits_that_is_said():

@@ -16,6 +16,9 @@ from omma.policies import Auto, TunedThresholds
 from omma.trace import Trace
 
 POINTS = 15
+EXACT = "With hindsight on these rows: no threshold does better"
+TUNED = "With hindsight on these rows, by thresholds tuned under each bound"
+ONLINE = "By one pass of Auto over these rows for each bound, without hindsight"
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Frontier:
         The bounds asked for, the metric at each, and the value of the limit at each.
     free : tuple (limit, metric)
         Both where nothing is bounded.
+    how : str
+        In words, what decided, and what that says.
     """
 
     metric: Metric
@@ -39,6 +44,7 @@ class Frontier:
     values: NDArray[np.float64]
     reached: NDArray[np.float64]
     free: tuple[float, float]
+    how: str = ""
 
     @property
     def met(self) -> NDArray[np.bool_]:
@@ -99,8 +105,9 @@ def frontier(
     first = make(limit, 1.0)
     asked = None if bounds is None else _asked(bounds, limit, make)
 
+    tuned = k is None and isinstance(judged_by, Macro | LabelMetric)
+
     def at(given: Limit | None) -> Trace:
-        tuned = k is None and isinstance(judged_by, Macro | LabelMetric)
         if tuned:
             policy: Any = TunedThresholds(judged_by, given).fit(eta, y, weights=weights)
         else:
@@ -127,6 +134,7 @@ def frontier(
         np.array(values),
         np.array(reached),
         (start, judged_by.value(counts)),
+        (EXACT if counts.m == 1 else TUNED) if tuned else ONLINE,
     )
 
 

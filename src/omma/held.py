@@ -12,7 +12,8 @@ from omma.limits import Limit, price_unit
 from omma.policies import Policy
 from omma.state import State
 
-DEAR = 10.0  # a price at which a point of the limit costs ten of the metric
+DEAR = 10.0  # a price at which all that a limit leaves free costs ten times the whole metric
+LEAST_ROOM = 0.02  # left free by a limit: less tells little of what a price is beside it
 HAIR = 1e-9
 
 
@@ -67,10 +68,16 @@ class Held:
 
     @property
     def reachable(self) -> bool:
-        """False where it is missed by more than chance, and the price is beyond all measure."""
+        """False where it is missed by more than chance, and the price is beyond all measure.
+
+        A price is measured by what the limit leaves free: that of the last hundredth of specificity
+        is high by nature.
+        """
         by_chance = not self.excess > 2.0 * self.error
-        unit = 1.0 if self.limit.needs_labels else self.bound  # a share of what may be predicted
-        return self.holds or by_chance or self.price * unit < DEAR
+        free = self.bound
+        if self.limit.needs_labels:
+            free = max(1.0 - self.bound if self.limit.sign > 0 else self.bound, LEAST_ROOM)
+        return self.holds or by_chance or self.price * free < DEAR
 
     @property
     def interval(self) -> tuple[float, float]:

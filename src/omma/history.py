@@ -52,7 +52,11 @@ class History:
 
     @cached_property
     def limits(self) -> dict[str, NDArray[np.float64]]:
-        """The values of the policy's limits over the first ``rows[i]`` rows, by their texts."""
+        """The values of the policy's limits over the first ``rows[i]`` rows, by their texts.
+
+        They are of true labels, and of rows where these are known; ``trace.limits`` has what is
+        held, which may be estimates, and what is predicted in all rows.
+        """
         every = list(self._counts) if self._limits else []
         return {
             str(one): np.array([one.value(counts) if counts.n > 0 else np.nan for counts in every])

@@ -68,8 +68,9 @@ def choose(
         Up to so many labels a row.
     subject_to : str, Limit, or list of these, optional
         Limits, as of ``omma.Auto``: rules are made under them, and recommended only where these
-        hold on the rows not seen, or are missed by less than a standard error. Where none does, the
-        rule that misses them least is. The simple rule knows nothing of limits.
+        hold on the rows not seen, with their margins, or are missed by less than a standard error.
+        Where none does, the rule that misses them least is. The simple rule knows nothing of
+        limits.
     frank_wolfe : bool
         Let the offline Frank-Wolfe algorithm compete too, with the best of its rules.
     folds : int

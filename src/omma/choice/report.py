@@ -60,7 +60,10 @@ class Candidate:
 
     @property
     def holds(self) -> bool:
-        """Whether all limits hold on these rows, or are missed by less than a standard error."""
+        """Whether all limits hold on these rows, or are missed by less than a standard error.
+
+        Those with a margin hold where they keep it, or miss it by less than that.
+        """
         return missed(self.limits) == 0.0
 
     @property
@@ -302,11 +305,21 @@ def _value(held: Held) -> str:
 
 
 def missed(limits: tuple[Held, ...]) -> float:
-    """By how much limits are missed in all, beyond a standard error of each."""
-    return sum(
-        0.0 if one.holds or one.excess <= one.error else float(one.excess - one.error)
-        for one in limits
-    )
+    """By how much limits, with their margins, are missed in all, beyond a standard error of each.
+
+    >>> from omma.limits import at_least
+    >>> wide, narrow = (at_least("recall", 0.8, margin=margin) for margin in (0, 2))
+    >>> missed((Held(wide, 0.8, 0.0, 0.01),)), round(missed((Held(narrow, 0.8, 0.0, 0.01),)), 6)
+    (0.0, 0.01)
+    """
+    return sum(map(_missed, limits))
+
+
+def _missed(held: Held) -> float:
+    margin = held.limit.margin
+    if np.isnan(held.value) or (held.holds and not margin):
+        return 0.0
+    return max(float(held.excess + (margin - 1.0) * held.error), 0.0)
 
 
 def _stands(best: Candidate) -> str:

@@ -63,7 +63,7 @@ def limited(inputs: Inputs, policy: Auto, seed: int | None, decide: str | None =
     middle = batch.n // 2
     if middle == 0:
         raise ValueError("--subject-to needs at least two rows, one half to judge the other by")
-    trace = replay(policy, batch, seed=seed, checkpoints=[middle, batch.n])
+    trace = replay(policy, batch, seed=seed)
     order = np.arange(batch.n) if seed is None else np.random.default_rng(seed).permutation(batch.n)
     first, second = batch.take(order[:middle]), batch.take(order[middle:])
     made = trace.predictions
@@ -159,7 +159,7 @@ def show_costs(found: Frontier, console: Console) -> None:
         },
     )
     console.print(to_terminal(grid))
-    console.print("With hindsight on these rows: what no rule of this kind can exceed.")
+    console.print(f"{found.how}.", soft_wrap=True)
 
 
 def costs_json(found: Frontier) -> str:
@@ -167,9 +167,12 @@ def costs_json(found: Frontier) -> str:
     content = {
         "metric": found.metric.name,
         "limit": found.limit.name,
+        "how": found.how,
         "bounds": found.bounds.tolist(),
         "reached": found.reached.tolist(),
         "values": found.values.tolist(),
+        "met": found.met.tolist(),
+        "without": {"limit": found.free[0], "value": found.free[1]},
     }
     return json.dumps(finite(content), indent=2)
 

@@ -2,13 +2,45 @@
 
 A label that helps a limit gains ``mu`` times its part of the limit's linear form. None has no
 limits, and compiles to nothing.
+
+Where no rule reaches a bound, the rule that is best by the limit's form at the bound is not the one
+of the greatest rate, if decisions change the rate's denominator as they do that of F and Jaccard.
+There the form is taken at the rate so far (Dinkelbach): rate and rule improve each other.
 """
 
 from __future__ import annotations
 
-from omma.kernels.jit import by_kind, entry
+from typing import Final
+
+from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.layout import POSITIVE, UNIT, N
-from omma.kernels.limits import FORM, MEAN, UNDER, WEIGHT, scale_of, tighter_by
+from omma.kernels.limits import (
+    COUNTED,
+    FORM,
+    MEAN,
+    UNDER,
+    WEIGHT,
+    form_of,
+    looked_at,
+    scale_of,
+    tighter_by,
+)
+
+BEYOND: Final = 100.0  # a price that limits within reach hardly have
+
+
+@helper
+def conceded(prices, limit):
+    """How far below its bound the form of a limit is taken, which is out of reach."""
+    numbers = prices.numbers
+    if prices.kinds[limit] != COUNTED or prices.mu[limit] < BEYOND:
+        return 0.0
+    if numbers[limit, UNDER + 1] == 0.0 or numbers[limit, UNDER + 2] == 0.0:
+        return 0.0  # precision can always be greater, and no decision changes the other rates' own
+    tp, predicted, positive, n = looked_at(prices, limit)
+    under = form_of(numbers, limit, UNDER, tp, predicted, positive, n)
+    found = form_of(numbers, limit, FORM, tp, predicted, positive, n)
+    return -found / under if under > 0.0 and found < 0.0 else 0.0
 
 
 @by_kind
@@ -38,7 +70,7 @@ def prepare_all_prices(prices, slopes, offsets):
             mean += price * numbers[limit, FORM + 1] * prices.counted.totals[N] / m
             continue
         price *= scale_of(prices, limit)
-        tighter = tighter_by(prices, limit)
+        tighter = tighter_by(prices, limit) - conceded(prices, limit)
         by_tp = price * (numbers[limit, FORM] - tighter * numbers[limit, UNDER])
         by_predicted = price * (numbers[limit, FORM + 1] - tighter * numbers[limit, UNDER + 1])
         if labels[limit] >= 0:

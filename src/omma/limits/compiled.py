@@ -26,8 +26,10 @@ from omma.running.plan import Limited
 
 # What prices start from, near what they were found to end at on distributions that are known. A
 # floor on precision costs the more the fewer rows are as sure as that, and one that was missed is
-# slow to make up for; one label that is predicted seldom costs little.
+# slow to make up for; one on specificity, a budget of false alarms, the more the fewer of these it
+# leaves; one label that is predicted seldom costs little.
 FLOOR, SUREST = 0.7, 0.98
+ALARMS, FEWEST = 0.1, 1e-4
 SELDOM = 0.3
 ESTIMATE = 20.0  # draws that a calibrated estimate is worth, as the excess of a row
 
@@ -63,6 +65,8 @@ def _fill(row: Any, limit: Limit, m: int) -> int:
     if not np.any(under[[0, 2, 3]]):  # precision: what is predicted alone
         row[SIZE : SIZE + 4] = 0.0, 0.5, 0.5, 0.0
         row[WEIGHT] *= _floor_price(limit)
+    if limit.of.endswith("specificity") and limit.sign > 0:
+        row[WEIGHT] *= max(ALARMS / max(1.0 - limit.bound, FEWEST), 1.0)
     if kind == STEADY and (m == 1 or not limit.over_all):
         row[WEIGHT] *= SELDOM
     row[MARGIN] = limit.margin * math.sqrt(limit.variance)

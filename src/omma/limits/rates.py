@@ -15,6 +15,20 @@ ALIASES = {
     "multiclass_accuracy": "micro_recall",
     "multiclass_balanced_accuracy": "macro_recall",
 }
+ELSEWHERE = {  # names that others have for these rates, or for what is missing to one
+    "sensitivity": "recall",
+    "tpr": "recall",
+    "tnr": "specificity",
+    "ppv": "precision",
+    "fpr": "1 - specificity",
+    "false_positive_rate": "1 - specificity",
+    "fnr": "1 - recall",
+    "false_negative_rate": "1 - recall",
+    "fdr": "1 - precision",
+    "alarm_rate": "predicted_rate",
+    "alert_rate": "predicted_rate",
+    "selection_rate": "predicted_rate",
+}
 FBETA = re.compile(r"f(\d+(?:\.\d+)?)")
 
 
@@ -28,7 +42,7 @@ def rate_of(name: str) -> Rate:
     elif plain in METRICS:
         found = find_metric(plain)
     else:
-        raise ValueError(f"unknown limit {name!r}{nearest(name, known_limits())}")
+        raise ValueError(f"unknown limit {name!r}{_hint(name, plain.lower())}")
     if not isinstance(found, Binary) or found.rate is None:
         raise ValueError(
             f"{name} cannot be a limit: it is no ratio of two sums over rows; bound the rates that "
@@ -41,6 +55,13 @@ def rate_of(name: str) -> Rate:
             f"{plain}[j] of single labels"
         )
     return found.rate
+
+
+def _hint(name: str, plain: str) -> str:
+    """What an unknown limit is called here, what looks like it, or what there is."""
+    if plain in ELSEWHERE:
+        return f", which is {ELSEWHERE[plain]} here"
+    return nearest(name.lower(), known_limits()) or f"; there are {', '.join(known_limits())}"
 
 
 def known_limits() -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def read_limits(owner: str, given: Any) -> tuple[Limit, ...] | None:
     """``subject_to`` of a policy: one limit or several, which do not exclude each other."""
     if given is None:
         return None
-    several = not isinstance(given, str | Limit | dict) and isinstance(given, Sequence)
+    several = not isinstance(given, str | bytes | Limit | dict) and isinstance(given, Sequence)
     found = tuple(read_limit(one) for one in (given if several else (given,)))
     if not found:
         return None
@@ -119,7 +119,8 @@ def _limit(of: Any, sense: Any, bound: Any, label: Any, margin: Any) -> Limit:
     high = math.inf if of == "labels_per_row" else 1.0
     bound = check_number("a limit", f"the bound of {made.name}", bound, low=0.0, high=high)
     if of in STEADY_NAMES and bound == 0.0:
-        raise ValueError(f"the bound of {made.name} must be above 0: predict nothing instead")
+        instead = "predict nothing instead" if sense == "<=" else "it is never below"
+        raise ValueError(f"the bound of {made.name} must be above 0: {instead}")
     margin = check_number("a limit", "margin", margin, low=0.0)
     if margin and of == "macro_recall":
         raise ValueError("margin of a limit must be 0 for macro_recall, a mean of many rates")

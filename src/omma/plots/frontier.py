@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from omma.frontiers import Frontier
 from omma.plots.frames import clean, entitle, require_matplotlib
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     """Draw the metric against the bound of a limit; a ring is what was reached without it.
 
-    Bounds that could not be met are crosses, where the limit ended up.
+    Bounds that could not be met are crosses, where the limit ended up; one that only predicting
+    nothing meets, where precision is 0/0, is left out.
 
     Parameters
     ----------
@@ -39,6 +42,8 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     'macro_recall, %'
     """
     require_matplotlib()
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -49,16 +54,22 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     color = LEARNING[0]
     ax.plot(scale * frontier.bounds[met], 100 * frontier.values[met], color=color, linewidth=2.0)
     ax.plot(scale * frontier.bounds[met], 100 * frontier.values[met], ".", color=color)
-    ax.plot(scale * frontier.reached[~met], 100 * frontier.values[~met], "x", color=LEARNING[1])
     start, value = frontier.free
     ring = {"markerfacecolor": "white", "markersize": 8, "color": FIXED[0]}
     ax.plot([scale * start], [100 * value], "o", **ring)  # type: ignore[arg-type]
-    ax.annotate(
-        "without a limit", (scale * start, 100 * value), textcoords="offset points",
-        xytext=(8, 6) if limit.sign > 0 else (-8, -12), color=FIXED[0],
-        ha="left" if limit.sign > 0 else "right",
-    )  # fmt: skip
+    side = "left" if limit.sign > 0 else "right"
+    beside: dict[str, Any] = {"textcoords": "offset points", "ha": side}
+    beside["xytext"] = (8 if limit.sign > 0 else 4, 7)
+    ax.annotate("without a limit", (scale * start, 100 * value), color=FIXED[0], **beside)
+    near = ~met & ~np.isnan(frontier.reached)
+    if near.any():
+        crosses = scale * frontier.reached[near], 100 * frontier.values[near]
+        ax.plot(*crosses, "x", color=LEARNING[1])
+        first = float(crosses[0][0]), float(crosses[1][0])
+        ax.annotate("bound not met", first, color=LEARNING[1], **beside)
     clean(ax)
+    ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     sign = "at least" if limit.sign > 0 else "at most"
     entitle(ax, f"{frontier.metric.name}, %", f"{limit.name} {sign}{'' if per_row else ', %'}")
     return ax

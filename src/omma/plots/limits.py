@@ -95,6 +95,7 @@ def _draw(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
         looks.append(look)
     ax.axhline(scale * limit.bound, color="#222222", linewidth=1.0, linestyle=(0, (4, 2)))
     clean(ax)
+    ax.ticklabel_format(axis="y", useOffset=False)  # it would stand where the title is
     entitle(ax, f"{limit.name} so far{unit}", "rows")
     ax.set_xlim(0, float(np.asarray(ax.get_lines()[0].get_xdata())[-1]))
     texts.append(f"{'≥' if limit.sign > 0 else '≤'} {scale * limit.bound:g}")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.kernels.layout import EPSILON
-from omma.limits import Limit, check_limits, read_limits
+from omma.limits import Limit, check_limits, check_per_row, read_limits
 from omma.metrics import Metric
 from omma.metrics.names import MetricName
 from omma.policies.base import (
@@ -120,6 +120,8 @@ class FrankWolfe:
         shared = self._shared()
         limits = read_limits("FrankWolfe", self.subject_to)
         object.__setattr__(self, "subject_to", limits)
+        budget = shared.budget
+        check_per_row("FrankWolfe", limits or (), float(budget or 0), float(budget or "inf"))
         check_limited("FrankWolfe", shared.objective, limits or ())
         object.__setattr__(self, "metric", shared.objective)
         check_metric("FrankWolfe", shared.objective)

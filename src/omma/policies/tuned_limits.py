@@ -265,8 +265,20 @@ def _exact(priced: Priced) -> int:
             under = np.maximum(_forms(limit, priced.sample, 0)[1], 0.0)
             rows = priced.sample.n if limit.needs_labels else priced.sample.all_rows
             room[place] -= limit.margin * np.sqrt(limit.variance * under) / rows
-    missed = np.maximum(-room, 0.0).sum(axis=0)
-    fine = missed <= HAIR
+    fine = np.maximum(-room, 0.0).sum(axis=0) <= HAIR
     if not fine.any():
-        return int(np.argmin(missed))
+        return _nearest(priced)
     return int(np.argmax(np.where(fine, priced.worth[0], -np.inf)))
+
+
+def _nearest(priced: Priced) -> int:
+    """Of all cuts of the only label, that which misses limits least, as ``judged`` has it."""
+    missed = np.zeros(len(priced.worth[0]))
+    for limit in priced.limits:
+        over, under = _forms(limit, priced.sample, 0)
+        some = under > 0.0
+        per_row = np.where(some, under, 1.0)
+        short = limit.sign * (limit.bound - over / per_row)
+        short += limit.margin * np.sqrt(limit.variance / per_row)
+        missed += np.where(some, np.maximum(short - HAIR, 0.0), 0.0)  # 0/0 misses nothing
+    return int(np.lexsort((-priced.worth[0], missed))[0])
