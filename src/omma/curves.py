@@ -187,6 +187,7 @@ def _is_common(metric: Metric) -> bool:
         raise ValueError(
             "metric of curve must be one of one label, a macro_ or a micro_ metric, or a sum of "
             f"one kind of them, got {metric.name}"
+            + (": one class a row has no thresholds" if metric.multiclass else "")
         )
     return Micro in kinds
 

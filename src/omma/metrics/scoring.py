@@ -12,7 +12,7 @@ import numpy as np
 from omma._classes import class_indicators, is_vector
 from omma._validate import shown
 from omma.counts import Counts, counted
-from omma.metrics.base import Metric
+from omma.metrics.base import OF_CLASSES, Metric
 from omma.metrics.skipping import value_skipping
 from omma.rows.frames import values_of
 from omma.rows.index import check_same_rows
@@ -79,9 +79,10 @@ def _one_label(metric: Metric, owner: str, y_true: Any, y_pred: Any, pos_label: 
             return _marked(pair, 1, unknown)
         if all(((one >= 0) & (one <= 1)).all() for one in looked):
             return pair
+    over = "multiclass" if metric.name in OF_CLASSES else "macro"
     raise ValueError(
         f"y_true and y_pred of {owner} must hold 0 and 1, got the classes "
-        f"{shown(_some(pair))}: pass pos_label, or use macro_{metric.name}"
+        f"{shown(_some(pair))}: pass pos_label, or use {over}_{metric.name}"
     )
 
 
