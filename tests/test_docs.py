@@ -108,6 +108,13 @@ def test_extras_that_are_named_exist():
             assert set(named.split(",")) <= extras, page
 
 
+def test_no_extra_pins_a_version():
+    """Users have versions of their own; only what runs the tests may choose one."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    dependencies = project.split("\ndependencies = ")[1].split("[project.scripts]")[0]
+    assert "==" not in dependencies
+
+
 def formulas(page):
     """Names and formulas in the tables of a page."""
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", page, re.MULTILINE)

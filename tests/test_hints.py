@@ -222,3 +222,9 @@ def test_a_limit_on_accuracy_leads_to_that_of_classes():
 def test_a_curve_has_no_classes():
     with pytest.raises(ValueError, match=r"got multiclass_mcc: one class a row has no thresholds"):
         omma.curve(np.full((4, 3), 0.3), [0, 1, 2, 0], "matthews_corrcoef")
+
+
+def test_logits_of_a_single_row_are_told_what_to_do():
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1"), n_labels=3)
+    with pytest.raises(ValueError, match=r"got -1\.5; if these are log-odds .* or .* their softmax"):
+        learner.predict(np.array([0.2, -1.5, 4.0]))
