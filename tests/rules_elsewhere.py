@@ -25,7 +25,8 @@ def decided(draw, budgets=True, matrix=False, single=False):
     eta = draw(hnp.arrays(float, (n, m), elements=chances))
     if single:
         eta = eta.astype(np.float32)
-    rule = omma.Rule(slope, offset, k, table)
+    up_to = draw(st.integers(1, m)) if budgets and k is None and draw(st.booleans()) else None
+    rule = omma.Rule(slope, offset, k, table, at_most=up_to)
     return rule, eta, rule.predict(eta)
 
 

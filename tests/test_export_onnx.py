@@ -37,10 +37,10 @@ def test_tables_of_costs_decide_alike(case):
     np.testing.assert_array_equal(run(rule, eta)[0], expected)
 
 
-@pytest.mark.parametrize("k", [None, 1, 3, 10])
-def test_many_rows_of_many_labels_with_ties(k):
+@pytest.mark.parametrize("budget", [{}, {"k": 1}, {"k": 3}, {"k": 10}, {"at_most": 3}])
+def test_many_rows_of_many_labels_with_ties(budget):
     g = np.random.default_rng(0)
-    rule = omma.Rule(g.choice([0.5, 1.0, 2.0], 60), g.choice([-0.5, -0.25], 60), k)
+    rule = omma.Rule(g.choice([0.5, 1.0, 2.0], 60), g.choice([-0.5, -0.25], 60), **budget)
     eta = g.choice([0.0, 0.1, 0.25, 0.5, 1.0], (2000, 60), p=[0.9, 0.025, 0.025, 0.025, 0.025])
     np.testing.assert_array_equal(run(rule, eta)[0], rule.predict(eta))
 

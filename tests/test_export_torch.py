@@ -32,10 +32,10 @@ def test_tables_of_costs_decide_alike(case):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("k", [None, 1, 3])
-def test_the_module_can_be_scripted_and_saved(k, tmp_path):
+@pytest.mark.parametrize("budget", [{}, {"k": 1}, {"k": 3}, {"at_most": 2}])
+def test_the_module_can_be_scripted_and_saved(budget, tmp_path):
     g = np.random.default_rng(0)
-    rule = omma.Rule(g.choice([1.0, 2.0], 5), g.choice([-0.5, -0.25], 5), k)
+    rule = omma.Rule(g.choice([1.0, 2.0], 5), g.choice([-0.5, -0.25], 5), **budget)
     eta = g.choice([0.0, 0.1, 0.25, 0.5], (200, 5))
     scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Identity(), rule.to_torch()))
     scripted.save(str(tmp_path / "head.pt"))

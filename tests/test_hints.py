@@ -164,3 +164,67 @@ def test_metrics_of_one_label_lead_to_those_of_classes():
         assert omma.metric(f"multiclass_{name}").multiclass
     with pytest.raises(ValueError, match=r"use macro_f1 or micro_f1$"):
         omma.replay(omma.Auto("f1"), eta, y)
+
+
+CLASSED = ("accuracy", "balanced_accuracy", "gmean", "hmean", "qmean", "mcc")
+
+
+@pytest.mark.parametrize("name", CLASSED)
+def test_over_classes_a_metric_is_another_number_and_every_door_says_which(name):
+    """Its macro and micro averages are other numbers, and are not what is meant."""
+    from sklearn.datasets import load_wine
+    from sklearn.naive_bayes import GaussianNB
+
+    from omma.sklearn import MetricClassifier, make_scorer
+
+    X, y = load_wine(return_X_y=True)
+    with pytest.raises(ValueError, match=f": use multiclass_{name}$"):
+        MetricClassifier(GaussianNB(), metric=name).fit(X, y)
+    with pytest.raises(ValueError, match=f"pass pos_label, or use multiclass_{name}$"):
+        omma.metric(name).score([1, 2, 3], [1, 2, 2])
+    with pytest.raises(ValueError, match=f"pass pos_label, or use multiclass_{name}$"):
+        make_scorer(name)(GaussianNB().fit(X, y), X, y)
+    words = np.where(y > 0, "b", "a")
+    with pytest.raises(ValueError, match=f"pos_label='b', or use multiclass_{name}$"):
+        MetricClassifier(GaussianNB(), metric=name).fit(X, words)
+    for policy in (omma.Auto, omma.OMMA):
+        with pytest.raises(ValueError, match=f"got 1: .* or multiclass_{name} for one class a row"):
+            policy(name, k=1)
+    with pytest.raises(ValueError, match=f"or multiclass_{name} for one class a row"):
+        omma.choose(np.full((30, 3), 0.3), np.arange(30) % 3, f"{name}@1")
+
+
+def test_f1_over_classes_has_no_such_form():
+    with pytest.raises(ValueError, match=r"got 1: use macro_f1 or micro_f1$"):
+        omma.Auto("f1", k=1)
+    with pytest.raises(ValueError, match=r"pos_label, or use macro_f1$"):
+        omma.metric("f1").score(["a", "b"], ["a", "a"])
+
+
+def test_the_command_line_says_it_too(written):
+    from click.testing import CliRunner
+
+    from omma.cli import main
+
+    files = ["--eta", "eta.csv", "--labels", "y.csv"]
+    found = CliRunner().invoke(main, ["evaluate", *files, "--metric", "mcc", "-k", "1"])
+    assert found.exit_code == 2
+    assert "or multiclass_mcc for one class a row" in " ".join(found.output.split())
+
+
+def test_a_limit_on_accuracy_leads_to_that_of_classes():
+    eta, y = np.full((4, 3), 0.3), [0, 1, 2, 0]
+    policy = omma.Auto("macro_f1", k=1, subject_to="accuracy >= 0.5")
+    with pytest.raises(ValueError, match="or multiclass_accuracy for one class a row"):
+        omma.replay(policy, eta, y)
+
+
+def test_a_curve_has_no_classes():
+    with pytest.raises(ValueError, match=r"got multiclass_mcc: one class a row has no thresholds"):
+        omma.curve(np.full((4, 3), 0.3), [0, 1, 2, 0], "matthews_corrcoef")
+
+
+def test_logits_of_a_single_row_are_told_what_to_do():
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1"), n_labels=3)
+    with pytest.raises(ValueError, match=r"got -1\.5; if these are log-odds .* or .* their softmax"):
+        learner.predict(np.array([0.2, -1.5, 4.0]))

@@ -19,6 +19,12 @@ from omma.limits import read_limit
         ("micro_f0.5 >= 0.5", "micro_f0.5", ">=", 0.5, None),
         ("multiclass_accuracy >= 0.5", "micro_recall", ">=", 0.5, None),
         ("multiclass_balanced_accuracy >= 0.5", "macro_recall", ">=", 0.5, None),
+        ("recall_micro >= 0.5", "micro_recall", ">=", 0.5, None),
+        ("precision-micro >= 0.5", "micro_precision", ">=", 0.5, None),
+        ("accuracy_score >= 0.5", "micro_recall", ">=", 0.5, None),
+        ("balanced_accuracy_score >= 0.5", "macro_recall", ">=", 0.5, None),
+        ("recall_weighted >= 0.5", "micro_recall", ">=", 0.5, None),
+        ("sensitivity[fraud] >= 0.5", "recall", ">=", 0.5, "fraud"),
     ],
 )
 def test_texts(text, name, sense, bound, label):
@@ -39,6 +45,9 @@ def test_texts(text, name, sense, bound, label):
         ("macro_f1 >= 0.5", "use micro_f1, or f1\\[j\\] of single labels"),
         ("micro_gmean >= 0.5", "no ratio of two sums"),
         ("mcc[1] >= 0.5", "no ratio of two sums"),
+        ("matthews_corrcoef >= 0.5", "multiclass_mcc cannot be a limit"),
+        ("balanced_accuracy >= 0.5", "recall and specificity, or multiclass_balanced_accuracy$"),
+        ("roc_auc >= 0.9", "'roc_auc' is not a metric of decisions"),
         ("micro_precision[2] >= 0.5", "is about all labels"),
         ("micro_precision > 0.5", "must be a text such as"),
         ("micro_precision >= high", "must be a number, got"),

@@ -556,6 +556,21 @@ def test_text_needs_a_positive_value():
     assert judge.get() == 1.0
 
 
+@pytest.mark.parametrize(("name", "over"), [("accuracy", "multiclass"), ("f1", "macro")])
+def test_numbers_of_classes_need_a_positive_value_too(name, over):
+    """1 is True, and 2 would count as no: the number would be that of class 1 against all."""
+    said = f"got 2; {name} over classes is {over}_{name}$"
+    with pytest.raises(ValueError, match=f"y of learn_one must be True or False .* {said}"):
+        MetricClassifier(linear_model.LogisticRegression(), name).learn_one({"a": 1.0}, 2)
+    with pytest.raises(ValueError, match=f"y_true of {name} must be True or False .* {said}"):
+        Metric(name).update(2, 1)
+    judge = Metric(name, pos_val=2)
+    judge.update(2, 2)
+    for y in (0, 1, -1, False, True, 1.0, np.int64(0), np.bool_(True)):
+        Metric(name).update(y, y)
+    assert judge.get() == 1.0
+
+
 def test_auto_decides_unless_feedback_or_prior_is_given():
     from omma.policies import OMMA, Auto
 

@@ -53,6 +53,7 @@ def test_what_costs_nothing_is_not_said():
         (lambda: RowCosts(-1, 2), "false_alarm of RowCosts must be finite and at least 0"),
         (lambda: RowCosts(1, np.nan), "miss of RowCosts must be finite"),
         (lambda: RowCosts(1, 2).predict([1.5]), "probabilities from 0 to 1"),
+        (lambda: RowCosts(1, 2).predict([-1.5, 3.0]), r"if these are log-odds \(logits\), pass"),
         (lambda: RowCosts(1, [2, 3]).predict([0.1] * 3), r"must fit the shape of eta, \(3,\)"),
         (lambda: RowCosts([[1], [2]], 3).predict([0.1, 0.2]), "must fit the shape of eta"),
         (lambda: RowCosts(1, 2).cost([1, 2], [1, 0]), "y of RowCosts must hold 0 and 1"),

@@ -162,6 +162,21 @@ def test_a_metric_of_one_label_takes_its_positive_class():
         omma.metric("macro_f1").score(true, predicted, pos_label="spam")
 
 
+@pytest.mark.parametrize("column", [lambda y: np.array(y)[:, np.newaxis], pd.DataFrame])
+@pytest.mark.parametrize("classes", [[0, 1, 2, 1, 0, 0], [0, 1, 1, 1, 0, 0], list("xyzyxx")])
+def test_a_column_beside_a_vector_is_one(column, classes):
+    """As frame[["target"]] beside what a model predicts; it is no label with 0 and 1."""
+    predicted = [classes[i] for i in (0, 0, 2, 1, 1, 0)]
+    macro = omma.metric("macro_f1")
+    expected = close(skl.f1_score(classes, predicted, average="macro"))
+    assert macro.score(column(classes), np.array(predicted)) == expected
+    assert macro.score(classes, column(predicted)) == expected
+    if isinstance(classes[0], str):
+        assert macro.score(column(classes), column(predicted)) == expected
+    ones = column([0, 1, 1]), column([0, 1, 0])
+    assert macro.score(*ones) == close(2 / 3)  # two columns are a label
+
+
 def test_costs_go_by_the_place_of_a_class():
     costs = omma.metrics.costs([[0, -1, -1], [-5, 0, -1], [-9, -1, 0]])
     assert costs.score([0, 2], [0, 0]) == -4.5  # the second class is not there, and keeps its place

@@ -70,8 +70,11 @@ class Line:
         >>> line = omma.curve([0.2, 0.6, 0.9], [0, 1, 1], "recall", bootstrap=0)[0]
         >>> line.value_at(0.5), line.value_at(0.7), line.value_at(0.95)
         (1.0, 0.5, 0.0)
+        >>> line.value_at(float("inf"))  # predict nothing
+        0.0
         """
-        check_number("Line.value_at", "threshold", threshold)
+        if threshold != np.inf:
+            check_number("Line.value_at", "threshold", threshold)
         return float(self.values[np.searchsorted(self.thresholds, threshold, side="left")])
 
 
@@ -187,6 +190,7 @@ def _is_common(metric: Metric) -> bool:
         raise ValueError(
             "metric of curve must be one of one label, a macro_ or a micro_ metric, or a sum of "
             f"one kind of them, got {metric.name}"
+            + (": one class a row has no thresholds" if metric.multiclass else "")
         )
     return Micro in kinds
 

@@ -58,7 +58,8 @@ def read_metric(text: str, k: int | None) -> tuple[Metric, int | None]:
     budget = k if own is None else own
     if found.binary and budget is not None:
         raise click.BadParameter(
-            f"{found.name} is a metric of one label and takes no budget.", param_hint="-k"
+            f"{found.name} is a metric of one label and takes no budget: {found.over_many()}.",
+            param_hint="-k",
         )
     if found.multiclass:
         if budget not in (None, 1):

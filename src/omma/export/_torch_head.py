@@ -27,7 +27,8 @@ class RuleHead(nn.Module):
         matrix: Any,
         bias: Any,
         *,
-        k: int,
+        seats: int,
+        filled: bool,
         scale: float,
         least: float,
         most: float,
@@ -41,19 +42,23 @@ class RuleHead(nn.Module):
             ("bias", bias),
         ):
             self.register_buffer(name, torch.from_numpy(np.array(values, dtype=np.float64)))
-        self.k, self.scale, self.calibrated = k, scale, calibrated
+        self.seats, self.filled = seats, filled  # 0 seats are as many as there are labels
+        self.scale, self.calibrated = scale, calibrated
         self.least, self.most = least, most
 
     def forward(self, eta: torch.Tensor) -> torch.Tensor:
         """Int8 indicators of the shape of ``eta``: (n, m), one row (m,), or (n,) for one label."""
         rows = eta.to(torch.float64).reshape(-1, self.slope.shape[0])
         gains = self.gains(rows)
-        if self.k == 0:
+        if self.seats == 0:
             return (gains >= 0).to(torch.int8).reshape(eta.shape)
         # topk does not say which of equals it takes; a stable sort takes the lowest label.
-        order = torch.argsort(gains, dim=1, descending=True, stable=True)[:, : self.k]
+        order = torch.argsort(gains, dim=1, descending=True, stable=True)[:, : self.seats]
+        seated = torch.ones_like(order, dtype=torch.int8)
+        if not self.filled:
+            seated = (gains.gather(1, order) >= 0).to(torch.int8)
         found = torch.zeros_like(gains, dtype=torch.int8)
-        return found.scatter_(1, order, torch.ones_like(order, dtype=torch.int8)).reshape(eta.shape)
+        return found.scatter_(1, order, seated).reshape(eta.shape)
 
     def gains(self, eta: torch.Tensor) -> torch.Tensor:
         """What each label is worth; minus infinity where it is no candidate."""

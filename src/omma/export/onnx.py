@@ -70,14 +70,22 @@ def write_rule(graph: Graph, parts: Parts, eta: str) -> str:
         zero = graph.constant("zero", np.zeros(1))
         never = graph.constant("never", np.full(1, -np.inf))
         gains = graph.node("Where", graph.node("Greater", wide, zero), gains, never)
-    if parts.k is None:
-        nothing = graph.constant("nothing", np.zeros(1))
-        return graph.node("Cast", graph.node("GreaterOrEqual", gains, nothing), to=3)  # int8
-    best = graph.best(gains, graph.constant("k", np.array([parts.k], dtype=np.int64)))
+    if parts.seats is None:
+        return _gaining(graph, gains)
+    best = graph.best(gains, graph.constant("k", np.array([parts.seats], dtype=np.int64)))
     # Indicators: zeros of the shape of the row, with a one at each of the best.
     zeros = graph.node("Cast", graph.node("Mul", wide, graph.constant("none", np.zeros(1))), to=3)
-    ones = graph.node("Cast", graph.node("GreaterOrEqual", best, _zero_id(graph)), to=3)
+    if parts.k is None:
+        ones = _gaining(graph, graph.node("GatherElements", gains, best, axis=1))
+    else:
+        ones = graph.node("Cast", graph.node("GreaterOrEqual", best, _zero_id(graph)), to=3)
     return graph.node("ScatterElements", zeros, best, ones, axis=1)
+
+
+def _gaining(graph: Graph, gains: str) -> str:
+    """One where a gain is at least zero, as int8."""
+    nothing = graph.constant("nothing", np.zeros(1))
+    return graph.node("Cast", graph.node("GreaterOrEqual", gains, nothing), to=3)
 
 
 def class_places(graph: Graph, decisions: str) -> str:

@@ -127,7 +127,7 @@ def _single_precision(parts: Parts) -> Parts:
     A cut tuned on labels is often a probability that the estimator gives again and again, such as
     that of a leaf: rounded to single precision it must still reach the cut.
     """
-    plain = parts.k is None and parts.scale is None and (parts.slope > 0).all()
+    plain = parts.seats is None and parts.scale is None and (parts.slope > 0).all()
     if not plain:
         return parts
     cuts = (-parts.offset / parts.slope).astype(np.float32).astype(np.float64)

@@ -43,7 +43,15 @@ def query_of(
             f"columns of {owner} must be None in the long layout, got {shown(columns)}"
         )
     names = _Names(words.name(table), words.column(row_id), words.column(label), words.column(eta))
-    return _all_above(parts, words, names) if parts.k is None else _k_best(parts, words, names)
+    if parts.seats is None:
+        return _all_above(parts, words, names)
+    ranked = _ranked_to_fill if parts.k is not None else _ranked_above
+    return f"""{_rule_table(parts, words)},
+{ranked(parts, words, names)}
+SELECT id AS {names.id}, label AS {names.label}
+FROM omma_ranked
+WHERE seat <= {parts.seats}
+ORDER BY id, place"""
 
 
 class _Names:
@@ -89,16 +97,32 @@ WHERE p.{names.eta} > 0 AND {gain} >= 0
 ORDER BY p.{names.id}, r.place"""
 
 
-def _k_best(parts: Parts, words: Dialect, names: _Names) -> str:
-    """The k best labels of each row; the lowest others fill up, of which the first k are enough."""
+def _candidates(parts: Parts, words: Dialect, names: _Names) -> str:
+    """What every label that may be chosen gains."""
     gain = _gain(parts, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
-    return f"""{_rule_table(parts, words)},
-omma_candidates AS (
+    return f"""omma_candidates AS (
   SELECT p.{names.id} AS id, r.place AS place, r.label AS label, {gain} AS gain
   FROM {names.table} AS p
   JOIN omma_rule AS r ON r.label = p.{names.label}
   WHERE p.{names.eta} > 0
-),
+)"""
+
+
+def _ranked_above(parts: Parts, words: Dialect, names: _Names) -> str:
+    """Labels whose gain is at least zero, the largest first."""
+    return f"""{_candidates(parts, words, names)},
+omma_ranked AS (
+  SELECT
+    id, place, label,
+    ROW_NUMBER() OVER (PARTITION BY id ORDER BY gain DESC, place) AS seat
+  FROM omma_candidates
+  WHERE gain >= 0
+)"""
+
+
+def _ranked_to_fill(parts: Parts, words: Dialect, names: _Names) -> str:
+    """The best labels of each row; the lowest others fill up, of which the first k are enough."""
+    return f"""{_candidates(parts, words, names)},
 omma_others AS (
   SELECT i.id AS id, r.place AS place, r.label AS label
   FROM (SELECT DISTINCT {names.id} AS id FROM {names.table}) AS i
@@ -116,21 +140,18 @@ omma_ranked AS (
     id, place, label,
     ROW_NUMBER() OVER (PARTITION BY id ORDER BY filler, gain DESC, place) AS seat
   FROM omma_all
-)
-SELECT id AS {names.id}, label AS {names.label}
-FROM omma_ranked
-WHERE seat <= {parts.k}
-ORDER BY id, place"""
+)"""
 
 
 def _wide(
     parts: Parts, words: Dialect, table: str, row_id: str, columns: Sequence[str] | None, eta: str
 ) -> str:
     """A column of decisions for each column of probabilities."""
-    if parts.k is not None:
+    if parts.seats is not None:
+        budget = "at_most" if parts.k is None else "k"
         raise ValueError(
             "layout of Rule.to_sql must be 'long' for a rule with a budget, got 'wide' with "
-            f"k={parts.k}"
+            f"{budget}={parts.seats}"
         )
     given = _columns(parts, columns, eta)
     decisions = []

@@ -178,4 +178,6 @@ class Limit:
 
 
 def _or_micro(of: str) -> str:
+    if of == "accuracy":
+        return ", or micro_accuracy, or multiclass_accuracy for one class a row"
     return ", or labels_per_row" if of == "predicted_rate" else f", or micro_{of}"

@@ -8,12 +8,14 @@ from typing import Any
 from omma._validate import nearest
 from omma.metrics import NAMES as METRICS, Binary, fbeta, metric as find_metric
 from omma.metrics.binary import Rate
+from omma.metrics.target import parse_target
 
 PREDICTED = Rate(over=(0, 1, 0, 0), under=(0, 0, 0, 1))
 STEADY_NAMES = ("labels_per_row", "predicted_rate")
 ALIASES = {
     "multiclass_accuracy": "micro_recall",
     "multiclass_balanced_accuracy": "macro_recall",
+    "weighted_recall": "micro_recall",
 }
 ELSEWHERE = {  # names that others have for these rates, or for what is missing to one
     "sensitivity": "recall",
@@ -32,11 +34,22 @@ ELSEWHERE = {  # names that others have for these rates, or for what is missing 
 FBETA = re.compile(r"f(\d+(?:\.\d+)?)")
 
 
+def own_name(name: str) -> str:
+    """A limit's name in the spelling of omma, where it is scikit-learn's or another.
+
+    >>> own_name("recall_micro"), own_name("accuracy_score"), own_name("labels_per_row")
+    ('micro_recall', 'micro_recall', 'labels_per_row')
+    """
+    if name in STEADY_NAMES:
+        return name
+    spelled = parse_target(name).name
+    known = spelled in METRICS or FBETA.fullmatch(_of_one_label(spelled))
+    return ALIASES.get(spelled, spelled) if known else name  # as it was given, for its error
+
+
 def rate_of(name: str) -> Rate:
     """The rate that a limit is on, or why it cannot be one."""
-    plain = (
-        name.removeprefix("macro_") if name.startswith("macro_") else name.removeprefix("micro_")
-    )
+    plain = _of_one_label(name)
     if FBETA.fullmatch(plain) and float(plain[1:]) > 0:
         found: Any = fbeta(float(plain[1:]))
     elif plain in METRICS:
@@ -47,6 +60,7 @@ def rate_of(name: str) -> Rate:
         raise ValueError(
             f"{name} cannot be a limit: it is no ratio of two sums over rows; bound the rates that "
             "it is made of, such as recall and specificity"
+            + (f", or multiclass_{name}" if f"multiclass_{name}" in ALIASES else "")
         )
     if name.startswith("macro_") and plain != "recall":
         raise ValueError(
@@ -62,6 +76,10 @@ def _hint(name: str, plain: str) -> str:
     if plain in ELSEWHERE:
         return f", which is {ELSEWHERE[plain]} here"
     return nearest(name.lower(), known_limits()) or f"; there are {', '.join(known_limits())}"
+
+
+def _of_one_label(name: str) -> str:
+    return name.removeprefix("macro_" if name.startswith("macro_") else "micro_")
 
 
 def known_limits() -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from omma._validate import check_number, shown
 from omma.limits.limit import Limit
-from omma.limits.rates import ALIASES, STEADY_NAMES, rate_of
+from omma.limits.rates import STEADY_NAMES, own_name, rate_of
 
-TEXT = re.compile(r"\s*([\w.]+)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*(\S+)\s*")
+TEXT = re.compile(r"\s*([\w.][\w.\-]*)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*(\S+)\s*")
 SENSES = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}
 
 
@@ -107,10 +107,10 @@ def _limit(of: Any, sense: Any, bound: Any, label: Any, margin: Any) -> Limit:
         raise TypeError(f"a limit must be on a name such as 'micro_precision', got {shown(of)}")
     if sense not in (">=", "<="):
         raise ValueError(f"a limit must be '>=' or '<=', got {shown(sense)}")
-    inside = re.fullmatch(r"([\w.]+)\[\s*(.+?)\s*\]", of)
+    inside = re.fullmatch(r"([\w.][\w.\-]*)\[\s*(.+?)\s*\]", of)
     if inside is not None and label is None:
         of, label = inside.groups()
-    of = ALIASES.get(of, of)
+    of = own_name(of)
     if isinstance(label, str) and label.isascii() and label.isdigit():
         label = int(label)
     made = Limit(of, sense, 0.0, _checked_label(of, label))

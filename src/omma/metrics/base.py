@@ -114,10 +114,15 @@ class Metric(ABC):
     def check_labels(self, m: int) -> None:
         """Refuse a number of labels that the metric has no meaning for."""
         if self.binary and m != 1:
-            hint = "pass eta[:, 1]" if m == 2 else f"use macro_{self.name} or micro_{self.name}"
-            if self.name in OF_CLASSES:
-                hint += f", or multiclass_{self.name} for one class a row"
+            hint = self.over_many("pass eta[:, 1]" if m == 2 else None)
             raise ValueError(f"{self.name} is a metric of one label, got {m} columns: {hint}")
+
+    def over_many(self, first: str | None = None) -> str:
+        """What to do with several labels or classes, for a metric of one label."""
+        hint = first or f"use macro_{self.name} or micro_{self.name}"
+        if self.name in OF_CLASSES:
+            hint += f", or multiclass_{self.name} for one class a row"
+        return hint
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse counts that the metric cannot be computed from."""

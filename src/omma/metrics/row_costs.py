@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._validate import shown
+from omma.rows.arrays import meaning
 
 Numbers = NDArray[np.float64]
 
@@ -70,6 +71,7 @@ class RowCosts:
         if not ((values >= 0) & (values <= 1)).all():
             raise ValueError(
                 f"eta of RowCosts must hold probabilities from 0 to 1, got {shown(eta)}"
+                f"{meaning(values)}"
             )
         decided: NDArray[np.int8] = (values >= self._fitted("eta", values)).astype(np.int8)
         return decided

@@ -8,11 +8,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from omma._classes import class_indicators, is_vector
 from omma._validate import shown
 from omma.counts import Counts, counted
-from omma.metrics.base import Metric
+from omma.metrics.base import OF_CLASSES, Metric
 from omma.metrics.undefined import value_skipping
 from omma.rows.frames import values_of
 from omma.rows.index import check_same_rows
@@ -35,6 +36,7 @@ def score_of(
     check_zero_division(owner, zero_division)
     given = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight}
     check_same_rows(owner, given)
+    y_true, y_pred = _without_columns(y_true, y_pred)
     sets = is_label_sets(y_true) or is_label_sets(y_pred)
     if not sets and not (is_vector(y_true) and is_vector(y_pred)):
         _refuse(owner, "labels", labels, "indicators")
@@ -49,6 +51,27 @@ def score_of(
     whole = f"for {metric.name}, which is about one class a row" if one_class else ""
     counts = counted(*pair, sample_weight, width, matrix=metric.needs_matrix, whole=whole)
     return value_with(metric, counts, float(zero_division))
+
+
+def _without_columns(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """A column beside a vector, or one of text, as a vector: what frame[["target"]] is."""
+    pair = (y_true, y_pred)
+    if any(map(is_vector, pair)) or any(map(_is_text, pair)):
+        return _flat(y_true), _flat(y_pred)
+    return pair
+
+
+def _is_column(y: Any) -> bool:
+    return not sparse.issparse(y) and len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1
+
+
+def _is_text(y: Any) -> bool:
+    values = np.asarray(y).ravel() if _is_column(y) else np.empty(0)
+    return bool(len(values)) and isinstance(values[0], str | bytes)
+
+
+def _flat(y: Any) -> Any:
+    return np.asarray(y).reshape(-1) if _is_column(y) else y
 
 
 def check_zero_division(owner: str, zero_division: Any) -> None:
@@ -79,9 +102,10 @@ def _one_label(metric: Metric, owner: str, y_true: Any, y_pred: Any, pos_label: 
             return _marked(pair, 1, unknown)
         if all(((one >= 0) & (one <= 1)).all() for one in looked):
             return pair
+    over = "multiclass" if metric.name in OF_CLASSES else "macro"
     raise ValueError(
         f"y_true and y_pred of {owner} must hold 0 and 1, got the classes "
-        f"{shown(_some(pair))}: pass pos_label, or use macro_{metric.name}"
+        f"{shown(_some(pair))}: pass pos_label, or use {over}_{metric.name}"
     )
 
 

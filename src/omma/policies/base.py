@@ -263,7 +263,8 @@ class Maximizer(Policy):
             )
         if found.binary and self.k is not None:
             raise ValueError(
-                f"k of {owner} must be None for {found.name}, a metric of one label, got {self.k}"
+                f"k of {owner} must be None for {found.name}, a metric of one label, got {self.k}: "
+                f"{found.over_many()}"
             )
         check_at_most(owner, found, self.k, self.at_most)
 

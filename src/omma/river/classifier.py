@@ -314,7 +314,7 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
             return (y,)
         if y == self.pos_val:
             return (self.pos_val,)
-        check_positive("learn_one", "y", y, self.pos_val)
+        check_positive("learn_one", "y", y, self.pos_val, self._metric)
         return ()
 
 

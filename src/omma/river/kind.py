@@ -8,8 +8,11 @@ from typing import Any
 from river import base
 
 from omma._validate import shown
+from omma.metrics import Metric
+from omma.metrics.base import OF_CLASSES
 
 USUAL = frozenset({bool, int, str})  # types of labels; to ask for others takes a while
+YES_OR_NO = (False, True, -1)
 
 
 def last_step(model: Any) -> Any:
@@ -30,19 +33,21 @@ def check_label(owner: str, parameter: str, y: Any) -> None:
         raise TypeError(f"{parameter} of {owner} must be one class a row, got {shown(y)}")
 
 
-def check_positive(owner: str, parameter: str, y: Any, pos_val: Any) -> None:
-    """Refuse text where the positive class is True, as it is where nobody said which it is.
+def check_positive(owner: str, parameter: str, y: Any, pos_val: Any, metric: Metric) -> None:
+    """Refuse text and numbers of classes where the positive class is True, as nobody said which.
 
-    >>> check_positive("learn_one", "y", "spam", True)
+    >>> from omma.metrics import metric
+    >>> check_positive("learn_one", "y", "spam", True, metric("f1"))
     Traceback (most recent call last):
     ...
     ValueError: y of learn_one must be True or False unless pos_val= names the positive \
-    class, got 'spam'
+    class, got 'spam'; f1 over classes is macro_f1
     """
-    if pos_val is True and isinstance(y, str | bytes):
+    if pos_val is True and y not in YES_OR_NO:
+        over = "multiclass" if metric.name in OF_CLASSES else "macro"
         raise ValueError(
             f"{parameter} of {owner} must be True or False unless pos_val= names the positive "
-            f"class, got {shown(y)}"
+            f"class, got {shown(y)}; {metric.name} over classes is {over}_{metric.name}"
         )
 
 

@@ -150,7 +150,7 @@ class Metric(metrics.base.ClassificationMetric):
         for parameter, y in zip(("y_true", "y_pred"), pair, strict=True):
             check(name, parameter, y)
         if self._own.binary:
-            check_positive(name, "y_true", y_true, self.pos_val)
+            check_positive(name, "y_true", y_true, self.pos_val, self._own)
             true, predicted = ({True} if y == self.pos_val else () for y in pair)
             return true, predicted, (True,)
         if check is check_label:

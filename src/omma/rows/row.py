@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.rows.arrays import unflagged
+from omma.rows.arrays import meaning, unflagged
 
 SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]
 Row = NDArray[np.float64] | SparseRow
@@ -239,6 +239,7 @@ def refuse_row(owner: str, values: NDArray[np.float64]) -> None:
     if not fine.all():
         raise ValueError(
             f"eta of {owner} must hold probabilities from 0 to 1, got {values[~fine][0]:g}"
+            f"{meaning(values)}"
         )
 
 

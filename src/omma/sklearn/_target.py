@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from omma._validate import shown
 from omma.metrics import Metric
+from omma.metrics.base import OF_CLASSES
 from omma.rows.frames import Names, opened, reordered
 from omma.rows.labels import refuse_labels
 
@@ -114,7 +115,7 @@ def read_target(y: Any, metric: Metric, classes: Any = None, pos_label: Any = No
         )
     one = metric.binary and len(known) == 2
     if not one:
-        metric.check_labels(len(known))
+        _refuse_classes(metric, len(known))
     positive = _positive(known, metric, pos_label)
     names = tuple(str(name) for name in (known[[positive]] if one else known))
     return Target(YES if one else CLASSES, known, names, known.dtype, positive=positive)
@@ -132,8 +133,19 @@ def _positive(known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
             f"pos_label of {OWNER} must be given where {metric.name} is to be that of one of the "
             f"classes {classes[0]!r} and {classes[1]!r}: pass pos_label={classes[0]!r} or "
             f"pos_label={classes[1]!r}"
+            + (f", or use multiclass_{metric.name}" if metric.name in OF_CLASSES else "")
         )
     return 1
+
+
+def _refuse_classes(metric: Metric, m: int) -> None:
+    """Refuse a metric of one label for many classes: some are another number over classes."""
+    if metric.binary and metric.name in OF_CLASSES:
+        raise ValueError(
+            f"metric of {OWNER} must be one of classes for {m} classes, got {metric.name}: use "
+            f"multiclass_{metric.name}"
+        )
+    metric.check_labels(m)
 
 
 def _refuse_pos_label(pos_label: Any, found: str) -> None:
