@@ -1,7 +1,9 @@
 """A rule: what it predicts, its thresholds, and that it keeps."""
 
 import dataclasses
+import doctest
 import json
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -272,3 +274,59 @@ def test_numbers_beyond_floats_are_no_slope():
     for number in ("1e999", "Infinity", "NaN", '"a"', "[[[[]]]]", "null"):
         with pytest.raises(ValueError, match="slope of Rule must be finite numbers"):
             Rule.from_json(whole % number)
+
+
+# Odd probabilities, and rules that calibrate
+
+ODD = [0.0, 5e-324, 1e-15, 1e-12, 1e-11, 0.25, 0.5, 0.75, 1 - 1e-6, 1 - 1e-7, 1 - 1e-8, 1.0]
+
+
+def odd_rows(rng, n, m):
+    """Probabilities that are nothing, nearly nothing, certain, or like others."""
+    return np.where(rng.random((n, m)) < 0.5, rng.choice(ODD, (n, m)), rng.random((n, m)))
+
+
+def odd_rule(rng, m, kind, calibrate=None):
+    k, at_most = (int(rng.integers(1, m + 1)) if kind in one else None for one in ("km", "a"))
+    slope, offset = rng.normal(0.5, 1.0, m), rng.normal(-0.3, 0.5, m)
+    if rng.random() < 0.3:  # all alike
+        slope, offset = np.full(m, slope[0]), np.full(m, offset[0])
+    calibrate = rng.random() < 0.6 if calibrate is None else calibrate
+    odds = rng.choice([0.05, 0.4, 1.0, 3.0, 20.0]), rng.normal(0, 3), rng.normal(0, 3, m)
+    matrix = rng.normal(size=(m, m)) if kind == "m" else None
+    return Rule(slope, offset, k, matrix, None, at_most, odds if calibrate else None)
+
+
+@pytest.fixture(scope="module")
+def recipe():
+    """``decide`` of the page on deploying, as it stands there."""
+    page = Path(__file__).parents[1] / "docs" / "recipes" / "deploying.md"
+    names = {}
+    for one in doctest.DocTestParser().get_examples(page.read_text(encoding="utf-8")):
+        if one.source.startswith(("import json", "from math", "def ")):
+            exec(one.source, names)
+    return names["decide"]
+
+
+@pytest.mark.parametrize("kind", ["none", "k", "a", "m"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_recipe_of_the_docs_decides_as_the_rule_does(recipe, kind, dtype):
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        m = int(rng.integers(1, 7))
+        rule, eta = odd_rule(rng, m, kind), odd_rows(rng, 30, m).astype(dtype)
+        text = json.loads(rule.to_json())
+        decided = [recipe(text, row) for row in eta.tolist()]
+        assert decided == [np.flatnonzero(row).tolist() for row in rule.predict(eta)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_thresholds_take_calibration_in_at_both_ends_too(dtype):
+    """Probabilities beyond 1e-12 and 1 - 1e-7 are calibrated as these: no cut lies between them."""
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        rule = odd_rule(rng, 4, "none", calibrate=True)
+        cut = rng.choice([-0.1, 0.0, 1e-14, 1e-9, 0.5, 1 - 1e-9, 1 - 1e-14, 1.1], 4)
+        rule = dataclasses.replace(rule, offset=-rule.slope * cut)
+        eta = odd_rows(rng, 100, 4).astype(dtype)
+        np.testing.assert_array_equal(rule.folded().predict(eta), rule.predict(eta))
