@@ -321,9 +321,10 @@ class OnlineClassifier(Learning):
         y : array-like, sparse matrix, or class id
             True labels: indicators in the shape of the prediction; or a class id for one row and a
             vector of class ids for several: places, or the names of labels where these are known
-            and are text or whole numbers. It may be left out with ``feedback="estimates"``. NaN is
-            a label that is not known; the others of its row are counted. Several rows of pandas
-            must have the index of what was predicted, in its order.
+            and are text or whole numbers. It may be left out where estimates are counted, as
+            ``omma.Auto`` does. NaN is a label, or class, that is not known; the others of its row
+            are counted. Several rows of pandas must have the index of what was predicted, in its
+            order.
         prediction : optional
             A prediction made earlier, for labels that come late; default the last one.
         eta : optional
