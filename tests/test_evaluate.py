@@ -343,6 +343,26 @@ def test_classes_by_name_keep_the_names_of_rows(run):
     assert first.startswith("0,")
 
 
+@pytest.mark.parametrize("unknown", ["", "nan"])
+def test_classes_by_name_may_be_unknown(run, unknown):
+    """Also in the first rows, which tell words from numbers."""
+    known = np.arange(400) % 4 > 1
+    words = [NAMES[one] if there else unknown for one, there in zip(CLASSES, known, strict=True)]
+    rows = tuple(map(str, range(400)))
+    write_matrix("eta_id.csv", ETA, NAMES, ("id", rows))
+    with open("named.csv", "w") as file:
+        file.write("id,animal\n" + "".join(map("{},{}\n".format, rows, words)))
+    files = ("--eta", "eta_id.csv", "--labels", "named.csv", "--id", "id", "--json")
+    options = ("--metric", "multiclass_gmean", "--policy", "omma")
+    done = run(*files, *options)
+    wanted = omma.replay(omma.OMMA("multiclass_gmean"), ETA[known], CLASSES[known]).value
+    assert values(done)["omma", "multiclass_gmean"] == wanted
+    assert "200 of 400 rows lack all labels" in json.loads(done.stdout)["notes"][0]
+    done = run(*files, "--column", "b", "--metric", "f1", "--policy", "omma")
+    wanted = omma.replay(omma.OMMA("f1"), ETA[known, 1], CLASSES[known] == 1).value
+    assert values(done)["omma", "f1"] == wanted
+
+
 def test_rows_of_several_labels_have_no_one_class(run):
     done = run(*FILES, "--metric", "multiclass_gmean")
     assert done.exit_code == 1
