@@ -517,3 +517,68 @@ def test_help_has_examples(run):
     for name in ("evaluate", "stream", "list"):
         text = CliRunner().invoke(main, [name, "--help"]).stdout
         assert f"omma {name}" in text.partition("Examples:")[2]
+
+
+def test_up_to_so_many_labels_a_row(run):
+    files = (*FILES, "--metric", "macro_f1", "--at-most", "2")
+    done = run(*files, "--rule", "r.json", "--predictions", "d.csv", "--plot", "p.png", "--json")
+    found = values(done)
+    assert {policy for policy, _ in found} == {"baseline", "auto", "omma", "omma_eta"}
+    trace = omma.replay(omma.Auto("macro_f1", at_most=2), ETA, Y)
+    assert found["auto", "macro_f1"] == trace.value
+    assert read_matrix("d.csv").values.sum(axis=1).max() == 2
+    half = omma.FixedRule(omma.Rule(np.ones(6), np.full(6, -0.5), at_most=2))
+    assert found["baseline", "macro_f1"] == omma.replay(half, ETA, Y, metric="macro_f1").value
+    choice = omma.choose(ETA, Y, "macro_f1", at_most=2)
+    assert json.loads(done.stdout)["choices"][0]["best"] == choice.best.name
+    with open("r.json") as file:
+        assert omma.Rule.from_json(file.read()) == choice.rule.named(NAMES)
+    text = run(*files).stdout
+    assert "0.5, at most 2" in text
+    assert "Tuned" not in text
+    blind = run(
+        "--eta", "eta.csv", "--metric", "macro_f1", "--at-most", "1", "--predictions", "b.csv"
+    )
+    assert blind.exit_code == 0, blind.stderr
+    assert read_matrix("b.csv").values.sum(axis=1).max() == 1
+    limited = run(*files, "--subject-to", "labels_per_row <= 1", "--rule", "l.json")
+    assert limited.exit_code == 0, limited.stderr
+    with open("l.json") as file:
+        assert omma.Rule.from_json(file.read()).at_most == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--metric", "macro_f1@2", "--at-most", "2"), "Pass -k (exactly so many) or --at-most"),
+        (("--metric", "multiclass_gmean", "--at-most", "2"), "a metric of one class a row"),
+        (("--metric", "f1", "--at-most", "2"), "a metric of one label"),
+        (
+            ("--metric", "macro_f1", "--at-most", "2", "--policy", "ofo"),
+            "ofo does not go with --at",
+        ),
+        (("--metric", "macro_f1", "--at-most", "9"), "must be at most the number of labels"),
+        (
+            ("--metric", "macro_f1", "--at-most", "2", "--decide", "ofo"),
+            "ofo does not go with --at",
+        ),
+    ],
+)
+def test_budgets_that_do_not_go_together(run, options, said):
+    done = run(*FILES, *options)
+    assert done.exit_code != 0
+    assert said in " ".join(done.stderr.split())
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_the_library_warns_of_is_a_line_in_words_of_the_command_line(run):
+    thin = np.where(ETA > 0.3, ETA, 0.0)
+    write_matrix("thin.npz", sparse.csr_array(thin))
+    done = run("--eta", "thin.npz", "--labels", "y.npz", "--metric", "macro_f1@3")
+    assert done.exit_code == 0, done.stderr
+    short = int(((thin > 0).sum(axis=1) < 3).sum())
+    notes = [line for line in done.stderr.splitlines() if line.startswith("Note: ")]
+    assert len(notes) == 1
+    assert f"Note: {short} of 400 rows have fewer than k=3 labels" in notes[0]
+    assert "pass --at-most 3 in place of k=3" in notes[0]
+    assert ".py" not in done.stderr

@@ -18,7 +18,14 @@ from omma.cli.options import (
     usage,
     whole_number,
 )
-from omma.cli.targets import budget_option, limits_option, prior_option, read_metric
+from omma.cli.targets import (
+    at_most_option,
+    budget_option,
+    check_at_most,
+    limits_option,
+    prior_option,
+    read_metric,
+)
 from omma.policies.roster import ONLINE, ROSTER, STILL
 
 if TYPE_CHECKING:
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
 # Those whose memory does not grow with the rows.
 POLICIES = tuple(name for name, entry in ROSTER.items() if entry.kind in (ONLINE, STILL))
 # The options that say what decides, as the functions of commands know them.
-DECIDING = ("metric", "k", "policy", "prior", "subject_to", "half_life", "window")
+DECIDING = ("metric", "k", "at_most", "policy", "prior", "subject_to", "half_life", "window")
 
 
 def deciding_options() -> Callable[[Command], Command]:
@@ -35,6 +42,7 @@ def deciding_options() -> Callable[[Command], Command]:
     every = (
         metric_option(),
         budget_option(),
+        at_most_option(),
         policy_option(POLICIES),
         prior_option(
             "λ of policies that have one; auto has none to choose.  [default: 1e-6]", False
@@ -124,15 +132,18 @@ def policy_of(
     subject_to: tuple[str, ...] = (),
     half_life: float | None = None,
     window: int | None = None,
+    at_most: int | None = None,
 ) -> tuple[Any, Any]:
     """The policy and what it is judged by."""
     from omma.cli.targets import make_policy
     from omma.policies import UnsupportedMetricError
 
     found, budget = read_metric(metric, k)
+    check_at_most(found, budget, at_most)
     try:
         with usage("--metric"):
-            policy = make_policy(name, found, budget, prior, subject_to=subject_to)
+            options = {"subject_to": subject_to, "at_most": at_most}
+            policy = make_policy(name, found, budget, prior, **options)  # type: ignore[arg-type]
     except UnsupportedMetricError as error:
         raise click.BadParameter(sentence(error), param_hint="--policy") from error
     return _looking_at(policy, half_life, window), found

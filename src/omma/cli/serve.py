@@ -64,6 +64,7 @@ def command(
     ctx: click.Context,
     metric: str | None,
     k: int | None,
+    at_most: int | None,
     policy: str,
     prior: float,
     subject_to: tuple[str, ...],
@@ -102,7 +103,7 @@ def command(
     resumes = check_kept(state, journal, save_every, given)
     wanted = None
     if metric is not None:
-        wanted = policy_of(policy, metric, k, prior, subject_to, half_life, window)
+        wanted = policy_of(policy, metric, k, prior, subject_to, half_life, window, at_most)
     run = _server()
 
     from omma.cli.service import Kept, Service

@@ -83,6 +83,7 @@ def command(
     file: str,
     metric: str | None,
     k: int | None,
+    at_most: int | None,
     policy: str,
     prior: float,
     subject_to: tuple[str, ...],
@@ -130,7 +131,7 @@ def command(
     resumes = _check_usage(file, state, save_every, given, journal)
     wanted = None
     if metric is not None:
-        wanted = policy_of(policy, metric, k, prior, subject_to, half_life, window)
+        wanted = policy_of(policy, metric, k, prior, subject_to, half_life, window, at_most)
 
     from omma.cli.readers import Lines
     from omma.cli.streaming import Stream, check_asked_for, restored
