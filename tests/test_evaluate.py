@@ -582,3 +582,15 @@ def test_what_the_library_warns_of_is_a_line_in_words_of_the_command_line(run):
     assert f"Note: {short} of 400 rows have fewer than k=3 labels" in notes[0]
     assert "pass --at-most 3 in place of k=3" in notes[0]
     assert ".py" not in done.stderr
+
+
+@pytest.mark.parametrize(("metric", "star"), [("macro_f1", True), ("micro_f1@2", False)])
+def test_the_picture_says_what_its_star_means(run, monkeypatch, metric, star):
+    drawn = []
+    monkeypatch.setattr("omma.plots.save", lambda figure, path: drawn.append(figure))
+    done = run(*FILES, "--metric", metric, "--plot", "p.png")
+    assert done.exit_code == 0, done.stderr
+    texts = " ".join(
+        one.get_text() for one in drawn[0].findobj(match=lambda x: hasattr(x, "get_text"))
+    )
+    assert ("chosen with hindsight" in texts) == star

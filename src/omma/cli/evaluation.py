@@ -267,7 +267,9 @@ def _picture(found: Found, comparison: Comparison) -> Figure:
 
     if not found.choices:
         return comparison.plot(everything=True)
-    running = comparison.plot(title="Policies online. ", everything=True)
+    star = any(comparison.titles[one].endswith("*") for one in comparison.policies)
+    title = f"Policies online{' (*: chosen with hindsight)' * star}. "
+    running = comparison.plot(title=title, everything=True)
     panels = {
         f"{name} on unseen rows, %": (choice.bars, choice.best.title)
         for name, choice in found.choices.items()
