@@ -153,10 +153,5 @@ def test_bad_options_get_a_sentence():
     costs = omma.Rule([1.0, 1.0], [0.0, 0.0], 1, [[0.0, -1.0], [-1.0, 0.0]])
     with pytest.raises(ValueError, match="got a rule with a table of costs"):
         costs.to_sql("duckdb")
-
-
-def test_a_budget_that_need_not_be_used_up_is_refused():
-    rule = omma.Rule([1.0, 1.0], [-0.5, -0.5])
-    object.__setattr__(rule, "at_most", 1)
-    with pytest.raises(ValueError, match=r"a rule can be exported where .* got at_most=1"):
-        rule.to_sql("duckdb")
+    with pytest.raises(ValueError, match=r"must be 'long' for a rule .* 'wide' with at_most=1"):
+        omma.Rule([1.0, 1.0], [-0.5, -0.5], at_most=1).to_sql("duckdb", layout="wide")

@@ -28,6 +28,7 @@ class RuleHead(nn.Module):
         bias: Any,
         *,
         k: int,
+        bounded: bool,
         scale: float,
         least: float,
         most: float,
@@ -41,7 +42,8 @@ class RuleHead(nn.Module):
             ("bias", bias),
         ):
             self.register_buffer(name, torch.from_numpy(np.array(values, dtype=np.float64)))
-        self.k, self.scale, self.calibrated = k, scale, calibrated
+        self.k, self.bounded = k, bounded
+        self.scale, self.calibrated = scale, calibrated
         self.least, self.most = least, most
 
     def forward(self, eta: torch.Tensor) -> torch.Tensor:
@@ -52,8 +54,10 @@ class RuleHead(nn.Module):
             return (gains >= 0).to(torch.int8).reshape(eta.shape)
         # topk does not say which of equals it takes; a stable sort takes the lowest label.
         order = torch.argsort(gains, dim=1, descending=True, stable=True)[:, : self.k]
-        found = torch.zeros_like(gains, dtype=torch.int8)
-        return found.scatter_(1, order, torch.ones_like(order, dtype=torch.int8)).reshape(eta.shape)
+        found, chosen = torch.zeros_like(gains, dtype=torch.int8), torch.ones_like(order)
+        if self.bounded:  # up to k, of those that gain
+            chosen = gains.gather(1, order) >= 0
+        return found.scatter_(1, order, chosen.to(torch.int8)).reshape(eta.shape)
 
     def gains(self, eta: torch.Tensor) -> torch.Tensor:
         """What each label is worth; minus infinity where it is no candidate."""
@@ -61,6 +65,7 @@ class RuleHead(nn.Module):
         if self.calibrated:
             kept = torch.clamp(eta, self.least, self.most)
             used = torch.sigmoid(self.scale * torch.log(kept / (1.0 - kept)) + self.bias)
+            used = torch.where(eta > 0, used, torch.zeros_like(used))
         gains = used * self.slope + self.offset
         if self.matrix.shape[0] == 0:
             return torch.where(eta > 0, gains, torch.full_like(gains, float("-inf")))

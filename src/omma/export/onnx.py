@@ -24,8 +24,8 @@ class Graph(Protocol):
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add a node of one output; returns the name of the output."""
 
-    def best(self, gains: str, k: str) -> str:
-        """The places of the k largest of each row."""
+    def best(self, gains: str, k: str) -> tuple[str, str]:
+        """The k largest of each row, and their places."""
 
 
 def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
@@ -70,19 +70,26 @@ def write_rule(graph: Graph, parts: Parts, eta: str) -> str:
         zero = graph.constant("zero", np.zeros(1))
         never = graph.constant("never", np.full(1, -np.inf))
         gains = graph.node("Where", graph.node("Greater", wide, zero), gains, never)
-    if parts.k is None:
-        nothing = graph.constant("nothing", np.zeros(1))
-        return graph.node("Cast", graph.node("GreaterOrEqual", gains, nothing), to=3)  # int8
-    best = graph.best(gains, graph.constant("k", np.array([parts.k], dtype=np.int64)))
+    if parts.k is None and parts.at_most is None:
+        return graph.node(
+            "Cast", graph.node("GreaterOrEqual", gains, _nothing(graph)), to=3
+        )  # int8
+    k = parts.at_most if parts.k is None else parts.k
+    largest, best = graph.best(gains, graph.constant("k", np.array([k], dtype=np.int64)))
     # Indicators: zeros of the shape of the row, with a one at each of the best.
     zeros = graph.node("Cast", graph.node("Mul", wide, graph.constant("none", np.zeros(1))), to=3)
-    ones = graph.node("Cast", graph.node("GreaterOrEqual", best, _zero_id(graph)), to=3)
+    chosen = (largest, _nothing(graph)) if parts.k is None else (best, _zero_id(graph))
+    ones = graph.node("Cast", graph.node("GreaterOrEqual", *chosen), to=3)
     return graph.node("ScatterElements", zeros, best, ones, axis=1)
 
 
 def class_places(graph: Graph, decisions: str) -> str:
     """The place of the one label of each row, as int64."""
     return graph.node("ArgMax", decisions, axis=1, keepdims=0)
+
+
+def _nothing(graph: Graph) -> str:
+    return graph.constant("nothing", np.zeros(1))
 
 
 def _zero_id(graph: Graph) -> str:
@@ -100,7 +107,11 @@ def _calibrated(graph: Graph, parts: Parts, eta: str) -> str:
     scaled = graph.node(
         "Mul", graph.node("Log", odds), graph.constant("scale", np.full(1, parts.scale))
     )
-    return graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", parts.bias)))
+    found = graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", parts.bias)))
+    if parts.matrix is None:
+        return found  # whoever has none is no candidate
+    there = graph.node("Greater", eta, graph.constant("absent", np.zeros(1)))
+    return graph.node("Where", there, found, graph.constant("still_absent", np.zeros(1)))
 
 
 def _gains(graph: Graph, parts: Parts, eta: str) -> str:
@@ -138,12 +149,12 @@ class _Nodes:
         self.nodes.append(self._helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 
-    def best(self, gains: str, k: str) -> str:
+    def best(self, gains: str, k: str) -> tuple[str, str]:
         names = [f"best_gains_{len(self.nodes)}", f"best_{len(self.nodes)}"]
         self.nodes.append(
             self._helper.make_node("TopK", [gains, k], names, axis=1, largest=1, sorted=1)
         )
-        return names[1]
+        return names[0], names[1]
 
     def rename(self, found: str, wanted: str) -> None:
         """Give an output of the graph the name that users know it by."""

@@ -2,10 +2,11 @@
 
 For each row, with η in double precision:
 
-1. where the rule is calibrated, c = sigmoid(a·logit(clip(η)) + b + b_j), else c = η;
+1. where the rule is calibrated and η > 0, c = sigmoid(a·logit(clip(η)) + b + b_j), else c = η;
 2. gain = slope·c + offset, and with a table of costs + Σ c_i·matrix[i, j], in the order of i;
 3. without a table of costs, η = 0 is no candidate: its gain is minus infinity;
-4. every gain of at least 0, or the k largest; equal ones go to the lowest label.
+4. every gain of at least 0, or the k largest; equal ones go to the lowest label; with ``at_most``,
+   of the so many largest those of at least 0.
 """
 
 from __future__ import annotations
@@ -35,22 +36,18 @@ class Parts:
     names: tuple[str, ...] | None
     scale: float | None = None
     bias: Vector | None = None
+    at_most: int | None = None
 
     @classmethod
     def of(cls, rule: Any) -> Parts:
         """The parts of a rule, its calibration included if it has one."""
-        if getattr(rule, "at_most", None) is not None:
-            raise ValueError(
-                "a rule can be exported where it has thresholds or exactly k labels a row, got "
-                f"at_most={rule.at_most}"
-            )
         parts = (rule.slope, rule.offset, rule.k, rule.matrix, rule.names)
         calibration = getattr(rule, "calibration", None)
         if calibration is None:
-            return cls(*parts)
+            return cls(*parts, at_most=rule.at_most)
         scale, common, own = calibration
         bias = np.broadcast_to(np.asarray(own, dtype=np.float64) + common, rule.slope.shape)
-        return cls(*parts, float(scale), bias)
+        return cls(*parts, float(scale), bias, rule.at_most)
 
     @property
     def m(self) -> int:

@@ -127,7 +127,8 @@ def _single_precision(parts: Parts) -> Parts:
     A cut tuned on labels is often a probability that the estimator gives again and again, such as
     that of a leaf: rounded to single precision it must still reach the cut.
     """
-    plain = parts.k is None and parts.scale is None and (parts.slope > 0).all()
+    free = parts.k is None and parts.at_most is None
+    plain = free and parts.scale is None and (parts.slope > 0).all()
     if not plain:
         return parts
     cuts = (-parts.offset / parts.slope).astype(np.float32).astype(np.float64)
@@ -156,12 +157,12 @@ class _Container:
         self._add(kind, list(inputs), [name], attributes)
         return name
 
-    def best(self, gains: str, k: str) -> str:
+    def best(self, gains: str, k: str) -> tuple[str, str]:
         names = [
             str(self._scope.get_unique_variable_name(one)) for one in ("omma_gains", "omma_best")
         ]
         self._add("TopK", [gains, k], names, {"axis": 1, "largest": 1, "sorted": 1})
-        return names[1]
+        return names[0], names[1]
 
     def _add(self, kind: str, inputs: list[str], outputs: list[str], attributes: Any) -> None:
         unique = self._scope.get_unique_operator_name(f"omma_{kind}")

@@ -43,6 +43,8 @@ def query_of(
             f"columns of {owner} must be None in the long layout, got {shown(columns)}"
         )
     names = _Names(words.name(table), words.column(row_id), words.column(label), words.column(eta))
+    if parts.at_most is not None:
+        return _up_to(parts, words, names)
     return _all_above(parts, words, names) if parts.k is None else _k_best(parts, words, names)
 
 
@@ -89,6 +91,27 @@ WHERE p.{names.eta} > 0 AND {gain} >= 0
 ORDER BY p.{names.id}, r.place"""
 
 
+def _up_to(parts: Parts, words: Dialect, names: _Names) -> str:
+    """The best of those whose gain is at least zero, up to so many a row."""
+    gain = _gain(parts, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
+    return f"""{_rule_table(parts, words)},
+omma_candidates AS (
+  SELECT p.{names.id} AS id, r.place AS place, r.label AS label, {gain} AS gain
+  FROM {names.table} AS p
+  JOIN omma_rule AS r ON r.label = p.{names.label}
+  WHERE p.{names.eta} > 0
+),
+omma_ranked AS (
+  SELECT id, place, label, ROW_NUMBER() OVER (PARTITION BY id ORDER BY gain DESC, place) AS seat
+  FROM omma_candidates
+  WHERE gain >= 0
+)
+SELECT id AS {names.id}, label AS {names.label}
+FROM omma_ranked
+WHERE seat <= {parts.at_most}
+ORDER BY id, place"""
+
+
 def _k_best(parts: Parts, words: Dialect, names: _Names) -> str:
     """The k best labels of each row; the lowest others fill up, of which the first k are enough."""
     gain = _gain(parts, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
@@ -127,10 +150,11 @@ def _wide(
     parts: Parts, words: Dialect, table: str, row_id: str, columns: Sequence[str] | None, eta: str
 ) -> str:
     """A column of decisions for each column of probabilities."""
-    if parts.k is not None:
+    if parts.k is not None or parts.at_most is not None:
+        given_one = f"k={parts.k}" if parts.at_most is None else f"at_most={parts.at_most}"
         raise ValueError(
             "layout of Rule.to_sql must be 'long' for a rule with a budget, got 'wide' with "
-            f"k={parts.k}"
+            f"{given_one}"
         )
     given = _columns(parts, columns, eta)
     decisions = []
