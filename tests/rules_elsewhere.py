@@ -42,3 +42,22 @@ def calibrated_gains(rule, eta):
     kept = np.clip(eta, 1e-12, 1 - 1e-7)
     used = 1 / (1 + np.exp(-(a * np.log(kept / (1 - kept)) + b + own)))
     return np.where(eta > 0, rule.slope * used + rule.offset, -np.inf)
+
+
+ODD = [0.0, 5e-324, 1e-15, 1e-12, 1e-11, 0.25, 0.5, 0.75, 1 - 1e-6, 1 - 1e-7, 1 - 1e-8, 1.0]
+
+
+def odd_rows(rng, n, m):
+    """Probabilities that are nothing, nearly nothing, certain, or like others."""
+    return np.where(rng.random((n, m)) < 0.5, rng.choice(ODD, (n, m)), rng.random((n, m)))
+
+
+def odd_rule(rng, m, kind, calibrate=None):
+    k, at_most = (int(rng.integers(1, m + 1)) if kind in one else None for one in ("km", "a"))
+    slope, offset = rng.normal(0.5, 1.0, m), rng.normal(-0.3, 0.5, m)
+    if rng.random() < 0.3:  # all alike
+        slope, offset = np.full(m, slope[0]), np.full(m, offset[0])
+    calibrate = rng.random() < 0.6 if calibrate is None else calibrate
+    odds = rng.choice([0.05, 0.4, 1.0, 3.0, 20.0]), rng.normal(0, 3), rng.normal(0, 3, m)
+    matrix = rng.normal(size=(m, m)) if kind == "m" else None
+    return omma.Rule(slope, offset, k, matrix, None, at_most, odds if calibrate else None)

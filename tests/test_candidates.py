@@ -67,6 +67,24 @@ def test_learner_says_it_once():
         omma.OnlineClassifier(omma.Auto("macro_f1"), 3).predict([0.0, 0.0, 0.1])
 
 
+@pytest.mark.parametrize("ask", ["one", "several", "list", "sparse", "frame", "series"])
+def test_learner_says_it_of_rows_with_ids_and_of_frames(ask):
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1", k=2), 3)
+    row, options = [0.0, 0.0, 0.1], {"id": "a"}
+    if ask in ("frame", "series"):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame([row], columns=["x", "y", "z"])
+        row, options = frame if ask == "frame" else frame.iloc[0], {}
+    elif ask == "several":
+        row, options = np.array([row, row]), {"ids": ["a", "b"]}
+    elif ask != "list":
+        row = sparse.csr_array([row]) if ask == "sparse" else np.array(row)
+    with pytest.warns(UserWarning, match="at_most=2") as told:
+        learner.predict(row, **options)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+
+
 def test_learner_looks_at_the_first_rows_only():
     learner = omma.OnlineClassifier(omma.TopK(2), 3, metric="macro_f1")
     for _ in range(1000):

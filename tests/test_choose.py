@@ -212,6 +212,20 @@ def test_tuned_thresholds_compete_only_where_they_apply():
 # Odd rows
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_labels_of_any_index_type(tail, kind):
+    """A sparse matrix with long indexes, as large ones have, is taken apart and put together."""
+    eta, y = (part[:200] for part in tail)
+    labels, chances = (sparse.csr_array(one) for one in (y, eta))
+    for one in (labels, chances):
+        one.indptr, one.indices = one.indptr.astype(kind), one.indices.astype(kind)
+    long = omma.choose(chances, labels, "macro_f1", folds=2, draws=5)
+    assert long["auto"].value == omma.choose(eta, y, "macro_f1", folds=2, draws=5)["auto"].value
+    part = omma.Batch.of(chances, labels).take(np.arange(100))
+    found = omma.replay(omma.Auto("macro_f1"), part)
+    assert found.state == omma.replay(omma.Auto("macro_f1"), eta[:100], y[:100]).state
+
+
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [

@@ -343,6 +343,26 @@ def test_classes_by_name_keep_the_names_of_rows(run):
     assert first.startswith("0,")
 
 
+@pytest.mark.parametrize("unknown", ["", "nan"])
+def test_classes_by_name_may_be_unknown(run, unknown):
+    """Also in the first rows, which tell words from numbers."""
+    known = np.arange(400) % 4 > 1
+    words = [NAMES[one] if there else unknown for one, there in zip(CLASSES, known, strict=True)]
+    rows = tuple(map(str, range(400)))
+    write_matrix("eta_id.csv", ETA, NAMES, ("id", rows))
+    with open("named.csv", "w") as file:
+        file.write("id,animal\n" + "".join(map("{},{}\n".format, rows, words)))
+    files = ("--eta", "eta_id.csv", "--labels", "named.csv", "--id", "id", "--json")
+    options = ("--metric", "multiclass_gmean", "--policy", "omma")
+    done = run(*files, *options)
+    wanted = omma.replay(omma.OMMA("multiclass_gmean"), ETA[known], CLASSES[known]).value
+    assert values(done)["omma", "multiclass_gmean"] == wanted
+    assert "200 of 400 rows lack all labels" in json.loads(done.stdout)["notes"][0]
+    done = run(*files, "--column", "b", "--metric", "f1", "--policy", "omma")
+    wanted = omma.replay(omma.OMMA("f1"), ETA[known, 1], CLASSES[known] == 1).value
+    assert values(done)["omma", "f1"] == wanted
+
+
 def test_rows_of_several_labels_have_no_one_class(run):
     done = run(*FILES, "--metric", "multiclass_gmean")
     assert done.exit_code == 1
@@ -497,3 +517,80 @@ def test_help_has_examples(run):
     for name in ("evaluate", "stream", "list"):
         text = CliRunner().invoke(main, [name, "--help"]).stdout
         assert f"omma {name}" in text.partition("Examples:")[2]
+
+
+def test_up_to_so_many_labels_a_row(run):
+    files = (*FILES, "--metric", "macro_f1", "--at-most", "2")
+    done = run(*files, "--rule", "r.json", "--predictions", "d.csv", "--plot", "p.png", "--json")
+    found = values(done)
+    assert {policy for policy, _ in found} == {"baseline", "auto", "omma", "omma_eta"}
+    trace = omma.replay(omma.Auto("macro_f1", at_most=2), ETA, Y)
+    assert found["auto", "macro_f1"] == trace.value
+    assert read_matrix("d.csv").values.sum(axis=1).max() == 2
+    half = omma.FixedRule(omma.Rule(np.ones(6), np.full(6, -0.5), at_most=2))
+    assert found["baseline", "macro_f1"] == omma.replay(half, ETA, Y, metric="macro_f1").value
+    choice = omma.choose(ETA, Y, "macro_f1", at_most=2)
+    assert json.loads(done.stdout)["choices"][0]["best"] == choice.best.name
+    with open("r.json") as file:
+        assert omma.Rule.from_json(file.read()) == choice.rule.named(NAMES)
+    text = run(*files).stdout
+    assert "0.5, at most 2" in text
+    assert "Tuned" not in text
+    blind = run(
+        "--eta", "eta.csv", "--metric", "macro_f1", "--at-most", "1", "--predictions", "b.csv"
+    )
+    assert blind.exit_code == 0, blind.stderr
+    assert read_matrix("b.csv").values.sum(axis=1).max() == 1
+    limited = run(*files, "--subject-to", "labels_per_row <= 1", "--rule", "l.json")
+    assert limited.exit_code == 0, limited.stderr
+    with open("l.json") as file:
+        assert omma.Rule.from_json(file.read()).at_most == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--metric", "macro_f1@2", "--at-most", "2"), "Pass -k (exactly so many) or --at-most"),
+        (("--metric", "multiclass_gmean", "--at-most", "2"), "a metric of one class a row"),
+        (("--metric", "f1", "--at-most", "2"), "a metric of one label"),
+        (
+            ("--metric", "macro_f1", "--at-most", "2", "--policy", "ofo"),
+            "ofo does not go with --at",
+        ),
+        (("--metric", "macro_f1", "--at-most", "9"), "must be at most the number of labels"),
+        (
+            ("--metric", "macro_f1", "--at-most", "2", "--decide", "ofo"),
+            "ofo does not go with --at",
+        ),
+    ],
+)
+def test_budgets_that_do_not_go_together(run, options, said):
+    done = run(*FILES, *options)
+    assert done.exit_code != 0
+    assert said in " ".join(done.stderr.split())
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_the_library_warns_of_is_a_line_in_words_of_the_command_line(run):
+    thin = np.where(ETA > 0.3, ETA, 0.0)
+    write_matrix("thin.npz", sparse.csr_array(thin))
+    done = run("--eta", "thin.npz", "--labels", "y.npz", "--metric", "macro_f1@3")
+    assert done.exit_code == 0, done.stderr
+    short = int(((thin > 0).sum(axis=1) < 3).sum())
+    notes = [line for line in done.stderr.splitlines() if line.startswith("Note: ")]
+    assert len(notes) == 1
+    assert f"Note: {short} of 400 rows have fewer than k=3 labels" in notes[0]
+    assert "pass --at-most 3 in place of k=3" in notes[0]
+    assert ".py" not in done.stderr
+
+
+@pytest.mark.parametrize(("metric", "star"), [("macro_f1", True), ("micro_f1@2", False)])
+def test_the_picture_says_what_its_star_means(run, monkeypatch, metric, star):
+    drawn = []
+    monkeypatch.setattr("omma.plots.save", lambda figure, path: drawn.append(figure))
+    done = run(*FILES, "--metric", metric, "--plot", "p.png")
+    assert done.exit_code == 0, done.stderr
+    texts = " ".join(
+        one.get_text() for one in drawn[0].findobj(match=lambda x: hasattr(x, "get_text"))
+    )
+    assert ("chosen with hindsight" in texts) == star

@@ -169,3 +169,44 @@ def test_tiny_probabilities_keep_their_order():
     z = logit(tiny[:, 0])
     a, b = calibrator.arrays()["shared"][:2]
     np.testing.assert_allclose(logit(found), a * z + b + calibrator.arrays()["bias"][0], rtol=1e-9)
+
+
+def test_scores_weigh_rows_as_learning_does():
+    eta, y = miscalibrated(n=300)
+    weights = np.arange(300) % 3
+    heavy, copies = OnlineCalibrator(8), OnlineCalibrator(8)
+    found = heavy.replay(eta, y, weights=weights, bins=5)
+    repeated = np.repeat(np.arange(300), weights)
+    expected = copies.replay(eta[repeated], y[repeated], bins=5)
+    assert found.before.log_loss == pytest.approx(expected.before.log_loss)
+    assert found.before.brier == pytest.approx(expected.before.brier)
+    assert found.before.expected_error == pytest.approx(expected.before.expected_error)
+    assert found.curves["as given"].count == pytest.approx(expected.curves["as given"].count)
+    assert found.after.log_loss == pytest.approx(log_loss(found.probabilities, y, weights=weights))
+
+
+def test_a_replay_that_is_refused_has_learned_nothing():
+    eta, y = miscalibrated(n=20)
+    calibrator = OnlineCalibrator(8)
+    with pytest.raises(ValueError, match=r"bins of OnlineCalibrator\.replay"):
+        calibrator.replay(eta, y, bins=0)
+    with pytest.raises(ValueError, match="weights"):
+        calibrator.replay(eta, y, weights=np.zeros(20))
+    with pytest.raises(ValueError, match=r"y of OnlineCalibrator\.replay must have labels"):
+        calibrator.replay(eta, np.full(y.shape, np.nan))
+    assert calibrator == OnlineCalibrator(8)
+
+
+def test_a_number_is_a_row_of_one_label_and_a_sparse_row_has_labels():
+    single, column = OnlineCalibrator(1), OnlineCalibrator(1)
+    for eta, y in ((0.3, 1), (0.7, 0), (0.2, np.nan)):
+        single.update(eta, y)
+        column.update([eta], [y])
+    assert single == column
+    assert single.rows == 2
+    assert single.predict(0.4) == column.predict([0.4])[0]
+    assert np.ndim(single.predict(0.4)) == 0
+    wide, thin = OnlineCalibrator(2), OnlineCalibrator(2)
+    wide.update([0.3, 0.6], [0, 1])
+    thin.update([0.3, 0.6], sparse.csr_array([[0, 1]]))
+    assert wide == thin

@@ -303,6 +303,9 @@ def test_empty_cells_of_a_stream_are_unknown():
     line = reader.read("0.5,0.25,1,")
     np.testing.assert_array_equal(line.y, [1, np.nan])
     np.testing.assert_array_equal(JsonLines(2).read('{"y": [null, 0]}').y, [np.nan, 0])
+    classes = CsvLines(",", None, None)
+    assert classes.read("a,b,class") is None
+    assert [classes.read(f"0.5,0.25,{one}").y for one in ("", "nan", "1")] == [None, None, 1]
     said = io.StringIO()
     made = Stream(
         said, lambda m, names: omma.OnlineClassifier(omma.Auto("macro_f1"), m), True, said.write

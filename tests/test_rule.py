@@ -1,13 +1,16 @@
 """A rule: what it predicts, its thresholds, and that it keeps."""
 
 import dataclasses
+import doctest
 import json
+from pathlib import Path
 
 import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
+from rules_elsewhere import odd_rows, odd_rule
 from scipy import sparse
 from strategies import stream
 
@@ -290,3 +293,41 @@ def test_cuts_are_those_of_the_compiled_rule_to_the_bit(kind, order, m):
     found = rule.predict(eta)
     assert found.dtype == np.int8
     assert np.array_equal(found, expected)
+
+
+# Odd probabilities, and rules that calibrate
+
+
+@pytest.fixture(scope="module")
+def recipe():
+    """``decide`` of the page on deploying, as it stands there."""
+    page = Path(__file__).parents[1] / "docs" / "recipes" / "deploying.md"
+    names = {}
+    for one in doctest.DocTestParser().get_examples(page.read_text(encoding="utf-8")):
+        if one.source.startswith(("import json", "from math", "def ")):
+            exec(one.source, names)
+    return names["decide"]
+
+
+@pytest.mark.parametrize("kind", ["none", "k", "a", "m"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_recipe_of_the_docs_decides_as_the_rule_does(recipe, kind, dtype):
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        m = int(rng.integers(1, 7))
+        rule, eta = odd_rule(rng, m, kind), odd_rows(rng, 30, m).astype(dtype)
+        text = json.loads(rule.to_json())
+        decided = [recipe(text, row) for row in eta.tolist()]
+        assert decided == [np.flatnonzero(row).tolist() for row in rule.predict(eta)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_thresholds_take_calibration_in_at_both_ends_too(dtype):
+    """Probabilities beyond 1e-12 and 1 - 1e-7 are calibrated as these: no cut lies between them."""
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        rule = odd_rule(rng, 4, "none", calibrate=True)
+        cut = rng.choice([-0.1, 0.0, 1e-14, 1e-9, 0.5, 1 - 1e-9, 1 - 1e-14, 1.1], 4)
+        rule = dataclasses.replace(rule, offset=-rule.slope * cut)
+        eta = odd_rows(rng, 100, 4).astype(dtype)
+        np.testing.assert_array_equal(rule.folded().predict(eta), rule.predict(eta))

@@ -69,6 +69,10 @@ POLICIES = [
     (("--metric", "micro_f1", "--policy", "ofo"), omma.OFO("micro")),
     (("--metric", "macro_f1", "--policy", "baseline"), omma.Threshold(0.5)),
     (("--metric", "macro_f1@3", "--policy", "baseline"), omma.TopK(3)),
+    (
+        ("--metric", "macro_f1", "--at-most", "2", "--policy", "auto"),
+        omma.Auto("macro_f1", at_most=2),
+    ),
 ]
 
 
@@ -389,6 +393,8 @@ def test_columns_that_make_no_sense_stop_the_stream(stream, text, options, expec
         (("--metric", "macro_mcc", "--policy", "ofo"), "OFO is for f1, macro_f1 and micro_f1"),
         (("--metric", "f1", "-k", "1"), "takes no budget"),
         (("--metric", "multiclass_gmean", "-k", "2"), "k must be 1"),
+        (("--metric", "macro_f1", "-k", "2", "--at-most", "2"), "not both"),
+        (("--metric", "macro_f1", "--at-most", "2", "--policy", "ofo"), "has no such rules"),
         (("--metric", "macro_f1", "--save-every", "3"), "--save-every needs --state"),
         (("--metric", "macro_f1", "--state", "s.txt"), "must end in .npz"),
         (("--metric", "macro_f1", "--state", "no/s.npz"), "'no' is not a folder"),

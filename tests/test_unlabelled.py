@@ -130,3 +130,52 @@ def test_who_learns_from_labels_refuses_rows_without():
     eta, y, _ = given()
     with pytest.raises(ValueError, match="whose labels are unknown"):
         omma.replay(omma.OMMA("macro_f1"), eta, y)
+
+
+def nan_stepped(metric, eta, y, rows=1):
+    """A learner that is given labels as they stand in a column, NaN where they are unknown."""
+    learner = omma.OnlineClassifier(omma.Auto(metric), 1 if eta.ndim == 1 else eta.shape[1])
+    for t in range(0, len(eta), rows):
+        learner.predict(eta[t] if rows == 1 else eta[t : t + rows])
+        learner.update(y[t] if rows == 1 else y[t : t + rows])
+    return learner
+
+
+@pytest.mark.parametrize("of", [list, np.asarray])
+def test_nan_is_an_unknown_label_where_there_is_one(of):
+    eta, y, known = given()
+    eta, column = eta[:, 0].copy(), of(y[:, 0])
+    learner = nan_stepped("f1", eta, column)
+    assert learner.state == omma.replay(omma.Auto("f1"), eta, column).state
+    assert learner.counts.n == known.sum()
+    several = nan_stepped("f1", eta[:, np.newaxis], y[:, :1], rows=10)
+    assert several.counts.n == known.sum()
+    policy, state = omma.Auto("f1"), omma.Auto("f1").init(1)
+    for row, true in zip(eta, y[:, :1], strict=True):
+        policy.update(state, [row], true, policy.predict(state, [row]))
+    assert state == learner.state
+
+
+def test_nan_is_an_unknown_class_and_floats_are_classes():
+    eta, ids = class_stream(7, 60, 4)
+    column = np.where(np.arange(60) % 3 == 0, np.nan, ids)
+    learner = nan_stepped("multiclass_gmean", eta, column)
+    assert learner.state == omma.replay(omma.Auto("multiclass_gmean"), eta, column).state
+    assert learner.counts.n == 40
+    assert nan_stepped("multiclass_gmean", eta, column, rows=10).counts.n == 40
+    learner.predict(eta[0], id="late")
+    learner.update(np.nan, id="late")
+    assert learner.counts.n == 40
+    assert not list(learner.waiting)
+    named = omma.OnlineClassifier(omma.Auto("multiclass_gmean"), 3, names=["a", "b", "c"])
+    named.predict(eta[:2, :3])
+    named.update(["b", None])
+    assert named.counts.n == 1
+    for wrong in (1.5, -1.0, 4.0, np.inf):
+        learner.predict(eta[0])
+        with pytest.raises(ValueError, match="class ids in y of update must be whole numbers"):
+            learner.update(wrong)
+    labels = omma.OnlineClassifier(omma.OMMA("multiclass_gmean"), 4)
+    labels.predict(eta[0])
+    with pytest.raises(ValueError, match=r"as omma\.Auto, learns without labels"):
+        labels.update(np.nan)

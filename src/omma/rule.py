@@ -15,6 +15,8 @@ from omma._html import html_table
 from omma._json import parse_json
 from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_budget, check_number, check_positive_int, shown
+from omma.kernels.layout import LEAST, MOST
+from omma.kernels.logistic import LARGE
 from omma.rows.arrays import DenseProbabilities, Probabilities, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened, read_names
@@ -22,6 +24,8 @@ from omma.running.cuts import decided_by_cuts
 from omma.running.plan import Plan, fixed_plan
 from omma.running.runner import run
 from omma.running.sequence import Sequence
+
+TINY, NEAR_ONE = np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,18 +161,23 @@ class Rule:
         if self.calibration is None or self.k is not None or self.at_most is not None:
             return self
         a, b, own = self.calibration
-        raw = replace(self, calibration=None)
+        low, high = _sigmoid(a * _logit(np.array([[LEAST], [MOST]])) + (b + own))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            cut = np.where(self.slope == 0, 0.5, -self.offset / self.slope)
-            inside = (cut > 0.0) & (cut < 1.0)
-            near = np.where(inside, cut, 0.5)
-            at = 1.0 / (1.0 + np.exp(-((np.log(near / (1.0 - near)) - b - own) / a)))
+            cut = -self.offset / self.slope
+        # Calibration takes what is outside of LEAST and MOST for these: so a cut that lies beyond
+        # them lets a label through always, or never. Such a label has no slope.
         sign = np.sign(self.slope)
-        # A label that the cut never, or always, lets through has no slope.
-        always = np.where(sign > 0, cut <= 0.0, cut >= 1.0)
+        always, never = (
+            np.where(sign > 0, one, other)
+            for one, other in ((low >= cut, high <= cut), (high < cut, low > cut))
+        )
         fixed = np.where(always, 0.0, -1.0)
+        inside = (sign != 0) & ~always & ~never
+        # As near to one as a float gets: a sigmoid that rounds to one is one there.
+        at = _sigmoid((_logit(np.clip(np.where(inside, cut, 0.5), TINY, NEAR_ONE)) - b - own) / a)
         offset = np.where(sign == 0, self.offset, np.where(inside, -sign * at, fixed))
-        return replace(raw, slope=np.where(inside & (sign != 0), sign, 0.0), offset=offset)
+        slope = np.where(inside, sign, 0.0)
+        return replace(self, slope=slope, offset=offset, calibration=None)
 
     @overload
     def predict(self, eta: Arrays) -> Decisions: ...
@@ -415,6 +424,16 @@ class Rule:
         notes = ", and costs of pairs" if self.matrix is not None else ""
         notes += ", with η calibrated" if self.calibration is not None else ""
         return html_table(title + notes, ("label", "slope", "offset"), gains, self.m)
+
+
+def _logit(eta: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = np.log(eta / (1.0 - eta))
+    return found
+
+
+def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = 1.0 / (1.0 + np.exp(np.minimum(-x, LARGE)))
+    return found
 
 
 def _calibration(given: Any, m: int) -> tuple[float, float, NDArray[np.float64]] | None:

@@ -55,10 +55,10 @@ class Scores:
     expected_error: float
 
     @classmethod
-    def of(cls, eta: Any, y: Any, bins: int = 10) -> Scores:
+    def of(cls, eta: Any, y: Any, bins: int = 10, weights: Any = None) -> Scores:
         """Those of some probabilities."""
-        error = reliability(eta, y, bins).expected_error
-        return cls(log_loss(eta, y), brier(eta, y), error)
+        found = (log_loss(eta, y, weights=weights), brier(eta, y, weights=weights))
+        return cls(*found, reliability(eta, y, bins, weights=weights).expected_error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class OnlineCalibrator:
     def predict(self, eta: Any) -> Any:
         """Calibrated probabilities of rows (n, m), of one row (m,), of a CSR matrix or a frame.
 
-        Nothing is learned by asking.
+        With one label a number is one row. Nothing is learned by asking.
 
         >>> from omma.calibration import OnlineCalibrator
         >>> OnlineCalibrator(2).predict([0.2, 0.7])
@@ -181,7 +181,7 @@ class OnlineCalibrator:
         rows, single = self._rows(owner, table.values)
         if y is None:
             return
-        y = np.asarray(y)[np.newaxis] if single else y
+        y = np.asarray(y)[np.newaxis] if single and not hasattr(y, "tocsr") else y
         labels = read_labels(owner, y, rows.n, rows.m)
         weights = None if weight is None else np.broadcast_to(np.asarray(weight), (rows.n,))
         self._learn(owner, rows, labels, read_weights(owner, weights, rows.n, "weight"), None)
@@ -200,7 +200,7 @@ class OnlineCalibrator:
         Parameters
         ----------
         eta, y, weights, seed
-            As for ``omma.replay``.
+            As for ``omma.replay``; scores and curves weigh rows alike.
         bins : int
             Of the reliability curves.
 
@@ -218,23 +218,29 @@ class OnlineCalibrator:
             raise ValueError(f"eta of {owner} must be rows of probabilities, at least one")
         if y is None:
             raise ValueError(f"y of {owner} must be given, got None")
+        check_positive_int(owner, "bins", bins)
         labels = read_labels(owner, y, rows.n, rows.m)
+        if labels.known is not None and not labels.known.any():
+            raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
         order = None if seed is None else np.random.default_rng(seed).permutation(rows.n)
-        found = self._learn(owner, rows, labels, read_weights(owner, weights, rows.n), order)
+        weighed = read_weights(owner, weights, rows.n)
+        given, weights = table.values, weighed if len(weighed) else None
+        before = Scores.of(given, y, bins, weights)  # first: what it refuses is not learned
+        found = self._learn(owner, rows, labels, weighed, order)
         return Calibrated(
             table.close(found),
-            Scores.of(table.values, y, bins),
-            Scores.of(found, y, bins),
+            before,
+            Scores.of(found, y, bins, weights),
             {
-                "as given": reliability(table.values, y, bins),
-                "calibrated": reliability(found, y, bins),
+                "as given": reliability(given, y, bins, weights=weights),
+                "calibrated": reliability(found, y, bins, weights=weights),
             },
         )
 
     def _rows(self, owner: str, eta: Any) -> tuple[Probabilities, bool]:
         """What was given as rows, and whether it was one."""
         m = self.n_labels
-        single = not hasattr(eta, "tocsr") and np.ndim(eta) == 1 and m > 1
+        single = not hasattr(eta, "tocsr") and np.ndim(eta) == (1 if m > 1 else 0)
         rows = read_probabilities(owner, np.asarray(eta)[np.newaxis] if single else eta)
         if rows.m != m:
             raise ValueError(f"eta of {owner} must have {m} labels, got {rows.m}")

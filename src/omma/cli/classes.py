@@ -76,7 +76,10 @@ def _classes(
     if len(first) < 2 or any(len(cells) != width for _, cells in first):
         return None
     place = 0 if which is None else 1 - which
-    word = first[1][1][place]
+    first += _until_known(rows, first[-1], place, width)
+    if len(first[-1][1]) != width:
+        return None
+    word = first[-1][1][place]
     if word not in names and (is_truth(word) or separated(word, separator)):
         return None  # numbers, or something that the reader of numbers explains
     if is_number(word):
@@ -91,9 +94,28 @@ def _classes(
     words = [(number, cells[place]) for number, cells in body]
     if positive is not None:
         return Matrix(_one_or_other(path, words, positive), None, ids)
-    known = bare(names, {word for _, word in words})
+    known = bare(names, {word for _, word in words if word in names or not is_unknown(word)})
     places = {name: place for place, name in enumerate(known)}
     return Matrix(np.array([_class(path, *word, places) for word in words]), None, ids)
+
+
+def _until_known(rows: Iterator[Row], last: Row, place: int, width: int) -> Iterator[Row]:
+    """Further rows up to one whose class is known: what it is tells words from numbers."""
+    while len(last[1]) == width and is_unknown(last[1][place]):
+        following = next(rows, None)
+        if following is None:
+            return
+        last = following
+        yield last
+
+
+def is_unknown(word: str) -> bool:
+    """Whether a cell says that its class is not known.
+
+    >>> [is_unknown(word) for word in ("", "NaN", "nancy")]
+    [True, True, False]
+    """
+    return word.lower() in ("", "nan")
 
 
 def _rows(path: str, file: Iterable[str], separator: str) -> Iterator[Row]:
@@ -121,7 +143,9 @@ def _check_widths(path: str, body: list[Row], width: int) -> None:
             raise ValueError(f"{path}, line {number}: expected {width} cells, got {len(cells)}")
 
 
-def _class(path: str, number: int, word: str, places: dict[str, int]) -> int:
+def _class(path: str, number: int, word: str, places: dict[str, int]) -> float:
+    if word not in places and is_unknown(word):
+        return np.nan
     if word not in places:
         raise ValueError(
             f"{path}, line {number}: expected the name of a column of the probabilities, got "
@@ -130,10 +154,10 @@ def _class(path: str, number: int, word: str, places: dict[str, int]) -> int:
     return places[word]
 
 
-def _one_or_other(path: str, words: list[tuple[int, str]], positive: str) -> NDArray[np.int8]:
-    found = np.array([word == positive for _, word in words], dtype=np.int8)
-    if not found.any():
-        others = dict.fromkeys(word for _, word in words)
+def _one_or_other(path: str, words: list[tuple[int, str]], positive: str) -> NDArray[np.float64]:
+    found = np.array([np.nan if is_unknown(word) else word == positive for _, word in words])
+    if not (found == 1).any():
+        others = dict.fromkeys(word for _, word in words if not is_unknown(word))
         hint = nearest(positive, others) or meant(next(iter(others), ""))
         hint = hint or f"; it has {', '.join(map(shown, islice(others, 3)))}"
         raise ValueError(

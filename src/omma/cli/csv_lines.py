@@ -116,6 +116,8 @@ class CsvLines:
         found = self._numbers(self._y, cells)
         if not self._classes:
             return found
+        if np.isnan(found[0]):
+            return None
         if not found[0].is_integer():
             raise ValueError(f"expected a whole number as class id, got {found[0]:g}")
         return int(found[0])

@@ -9,7 +9,9 @@ import click
 
 from omma.cli.options import check_folder, picture_path, usage, whole_number, work
 from omma.cli.targets import (
+    at_most_option,
     budget_option,
+    check_at_most,
     check_policies,
     limits_option,
     make_policy,
@@ -60,6 +62,7 @@ class Written(NamedTuple):
     "omma list metrics has all.",
 )
 @budget_option()
+@at_most_option()
 @click.option(
     "--policy",
     "policies",
@@ -122,6 +125,7 @@ def command(
     labels: str | None,
     metrics: tuple[str, ...],
     k: int | None,
+    at_most: int | None,
     policies: tuple[str, ...],
     prior: tuple[float, ...],
     seed: int | None,
@@ -166,7 +170,9 @@ def command(
     Exit codes: 0 done, 1 a file or the work failed, 2 bad usage.
     """  # noqa: D301
     targets = [read_metric(text, k) for text in metrics]
-    from omma.cli.evaluation import ALL, Job, chosen_policies
+    for target in targets:
+        check_at_most(*target, at_most)
+    from omma.cli.evaluation import ALL, Job, check_bounded, chosen_policies
     from omma.limits import read_limit
 
     check_policies((*policies, *([decide] if decide else ())), ALL)
@@ -178,7 +184,9 @@ def command(
     _check_file("--train-labels", train_labels)
     _check_outputs(predictions, rule)
     with usage("--policy"):
-        names = chosen_policies(policies, labels is not None)
+        names = chosen_policies(policies, labels is not None, at_most)
+    with usage("--decide"):
+        check_bounded((decide,) if decide else (), at_most)
     if labels is None and (repeat > 1 or len(prior) > 1):
         raise click.UsageError("--repeat and several --prior need --labels to compare by.")
     picture = None if plot is None else picture_path(plot, plot, "--plot")
@@ -189,8 +197,10 @@ def command(
     written = Written(as_json, picture, predictions, rule)
     if subject_to or frontier is not None:
         _check_limited(policies, metrics, labels, predictions, subject_to, frontier)
+        if frontier is not None and at_most is not None:
+            raise click.UsageError("--frontier does not go with --at-most.")
         _check_unused(subject_to, decide, repeat, prior, train_eta)
-        wanted = make_policy("auto", *targets[0], 1e-6, subject_to=subject_to)
+        wanted = make_policy("auto", *targets[0], 1e-6, None, subject_to, at_most)
         if frontier is not None:
             with usage("--frontier"):
                 read_limit(f"{frontier} <= 1")
@@ -198,7 +208,8 @@ def command(
             _run_limited(files, written, wanted, frontier, seed, decide)
         return
     seeds = (None,) if seed is None and repeat == 1 else range(seed or 0, (seed or 0) + repeat)
-    job = Job(targets, names, tuple(dict.fromkeys(prior)), tuple(seeds), decide, bool(policies))
+    priors = tuple(dict.fromkeys(prior))
+    job = Job(targets, names, priors, tuple(seeds), decide, bool(policies), at_most)
     with work():
         _run(job, files, written)
 
@@ -279,7 +290,7 @@ def _run_limited(
 
     target = (policy.objective, policy.budget)
     inputs = read_inputs(files.eta, files.labels, **files.columns).whole([target])
-    check_task(inputs, [target])
+    check_task(inputs, [target], policy.at_most)
     console = Console(highlight=False)
     if frontier is not None:
         found = limited.costs(inputs, policy.objective, policy.budget, frontier)
@@ -327,7 +338,7 @@ def _run(job: Job, files: Files, written: Written) -> None:
     if files.train_eta is not None:
         sample = read_inputs(files.train_eta, files.train_labels, **files.columns)
         train = in_order(files.train_eta, sample.whole(job.targets).batch, inputs.names)
-    check_task(inputs, job.targets)
+    check_task(inputs, job.targets, job.at_most)
     terminal = Console(stderr=True).is_terminal
     if not terminal:
         click.echo(f"deciding {inputs.n:,} rows; compiling takes some seconds at first", err=True)

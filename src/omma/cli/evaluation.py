@@ -7,22 +7,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omma._atomic import replacing
 from omma.choice import Choice, choose
+from omma.choice.makers import Task, simple_rule
 from omma.cli.inputs import Inputs
 from omma.cli.targets import make_policy
 from omma.comparison import NAMES, Comparison, compare
+from omma.comparison.entrants import TITLES
 from omma.datasets import write_matrix
 from omma.datasets.matrices import TABLES, file_ending
 from omma.datasets.text import compressing
 from omma.evaluation import replay
 from omma.metrics import Metric
 from omma.metrics.target import Target
-from omma.policies import UnsupportedMetricError
+from omma.policies import FixedRule, Policy, UnsupportedMetricError
 from omma.rows.batch import Batch
 from omma.trace import Trace
 
@@ -33,6 +35,7 @@ ALL = tuple(name for name in NAMES if name != "top_k_or_half")
 USUAL = ("baseline", "tuned", "auto", "ofo", "greedy", "omma", "omma_eta")
 BLIND = ("baseline", "omma_eta")  # what runs without labels, unless somebody asks for more
 TRAINED = ("tuned", "offline_fw")  # what learns beforehand
+BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so many labels a row
 HINDSIGHT = "Tuned on these rows*"
 FOLDS = 5
 
@@ -47,6 +50,15 @@ class Job:
     seeds: tuple[int | None, ...]
     decide: str | None
     asked: bool = True  # whether somebody named the policies
+    at_most: int | None = None
+
+    def policy(
+        self, name: str, metric: Metric, k: int | None, prior: float, m: int, train: Any = None
+    ) -> Policy:
+        """One of the policies, for so many labels."""
+        if name == "baseline" and self.at_most is not None:
+            return FixedRule(simple_rule(Task(metric, None, self.at_most, m)))
+        return make_policy(name, metric, k, prior, train, at_most=self.at_most)
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,8 @@ class Found:
             best = self.comparison.cells[self.decider, name].prior
             prior = prior if best is None else best
         try:
-            policy = make_policy(self.decider, metric, k, prior, self.train)
+            train = self.train
+            policy = self.job.policy(self.decider, metric, k, prior, self.inputs.m, train)
         except UnsupportedMetricError as error:
             raise ValueError(f"{self.decider} cannot decide by {name}: {error}") from error
         return replay(policy, self.inputs.batch, metric=metric, seed=self.job.seeds[0])
@@ -96,9 +109,12 @@ def titled(metric: Metric, k: int | None) -> str:
     return str(Target(metric.name, None if metric.multiclass else k))
 
 
-def chosen_policies(given: tuple[str, ...], labels: bool) -> tuple[str, ...]:
+def chosen_policies(
+    given: tuple[str, ...], labels: bool, at_most: int | None = None
+) -> tuple[str, ...]:
     """Whom to compare."""
     if given:
+        check_bounded(given, at_most)
         blind = [name for name in given if name.endswith("_eta") or name == "baseline"]
         if not labels and len(blind) < len(given):
             other = next(name for name in given if name not in blind)
@@ -106,7 +122,16 @@ def chosen_policies(given: tuple[str, ...], labels: bool) -> tuple[str, ...]:
                 f"{other} needs --labels; without them baseline runs, and names that end in _eta"
             )
         return tuple(dict.fromkeys(given))
-    return USUAL if labels else BLIND
+    every = USUAL if labels else BLIND
+    return every if at_most is None else tuple(name for name in every if name in BOUNDED)
+
+
+def check_bounded(given: tuple[str, ...], at_most: int | None) -> None:
+    """Refuse policies that cannot predict up to so many labels a row, where that is wanted."""
+    others = [name for name in given if name not in BOUNDED]
+    if at_most is not None and others:
+        known = f"{', '.join(BOUNDED[:-1])} and {BOUNDED[-1]}"
+        raise ValueError(f"{others[0]} does not go with --at-most; {known} do")
 
 
 def run(job: Job, inputs: Inputs, train: Batch | None, *, progress: bool) -> Found:
@@ -119,13 +144,13 @@ def run(job: Job, inputs: Inputs, train: Batch | None, *, progress: bool) -> Fou
         inputs.batch,
         None,
         [(metric, k) if not metric.multiclass else metric for metric, k in job.targets],
-        list(job.policies),
+        list(job.policies) if job.at_most is None else _bounded(job, inputs.m),
         train=sample if set(TRAINED) & set(job.policies) else None,
         seeds=job.seeds,
         priors=job.priors,
         progress=progress,
     )
-    titles = dict(results.titles)
+    titles = {name: TITLES[name] for name in results.titles}
     if "baseline" in titles:
         titles["baseline"] = baseline_title(job)
     if "tuned" in titles and train is None:
@@ -144,10 +169,19 @@ def _choices(job: Job, inputs: Inputs) -> dict[str, Choice]:
     folds = min(FOLDS, inputs.n)
     return {
         titled(metric, k): choose(
-            inputs.batch, None, metric, None if metric.multiclass else k, folds=folds
+            inputs.batch, None, metric, None if metric.multiclass else k, job.at_most, folds=folds
         )
         for metric, k in job.targets
     }
+
+
+def _bounded(job: Job, m: int) -> list[tuple[str, Any]]:
+    """Policies that predict up to so many labels a row, each with its name."""
+
+    def maker(name: str) -> Any:
+        return lambda metric, k, prior: job.policy(name, metric, k, prior, m)
+
+    return [(name, maker(name)) for name in job.policies]
 
 
 def check_one_class(inputs: Inputs, job: Job) -> None:
@@ -172,7 +206,7 @@ def baseline_title(job: Job) -> str:
     """What the baseline is called, which depends on the budgets."""
     budgets = {k for _, k in job.targets}
     if budgets == {None}:
-        return "Threshold 0.5"
+        return "Threshold 0.5" if job.at_most is None else f"0.5, at most {job.at_most}"
     return f"Top-{budgets.pop()}" if len(budgets) == 1 else "Top-k / 0.5"
 
 
@@ -181,7 +215,7 @@ def _blind(job: Job, inputs: Inputs) -> Iterator[tuple[tuple[str, str], Trace]]:
     for name in job.policies:
         for metric, k in job.targets:
             try:
-                policy = make_policy(name, metric, k, job.priors[0])
+                policy = job.policy(name, metric, k, job.priors[0], inputs.m)
             except UnsupportedMetricError:
                 continue
             yield (
@@ -234,7 +268,9 @@ def _picture(found: Found, comparison: Comparison) -> Figure:
 
     if not found.choices:
         return comparison.plot(everything=True)
-    running = comparison.plot(title="Policies online. ", everything=True)
+    star = any(comparison.titles[one].endswith("*") for one in comparison.policies)
+    title = f"Policies online{' (*: chosen with hindsight)' * star}. "
+    running = comparison.plot(title=title, everything=True)
     panels = {
         f"{name} on unseen rows, %": (choice.bars, choice.best.title)
         for name, choice in found.choices.items()

@@ -109,8 +109,14 @@ class Inputs:
         return every if missing is None else every - np.bincount(missing.indices, minlength=self.m)
 
 
-def check_task(inputs: Inputs, metrics: list[tuple[Metric, int | None]]) -> None:
+def check_task(
+    inputs: Inputs, metrics: list[tuple[Metric, int | None]], at_most: int | None = None
+) -> None:
     """Refuse metrics and budgets that do not go with the data, and say what to pass."""
+    if at_most is not None and at_most > inputs.m:
+        raise ValueError(
+            f"--at-most must be at most the number of labels, {inputs.m}, got {at_most}"
+        )
     for metric, k in metrics:
         if metric.binary and inputs.m == 2:
             raise ValueError(

@@ -12,7 +12,9 @@ import click
 
 from omma.cli.options import Command, check_folder, sentence, usage, whole_number, work
 from omma.cli.targets import (
+    at_most_option,
     budget_option,
+    check_at_most,
     check_policies,
     limits_option,
     make_policy,
@@ -33,6 +35,7 @@ class Asked(NamedTuple):
 
     metric: str | None
     k: int | None
+    at_most: int | None
     policy: str
     prior: float
     subject_to: tuple[str, ...]
@@ -45,7 +48,7 @@ class Asked(NamedTuple):
     save_every: int
 
 
-DECIDING = Asked._fields[:7]
+DECIDING = Asked._fields[:8]
 
 
 def deciding_options() -> Callable[[Command], Command]:
@@ -55,6 +58,7 @@ def deciding_options() -> Callable[[Command], Command]:
             "--metric", metavar="NAME", help="What to maximize; not needed to go on from --state."
         ),
         budget_option(),
+        at_most_option(),
         click.option(
             "--policy",
             default="auto",
@@ -229,11 +233,11 @@ def _policy_of(asked: Asked) -> tuple[Any, Any]:
 
     assert asked.metric is not None
     found, budget = read_metric(asked.metric, asked.k)
+    check_at_most(found, budget, asked.at_most)
+    limits, at_most = asked.subject_to, asked.at_most
     try:
         with usage("--metric"):
-            policy = make_policy(
-                asked.policy, found, budget, asked.prior, subject_to=asked.subject_to
-            )
+            policy = make_policy(asked.policy, found, budget, asked.prior, None, limits, at_most)
     except UnsupportedMetricError as error:
         raise click.BadParameter(sentence(error), param_hint="--policy") from error
     return _looking_at(policy, asked.half_life, asked.window), found

@@ -70,7 +70,8 @@ def limited(inputs: Inputs, policy: Auto, seed: int | None, decide: str | None =
     made = made if sparse.issparse(made) else np.reshape(made, (batch.n, -1))
     halves = {ONLINE: Truth.of(second).counts(sparse.csr_array(made)[order[middle:]])}
     rules = {LAST: replay(policy, first, checkpoints=0).rule}
-    cuts = policy.budget is None and isinstance(metric, Macro | LabelMetric)
+    free = policy.budget is None and policy.at_most is None
+    cuts = free and isinstance(metric, Macro | LabelMetric)
     rule, maker = trace.rule, "that of Auto after all rows"
     if decide == "tuned" and not cuts:
         raise ValueError(

@@ -27,6 +27,17 @@ def budget_option() -> Callable[[Command], Command]:
     )
 
 
+def at_most_option() -> Callable[[Command], Command]:
+    """The budget that need not be used up."""
+    return click.option(
+        "--at-most",
+        "at_most",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Labels that each row gets at most, of those that gain; in place of -k.",
+    )
+
+
 def prior_option(text: str, multiple: bool) -> Callable[[Command], Command]:
     """λ, once or several times."""
     return click.option(
@@ -71,6 +82,19 @@ def read_metric(text: str, k: int | None) -> tuple[Metric, int | None]:
     return found, budget
 
 
+def check_at_most(metric: Metric, k: int | None, at_most: int | None) -> None:
+    """Refuse two budgets, and one where there is nothing to leave out."""
+    if at_most is None:
+        return
+    if metric.multiclass or metric.binary or metric.needs_matrix:
+        kind = "one label" if metric.binary else "one class a row"
+        raise click.BadParameter(
+            f"{metric.name} is a metric of {kind} and takes no budget.", param_hint="--at-most"
+        )
+    if k is not None:
+        raise click.UsageError("Pass -k (exactly so many) or --at-most (up to so many), not both.")
+
+
 def check_policies(names: Iterable[str], known: Iterable[str]) -> None:
     """Refuse a policy that does not exist."""
     from omma._validate import nearest
@@ -91,6 +115,7 @@ def make_policy(
     prior: float,
     train: Any = None,
     subject_to: tuple[str, ...] = (),
+    at_most: int | None = None,
 ) -> Policy:
     """A policy by the name that comparisons know it by, with limits where these are given."""
     from dataclasses import replace
@@ -98,6 +123,13 @@ def make_policy(
     from omma.policies.roster import ROSTER
 
     policy = ROSTER[name].policy(metric, k, prior, train)
+    if at_most is not None:
+        if not hasattr(policy, "at_most"):
+            raise click.BadParameter(
+                f"{name} has no such rules: pass --policy auto, omma or omma_eta.",
+                param_hint="--at-most",
+            )
+        policy = replace(policy, at_most=at_most)  # type: ignore[type-var]
     if not subject_to:
         return policy
     if not hasattr(policy, "subject_to"):

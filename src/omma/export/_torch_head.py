@@ -66,6 +66,7 @@ class RuleHead(nn.Module):
         if self.calibrated:
             kept = torch.clamp(eta, self.least, self.most)
             used = torch.sigmoid(self.scale * torch.log(kept / (1.0 - kept)) + self.bias)
+            used = torch.where(eta > 0, used, torch.zeros_like(used))
         gains = used * self.slope + self.offset
         if self.matrix.shape[0] == 0:
             return torch.where(eta > 0, gains, torch.full_like(gains, float("-inf")))

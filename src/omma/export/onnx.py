@@ -108,7 +108,11 @@ def _calibrated(graph: Graph, parts: Parts, eta: str) -> str:
     scaled = graph.node(
         "Mul", graph.node("Log", odds), graph.constant("scale", np.full(1, parts.scale))
     )
-    return graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", parts.bias)))
+    found = graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", parts.bias)))
+    if parts.matrix is None:
+        return found  # whoever has none is no candidate
+    there = graph.node("Greater", eta, graph.constant("absent", np.zeros(1)))
+    return graph.node("Where", there, found, graph.constant("still_absent", np.zeros(1)))
 
 
 def _gains(graph: Graph, parts: Parts, eta: str) -> str:

@@ -2,7 +2,7 @@
 
 For each row, with η in double precision:
 
-1. where the rule is calibrated, c = sigmoid(a·logit(clip(η)) + b + b_j), else c = η;
+1. where the rule is calibrated and η > 0, c = sigmoid(a·logit(clip(η)) + b + b_j), else c = η;
 2. gain = slope·c + offset, and with a table of costs + Σ c_i·matrix[i, j], in the order of i;
 3. without a table of costs, η = 0 is no candidate: its gain is minus infinity;
 4. every gain of at least 0, of these up to ``at_most`` of the largest, or the k largest whatever

@@ -28,7 +28,7 @@ from omma.online.stats import Seen, stats_of
 from omma.policies import Policy
 from omma.policies.base import fit_first
 from omma.rows.arrays import read_probabilities
-from omma.rows.frames import is_foreign, read_names
+from omma.rows.frames import is_foreign, read_names, values_of
 from omma.rule import Rule
 from omma.state import State
 
@@ -237,12 +237,12 @@ class OnlineClassifier(Learning):
         >>> learner.counts.n
         2.0
         """
-        if id is not None or ids is not None:
-            return self._predict_late(eta, id, ids)
         if type(eta) is list:
             eta = array_of(eta)
         if self._looks:
             self._look(eta)
+        if id is not None or ids is not None:
+            return self._predict_late(eta, id, ids)
         if type(eta) is np.ndarray and eta.dtype is FLOAT64 and eta.shape == self._row_shape:
             if eta.flags.carray:  # the usual case: nothing is to be converted
                 chosen = self._stepper.decide(self.state, eta)
@@ -259,8 +259,8 @@ class OnlineClassifier(Learning):
         """Say once where a budget exceeds the candidates; only the first rows are looked at."""
         k = self.policy.budget
         self._looks -= 1
-        values = eta if sparse.issparse(eta) else None if is_foreign(eta) else np.asarray(eta)
-        if k is None or values is None or values.dtype.kind not in "fiub":
+        values = eta if sparse.issparse(eta) else np.asarray(values_of("predict", "eta", eta))
+        if k is None or values.dtype.kind not in "fiub":
             return
         if values.ndim == 2 and values.shape[1] == self.n_labels:
             short = warn_of_rows("predict", read_probabilities("predict", values), k, stacklevel=4)
@@ -301,9 +301,10 @@ class OnlineClassifier(Learning):
         y : array-like, sparse matrix, or class id
             True labels: indicators in the shape of the prediction; or a class id for one row and a
             vector of class ids for several: places, or the names of labels where these are known
-            and are text or whole numbers. It may be left out with ``feedback="estimates"``. NaN is
-            a label that is not known; the others of its row are counted. Several rows of pandas
-            must have the index of what was predicted, in its order.
+            and are text or whole numbers. It may be left out where estimates are counted, as
+            ``omma.Auto`` does. NaN is a label, or class, that is not known; the others of its row
+            are counted. Several rows of pandas must have the index of what was predicted, in its
+            order.
         prediction : optional
             A prediction made earlier, for labels that come late; default the last one.
         eta : optional

@@ -17,9 +17,9 @@ from omma.rows.row import (
     Partly,
     Row,
     are_ids,
+    class_rows,
     indicator_rows,
     label_rows,
-    one_hot,
     probability_rows,
 )
 
@@ -67,7 +67,7 @@ def read_steps(
 def _refuse_without(task: Task, what: str) -> None:
     """Refuse a row without labels where nothing else is learned from."""
     if task.policy.needs_labels or not task.soft:
-        raise ValueError(f"{what}: only feedback='estimates' learns without labels")
+        raise ValueError(f"{what}: only what counts estimates, as omma.Auto, learns without labels")
 
 
 def weights_of(weight: Any, count: int) -> list[float]:
@@ -88,8 +88,9 @@ def true_rows(task: Task, y: Any, count: int, thin: bool) -> list[Any]:
         _refuse_without(task, "y of update must be given")
         return [None] * count
     if are_ids(y, count, task.m):
-        y = one_hot("update", np.atleast_1d(y), task.m, task.policy.budget)
-    rows = label_rows("update", y, thin, task.m)
+        rows: list[Any] = class_rows("update", y, thin, task.m, task.policy.budget)
+    else:
+        rows = label_rows("update", y, thin, task.m)
     if any(row is None for row in rows):
         _refuse_without(task, "y of update must have a label that is known in each row")
     if any(isinstance(row, Partly) for row in rows):

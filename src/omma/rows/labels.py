@@ -157,7 +157,10 @@ class Labels:
         known = None if known is None or known.all() else known
         missing = None if self.missing is None else self.missing[rows]
         missing = None if missing is None or not missing.nnz else missing
-        return replace(self, given=self.given[rows], known=known, missing=missing)
+        given = self.given[rows]
+        if sparse.issparse(given):  # SciPy widens ids to the type of places, where that is wider
+            given = _narrow(given)
+        return replace(self, given=given, known=known, missing=missing)
 
     def ready(self, listed: bool) -> Labels:
         """The same, looked at and converted once: lists of ids, or indicators for dense rows."""
@@ -230,9 +233,14 @@ def read_sparse_labels(owner: str, y: Any, parameter: str) -> Any:
     if not given.data.all():
         given = given.copy()
         given.eliminate_zeros()
-    if not as_it_is(given.indices, (np.int32,)):
-        given = csr((given.data, given.indices.astype(np.int32), given.indptr), given.shape)
-    return given
+    return _narrow(given)
+
+
+def _narrow(given: Any) -> Any:
+    """A CSR matrix whose label ids kernels read."""
+    if as_it_is(given.indices, (np.int32,)):
+        return given
+    return csr((given.data, given.indices.astype(np.int32), given.indptr), given.shape)
 
 
 def read_labels(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.rows.arrays import meaning, unflagged
+from omma.rows.arrays import from_objects, meaning, unflagged
 
 SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]
 Row = NDArray[np.float64] | SparseRow
@@ -144,8 +144,9 @@ def _without_nan(owner: str, given: Any, m: int) -> tuple[Any, list[NDArray[np.i
         matrix.data[nan] = 0.0
         return matrix, np.split(matrix.indices[nan].astype(np.int32), ends)
     array = _array(owner, "y", given)
+    array = array.reshape(-1, 1) if m == 1 else array
     nan = np.isnan(array) if array.dtype.kind == "f" else np.zeros(0, np.bool_)
-    if not nan.any() or m == 1 or array.shape[-1] != m or array.ndim > 2:
+    if not nan.any() or array.ndim not in (1, 2) or array.shape[-1] != m:
         return given, None  # others say what is wrong with it
     ids = [np.flatnonzero(one).astype(np.int32) for one in np.atleast_2d(nan)]
     return np.where(nan, 0.0, array), ids
@@ -203,6 +204,17 @@ def are_ids(y: Any, count: int, m: int) -> bool:
     return not shape or (len(shape) == 1 and (count, *shape) != (1, m))
 
 
+def class_rows(
+    owner: str, given: Any, thin: bool, m: int, budget: int | None
+) -> list[NDArray[Any] | None]:
+    """True labels of rows of one class each; None stands for a class that is NaN: unknown."""
+    ids = from_objects(np.atleast_1d(_array(owner, "y", given)))
+    known = ~np.isnan(ids) if ids.dtype.kind == "f" else np.ones(len(ids), dtype=np.bool_)
+    made = one_hot(owner, ids[known], m, budget)
+    rows = iter(indicator_rows(owner, "y", made, np.float64, thin, m))
+    return [next(rows) if one else None for one in known]
+
+
 def one_hot(owner: str, ids: NDArray[Any], m: int, budget: int | None) -> Any:
     """Class ids as indicators."""
     if budget is None:
@@ -210,13 +222,15 @@ def one_hot(owner: str, ids: NDArray[Any], m: int, budget: int | None) -> Any:
             f"y of {owner} has class ids, and the policy has no budget: pass k=1 to predict "
             "one class a row, or y as indicators"
         )
-    if ids.dtype.kind not in "iu" or not ((ids >= 0) & (ids < m)).all():
+    whole = ids.dtype.kind in "iu" or (ids.dtype.kind == "f" and (ids == np.floor(ids)).all())
+    if not whole or not ((ids >= 0) & (ids < m)).all():
         raise ValueError(
             f"class ids in y of {owner} must be whole numbers from 0 to {m - 1}, got "
             f"{shown(ids.tolist())}"
         )
     places = np.arange(len(ids) + 1)
-    return sparse.csr_array((np.ones(len(ids)), ids, places), shape=(len(ids), m))
+    columns = ids.astype(np.int64)
+    return sparse.csr_array((np.ones(len(ids)), columns, places), shape=(len(ids), m))
 
 
 def check_ids(owner: str, parameter: str, matrix: Any, m: int) -> None:
