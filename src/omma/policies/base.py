@@ -244,6 +244,10 @@ class Maximizer(Policy):
         ]
         return f"{type(self).__name__}({', '.join(shown_parts)})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The options; what was worked out of them may be compiled, and is so again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+
     def check_target(self) -> None:
         """Find the metric, and refuse budgets that it cannot have."""
         (found, k), owner = read_target(self.metric), type(self).__name__
@@ -347,6 +351,7 @@ class MetricPolicy(Maximizer):
         epsilon = check_number(owner, "epsilon", self.epsilon, low=0.0, strict=True)
         object.__setattr__(self, "epsilon", epsilon)
 
+    @cached_property
     def metric_plan(self) -> Plan:
         """The metric's own plan, with the options of the policy."""
         return self.objective.plan(

@@ -261,4 +261,4 @@ class _Objective(MetricPolicy):
         return self.soft and self.objective.concave
 
     def plan(self, m: int) -> Plan:
-        return self.metric_plan()
+        return self.metric_plan

@@ -73,7 +73,7 @@ class Greedy(MetricPolicy):
             )
 
     def plan(self, m: int) -> Plan:
-        plan = self.metric_plan()
+        plan = self.metric_plan
         exact = self.expectation == "exact"
         return replace(plan, term=changes(plan.term) if exact else PlugIn(plan.term))
 

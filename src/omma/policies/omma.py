@@ -80,7 +80,7 @@ class OMMA(MetricPolicy):
         return super().needs_eta or self.calibration is not None
 
     def plan(self, m: int) -> Plan:
-        plan = self.metric_plan()
+        plan = self.metric_plan
         term = plan.term
         if self.limits:  # prices are paid in the metric's own derivatives
             term = with_epsilon(self.objective.term(exact=True), self.epsilon)
