@@ -125,12 +125,12 @@ def streamed(*options):
 
 def test_stream_keeps_a_limit_and_says_so():
     given = ("--metric", "macro_f1", "--subject-to", "labels_per_row <= 0.5")
-    result = streamed(*given, "--subject-to", "recall[art] >= 0.3")
+    result = streamed(*given, "--subject-to", "recall[art] >= 0.3 (margin 1)")
     assert result.exit_code == 0, result.output
     decided = np.loadtxt(result.stdout.splitlines()[1:], delimiter=",")
     assert decided.sum(axis=1).mean() == pytest.approx(0.5, abs=0.03)
     assert "labels_per_row <= 0.5: 0." in result.stderr
-    assert "recall[art] >= 0.3: " in result.stderr
+    assert "recall[art] >= 0.3 (margin 1): " in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -213,6 +213,9 @@ def test_evaluate_shows_the_frontier(files, tmp_path):
         (("--subject-to", "micro_f1 >= 0.1", "--repeat", "3"), "does not go with --repeat: rows"),
         (("--subject-to", "micro_f1 >= 0.1", "--prior", "0.1"), "does not go with --prior: Auto"),
         (("--subject-to", "micro_f1 >= 0.1", "--decide", "omma"), "--decide must be auto or tuned"),
+        (("--frontier", ""), "unknown limit ''; there are micro_accuracy"),
+        (("--frontier", "micro_f1", "--rule", "rule.json"), "go with --rule: it writes none"),
+        (("--frontier", "micro_f1", "--seed", "1"), "go with --seed: rows keep their order"),
         (("--frontier", "micro_f1", "--decide", "auto"), "--frontier does not go with --decide"),
         (
             ("--frontier", "micro_f1", "--train-eta", "eta.csv", "--train-labels", "labels.csv"),

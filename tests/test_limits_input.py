@@ -28,9 +28,19 @@ def test_texts(text, name, sense, bound, label):
     assert read_limit(found.to_json()) == found
 
 
+def test_a_margin_in_a_text():
+    limit = omma.at_least("recall", 0.8, "fraud", margin=1.28)
+    assert read_limit(str(limit)) == limit
+    assert read_limit("recall[fraud]>=.8(margin 1.28)") == limit
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ("micro_recall >= 0.8 (margin x)", "the margin of a limit must be a number, got"),
+        ("micro_recall >= 0.8 (margin -1)", "margin of a limit must be"),
+        ("micro_recall >= 0.8 (margin nan)", "margin of a limit must be"),
+        ("micro_recall >= 0.8 (margin)", "must be a text such as"),
         ("micro_precison >= 0.9", "unknown limit 'micro_precison'; did you mean 'micro_precision'"),
         ("precision >= 1.2", "bound of precision of a limit must be a number from 0 to 1, got 1.2"),
         ("micro_recall >= -1", "from 0 to 1, got -1"),

@@ -148,7 +148,7 @@ def command(
     """  # noqa: D301
     targets = [read_metric(text, k) for text in metrics]
     from omma.cli.evaluation import ALL, Job, chosen_policies
-    from omma.limits import read_limit
+    from omma.limits import at_most
 
     check_policies((*policies, *([decide] if decide else ())), ALL)
     if (train_eta is None) != (train_labels is None):
@@ -168,10 +168,15 @@ def command(
     if subject_to or frontier is not None:
         _check_limited(policies, metrics, labels, predictions, subject_to, frontier)
         _check_unused(subject_to, decide, repeat, prior, train_eta)
+        if frontier is not None and (rule is not None or seed is not None):
+            other = (
+                "--rule: it writes none" if rule is not None else "--seed: rows keep their order"
+            )
+            raise click.UsageError(f"--frontier does not go with {other}.")
         wanted = make_policy("auto", *targets[0], 1e-6, subject_to=subject_to)
         if frontier is not None:
             with usage("--frontier"):
-                read_limit(f"{frontier} <= 1")
+                at_most(frontier, 1.0)
         with work():
             options = {"id_column": id_column, "column": column, "by_position": by_position}
             written = (picture, rule, decide)
