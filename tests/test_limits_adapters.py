@@ -67,6 +67,30 @@ def test_scikit_learn_knows_classes_by_name():
         wrong.fit(X, names)
 
 
+def test_scikit_learn_knows_classes_by_number():
+    """Classes 1, 2 and 3: a number is the name of one, and not its place."""
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from sklearn.linear_model import LogisticRegression
+
+    from omma.sklearn import MetricClassifier
+
+    X, binary = drawn(4, 1200)
+    y = np.where(binary == 1, 1, 2 + (X[:, 1] > 0.3))
+    for of in (1, 2, 3):
+        model = MetricClassifier(LogisticRegression(), subject_to=f"recall[{of}] >= 0.9")
+        (held,) = model.fit(X, y).limits_
+        assert held.limit.index == of - 1
+        counts = model.counts_
+        assert held.value == counts.tp[of - 1] / counts.positive[of - 1]
+    with pytest.raises(ValueError, match=r"recall\[0\] in subject_to of Auto must name a label"):
+        MetricClassifier(LogisticRegression(), subject_to="recall[0] >= 0.9").fit(X, y)
+    one = MetricClassifier(LogisticRegression(), metric="f1", subject_to="recall[1] >= 0.9")
+    assert one.fit(X, binary).limits_[0].holds
+    other = MetricClassifier(LogisticRegression(), metric="f1", subject_to="recall[0] >= 0.9")
+    with pytest.raises(ValueError, match=r"recall\[0\] in subject_to of Auto must name a label"):
+        other.fit(X, binary)  # of the positive class alone
+
+
 def test_river_prices_as_a_learner_does():
     pytest.importorskip("river", reason="river is not installed")
     from river import linear_model
@@ -111,6 +135,42 @@ def test_river_knows_classes_by_name_before_they_come():
     (held,) = model.limits
     j = model.labels.index("spam")
     assert held.value == model.counts.tp[j] / model.counts.positive[j]
+
+
+def test_river_knows_classes_by_number():
+    pytest.importorskip("river", reason="river is not installed")
+    from river import naive_bayes
+
+    from omma.river import MetricClassifier
+
+    X, y = drawn(3, 200)
+    model = MetricClassifier(naive_bayes.GaussianNB(), "macro_f1", subject_to="recall[7] >= 0.9")
+    for row, label in zip(X.tolist(), y.tolist(), strict=True):
+        x = dict(enumerate(row))
+        model.predict_one(x)
+        model.learn_one(x, 7 if label else 3)
+    j = model.labels.index(7)
+    assert model.limits[0].value == model.counts.tp[j] / model.counts.positive[j]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        ["micro_f1 >= 0.9", "micro_recall <= 0.5"],
+        ["predicted_rate[a] >= 0.7", "predicted_rate[b] >= 0.6"],
+        ["recall[a] >= 0.9", "f1[a] >= 0.9", "precision[a] <= 0.2"],
+    ],
+)
+def test_river_refuses_what_excludes_itself_before_the_first_row(limits):
+    pytest.importorskip("river", reason="river is not installed")
+    from river import naive_bayes
+
+    from omma.river import MetricClassifier
+
+    with pytest.raises(ValueError, match="must not exclude itself"):
+        MetricClassifier(naive_bayes.GaussianNB(), metric="macro_f1", subject_to=limits)
+    few = [f"predicted_rate[{label}] <= 0.1" for label in "abc"]  # others may come
+    MetricClassifier(naive_bayes.GaussianNB(), metric="macro_f1", subject_to=few)
 
 
 ROWS = "sport,art,y_sport,y_art\n" + "".join(

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from naive_baselines import stepped
 
 import omma
 from omma.limits import read_limit
@@ -175,6 +176,26 @@ def test_labels_by_name():
     assert learner.limits[0].limit.index == 1
     with pytest.raises(ValueError, match="did you mean 'late'"):
         omma.replay(omma.Auto("macro_f1", subject_to="recall[lat] >= 0.9"), eta, y)
+
+
+def test_labels_whose_names_are_numbers():
+    """Label 2 is the one that is called so, in a frame and in a learner."""
+    rng = np.random.default_rng(0)
+    eta = rng.random((200, 3))
+    y = (rng.random((200, 3)) < eta).astype(int)
+    policy = omma.Auto("macro_f1", subject_to="recall[2] >= 0.9")
+    same = omma.replay(omma.Auto("macro_f1", subject_to="recall[1] >= 0.9"), eta, y)
+    frames = (pd.DataFrame(one, columns=["1", "2", "3"]) for one in (eta, y))
+    trace = omma.replay(policy, *frames)
+    np.testing.assert_array_equal(trace.predictions, same.predictions)
+    assert trace.limits[0].value == same.limits[0].value
+    learner = omma.OnlineClassifier(policy, 3, names=["1", "2", "3"])
+    np.testing.assert_array_equal(stepped(learner, eta, y), same.predictions)
+    assert learner.limits[0].limit.index == 1
+    with pytest.raises(ValueError, match=r"recall\[0\] in subject_to of Auto must name a label"):
+        omma.OnlineClassifier(
+            omma.Auto("macro_f1", subject_to="recall[0] >= 0.9"), 3, names=["1", "2", "3"]
+        )
 
 
 def test_what_one_reads():

@@ -138,9 +138,9 @@ class Limit:
             return replace(self, index=None if self.over_all else 0)
         if names is not None and str(self.label) in names:
             return replace(self, index=list(names).index(str(self.label)))
-        if self.index is not None and isinstance(self.label, str) and names is None:
+        if self.index is not None and self.index < m and names is None:
             return self  # found before, among names that are not given again
-        if isinstance(self.label, int):
+        if isinstance(self.label, int) and not _are_numbers(names):
             if self.label >= m:
                 raise ValueError(
                     f"{self.name} in subject_to of {owner} must be about a label from 0 to {m - 1}"
@@ -153,7 +153,7 @@ class Limit:
             )
         raise ValueError(
             f"{self.name} in subject_to of {owner} must name a label"
-            f"{nearest(self.label, names) or ', got ' + shown(self.label)}"
+            f"{nearest(str(self.label), names) or ', got ' + shown(self.label)}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -175,6 +175,11 @@ class Limit:
     def __str__(self) -> str:
         margin = f" (margin {self.margin:g})" if self.margin else ""
         return f"{self.name} {self.sense} {self.bound:g}{margin}"
+
+
+def _are_numbers(names: Names | None) -> bool:
+    """Whether labels have numbers for names: then a number is a name, and no place."""
+    return names is not None and all(name.removeprefix("-").isdecimal() for name in names)
 
 
 def _or_micro(of: str) -> str:
