@@ -163,6 +163,12 @@ def test_frontiers_that_cannot_be(limit, bounds, said):
     assert "\n" not in str(caught.value)
 
 
+def test_a_frontier_of_labels_where_their_number_is_given():
+    for metric, k in (("macro_f1", 2), ("multiclass_gmean", None)):
+        with pytest.raises(ValueError, match=f"where every row gets {k or 1}: pass no k"):
+            omma.frontier(None, None, metric, "labels_per_row", k=k)
+
+
 def test_labels_by_name():
     rng = np.random.default_rng(0)
     eta = pd.DataFrame(rng.random((200, 3)), columns=["fraud", "late", "fine"])
