@@ -243,7 +243,7 @@ def test_evaluate_judges_rules_on_the_half_they_have_not_seen(files, tmp_path):
     assert judged["limits"][0]["value"] == pytest.approx((made * y[200:]).sum() / made.sum())
     low, high = judged["limits"][0]["interval"]
     assert low < judged["limits"][0]["value"] < high
-    assert high - low == pytest.approx(2 * 1.96 * judged["limits"][0]["error"], rel=1e-3)
+    assert high - low == pytest.approx(2 * 1.96 * judged["limits"][0]["error"], rel=0.02)
     whole = omma.TunedThresholds("macro_recall", limits).fit(eta, y).decision
     kept = omma.Rule.from_json((tmp_path / "rule.json").read_text())
     np.testing.assert_array_equal(kept.thresholds, whole.thresholds)

@@ -215,3 +215,16 @@ def test_what_one_reads():
     assert "less than its standard error" in str(Held(limit, 0.899, 2.0, 0.01))
     assert str(Held(limit, 0.91, 2.0, 0.01)).endswith("holds")
     assert Held(limit, float("nan"), 1.0, float("nan")).holds
+
+
+def test_an_interval_covers_what_it_says():
+    """That of Wilson, near one and of few draws, too."""
+    from omma.held import Held
+
+    rng = np.random.default_rng(0)
+    limit = omma.at_least("precision", 0.9).named(None, 1, "test")
+    for true, predicted in ((0.97, 30), (0.9, 100), (0.5, 20)):
+        hits = rng.binomial(predicted, true, 400)
+        every = [Held.by(limit, omma.Counts([tp], [predicted], [tp], 1000)) for tp in hits]
+        assert np.mean([one.interval[0] <= true <= one.interval[1] for one in every]) > 0.91
+        assert all(0.0 <= one.interval[0] < one.interval[1] <= 1.0 for one in every)

@@ -114,18 +114,27 @@ class Limit:
             recall = counts.tp[some] / counts.positive[some]
             spread = (recall * (1.0 - recall) / counts.positive[some]).sum()
             return float(np.sqrt(spread) / max(some.sum(), 1))
-        cells = np.array(self.cells(counts), dtype=float)
-        under = float(np.array(self.rate.under, dtype=float) @ cells)
-        if not under > 0:
+        draws = self.draws(counts)
+        return math.sqrt(max(variance(self.of, value), 0.0) / draws) if draws > 0 else math.nan
+
+    def draws(self, counts: Counts) -> float:
+        """What a rate is a share of, which is known by so many draws; NaN for a mean of rates.
+
+        >>> from omma.limits import read_limit
+        >>> read_limit("micro_precision >= 0.9").draws(Counts([3, 1], [4, 1], [5, 2], 10))
+        5.0
+        """
+        if self.of == "macro_recall":
             return math.nan
-        return math.sqrt(max(variance(self.of, value), 0.0) / under)
+        under = np.array(self.rate.under, dtype=float)
+        return float(under @ np.array(self.cells(counts), dtype=float))
 
     def tighter(self, counts: Counts) -> float:
         """What the margin takes off the bound: so many standard errors of a value at the bound."""
         if not self.margin:
             return 0.0
-        under = float(np.array(self.rate.under, dtype=float) @ np.array(self.cells(counts)))
-        return self.margin * math.sqrt(self.variance / under) if under > 0 else 0.0
+        draws = self.draws(counts)
+        return self.margin * math.sqrt(self.variance / draws) if draws > 0 else 0.0
 
     def named(self, names: Names | None, m: int, owner: str) -> Limit:
         """The same limit with the place of its label, among ``names`` where these are known."""
