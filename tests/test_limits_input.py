@@ -29,6 +29,10 @@ def test_texts(text, name, sense, bound, label):
     assert read_limit(found.to_json()) == found
 
 
+def test_a_place_may_be_a_number_of_numpy():
+    assert omma.at_least("recall", 0.8, np.int64(3)) == read_limit("recall[3] >= 0.8")
+
+
 def test_a_margin_in_a_text():
     limit = omma.at_least("recall", 0.8, "fraud", margin=1.28)
     assert read_limit(str(limit)) == limit

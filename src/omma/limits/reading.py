@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from omma._validate import check_number, shown
 from omma.limits.limit import Limit
 from omma.limits.rates import ALIASES, STEADY_NAMES, rate_of
@@ -140,6 +142,8 @@ def _limit(of: Any, sense: Any, bound: Any, label: Any, margin: Any) -> Limit:
 def _checked_label(of: str, label: Any) -> Any:
     if label is None:
         return None
+    if isinstance(label, np.integer):
+        label = int(label)
     if not isinstance(label, int | str) or isinstance(label, bool) or label in ("",):
         raise TypeError(f"the label of a limit must be a place or a name, got {shown(label)}")
     if isinstance(label, int) and label < 0:
