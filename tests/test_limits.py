@@ -269,6 +269,21 @@ def test_merged(feedback):
     np.testing.assert_allclose(half.prices.spread, both.prices.spread / 2)
 
 
+def test_states_of_other_limits_do_not_add_up():
+    eta, y = stream(12, 40, M)
+    texts = (["labels_per_row <= 1"], ["labels_per_row <= 1", "micro_recall >= 0.1"],
+             ["macro_recall >= 0.1"])  # fmt: skip
+    policies = [omma.Auto("macro_f1", subject_to=one) for one in texts]
+    states = [omma.replay(policy, eta, y).state for policy in policies]
+    learner = omma.OnlineClassifier(policies[0], M)
+    before = learner.state.copy()
+    for other, said in ((states[1], "got 1 and 2"), (states[2], "got 1 and 1, of which one is on")):
+        for adds in (states[0].__add__, states[0].__sub__, learner.merge):
+            with pytest.raises(ValueError, match=f"for the same limits only, {said}"):
+                adds(other)
+    assert learner.state == before
+
+
 def test_counts_merged_into_a_learner():
     eta, y = stream(13, 100, M, zeros=0.1)
     policy = omma.OMMA("macro_f1", subject_to="macro_recall >= 0.9")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from naive_baselines import stepped
 
 import omma
 from omma.limits import read_limit
@@ -34,9 +35,23 @@ def test_texts(text, name, sense, bound, label):
     assert read_limit(found.to_json()) == found
 
 
+def test_a_place_may_be_a_number_of_numpy():
+    assert omma.at_least("recall", 0.8, np.int64(3)) == read_limit("recall[3] >= 0.8")
+
+
+def test_a_margin_in_a_text():
+    limit = omma.at_least("recall", 0.8, "fraud", margin=1.28)
+    assert read_limit(str(limit)) == limit
+    assert read_limit("recall[fraud]>=.8(margin 1.28)") == limit
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ("micro_recall >= 0.8 (margin x)", "the margin of a limit must be a number, got"),
+        ("micro_recall >= 0.8 (margin -1)", "margin of a limit must be"),
+        ("micro_recall >= 0.8 (margin nan)", "margin of a limit must be"),
+        ("micro_recall >= 0.8 (margin)", "must be a text such as"),
         ("micro_precison >= 0.9", "unknown limit 'micro_precison'; did you mean 'micro_precision'"),
         ("precision >= 1.2", "bound of precision of a limit must be a number from 0 to 1, got 1.2"),
         ("micro_recall >= -1", "from 0 to 1, got -1"),
@@ -161,6 +176,12 @@ def test_frontiers_that_cannot_be(limit, bounds, said):
     assert "\n" not in str(caught.value)
 
 
+def test_a_frontier_of_labels_where_their_number_is_given():
+    for metric, k in (("macro_f1", 2), ("multiclass_gmean", None)):
+        with pytest.raises(ValueError, match=f"where every row gets {k or 1}: pass no k"):
+            omma.frontier(None, None, metric, "labels_per_row", k=k)
+
+
 def test_labels_by_name():
     rng = np.random.default_rng(0)
     eta = pd.DataFrame(rng.random((200, 3)), columns=["fraud", "late", "fine"])
@@ -176,6 +197,26 @@ def test_labels_by_name():
         omma.replay(omma.Auto("macro_f1", subject_to="recall[lat] >= 0.9"), eta, y)
 
 
+def test_labels_whose_names_are_numbers():
+    """Label 2 is the one that is called so, in a frame and in a learner."""
+    rng = np.random.default_rng(0)
+    eta = rng.random((200, 3))
+    y = (rng.random((200, 3)) < eta).astype(int)
+    policy = omma.Auto("macro_f1", subject_to="recall[2] >= 0.9")
+    same = omma.replay(omma.Auto("macro_f1", subject_to="recall[1] >= 0.9"), eta, y)
+    frames = (pd.DataFrame(one, columns=["1", "2", "3"]) for one in (eta, y))
+    trace = omma.replay(policy, *frames)
+    np.testing.assert_array_equal(trace.predictions, same.predictions)
+    assert trace.limits[0].value == same.limits[0].value
+    learner = omma.OnlineClassifier(policy, 3, names=["1", "2", "3"])
+    np.testing.assert_array_equal(stepped(learner, eta, y), same.predictions)
+    assert learner.limits[0].limit.index == 1
+    with pytest.raises(ValueError, match=r"recall\[0\] in subject_to of Auto must name a label"):
+        omma.OnlineClassifier(
+            omma.Auto("macro_f1", subject_to="recall[0] >= 0.9"), 3, names=["1", "2", "3"]
+        )
+
+
 def test_what_one_reads():
     from omma.held import Held
 
@@ -187,3 +228,16 @@ def test_what_one_reads():
     assert "less than its standard error" in str(Held(limit, 0.899, 2.0, 0.01))
     assert str(Held(limit, 0.91, 2.0, 0.01)).endswith("holds")
     assert Held(limit, float("nan"), 1.0, float("nan")).holds
+
+
+def test_an_interval_covers_what_it_says():
+    """That of Wilson, near one and of few draws, too."""
+    from omma.held import Held
+
+    rng = np.random.default_rng(0)
+    limit = omma.at_least("precision", 0.9).named(None, 1, "test")
+    for true, predicted in ((0.97, 30), (0.9, 100), (0.5, 20)):
+        hits = rng.binomial(predicted, true, 400)
+        every = [Held.by(limit, omma.Counts([tp], [predicted], [tp], 1000)) for tp in hits]
+        assert np.mean([one.interval[0] <= true <= one.interval[1] for one in every]) > 0.91
+        assert all(0.0 <= one.interval[0] < one.interval[1] <= 1.0 for one in every)

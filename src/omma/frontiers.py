@@ -103,6 +103,11 @@ def frontier(
     from_above = limit.split("[")[0] in ("labels_per_row", "predicted_rate")
     make = at_most if from_above else at_least
     first = make(limit, 1.0)
+    budget = 1 if k is None and judged_by.multiclass else k
+    if first.of == "labels_per_row" and budget is not None:
+        raise ValueError(
+            f"limit of frontier must not be labels_per_row where every row gets {budget}: pass no k"
+        )
     asked = None if bounds is None else _asked(bounds, limit, make)
 
     tuned = k is None and isinstance(judged_by, Macro | LabelMetric)

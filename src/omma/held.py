@@ -30,6 +30,9 @@ class Held:
         How much of the metric one more of the limit costs, where it is: decisions trade both at it.
     error : float
         The standard error of the value, as of independent draws.
+    draws : float
+        How many of these there were: predictions for precision, occurrences for recall. NaN where
+        that is not known, and for a mean of rates.
 
     Examples
     --------
@@ -45,6 +48,12 @@ class Held:
     value: float
     price: float
     error: float
+    draws: float = math.nan
+
+    @classmethod
+    def by(cls, limit: Limit, counts: Counts, price: float = 0.0) -> Held:
+        """A limit by some counts."""
+        return cls(limit, limit.value(counts), price, limit.error(counts), limit.draws(counts))
 
     @property
     def name(self) -> str:
@@ -81,10 +90,27 @@ class Held:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the value lies on rows like these, with 95 % confidence."""
+        """Where the value lies on rows like these, with 95 % confidence.
+
+        A rate has the interval of Wilson's score test, which knows that seven hits of seven are not
+        all that can happen.
+
+        >>> from omma.limits import at_least
+        >>> low, high = Held(at_least("precision", 0.9), 1.0, 0.0, 0.0, draws=7).interval
+        >>> round(low, 2), high
+        (0.65, 1.0)
+        """
         spread = TWO_SIDED * self.error
-        high = math.inf if self.limit.of == "labels_per_row" else 1.0
-        return max(self.value - spread, 0.0), min(self.value + spread, high)
+        share = self.limit.of != "labels_per_row"
+        if not share or not self.draws > 0:
+            return max(self.value - spread, 0.0), min(
+                self.value + spread, 1.0 if share else math.inf
+            )
+        per_draw = TWO_SIDED**2 / self.draws
+        middle = (self.value + per_draw / 2.0) / (1.0 + per_draw)
+        half = math.sqrt(per_draw * self.value * (1.0 - self.value) + per_draw**2 / 4.0)
+        half /= 1.0 + per_draw
+        return max(middle - half, 0.0), min(middle + half, 1.0)
 
     def __str__(self) -> str:
         digits = max(2, len(f"{self.bound:g}".partition(".")[2]))
@@ -119,5 +145,4 @@ def _stand(limit: Limit, price: float, state: State) -> Held:
     counts: Counts = estimates if everything and estimates is not None else own
     if not counts.n > 0:
         return Held(limit, math.nan, price, math.nan)
-    per_unit = price * price_unit(limit, counts)
-    return Held(limit, limit.value(counts), per_unit, limit.error(counts))
+    return Held.by(limit, counts, price * price_unit(limit, counts))

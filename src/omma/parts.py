@@ -21,6 +21,7 @@ def check_part(name: str, found: Any, shape: tuple[int, ...], *, signed: bool = 
     if not isinstance(found, np.ndarray) or found.dtype.kind not in "fiu":
         raise ValueError(f"{wanted}, got {'nothing' if found is None else found.dtype}")
     if found.shape != shape or not np.isfinite(found).all():
-        raise ValueError(f"{wanted}, got shape {found.shape} and what is not finite")
+        wrong = "what is not finite" if found.shape == shape else f"shape {found.shape}"
+        raise ValueError(f"{wanted}, got {wrong}")
     if not signed and found.size and found.min() < -1e-9 * max(1.0, float(found.max())):
         raise ValueError(f"{name} of a state must be at least 0, got {found.min():g}")

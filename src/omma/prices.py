@@ -67,6 +67,7 @@ class Prices:
 
     def __add__(self, other: Prices) -> Prices:
         """Both: a price weighs by how much it moved."""
+        self._check_alike(other)
         spread = self.spread + other.spread
         mu, mean = (
             (mine * self.spread + theirs * other.spread) / spread
@@ -76,8 +77,17 @@ class Prices:
 
     def __sub__(self, other: Prices) -> Prices:
         """Without those rows: the price stays, and moves as freely as before them."""
+        self._check_alike(other)
         spread = np.maximum(self.spread - other.spread, START_SPREAD)
         return Prices(self.mu.copy(), spread, self.rates.copy(), self.mean.copy())
+
+    def _check_alike(self, other: Prices) -> None:
+        mine, theirs = len(self.mu), len(other.mu)
+        if mine != theirs or len(self.rates) != len(other.rates):
+            raise ValueError(
+                f"states can be added for the same limits only, got {mine} and {theirs}"
+                f"{'' if mine != theirs else ', of which one is on macro_recall'}"
+            )
 
     def __mul__(self, factor: float) -> Prices:
         """Forget: the price stays, and moves more freely."""

@@ -236,7 +236,7 @@ def _held(limits: tuple[Limit, ...], truth: Truth, made: Any) -> tuple[Held, ...
         # What is sure about a rate comes of the labels that were seen, and not in proportion.
         n = float(rows.mean() if one.over_all else rows[one.index or 0])
         value, error = (known, Counts(*seen, n)) if one.needs_labels else (everywhere, everywhere)
-        found.append(Held(one, one.value(value), 0.0, one.error(error)))
+        found.append(Held(one, one.value(value), 0.0, one.error(error), one.draws(error)))
     return tuple(found)
 
 

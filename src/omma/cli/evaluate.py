@@ -173,7 +173,7 @@ def command(
     for target in targets:
         check_at_most(*target, at_most)
     from omma.cli.evaluation import ALL, Job, check_bounded, chosen_policies
-    from omma.limits import read_limit
+    from omma.limits import at_most as no_more_than
 
     check_policies((*policies, *([decide] if decide else ())), ALL)
     if (train_eta is None) != (train_labels is None):
@@ -200,10 +200,15 @@ def command(
         if frontier is not None and at_most is not None:
             raise click.UsageError("--frontier does not go with --at-most.")
         _check_unused(subject_to, decide, repeat, prior, train_eta)
+        if frontier is not None and (rule is not None or seed is not None):
+            other = (
+                "--rule: it writes none" if rule is not None else "--seed: rows keep their order"
+            )
+            raise click.UsageError(f"--frontier does not go with {other}.")
         wanted = make_policy("auto", *targets[0], 1e-6, None, subject_to, at_most)
         if frontier is not None:
             with usage("--frontier"):
-                read_limit(f"{frontier} <= 1")
+                no_more_than(frontier, 1.0)
         with work():
             _run_limited(files, written, wanted, frontier, seed, decide)
         return

@@ -50,7 +50,7 @@ class Limited:
 
     def held(self, counts: Counts) -> list[Held]:
         """How limits stand by some counts."""
-        return [Held(one, one.value(counts), 0.0, one.error(counts)) for one in self.limits]
+        return [Held.by(one, counts) for one in self.limits]
 
 
 def limited(inputs: Inputs, policy: Auto, seed: int | None, decide: str | None = None) -> Limited:

@@ -58,7 +58,8 @@ def limits_option() -> Callable[[Command], Command]:
         multiple=True,
         metavar="LIMIT",
         help="What must hold, such as 'micro_precision >= 0.9', 'recall[fraud] >= 0.8' or "
-        "'labels_per_row <= 2'; may be given several times.",
+        "'labels_per_row <= 2'; may be given several times. With '(margin 1.28)' after it, so many "
+        "standard errors away.",
     )
 
 

@@ -114,18 +114,27 @@ class Limit:
             recall = counts.tp[some] / counts.positive[some]
             spread = (recall * (1.0 - recall) / counts.positive[some]).sum()
             return float(np.sqrt(spread) / max(some.sum(), 1))
-        cells = np.array(self.cells(counts), dtype=float)
-        under = float(np.array(self.rate.under, dtype=float) @ cells)
-        if not under > 0:
+        draws = self.draws(counts)
+        return math.sqrt(max(variance(self.of, value), 0.0) / draws) if draws > 0 else math.nan
+
+    def draws(self, counts: Counts) -> float:
+        """What a rate is a share of, which is known by so many draws; NaN for a mean of rates.
+
+        >>> from omma.limits import read_limit
+        >>> read_limit("micro_precision >= 0.9").draws(Counts([3, 1], [4, 1], [5, 2], 10))
+        5.0
+        """
+        if self.of == "macro_recall":
             return math.nan
-        return math.sqrt(max(variance(self.of, value), 0.0) / under)
+        under = np.array(self.rate.under, dtype=float)
+        return float(under @ np.array(self.cells(counts), dtype=float))
 
     def tighter(self, counts: Counts) -> float:
         """What the margin takes off the bound: so many standard errors of a value at the bound."""
         if not self.margin:
             return 0.0
-        under = float(np.array(self.rate.under, dtype=float) @ np.array(self.cells(counts)))
-        return self.margin * math.sqrt(self.variance / under) if under > 0 else 0.0
+        draws = self.draws(counts)
+        return self.margin * math.sqrt(self.variance / draws) if draws > 0 else 0.0
 
     def named(self, names: Names | None, m: int, owner: str) -> Limit:
         """The same limit with the place of its label, among ``names`` where these are known."""
@@ -138,9 +147,9 @@ class Limit:
             return replace(self, index=None if self.over_all else 0)
         if names is not None and str(self.label) in names:
             return replace(self, index=list(names).index(str(self.label)))
-        if self.index is not None and isinstance(self.label, str) and names is None:
+        if self.index is not None and self.index < m and names is None:
             return self  # found before, among names that are not given again
-        if isinstance(self.label, int):
+        if isinstance(self.label, int) and not _are_numbers(names):
             if self.label >= m:
                 raise ValueError(
                     f"{self.name} in subject_to of {owner} must be about a label from 0 to {m - 1}"
@@ -153,7 +162,7 @@ class Limit:
             )
         raise ValueError(
             f"{self.name} in subject_to of {owner} must name a label"
-            f"{nearest(self.label, names) or ', got ' + shown(self.label)}"
+            f"{nearest(str(self.label), names) or ', got ' + shown(self.label)}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -175,6 +184,11 @@ class Limit:
     def __str__(self) -> str:
         margin = f" (margin {self.margin:g})" if self.margin else ""
         return f"{self.name} {self.sense} {self.bound:g}{margin}"
+
+
+def _are_numbers(names: Names | None) -> bool:
+    """Whether labels have numbers for names: then a number is a name, and no place."""
+    return names is not None and all(name.removeprefix("-").isdecimal() for name in names)
 
 
 def _or_micro(of: str) -> str:

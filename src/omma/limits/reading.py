@@ -9,11 +9,16 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from omma._validate import check_number, shown
 from omma.limits.limit import Limit
 from omma.limits.rates import STEADY_NAMES, own_name, rate_of
 
-TEXT = re.compile(r"\s*([\w.][\w.\-]*)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*(\S+)\s*")
+TEXT = re.compile(
+    r"\s*([\w.][\w.\-]*)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*([^\s(]+)\s*"
+    r"(?:\(\s*margin\s+([^\s)]+)\s*\)\s*)?"
+)
 SENSES = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}
 
 
@@ -54,6 +59,8 @@ def at_most(of: str, bound: float, label: int | str | None = None, *, margin: fl
 def read_limit(given: Any) -> Limit:
     """A limit as it is, from a text, or from what ``Limit.to_json`` gave.
 
+    >>> read_limit("recall[fraud] >= 0.8 (margin 1.28)")
+    at_least('recall[fraud]', 0.8, margin=1.28)
     >>> read_limit("micro_precission >= 0.9")
     Traceback (most recent call last):
     ...
@@ -76,12 +83,17 @@ or 'micro_specificity'?
             "a limit must be a text such as 'micro_precision >= 0.9', or what omma.at_least and "
             f"omma.at_most make, got {shown(given)}"
         )
-    of, label, sense, bound = found.groups()
+    of, label, sense, bound, margin = found.groups()
+    number = _number("bound", bound, given)
+    errors = 0.0 if margin is None else _number("margin", margin, given)
+    return _limit(of, SENSES.get(sense, sense), number, label, errors)
+
+
+def _number(what: str, text: str, given: str) -> float:
     try:
-        number = float(bound)
+        return float(text)
     except ValueError:
-        raise ValueError(f"the bound of a limit must be a number, got {shown(given)}") from None
-    return _limit(of, SENSES.get(sense, sense), number, label, 0.0)
+        raise ValueError(f"the {what} of a limit must be a number, got {shown(given)}") from None
 
 
 def read_limits(owner: str, given: Any) -> tuple[Limit, ...] | None:
@@ -130,6 +142,8 @@ def _limit(of: Any, sense: Any, bound: Any, label: Any, margin: Any) -> Limit:
 def _checked_label(of: str, label: Any) -> Any:
     if label is None:
         return None
+    if isinstance(label, np.integer):
+        label = int(label)
     if not isinstance(label, int | str) or isinstance(label, bool) or label in ("",):
         raise TypeError(f"the label of a limit must be a place or a name, got {shown(label)}")
     if isinstance(label, int) and label < 0:

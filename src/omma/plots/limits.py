@@ -72,7 +72,8 @@ def _limits(traces: Mapping[str, Trace]) -> list[Limit]:
     }
     if not found:
         raise ValueError(
-            "traces of plot_limits must have at least one limit: replay a policy with subject_to="
+            "traces of plot_limits must have at least one limit and labels to judge it by: replay "
+            "a policy with subject_to= on labelled rows"
         )
     return list(found.values())
 

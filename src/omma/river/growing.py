@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
 from itertools import compress
@@ -11,6 +12,7 @@ import numpy as np
 
 from omma.counts import Counts, counts_of
 from omma.held import Held, held
+from omma.limits import check_limits
 from omma.policies import OMMA, Auto
 from omma.policies.desk import Desk
 from omma.prices import Prices
@@ -50,6 +52,7 @@ class GrowingCounts:
             means = any(one.of == "macro_recall" for one in policy.limits)
             self._state.prices = Prices.start(len(policy.limits), rates=means)
             self.meet(one.label for one in policy.limits if one.label is not None)
+            self._check_limits()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_desk": None, "_laid": None}  # made again where it is needed
@@ -69,6 +72,13 @@ class GrowingCounts:
         """The policy, where its limits are about labels at their places."""
         named: Any = self.policy.for_names(tuple(map(str, self._ids)))
         return named  # type: ignore[no-any-return]
+
+    def _check_limits(self) -> None:
+        """Refuse limits that exclude each other, whatever labels come beside those they name."""
+        limits = (self._named if self._ids else self.policy).limits
+        k = self._budget
+        low, high = (0.0, math.inf) if k is None else (float(k), float(k))
+        check_limits(type(self.policy).__name__, limits, len(self._ids) + (k or 1), low, high)
 
     def meet(self, labels: Iterable[Hashable]) -> None:
         """Make room for labels not seen before."""
