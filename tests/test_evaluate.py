@@ -594,3 +594,12 @@ def test_the_picture_says_what_its_star_means(run, monkeypatch, metric, star):
         one.get_text() for one in drawn[0].findobj(match=lambda x: hasattr(x, "get_text"))
     )
     assert ("chosen with hindsight" in texts) == star
+
+
+def test_a_simple_rule_that_is_best_has_no_table_of_gains(run):
+    best = omma.choose(ETA, Y, "micro_precision@2").best.name
+    assert best == "baseline"
+    text = run(*FILES, "--metric", "micro_precision@2").stdout
+    assert "The top-2 rule is as good as anything here" in " ".join(text.split())
+    assert "of each label on unseen rows" not in text
+    assert "of each label on unseen rows" in run(*FILES, "--metric", "macro_f1").stdout

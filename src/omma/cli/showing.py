@@ -11,6 +11,7 @@ from scipy import sparse
 
 from omma._json import finite
 from omma.choice import Choice, Table
+from omma.choice.makers import SIMPLE
 from omma.cli.evaluation import Found, Job, baseline_title, titled
 from omma.cli.inputs import Inputs
 from omma.cli.remarks import remarks, trust
@@ -73,7 +74,8 @@ def _show_choice(choice: Choice, console: Console, *, labels: bool) -> None:
     console.print(f"{choice.metric} in %, {choice.how}: {CROSS_FITTED}")
     for note in choice.notes:
         console.print(note, soft_wrap=True)
-    if labels and choice.labels is not None and choice.rule.m > 1:
+    gains = choice.best.name != SIMPLE  # the simple rule gains nothing over itself
+    if labels and gains and choice.labels is not None and choice.rule.m > 1:
         console.print()
         _show_labels(choice.label_table, console)
     console.print()

@@ -130,7 +130,9 @@ class _Truth:
 
     def column(self, j: int) -> NDArray[np.float64]:
         """Whether label j is true, in each row."""
-        found: NDArray[np.float64] = self.true[:, [j]].toarray().ravel()
+        found = np.zeros(len(self.weight))
+        entries = slice(self.true.indptr[j], self.true.indptr[j + 1])
+        found[self.true.indices[entries]] = self.true.data[entries]
         return found
 
     def weights(self, j: int) -> NDArray[np.float64]:
