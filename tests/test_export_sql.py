@@ -26,7 +26,10 @@ class Sqlite:
         self.connection.executemany(f"INSERT INTO probabilities VALUES ({marks})", rows)
 
     def query(self, text):
-        return self.connection.execute(text).fetchall()
+        """Asked once, and closed: from Python 3.13 on it is an error to leave it open."""
+        found = self.connection.execute(text).fetchall()
+        self.connection.close()
+        return found
 
 
 class DuckDB(Sqlite):
