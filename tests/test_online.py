@@ -728,3 +728,29 @@ def test_costs_keep_pairs_of_classes():
     expected = Counts.from_labels(y, predictions, matrix=True)
     np.testing.assert_array_equal(learner.counts.matrix, expected.matrix)
     assert learner.value == omma.replay(policy, eta, y).value
+
+
+@pytest.mark.parametrize("policy", [
+    omma.Auto("macro_f1"),
+    omma.Auto("macro_f1", at_most=2, subject_to=["recall[3] >= 0.8", "labels_per_row <= 2"]),
+    omma.OMMA("micro_f1", k=2, feedback="estimates", subject_to="precision[0] >= 0.6"),
+    omma.OMMA("macro_gmean", subject_to="macro_recall >= 0.5"),
+    omma.Window(omma.Auto("macro_f1", subject_to="recall[1] >= 0.7"), rows=20),
+    omma.Forgetting(omma.OMMA("macro_f1", k=1), half_life=15),
+])  # fmt: skip
+def test_sparse_and_dense_rows_in_turns_leave_nothing_behind(policy):
+    """A sparse row clears only what it will look at: nothing of other rows may be among that."""
+    rng = np.random.default_rng(0)
+    m, rows = 9, 200
+    eta = rng.random((rows, m)) * (rng.random((rows, m)) < 0.3)
+    y = (rng.random((rows, m)) < np.where(eta > 0, eta, 0.05)).astype(np.int8)
+    turns, dense = (omma.OnlineClassifier(policy, n_labels=m) for _ in range(2))
+    for t, (row, true) in enumerate(zip(eta, y, strict=True)):
+        expected = dense.predict(row)
+        thin = t % 5 != 0
+        decided = turns.predict(sparse.csr_array(row[np.newaxis]) if thin else row)
+        assert np.array_equal(decided.toarray()[0] if thin else decided, expected)
+        turns.update(sparse.csr_array(true[np.newaxis]) if thin else true)
+        dense.update(true)
+    for name, one in turns.state.arrays().items():
+        np.testing.assert_array_equal(one, dense.state.arrays()[name])

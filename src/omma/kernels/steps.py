@@ -12,7 +12,7 @@ from omma.kernels.count import NO_SUMS, Sums, count_row, count_stored
 from omma.kernels.decide import Decider, decide_row, decide_stored, widen
 from omma.kernels.fade import fade, prior_now
 from omma.kernels.feedback import Counted, FromLabels
-from omma.kernels.jit import entry, helper, pointed
+from omma.kernels.jit import by_kind, entry, helper, pointed
 from omma.kernels.layout import FLAGS, ONES, PRESENT, VALUES
 from omma.kernels.learn import fit_stored, learn, learn_stored
 from omma.kernels.pointer import (
@@ -35,6 +35,30 @@ FLAGGED = types.Array(types.int8, 1, "C")
 def clear(row):
     for j in range(row.shape[0]):
         row[j] = 0.0
+
+
+@helper
+def clear_at(row, labels):
+    """The same at some labels: a sparse row takes as long as it has entries."""
+    for i in range(labels.shape[0]):
+        row[labels[i]] = 0.0
+
+
+@by_kind
+def clear_limited(prices, row):
+    """The same at labels that have a limit, which is looked at on every row."""
+
+
+@clear_limited.case(None)
+def clear_nothing(prices, row):
+    pass
+
+
+@clear_limited.case()
+def clear_at_limits(prices, row):
+    for i in range(prices.labels.shape[0]):
+        if prices.labels[i] >= 0:  # below zero it is about all labels
+            row[prices.labels[i]] = 0.0
 
 
 @entry("a dense decision")
@@ -81,7 +105,6 @@ def decide_sparse(
         return -2
     if not widen(eta, scratch[VALUES]):
         return -1
-    clear(scratch[FLAGS])
     decider = Decider(find, term, select, budget, whole, prior)
     feedback = FromLabels(Counted(cells, totals))
     return decide_stored(decider, labels, prior, pick, feedback, NO_SUMS, None, scratch, ids)
@@ -146,7 +169,6 @@ def decide_stored_by_kept(held, labels, eta, pick, scratch, ids):
     if not widen(eta, scratch[VALUES]):
         return -1
     kept = read(held)
-    clear(scratch[FLAGS])
     calibrate(kept.calibrator, labels, labels.shape[0], scratch)
     prior = prior_now(kept.feedback, kept.decider.prior)
     return decide_stored(
@@ -160,8 +182,10 @@ def learn_stored_in_kept(held, labels, eta, true, known, chosen, weight, late, s
     kept, values, flags, present = read(held), scratch[VALUES], scratch[FLAGS], scratch[PRESENT]
     feedback, calibrator, prices = kept.feedback, kept.calibrator, kept.prices
     found, end, labelled = chosen.shape[0], true.shape[0], known != 0
-    clear(flags)
-    clear(present)
+    for row in (flags, present):
+        clear_at(row, labels)
+        clear_at(row, true)
+        clear_limited(prices, row)
     for i in range(found):
         flags[chosen[i]] = 1.0
     widen(eta, values)
