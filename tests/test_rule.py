@@ -156,6 +156,14 @@ def test_json_of_a_rule_with_costs_reads_back():
     assert Rule.from_json(rule.to_json()) != Rule([0.0, 0.0], [0.0, 0.0], 1)
 
 
+def test_budgets_may_be_numbers_of_numpy():
+    for budget in ({"k": np.int64(2)}, {"at_most": np.int64(2)}):
+        rule = Rule([1.0, 1.0], [0.0, 0.0], **budget)
+        assert Rule.from_json(rule.to_json()) == rule
+        policy = omma.Auto("macro_f1", **budget)
+        assert repr(policy) == repr(omma.Auto("macro_f1", **dict.fromkeys(budget, 2)))
+
+
 def test_json_of_a_budget_that_came_from_numpy():
     rule = Rule([1.0, 1.0], [0.0, 0.0], np.int64(1))
     assert Rule.from_json(rule.to_json()) == rule

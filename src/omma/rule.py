@@ -94,7 +94,8 @@ class Rule:
                 )
             object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "names", read_names("Rule", self.names, len(slope)))
-        check_positive_int("Rule", "at_most", self.at_most, optional=True)
+        at_most = check_positive_int("Rule", "at_most", self.at_most, optional=True)
+        object.__setattr__(self, "at_most", at_most)
         if self.at_most is not None and (self.k is not None or self.at_most > len(slope)):
             raise ValueError(
                 f"at_most of Rule goes without k and up to the number of labels, {len(slope)}, got "

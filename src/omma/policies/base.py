@@ -270,7 +270,9 @@ class Maximizer(Policy):
                 f"k of {owner} must be None for {found.name}, a metric of one label, got {self.k}: "
                 f"{found.over_many()}"
             )
-        check_at_most(owner, found, self.k, self.at_most)
+        if self.at_most is not None:
+            at_most = check_at_most(owner, found, self.k, self.at_most)
+            object.__setattr__(self, "at_most", at_most)
 
     def check_subject_to(self) -> None:
         """Read the limits, and refuse those that the budget contradicts, whatever the labels."""
@@ -359,11 +361,11 @@ class MetricPolicy(Maximizer):
         )
 
 
-def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None) -> None:
+def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None) -> int | None:
     """Refuse an upper bound on labels a row that contradicts an exact number of them."""
-    check_positive_int(owner, "at_most", at_most, optional=True)
-    if at_most is None:
-        return
+    found: int | None = check_positive_int(owner, "at_most", at_most, optional=True)
+    if found is None:
+        return None
     if k is not None:
         raise ValueError(
             f"{owner} takes k (exactly so many labels a row) or at_most (up to so many), got "
@@ -374,6 +376,7 @@ def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None
         raise ValueError(
             f"at_most of {owner} must be None for {metric.name}, a metric of {kind}, got {at_most}"
         )
+    return found
 
 
 def fit_first(policy: Any) -> str:
