@@ -114,6 +114,8 @@ def problems():
         "classes": (forest, (three[0], three[1] + 1), {"metric": "macro_f1"}),
         "labels": (each, many, {"metric": "macro_f1"}),
         "labels, k": (each, many, {"metric": "macro_f1", "k": 2}),
+        "labels, at most": (each, many, {"metric": "macro_f1", "at_most": 2}),
+        "labels, at most, forest": (forest, many, {"metric": "macro_recall", "at_most": 1}),
         "labels, k, forest": (forest, many, {"metric": "macro_f1", "k": 2}),
         "labels, each apart": (MultiOutputClassifier(each.estimator), many, {"metric": "micro_f1"}),
     }

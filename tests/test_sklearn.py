@@ -268,15 +268,22 @@ def test_random_state_is_all_that_is_random():
 
 
 @pytest.mark.parametrize("feedback", ["labels", "estimates", "both", None])
-@pytest.mark.parametrize(("metric", "k"), [("macro_f1", None), ("macro_recall", 2)])
-def test_the_kept_rule_is_the_best_seen_and_reproduces_itself(metric, k, feedback):
+@pytest.mark.parametrize(
+    ("metric", "budget"),
+    [("macro_f1", {}), ("macro_recall", {"k": 2}), ("macro_recall", {"at_most": 2})],
+)
+def test_the_kept_rule_is_the_best_seen_and_reproduces_itself(metric, budget, feedback):
     eta, y = omma.datasets.long_tail(n=1000, m=8, seed=0)
-    policy = omma.OMMA(metric, k=k, feedback=feedback) if feedback else omma.Auto(metric, k)
+    chosen = {"feedback": feedback} if feedback else {}
+    policy = (omma.OMMA if feedback else omma.Auto)(metric, **budget, **chosen)
     sample = omma.Batch.of(eta, y)
     judge = Judge.of(policy, sample)
     found = find_rule(policy, sample, seed=0)
     last = omma.replay(policy, eta, y, seed=0).rule
-    half = omma.Threshold(0.5) if k is None else omma.TopK(k)
+    half = omma.TopK(2) if "k" in budget else omma.Threshold(0.5)
+    if "at_most" in budget:
+        half = omma.FixedRule(omma.Rule(np.ones(8), np.full(8, -0.5), **budget))
+    assert found.best.rule.at_most == budget.get("at_most")
     assert found.best.value >= judge(last).value
     assert found.best.value >= omma.replay(half, eta, y, metric=metric).value
     assert found.best.counts == judge(found.best.rule).counts
@@ -340,6 +347,105 @@ def test_rules_leave_as_json_with_names():
     assert again.rule_ == mine.rule_
 
 
+# Up to so many labels a row
+
+
+@pytest.mark.parametrize("shape", ["(n, m)", "csr"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"feedback": "labels"},
+        {"feedback": "estimates"},
+        {"prior": 1e-3},
+        {"metric": "micro_f1"},
+        {"metric": "macro_recall"},
+        {"subject_to": "micro_precision >= 0.5"},
+        {"feedback": "labels", "subject_to": "labels_per_row <= 1"},
+    ],
+)
+def test_rows_get_at_most_so_many_labels_whatever_made_the_rule(options, shape):
+    eta, y = omma.datasets.long_tail(n=1500, m=8, seed=0)
+    free = MetricClassifier(Shaped(shape), cv="prefit", **options)
+    free.estimator.fit(eta, y)
+    bound = clone(free).set_params(at_most=2, estimator=free.estimator)
+    assert bound.get_params()["at_most"] == 2
+    bound.fit(eta[:1000], y[:1000])
+    assert bound.rule_.at_most == 2
+    given = sparse.csr_array(eta[1000:]) if shape == "csr" else eta[1000:]
+    found, ruled = bound.predict(eta[1000:]), bound.rule_.predict(given)
+    if shape == "csr":
+        found, ruled = found.toarray(), ruled.toarray()
+    np.testing.assert_array_equal(found, ruled)
+    assert found.sum(axis=1).max() == 2
+    assert (bound.decision_function(eta[1000:]) > 0).tolist() == (found == 1).tolist()
+    again = pickle.loads(pickle.dumps(bound))
+    assert again.rule_ == bound.rule_
+    assert again.get_params()["at_most"] == 2
+    assert omma.Rule.from_json(bound.rule_.to_json()) == bound.rule_
+    if options.get("metric") == "macro_recall":  # each label gains: two are the best there is
+        assert free.fit(eta[:1000], y[:1000]).predict(eta[1000:]).sum(axis=1).min() > 2
+    decided = bound.step(eta[1000:], y[1000:])
+    assert decided.sum(axis=1).max() <= 2
+    assert bound.rule_.at_most == 2
+
+
+def test_a_bound_that_no_row_reaches_changes_nothing_where_no_cuts_are_tuned():
+    eta, y = omma.datasets.long_tail(n=1000, m=8, seed=0)
+    sample = omma.Batch.of(eta, y)
+    free, all_of_them = (omma.Auto("micro_f1", at_most=most) for most in (None, 8))
+    one, other = (find_rule(policy, sample, seed=0).best for policy in (free, all_of_them))
+    assert one.counts == other.counts
+    np.testing.assert_array_equal(one.rule.predict(eta), other.rule.predict(eta))
+
+
+def test_scores_rank_the_labels_of_a_row_by_what_they_gain():
+    eta, y = omma.datasets.long_tail(n=1000, m=8, seed=0)
+    mine = MetricClassifier(Shaped(), at_most=2, feedback="labels", random_state=0).fit(eta, y)
+    scores, rule = mine.decision_function(eta), mine.rule_
+    gains = eta * rule.slope + rule.offset
+    full = mine.predict(eta).sum(axis=1) == 2
+    assert full.any()
+    left_out = np.sort(gains, axis=1)[:, -3]
+    assert (left_out[full] > 0).any()  # a label that gains, and is not among the two
+    best = gains.argmax(axis=1)
+    np.testing.assert_array_equal(scores.argmax(axis=1)[full], best[full])
+
+
+def test_the_first_part_of_rows_is_decided_within_the_bound():
+    X, y, X_test, y_test = tagged()
+    mine = MetricClassifier(MultiOutputClassifier(GaussianNB()), at_most=1)
+    mine.partial_fit(X, y, classes=[np.array([0, 1])] * 6)
+    usual = omma.Rule(np.ones(6), np.full(6, -0.5), at_most=1)
+    assert mine.rule_ == usual
+    assert mine.predict(X_test).sum(axis=1).max() == 1
+    mine.partial_fit(X_test, y_test)
+    assert mine.rule_.at_most == 1
+    assert mine.counts_.predicted.sum() <= len(X_test)
+    assert mine.predict(X_test).sum(axis=1).max() == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"at_most": 0}, "at_most of MetricClassifier must be a whole number of at least 1"),
+        ({"at_most": 1.5}, "at_most of MetricClassifier must be a whole number of at least 1"),
+        ({"at_most": 2, "k": 2}, "MetricClassifier takes k .* or at_most"),
+        ({"at_most": 7}, "at_most of .* must be at most the number of labels, which is 6, got 7"),
+        ({"at_most": 7, "prior": 0.1}, "at_most of .* must be at most the number of labels"),
+        ({"at_most": 2, "metric": "f1"}, "at_most of MetricClassifier must be None for f1"),
+    ],
+)
+def test_a_bound_that_is_none_has_its_sentence(change, sentence):
+    X, y, *_ = tagged(n=200)
+    mine = MetricClassifier(MultiOutputClassifier(GaussianNB())).set_params(**change)
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        mine.fit(X, y)
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        mine.partial_fit(X, y)
+    assert not hasattr(mine, "estimator_")
+
+
 # Shapes of probabilities
 
 
@@ -353,14 +459,16 @@ def test_rules_leave_as_json_with_names():
         DecisionTreeClassifier(max_depth=3, random_state=0),
     ],
 )
-@pytest.mark.parametrize("k", [None, 2])
-def test_multi_label_estimators_of_all_kinds(model, k):
+@pytest.mark.parametrize("budget", [{}, {"k": 2}, {"at_most": 1}])
+def test_multi_label_estimators_of_all_kinds(model, budget):
     X, y, X_test, _ = tagged()
-    found = MetricClassifier(model, k=k, random_state=0).fit(X, y).predict(X_test)
+    found = MetricClassifier(model, random_state=0, **budget).fit(X, y).predict(X_test)
     assert found.shape == (len(X_test), 6)
     assert found.dtype == y.dtype
-    if k is not None:
-        assert (found.sum(axis=1) == k).all()
+    if "k" in budget:
+        assert (found.sum(axis=1) == 2).all()
+    if "at_most" in budget:
+        assert found.sum(axis=1).max() == 1
 
 
 def test_sparse_indicators_come_back_sparse():
@@ -761,6 +869,11 @@ def test_it_shows_itself():
     [
         ({"metric": "fone"}, "fone"),
         ({"k": 2}, "k of MetricClassifier must be None or 1 where y is classes, got 2"),
+        ({"at_most": 2}, "at_most of MetricClassifier must be None where y is classes, got 2"),
+        (
+            {"at_most": 1, "metric": "f1"},
+            "at_most of MetricClassifier must be None where y is classes, got 1",
+        ),
         ({"feedback": "label"}, "feedback of OMMA must be"),
         ({"prior": -1.0}, "prior of OMMA must be"),
         ({"cv": "prefti"}, "cv of MetricClassifier must be"),

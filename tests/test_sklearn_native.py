@@ -35,6 +35,10 @@ def problems():
         "classes": (MetricClassifier(GaussianNB()), *load_iris(return_X_y=True)),
         "labels": (MetricClassifier(each), *LABELS),
         "labels, k": (MetricClassifier(each, k=2), *LABELS),
+        "labels, at most": (MetricClassifier(each, at_most=2), *LABELS),
+        "labels, at most, told": (
+            MetricClassifier(each, at_most=1, feedback="labels", metric="macro_recall"), *LABELS,
+        ),
         "costs": (
             MetricClassifier(GaussianNB(), metric=omma.metrics.costs([[0, -1], [-9, 0]])), X, y,
         ),

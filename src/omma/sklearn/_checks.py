@@ -10,7 +10,9 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from omma._validate import shown
+from omma.metrics import metric as find_metric
 from omma.policies import OMMA, Auto
+from omma.policies.base import check_at_most
 from omma.rows.arrays import read_weights
 from omma.sklearn._target import CLASSES, LABELS, OWNER, Target
 
@@ -36,17 +38,28 @@ def policy_of(model: Any, target: Target) -> OMMA | Auto:
         )
     if target.kind == CLASSES and model.k not in (None, 1):
         raise ValueError(f"k of {OWNER} must be None or 1 where y is classes, got {model.k!r}")
-    k = 1 if target.kind == CLASSES else model.k
+    k, at_most = 1 if target.kind == CLASSES else model.k, _bound(model, target)
     policy: OMMA | Auto
     if model.feedback is None and model.prior is None:
-        policy = Auto(model.metric, k, subject_to=model.subject_to)
+        policy = Auto(model.metric, k, at_most, subject_to=model.subject_to)
     else:
         feedback: Any = "labels" if model.feedback is None else model.feedback
         prior = 1e-6 if model.prior is None else model.prior
-        policy = OMMA(model.metric, k, feedback, prior, subject_to=model.subject_to)
+        policy = OMMA(
+            model.metric, k, feedback, prior, at_most=at_most, subject_to=model.subject_to
+        )
     named: Any = policy.for_names(target.names)
     named.check_labels(target.m)
     return named  # type: ignore[no-any-return]
+
+
+def _bound(model: Any, target: Target) -> int | None:
+    """Up to how many labels a row gets, where it may get several."""
+    if model.at_most is not None and target.kind != LABELS:
+        raise ValueError(
+            f"at_most of {OWNER} must be None where y is classes, got {shown(model.at_most)}"
+        )
+    return check_at_most(OWNER, find_metric(model.metric), model.k, model.at_most)
 
 
 def is_prefit(estimator: Any, cv: Any) -> bool:

@@ -72,6 +72,8 @@ class Cuts:
         if policy.feedback == "estimates" or not metric.compiles:
             return None
         weight = sample.weights if len(sample.weights) else np.ones(sample.n)
+        if policy.at_most is not None:  # labels of a row are ranked against each other
+            return None
         if policy.budget is None and isinstance(metric, Macro | LabelMetric):
             single = metric.of if isinstance(metric, Macro) else metric
             assert isinstance(single, LabelMetric)

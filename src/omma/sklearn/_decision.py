@@ -29,10 +29,12 @@ def decision_scores(rule: Rule, eta: Any, target: Target) -> Floats:
     gains = _gains(rule, eta)
     if target.kind == CLASSES:
         return _of_classes(gains, decided)
-    if rule.k is None:
+    seats = rule.at_most if rule.k is None else rule.k
+    if seats is None:
         scores = _above(rule, eta, decided)
     else:
-        scores = _signed(gains - np.sort(gains, axis=1)[:, [-rule.k]], decided)
+        last = np.sort(gains, axis=1)[:, [-seats]]
+        scores = _signed(gains - (last if rule.k else np.maximum(last, 0.0)), decided)
     if target.kind != YES:
         return scores
     if target.positive == 1:

@@ -125,6 +125,6 @@ class GoesOn(Fitted):
 
 def _usual(policy: OMMA | Auto, target: Target) -> Rule:
     """What is decided before anything was counted."""
-    offset = -0.5 if policy.budget is None else 0.0
-    rule = Rule(np.ones(target.m), np.full(target.m, offset), policy.budget)
+    slope, offset = np.ones(target.m), -0.5 if policy.budget is None else 0.0
+    rule = Rule(slope, offset * slope, policy.budget, at_most=policy.at_most)
     return rule.named(target.names)

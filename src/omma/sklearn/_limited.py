@@ -80,7 +80,8 @@ def _judged(judge: Judge, rule: Rule, prices: Prices) -> Judged:
 def _tuned(policy: OMMA | Auto, limits: tuple[Limit, ...], sample: Batch) -> Any:
     """The rule of cuts tuned under limits; None where cuts do not make a rule."""
     metric = policy.objective
-    cuts = policy.budget is None and isinstance(metric, Macro | LabelMetric) and metric.compiles
+    free = policy.budget is None and policy.at_most is None
+    cuts = free and isinstance(metric, Macro | LabelMetric) and metric.compiles
     if not cuts or policy.feedback == "estimates":
         return None
     return TunedThresholds(metric, limits).fit(sample).decision

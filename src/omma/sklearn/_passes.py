@@ -77,7 +77,7 @@ def find_rule(policy: OMMA | Auto, sample: Batch, seed: int, zero_division: floa
 def _usual(rule: Rule) -> Rule:
     """What is decided without a metric: the threshold 0.5, or the most probable labels."""
     offset = -0.5 if rule.k is None else 0.0
-    return Rule(np.ones(rule.m), np.full(rule.m, offset), rule.k)
+    return Rule(np.ones(rule.m), np.full(rule.m, offset), rule.k, at_most=rule.at_most)
 
 
 def _settled(judge: Judge, rule: Rule) -> Iterator[Judged]:

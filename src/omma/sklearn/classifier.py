@@ -47,6 +47,8 @@ class MetricClassifier(Decides, GoesOn, MetaEstimatorMixin, BaseEstimator):  # t
         that of the positive class, ``pos_label``, and ``"macro_f1"`` the mean over both.
     k : int, optional
         For multi-label problems, exactly so many labels a row. None has no such budget.
+    at_most : int, optional
+        For multi-label problems, the labels that gain, but no more than so many a row; without k.
     feedback : {"labels", "estimates", "both"}, optional
         By default ``omma.Auto`` makes the rule, which needs no choice. Given, ``omma.OMMA`` does,
         and counts true labels, probabilities in their place, or both.
@@ -93,7 +95,8 @@ class MetricClassifier(Decides, GoesOn, MetaEstimatorMixin, BaseEstimator):  # t
     rule_ : omma.Rule
         What decides. It has the names of classes, or of the columns of a frame of labels.
     thresholds_ : ndarray
-        The probability from which each label is predicted, where there is no budget.
+        The probability from which each label is predicted, where there is no budget; with
+        ``at_most``, where no others gain more.
     counts_ : omma.Counts
         True labels against decisions: of the kept rule on unseen rows, then of every step.
     value_ : float
@@ -141,6 +144,7 @@ class MetricClassifier(Decides, GoesOn, MetaEstimatorMixin, BaseEstimator):  # t
         *,
         metric: MetricName | str | Metric = "macro_f1",
         k: int | None = None,
+        at_most: int | None = None,
         feedback: Feedback | None = None,
         prior: float | None = None,
         subject_to: Any = None,
@@ -155,6 +159,7 @@ class MetricClassifier(Decides, GoesOn, MetaEstimatorMixin, BaseEstimator):  # t
         self.estimator = estimator
         self.metric = metric
         self.k = k
+        self.at_most = at_most
         self.feedback = feedback
         self.prior = prior
         self.subject_to = subject_to
