@@ -1,6 +1,7 @@
 """The river classifier makes OMMA's decisions, whenever labels come and whichever they are."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -70,12 +71,12 @@ def as_dicts(y):
 
 
 @pytest.mark.parametrize("metric", ["macro_f1", "micro_f1", "macro_gmean", "micro_mcc"])
-@pytest.mark.parametrize("k", [None, 2])
+@pytest.mark.parametrize("budget", [{}, {"k": 2}, {"at_most": 1}, {"at_most": 2}])
 @pytest.mark.parametrize("feedback", ["labels", "estimates"])
-def test_many_labels_are_decided_as_in_a_replay(metric, k, feedback):
+def test_many_labels_are_decided_as_in_a_replay(metric, budget, feedback):
     eta, y = sequence()
-    trace = omma.replay(omma.OMMA(metric, k=k, feedback=feedback), eta, y)
-    model = MetricClassifier(ManyOracle(), metric, k=k, feedback=feedback)
+    trace = omma.replay(omma.OMMA(metric, feedback=feedback, **budget), eta, y)
+    model = MetricClassifier(ManyOracle(), metric, feedback=feedback, **budget)
     for x, true, expected in zip(as_rows(eta), as_dicts(y), trace.predictions, strict=True):
         assert list(model.predict_one(x).values()) == expected.astype(bool).tolist()
         model.learn_one(x, true)
@@ -111,13 +112,14 @@ def test_yes_or_no_is_decided_as_in_a_replay(metric):
     assert model.value == trace.value
 
 
+@pytest.mark.parametrize("most", [None, 1])
 @pytest.mark.parametrize("late", [False, True])
-def test_auto_is_a_replay_to_the_bit_where_all_labels_are_named_at_first(late):
+def test_auto_is_a_replay_to_the_bit_where_all_labels_are_named_at_first(late, most):
     """Late, calibration has divided what it learned among fewer: all but that is as before."""
     eta, y = sequence()
     eta[:100, 3], y[:100, 3] = 0.0, 0
-    trace = omma.replay(omma.Auto("macro_f1"), eta, y)
-    model, same = MetricClassifier(ManyOracle(), "macro_f1", hedge=False), 0
+    trace = omma.replay(omma.Auto("macro_f1", at_most=most), eta, y)
+    model, same = MetricClassifier(ManyOracle(), "macro_f1", hedge=False, at_most=most), 0
     for i, (x, true) in enumerate(zip(as_rows(eta), as_dicts(y), strict=True)):
         if late and i < 100:
             del x["dog"], true["dog"]
@@ -181,6 +183,48 @@ def test_a_budget_waits_for_enough_labels():
     assert model.predict_one({"ant": 0.1, "bee": 0.2}) == {"ant": True, "bee": True}
     wide = {"ant": 0.1, "bee": 0.2, "cat": 0.3, "dog": 0.4}
     assert sum(model.predict_one(wide).values()) == 3
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"feedback": "labels"}, {"subject_to": "micro_recall >= 0.2"}]
+)
+def test_rows_get_at_most_so_many_labels(options):
+    chain = multioutput.ClassifierChain(linear_model.LogisticRegression())
+    model = MetricClassifier(chain, "macro_recall", at_most=3, **options)
+    assert model.clone().at_most == 3
+    sizes = []
+    for x, y in datasets.Yeast().take(400):
+        sizes.append(sum(model.predict_one(x).values()))
+        model.learn_one(x, y)
+    assert max(sizes) == 3
+    assert model.counts.predicted.sum() == sum(sizes[1:])  # of the first row no label was known
+    again = pickle.loads(pickle.dumps(model))
+    assert sum(again.predict_one(x).values()) <= 3
+
+
+def test_a_bound_waits_for_more_labels():
+    model = MetricClassifier(ManyOracle(), "macro_recall", at_most=3, hedge=False)
+    assert model.predict_one({"ant": 0.1, "bee": 0.2}) == {"ant": True, "bee": True}
+    wide = {"ant": 0.1, "bee": 0.2, "cat": 0.3, "dog": 0.4}
+    assert sum(model.predict_one(wide).values()) == 3
+
+
+def test_the_models_own_decisions_are_bounded_too():
+    model = MetricClassifier(ManyOracle(), "macro_f1", at_most=2)
+    assert not model._hedge.tuned
+    x = {"ant": 0.6, "bee": 0.9, "cat": 0.7, "dog": 0.4}
+    assert model.predict_one(x) == {"ant": False, "bee": True, "cat": True, "dog": False}
+    x = {"ant": 0.7, "bee": 0.7, "cat": 0.7, "dog": 0.7}
+    assert model.predict_one(x) == {"ant": True, "bee": True, "cat": False, "dog": False}
+    x = {"ant": 0.6, "bee": 0.3, "cat": 0.2, "dog": 0.5}
+    assert model.predict_one(x) == {"ant": True, "bee": False, "cat": False, "dog": False}
+
+
+def test_limits_are_weighed_against_the_bound():
+    limits = [f"predicted_rate[{label}] >= 0.8" for label in LABELS[:3]]
+    MetricClassifier(ManyOracle(), "macro_f1", subject_to=limits)
+    with pytest.raises(ValueError, match=r"at least 2\.4 labels a row .* rows get at most 2"):
+        MetricClassifier(ManyOracle(), "macro_f1", subject_to=limits, at_most=2)
 
 
 @pytest.mark.parametrize("delay", [None, 1, 7, 400])
@@ -367,6 +411,16 @@ def test_inside_a_pipeline_every_row_counts_once():
             ValueError,
             "one class",
         ),
+        (
+            linear_model.LogisticRegression(),
+            {"metric": "macro_f1", "at_most": 1},
+            ValueError,
+            "at_most of MetricClassifier must be None for a model that predicts one class a row",
+        ),
+        (linear_model.LogisticRegression(), {"metric": "f1", "at_most": 1}, ValueError, "None for"),
+        (ManyOracle(), {"metric": "macro_f1", "k": 2, "at_most": 2}, ValueError, "k .* or at_most"),
+        (ManyOracle(), {"metric": "macro_f1", "at_most": 0}, ValueError, "at_most of MetricCl"),
+        (ManyOracle(), {"metric": "macro_f1", "at_most": "2"}, TypeError, "at_most of MetricCl"),
         (linear_model.LogisticRegression(), {"metric": "f1", "prior": -1}, ValueError, "prior"),
         (
             linear_model.LogisticRegression(),

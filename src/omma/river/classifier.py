@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any
 
 from river import base
@@ -16,6 +16,7 @@ from omma.held import Held
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import OMMA, Auto
+from omma.policies.base import check_at_most
 from omma.river.growing import GrowingCounts
 from omma.river.hedge import Hedge
 from omma.river.kind import check_label, check_labels, check_positive, is_multi, is_single
@@ -75,6 +76,9 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     max_pending
         How many decisions may wait for their labels. Beyond it, the oldest is forgotten, and such
         a row is decided again when its label comes.
+    at_most
+        For a multi-label model, the labels that gain, but no more than so many a row; without `k`.
+        While fewer labels are known, it changes nothing.
 
     Examples
     --------
@@ -115,6 +119,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         max_pending: int = 10_000,
         subject_to: Any = None,
         hedge: bool | None = None,
+        at_most: int | None = None,
     ) -> None:
         self.model = model
         self.metric = metric
@@ -125,6 +130,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         self.max_pending = max_pending
         self.subject_to = subject_to
         self.hedge = hedge
+        self.at_most = at_most
         self._check_model()
         check_positive_int("MetricClassifier", "max_pending", max_pending)
         if hedge not in (None, False, True):
@@ -245,10 +251,11 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     def _decider(self, metric: str | Metric, k: int | None) -> OMMA | Auto:
         """Auto, or where anything of it was chosen, OMMA."""
         if self.feedback is None and self.prior is None:
-            return Auto(metric, k, subject_to=self.subject_to)
+            return Auto(metric, k, self.at_most, subject_to=self.subject_to)
         feedback = "labels" if self.feedback is None else self.feedback
         prior = 1e-6 if self.prior is None else self.prior
-        return OMMA(metric, k, feedback, prior, subject_to=self.subject_to)
+        limits, at_most = self.subject_to, self.at_most
+        return OMMA(metric, k, feedback, prior, at_most=at_most, subject_to=limits)
 
     @abstractmethod
     def _check_model(self) -> None:
@@ -282,6 +289,11 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
             raise ValueError(
                 "k of MetricClassifier must be 1 or None for a model that predicts one class a "
                 f"row, got {shown(self.k)}"
+            )
+        if self.at_most is not None:
+            raise ValueError(
+                "at_most of MetricClassifier must be None for a model that predicts one class a "
+                f"row, got {shown(self.at_most)}"
             )
         k = None if self._binary else 1
         return self._decider(self.metric, k)
@@ -336,6 +348,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
                 f"metric of MetricClassifier must be a metric of many labels for a multi-label "
                 f"model, such as macro_f1 or micro_f1, got {name}"
             )
+        check_at_most("MetricClassifier", metric, self.k, self.at_most)
         return self._decider(metric, self.k)
 
     def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
@@ -352,8 +365,11 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
     def _plain(self, eta: dict[Hashable, float]) -> Labels:
         """What the model would give: the likeliest k, or what is likelier than not."""
         if self.k is not None:
-            return tuple(sorted(eta, key=eta.__getitem__, reverse=True)[: self.k])
-        return tuple([label for label, probability in eta.items() if probability > 0.5])
+            return _likeliest(eta, eta, self.k)
+        likely = tuple([label for label, probability in eta.items() if probability > 0.5])
+        if self.at_most is None or len(likely) <= self.at_most:
+            return likely
+        return _likeliest(likely, eta, self.at_most)
 
     def _true(self, y: Any) -> Collection[Hashable]:
         check_labels("learn_one", "y", y)
@@ -365,6 +381,11 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
                 )
         self._growing.meet(y)
         return [label for label, value in y.items() if value]
+
+
+def _likeliest(labels: Iterable[Hashable], eta: dict[Hashable, float], few: int) -> Labels:
+    """So many of some labels; of equals, the first."""
+    return tuple(sorted(labels, key=eta.__getitem__, reverse=True)[:few])
 
 
 def _probability(label: Hashable, given: dict[Any, float]) -> float:

@@ -77,7 +77,8 @@ class GrowingCounts:
         """Refuse limits that exclude each other, whatever labels come beside those they name."""
         limits = (self._named if self._ids else self.policy).limits
         k = self._budget
-        low, high = (0.0, math.inf) if k is None else (float(k), float(k))
+        most = float(self.policy.at_most or math.inf)
+        low, high = (0.0, most) if k is None else (float(k), float(k))
         check_limits(type(self.policy).__name__, limits, len(self._ids) + (k or 1), low, high)
 
     def meet(self, labels: Iterable[Hashable]) -> None:
