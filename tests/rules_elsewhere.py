@@ -61,3 +61,11 @@ def odd_rule(rng, m, kind, calibrate=None):
     odds = rng.choice([0.05, 0.4, 1.0, 3.0, 20.0]), rng.normal(0, 3), rng.normal(0, 3, m)
     matrix = rng.normal(size=(m, m)) if kind == "m" else None
     return omma.Rule(slope, offset, k, matrix, None, at_most, odds if calibrate else None)
+
+
+# Calibration would make a certain thing of a probability of 1e-12: what is zero must stay so.
+COSTLY = omma.Rule(
+    [0.0, 0.0], [0.0, 0.0], 1, [[0.0, 9.0], [1.0, 0.0]], None, None, (0.05, 5.0, [0.0, 0.0])
+)
+ABSENT = np.array([[0.0, 0.5], [0.5, 0.0], [0.5, 0.5], [0.0, 0.0]])
+COSTLY_CLASSES = [0, 1, 1, 0]

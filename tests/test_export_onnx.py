@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from rules_elsewhere import calibrated, calibrated_gains, decided
+from rules_elsewhere import ABSENT, COSTLY, COSTLY_CLASSES, calibrated, calibrated_gains, decided
 
 import omma
 
@@ -35,6 +35,11 @@ def test_single_precision_decides_alike(case):
 def test_tables_of_costs_decide_alike(case):
     rule, eta, expected = case
     np.testing.assert_array_equal(run(rule, eta)[0], expected)
+
+
+def test_with_costs_a_label_that_is_absent_is_not_calibrated():
+    assert COSTLY.predict(ABSENT).argmax(axis=1).tolist() == COSTLY_CLASSES
+    assert run(COSTLY, ABSENT)[1].tolist() == COSTLY_CLASSES
 
 
 @pytest.mark.parametrize("budget", [{}, {"k": 1}, {"k": 3}, {"k": 10}, {"at_most": 3}])

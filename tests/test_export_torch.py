@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from rules_elsewhere import calibrated, calibrated_gains, decided
+from rules_elsewhere import ABSENT, COSTLY, COSTLY_CLASSES, calibrated, calibrated_gains, decided
 
 import omma
 
@@ -29,6 +29,11 @@ def test_single_precision_decides_alike(case):
 def test_tables_of_costs_decide_alike(case):
     rule, eta, expected = case
     np.testing.assert_array_equal(rule.to_torch()(torch.from_numpy(eta)).numpy(), expected)
+
+
+def test_with_costs_a_label_that_is_absent_is_not_calibrated():
+    found = COSTLY.to_torch()(torch.from_numpy(ABSENT))
+    assert found.numpy().argmax(axis=1).tolist() == COSTLY_CLASSES
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

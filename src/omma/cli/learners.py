@@ -48,7 +48,7 @@ class Asked(NamedTuple):
     save_every: int
 
 
-DECIDING = Asked._fields[:8]
+DECIDING = Asked._fields[: Asked._fields.index("pending")]
 
 
 def deciding_options() -> Callable[[Command], Command]:
