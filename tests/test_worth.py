@@ -11,6 +11,8 @@ POLICIES = (
     omma.OMMA("macro_f1"),
     omma.OMMA("micro_jaccard"),
     omma.Threshold(0.3),
+    omma.OMMA("macro_f1", k=2),
+    omma.OMMA("macro_gmean", at_most=2),
     omma.Auto("macro_f1"),
     omma.Auto("macro_gmean"),
 )
@@ -26,10 +28,11 @@ def fresh(monkeypatch):
 
 @pytest.fixture
 def signs(monkeypatch):
-    """How often the loops that go by signs ran."""
+    """How often the loops ran that go by signs, or rank gains eight at a time."""
     ran = []
     for name, owner in (
         ("replay_by_signs", sinks.DenseSink),
+        ("replay_by_ranks", sinks.DenseSink),
         ("replay_corrected", sinks.DenseSink),
     ):
         real = getattr(owner, name)
@@ -65,7 +68,7 @@ def test_where_nothing_is_compiled_signs_decide(fresh, signs):
 
 
 def test_many_rows_are_worth_compiling_and_then_it_stays(fresh, signs):
-    decided(omma.OMMA("macro_f1", k=2))
+    decided(omma.OMMA("macro_f1", feedback="estimates"))
     for _ in range(3):
         decided(omma.OMMA("macro_f1"))
     assert signs == []

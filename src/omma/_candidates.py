@@ -31,16 +31,21 @@ def rows_short_of(rows: Probabilities, k: int) -> int:
 
 
 def _short(block: NDArray[Any], k: int) -> int:
-    if block.size and block.min() > 0:  # the usual case, and quickly seen
+    if (block[:, :k] > 0).all():  # the usual case, and quickly seen
         return 0
     return int(np.count_nonzero(np.count_nonzero(block > 0, axis=1) < k))
 
 
-def warn_of_rows(owner: str, rows: Probabilities, k: int | None, stacklevel: int = 3) -> bool:
-    """Say how many rows are filled up; where every label is predicted there is nothing to say."""
+def warn_of_rows(
+    owner: str, rows: Probabilities, k: int | None, short: int | None = None, stacklevel: int = 3
+) -> bool:
+    """Say how many rows are filled up; where every label is predicted there is nothing to say.
+
+    Where it is not known how many are ``short`` of candidates, rows are looked at.
+    """
     if k is None or k >= rows.m:
         return False
-    short = rows_short_of(rows, k)
+    short = rows_short_of(rows, k) if short is None else short
     if short:
         warnings.warn(
             f"{short:,} of {rows.n:,} rows of {owner} have fewer than k={k} labels of probability "

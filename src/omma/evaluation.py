@@ -104,8 +104,6 @@ def replay(
     batch = Batch.read("replay", eta, y, weights, policy.names)
     policy = policy.for_names(batch.names)
     _check(policy, judged_by, batch)
-    if not _takes_all(policy):
-        warn_of_rows("replay", batch.eta, policy.budget)
     order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
     given = Sequence(
         batch,
@@ -115,6 +113,8 @@ def replay(
     )
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
     done = _run(policy, given, pairs=judged_by.needs_matrix, progress=progress)
+    if not _takes_all(policy):
+        warn_of_rows("replay", batch.eta, policy.budget, done.filled)
     counts, history = _measured(judged_by, given, done)
     if history is not None and policy.limits:
         found = tuple(one.named(None, batch.m, "replay") for one in policy.limits)

@@ -30,9 +30,13 @@ from omma.kernels.calibrate import (
 )
 from omma.kernels.feedback import ask_for_less, shrunk_counts_of_all
 from omma.kernels.jit import entry, helper
+from omma.kernels.lanes import times_plus
 from omma.kernels.layout import SUM_POSITIVE, SUM_PREDICTED, SUM_TP, N
-from omma.kernels.logistic import logit, sigmoid, times_plus
-from omma.kernels.signs import AT_MEAN, CLAMPED, LANES, NEAR, TILE, forms_now
+from omma.kernels.logistic import logit, sigmoid
+from omma.kernels.signs import AT_MEAN, CLAMPED, NEAR, forms_now
+
+TILE: Final = 64
+LANES: Final = 16
 
 # What is kept of a label, in a tile: counts of probabilities, of labels, and calibration.
 PREDICTED: Final = TILE  # after tp

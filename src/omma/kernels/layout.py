@@ -34,7 +34,8 @@ PRESENT: Final = 8  # over all labels: one where a row has the label; zeros betw
 SINGLE: Final = 9  # two rows, over all labels: what limits on one label add to slope and offset
 PRICED: Final = 11  # two rows: what all limits add to slope and offset at each position of a row
 ONES: Final = 13  # ones: the degree to which true labels are present
-SCRATCH: Final = 14
+EIGHTS: Final = 14  # where in a row, and which of eight labels there, may be chosen
+SCRATCH: Final = 15
 
 # How the past fades: the weight of a row now, what it grows by after each row, and how often all
 # was divided by LARGEST_UNIT so that it stays a number.

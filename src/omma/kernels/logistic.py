@@ -20,6 +20,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from omma.kernels.jit import helper
+from omma.kernels.lanes import times_plus
 from omma.kernels.layout import LEAST, MOST
 
 LARGE: Final = 700.0  # where the exponential is still a number
@@ -38,7 +39,6 @@ ONE: Final = np.uint64(1023 << 52)  # the bits of 1.0
 # The difference of two numbers' bits is nearly the logarithm of their ratio, to the base 2: this
 # rounds it. Nothing is below zero on the way: uncompiled, that would be a warning.
 ROUNDING: Final = np.uint64((1023 << 52) + (1 << 51))
-FUSING: Final = ("+fma", "+neon")  # what processors say that multiply and add in one
 
 
 @intrinsic
@@ -61,22 +61,6 @@ def as_number(context, bits):
     return types.float64(types.uint64), generate
 
 
-@intrinsic
-def fused(context, a, b, c):
-    """The sum of a b and c, rounded once; twice where the processor has no instruction for it."""
-
-    def generate(target, builder, signature, arguments):
-        if any(name in getattr(target.codegen(), "_tm_features", "") for name in FUSING):
-            return builder.fma(*arguments)
-        return builder.fadd(builder.fmul(*arguments[:2]), arguments[2])
-
-    return types.float64(types.float64, types.float64, types.float64), generate
-
-
-def _times_plus(a: Any, b: Any, c: Any) -> Any:
-    return a * b + c
-
-
 def _bits(number: Any) -> Any:
     return np.float64(number).view(np.uint64)
 
@@ -88,7 +72,6 @@ def _number(bits: Any) -> Any:
 settings: Any = numba.config
 bits_of: Any = _bits if settings.DISABLE_JIT else as_bits
 number_of: Any = _number if settings.DISABLE_JIT else as_number
-times_plus: Any = _times_plus if settings.DISABLE_JIT else fused
 
 
 @helper

@@ -20,6 +20,7 @@ from omma.kernels.kinds import (
     Rate,
     Smaller,
 )
+from omma.kernels.lanes import larger
 from omma.kernels.layout import TINY, N
 from omma.kernels.rates import rate_partials, recall_and_specificity
 
@@ -56,8 +57,8 @@ def by_numerators(tp, predicted, positive, n, epsilon):
     rows: the derivatives are then those by counts.
     """
     # Rounding may leave a count a hair below zero, where a square root is no number.
-    tn = max(n - predicted - positive + tp, 0.0)
-    tp = max(tp, 0.0)
+    tn = larger(n - predicted - positive + tp, 0.0)
+    tp = larger(tp, 0.0)
     present = positive + epsilon
     absent = n - positive + epsilon
     product = (present * absent) * ((tp + TINY * present) * (tn + TINY * absent))
@@ -94,10 +95,10 @@ def of_correlation(kind, point, tp, predicted, positive):
     covariance = tp * n - predicted * positive
     predicted_variance = predicted * (n - predicted)
     positive_variance = positive * (n - positive)
-    root = np.sqrt(max(predicted_variance * positive_variance, 0.0))
+    root = np.sqrt(larger(predicted_variance * positive_variance, 0.0))
     inverse = 1.0 / (root + kind.epsilon)
     # The root's own derivative is infinite at zero: ε stops it there.
-    root_by_predicted = 0.5 * positive_variance * (n - 2.0 * predicted) / max(root, kind.epsilon)
+    root_by_predicted = 0.5 * positive_variance * (n - 2.0 * predicted) / larger(root, kind.epsilon)
     return n * inverse, -(positive + covariance * inverse * root_by_predicted) * inverse
 
 

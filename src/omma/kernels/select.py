@@ -15,10 +15,20 @@ from typing import Any
 import numpy as np
 
 from omma.kernels.jit import helper, pointed, section
-from omma.kernels.layout import CHOSEN_GAINS, GAINS
+from omma.kernels.lanes import (
+    LANES,
+    as_word,
+    eight_of,
+    first_of,
+    lane,
+    larger,
+    ones_in,
+    spread,
+    zeros_below,
+)
+from omma.kernels.layout import CHOSEN_GAINS, EIGHTS, GAINS
 from omma.kernels.pointer import COUNT, IDS, ROWS, address_of
 
-LANES = 8  # positions compared side by side
 FEW = 32  # candidates that are ranked by counting
 
 
@@ -54,23 +64,77 @@ def keep_best_many(gains, count, k, low, chosen, chosen_gains):
     return found
 
 
-@section
-def lower_bound(gains, count, k, lanes):
-    """A gain that at least k reach, found without a branch: the best of the k-th best lane."""
-    for lane in range(LANES):
-        lanes[lane] = -np.inf
+@helper
+def reached_by(best, k):
+    """A gain that at least k reach, of which the best in each lane are given."""
+    reached = -np.inf
+    for at in range(LANES):
+        gain = lane(best, at)
+        reached = gain if (gain > reached) & (ones_in(as_word(best >= gain)) >= k) else reached
+    return reached
+
+
+@helper
+def lower_bound(scratch, count, k):
+    """The same of gains that lie in a row, found without a branch."""
+    best = spread(-np.inf)
     for start in range(0, count - LANES + 1, LANES):
-        for lane in range(LANES):
-            gain = gains[start + lane]
-            lanes[lane] = gain if gain > lanes[lane] else lanes[lane]
-    for i in range(1, LANES):
-        gain = lanes[i]
-        place = i
-        while place > 0 and gain > lanes[place - 1]:
-            lanes[place] = lanes[place - 1]
-            place -= 1
-        lanes[place] = gain
-    return lanes[k - 1]
+        best = larger(best, eight_of(scratch, GAINS, start, LANES))
+    return reached_by(best, k)
+
+
+@helper
+def in_reach(scratch, count, low, chosen):
+    """Candidates whose gain is at least ``low``, with their gains; returns how many there are.
+
+    Eights that have any are listed first, so that there is one loop whose end the processor cannot
+    foresee, not one for each.
+    """
+    gains, chosen_gains, eights = scratch[GAINS], scratch[CHOSEN_GAINS], scratch[EIGHTS]
+    some = 0
+    for at in range(0, count, LANES):
+        these = eight_of(scratch, GAINS, at, count - at)
+        here = as_word((these >= low) & (these > -np.inf) & first_of(count - at))
+        eights[some] = np.float64((at << LANES) | here)
+        some += here != 0
+    found = np.int64(0)  # not the constant, of which Numba would compile copies
+    for i in range(some):
+        start, here = np.int64(eights[i]) >> LANES, np.int64(eights[i]) & ((1 << LANES) - 1)
+        while here != 0:
+            position = start + zeros_below(here)
+            chosen[found] = position
+            chosen_gains[found] = gains[position]
+            found += 1
+            here &= here - 1
+    return found
+
+
+@helper
+def best_of_few(scratch, found, k, chosen):
+    """Keep those of at most eight with fewer than k ahead of them, without a branch."""
+    gains, kept = eight_of(scratch, CHOSEN_GAINS, 0, found), np.int64(0)
+    some = first_of(found)
+    for at in range(LANES):
+        gain = lane(gains, at)
+        before = as_word(gains >= gain) & ((np.int64(1) << at) - 1)
+        ahead = ones_in(as_word((gains > gain) & some) | before)
+        kept |= np.int64((ahead < k) & (at < found)) << at
+    for i in range(k):
+        chosen[i] = chosen[zeros_below(kept)]
+        kept &= kept - 1
+
+
+@section
+def best_of_some(gains, found, k, chosen):
+    """The same of more."""
+    kept = 0
+    for i in range(found):
+        ahead = 0
+        for j in range(found):
+            better = gains[j] > gains[i]
+            ahead += better | ((gains[j] == gains[i]) & (j < i))
+        chosen[kept] = chosen[i]
+        kept += ahead < k
 
 
 @section
@@ -89,37 +153,37 @@ def fill_up(chosen, found, k):
     sort_rising(chosen, k)
 
 
+@helper
+def choose(budget, scratch, count, low, chosen):
+    """Write the positions of a row's choice, of gains that are at least ``low``, which k reach.
+
+    Few are in reach, and ranking those by counting mispredicts no branch: for small budgets this
+    halves the time of an insertion into a sorted list.
+    """
+    chosen_gains, k = scratch[CHOSEN_GAINS], abs(budget)
+    low = 0.0 if budget < 0 and low < 0.0 else low
+    found = in_reach(scratch, count, low, chosen)
+    if found <= k:
+        return found
+    if found > FEW:
+        return keep_best_many(scratch[GAINS], count, k, low, chosen, chosen_gains)
+    if found <= LANES:
+        best_of_few(scratch, found, k, chosen)
+    else:
+        best_of_some(chosen_gains, found, k, chosen)
+    return np.int64(k)
+
+
 @pointed("the choice under a budget")
 def select(budget, scratch, count, labels, chosen):
     """Write the labels of a row, in rising order; returns how many there are.
 
-    A budget below zero is at most as many, taken of those that gain. A lower bound leaves a few in
-    reach, and ranking those by counting mispredicts no branch: for small budgets this halves the
-    time of an insertion into a sorted list.
+    A budget below zero is at most as many, taken of those that gain.
     """
-    gains, chosen_gains, k = scratch[GAINS], scratch[CHOSEN_GAINS], abs(budget)
-    low = -np.inf if budget > 0 else 0.0
+    k, low = abs(budget), -np.inf
     if k <= LANES and count >= 2 * LANES:
-        bound = lower_bound(gains, count, k, chosen_gains)
-        low = bound if bound > low else low
-    found = np.int64(0)  # not the constant, of which Numba would compile copies
-    for position in range(count):
-        chosen[found] = position  # kept only if the next line moves on: no branch to mispredict
-        found += (gains[position] >= low) & (gains[position] > -np.inf)
-    if found > FEW and found > k:
-        found = keep_best_many(gains, count, k, low, chosen, chosen_gains)
-    elif found > k:
-        for i in range(found):
-            chosen_gains[i] = gains[chosen[i]]
-        kept = 0
-        for i in range(found):  # those with fewer than k ahead of them
-            ahead = 0
-            for j in range(found):
-                better = chosen_gains[j] > chosen_gains[i]
-                ahead += better | ((chosen_gains[j] == chosen_gains[i]) & (j < i))
-            chosen[kept] = chosen[i]
-            kept += ahead < k
-        found = k
+        low = lower_bound(scratch, count, k)
+    found = choose(budget, scratch, count, low, chosen)
     if labels.shape[0] > 0:
         for i in range(found):
             chosen[i] = labels[chosen[i]]

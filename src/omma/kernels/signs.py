@@ -19,14 +19,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from omma.kernels.eights import count_marked, keep_counts
 from omma.kernels.jit import entry, helper
 from omma.kernels.kinds import Arithmetic, Fixed, Geometric, Macro, Micro, Rate
-from omma.kernels.layout import (
-    SUM_POSITIVE,
-    SUM_PREDICTED,
-    SUM_TP,
-    N,
-)
+from omma.kernels.lanes import LANES, as_which, as_word, eight_at, eight_of, times_plus
+from omma.kernels.layout import POSITIVE, PREDICTED, SUM_POSITIVE, SUM_PREDICTED, SUM_TP, TP, N
 
 SURE: Final = 2.0**-44  # some hundred roundings
 MOST_ROWS: Final = 1e15  # products of four counts must remain numbers
@@ -42,18 +39,6 @@ AT_MEAN: Final = 2
 SLOPE: Final = 3
 OFFSET: Final = 8
 CLAMPED: Final = 13
-
-# Space to work in comes in tiles of labels, and in each tile their counts and a row lie at
-# distances that the compiler knows: it need not look, row by row, whether they overlap. Loops go
-# over whole lanes, to the end of the last: a rest would take as long as all before it.
-TILE: Final = 64
-PREDICTED: Final = TILE  # after tp
-POSITIVE: Final = 2 * TILE
-VALUES: Final = 3 * TILE
-PRESENT: Final = 4 * TILE
-FLAGS: Final = 5 * TILE
-FIELDS: Final = 6
-LANES: Final = 16
 
 Form = tuple[float, float, float, float]
 
@@ -96,7 +81,7 @@ def _constant(rules: NDArray[np.float64]) -> NDArray[np.float64] | None:
     if len(rules) != 1 or (rules[0] != rules[0, :, :1]).any():
         return None
     slope, offset = rules[0, :, 0]
-    return np.array((1.0, -1.0, 0.0, 0.0, 0.0, 0.0, slope, 0.0, 0.0, 0.0, 0.0, offset, 0.0, 0.0))
+    return np.array((1.0, -1.0, 1.0, 0.0, 0.0, 0.0, slope, 0.0, 0.0, 0.0, 0.0, offset, 0.0, 0.0))
 
 
 def _sum(a: float, p: Form, b: float, q: Form) -> Form:
@@ -105,22 +90,6 @@ def _sum(a: float, p: Form, b: float, q: Form) -> Form:
 
 def _added(form: Form, prior: float) -> float:
     return prior * (form[0] + 2.0 * form[1] + 2.0 * form[2])
-
-
-def packed(cells: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Space to work in, of dense rows, with the counts in it."""
-    m = cells.shape[1]
-    space = np.zeros((-(-m // TILE), FIELDS, TILE))
-    for tile, start in enumerate(range(0, m, TILE)):
-        part = cells[:, start : start + TILE]
-        space[tile, :3, : part.shape[1]] = part
-    return space.ravel()
-
-
-def unpacked(space: NDArray[np.float64], cells: NDArray[np.float64]) -> None:
-    """Write the counts out of the space to work in."""
-    tiles = space.reshape(-1, FIELDS, TILE)[:, :3]
-    cells[:] = tiles.transpose(1, 0, 2).reshape(3, -1)[:, : cells.shape[1]]
 
 
 @helper
@@ -143,77 +112,73 @@ def forms_now(numbers, totals, m):
 
 
 @helper
-def add_up(space, totals, m):
-    """Add a row to the sums over labels: whole numbers, in whatever order they are added."""
-    found = hits = all_true = 0
-    for tile in range(space.shape[0] // (FIELDS * TILE)):
-        left = m - tile * TILE
-        for i in range(left if left < TILE else TILE):
-            at = tile * FIELDS * TILE + i
-            flag, present = space[at + FLAGS], space[at + PRESENT]
-            found += flag != 0.0
-            hits += present * flag != 0.0
-            all_true += present != 0.0
-    totals[SUM_TP] += hits
-    totals[SUM_PREDICTED] += found
-    totals[SUM_POSITIVE] += all_true
+def judged(gain, value, near):
+    """Which of eight labels are chosen, whose probability is none, and which are not sure."""
+    some = value > 0.0
+    wrong = ~((value >= 0.0) & (value <= 1.0))
+    return (gain >= 0.0) & some, wrong, (abs(gain) <= near) & some
+
+
+@helper
+def mark_alike(eta, row, m, slope, offset, near, marked):
+    """Decide a row by forms that are the same for all labels; returns which are wrong or unsure."""
+    wrong = unsure = as_which(0)
+    for group in range(marked.shape[0]):
+        at = LANES * group
+        value = eight_of(eta, row, at, m - at)
+        # Rounded twice, as gains are: those of a constant rule are always taken to be sure.
+        chosen, no_number, open_ = judged(slope * value + offset, value, near)
+        wrong |= no_number
+        unsure |= open_
+        marked[group] = as_word(chosen)
+    return as_word(wrong), as_word(unsure)
+
+
+@helper
+def mark_each(eta, row, m, cells, slopes, offsets, near, marked):
+    """The same by the forms of each label."""
+    (s0, s1, s2, s3), (f0, f1, f2, f3) = slopes, offsets
+    wrong = unsure = as_which(0)
+    for group in range(marked.shape[0]):
+        at = LANES * group
+        value = eight_of(eta, row, at, m - at)
+        tp, predicted = eight_at(cells[TP], at), eight_at(cells[PREDICTED], at)
+        positive = eight_at(cells[POSITIVE], at)
+        slope = times_plus(s0, tp, times_plus(s1, predicted, times_plus(s2, positive, s3)))
+        offset = times_plus(f0, tp, times_plus(f1, predicted, times_plus(f2, positive, f3)))
+        chosen, no_number, open_ = judged(times_plus(slope, value, offset), value, near)
+        wrong |= no_number
+        unsure |= open_
+        marked[group] = as_word(chosen)
+    return as_word(wrong), as_word(unsure)
 
 
 @entry("the dense replay")
 def replay_by_sign(
-    eta, rows, true, true_rows, numbers, level, totals, places, kept, kept_rows, space, out
+    eta, rows, true, true_rows, numbers, level, totals, places, kept, kept_rows, cells, marked, out
 ):  # fmt: skip
     """Replay rows of every label; returns how many, with a minus and one less where one is unsure.
 
     A row that turns out wrong or unsure has changed nothing.
     """
-    m, taken, near = eta.shape[1], 0, numbers[NEAR]
-    tiles = space.shape[0] // (FIELDS * TILE)
+    m, taken, near, alike = eta.shape[1], 0, numbers[NEAR], numbers[AT_MEAN] != 0.0
     for t in range(rows.shape[0]):
-        row, true_row = rows[t], true_rows[t]
+        row = rows[t]
         fine, s0, s1, s2, s3, f0, f1, f2, f3 = forms_now(numbers, totals, m)
         if not fine:
             return -1 - t
-        wrong = unsure = 0
-        for tile in range(tiles):
-            base, start = tile * FIELDS * TILE, tile * TILE
-            left = m - start if m - start < TILE else TILE
-            for i in range(left):
-                at, j = base + i, start + i
-                space[at + VALUES] = eta[row, j]
-                space[at + PRESENT] = true[true_row, j]
-            for i in range((left + LANES - 1) // LANES * LANES):
-                at = base + i
-                tp, predicted, positive = space[at], space[at + PREDICTED], space[at + POSITIVE]
-                value = space[at + VALUES]
-                gain = (s0 * tp + s1 * predicted + s2 * positive + s3) * value
-                gain += f0 * tp + f1 * predicted + f2 * positive + f3
-                wrong += not ((value >= 0.0) & (value <= 1.0))
-                unsure += (abs(gain) <= near) & (value > 0.0)
-                space[at + FLAGS] = 1.0 if (gain >= 0.0) & (value > 0.0) else 0.0
-        if wrong > 0:
+        if alike:
+            wrong, unsure = mark_alike(eta, row, m, s3, f3, near, marked)
+        else:
+            forms_of_each = (s0, s1, s2, s3), (f0, f1, f2, f3)
+            wrong, unsure = mark_each(eta, row, m, cells, *forms_of_each, near, marked)
+        if wrong != 0:
             return t
-        if unsure > 0:
+        if unsure != 0:
             return -1 - t
-        totals[N] += 1.0
-        for tile in range(tiles):
-            base, start = tile * FIELDS * TILE, tile * TILE
-            left = m - start if m - start < TILE else TILE
-            for i in range((left + LANES - 1) // LANES * LANES):
-                at = base + i
-                flag, present = space[at + FLAGS], space[at + PRESENT]
-                space[at] += present * flag
-                space[at + PREDICTED] += flag
-                space[at + POSITIVE] += present
-            if out.shape[0] > 0:
-                for i in range(left):
-                    out[row, start + i] = np.int8(space[base + i + FLAGS])
-        if level > 0:
-            add_up(space, totals, m)
+        count_marked(cells, totals, level, marked, true, true_rows[t], m, out, row)
         if taken < places.shape[0] and places[taken] == t + 1:
-            for cell in range(3):
-                for j in range(m):
-                    kept[taken, cell, j] = space[(j // TILE * FIELDS + cell) * TILE + j % TILE]
+            keep_counts(cells, kept[taken])
             kept_rows[taken] = totals[N]
             taken += 1
     return rows.shape[0]
@@ -271,9 +236,7 @@ def replay_stored_by_sign(
             out[rows[t], 0] = found
             written += found
         if taken < places.shape[0] and places[taken] == t + 1:
-            for cell in range(3):
-                for j in range(m):
-                    kept[taken, cell, j] = cells[cell, j]
+            keep_counts(cells, kept[taken])
             kept_rows[taken] = totals[N]
             taken += 1
     return rows.shape[0]

@@ -290,6 +290,17 @@ def read_weights(owner: str, weights: Any, n: int, parameter: str = "weights") -
     return np.ascontiguousarray(array)
 
 
+def some_of(array: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    """Some rows of an array, without a copy where they follow one another.
+
+    >>> some_of(np.arange(6), np.array([2, 3, 4])).base is None
+    False
+    """
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and (np.diff(rows) == 1).all():
+        return array[rows[0] : rows[-1] + 1]
+    return array[rows]
+
+
 def blocks(n: int, rows_per_block: int, order: Rows | None) -> Iterator[tuple[int, Rows]]:
     """Where each block starts in the sequence, and which rows come in it."""
     for start in range(0, n, rows_per_block):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma.rows.arrays import Rows, as_it_is, csr, entries_of, from_objects, unflagged
+from omma.rows.arrays import Rows, as_it_is, csr, entries_of, from_objects, some_of, unflagged
 from omma.rows.frames import values_of
 from omma.rows.sets import indicators_of_sets, is_label_sets, plain_array
 
@@ -121,7 +121,7 @@ class Labels:
             taken = self._known_part(np.ascontiguousarray(array[rows]), rows)
             self._check(taken, rows)
             read, wanted = taken.astype(np.uint8), np.arange(len(rows), dtype=np.int64)
-        some = read if wanted is not rows or len(rows) == len(read) else read[rows]
+        some = read if wanted is not rows or len(rows) == len(read) else some_of(read, rows)
         if some.size and some.max() > 1:
             self._check(self.given[rows], rows)
         return read, wanted

@@ -31,6 +31,7 @@ from omma.kernels.kinds import Costs, Fixed, Nothing
 from omma.kernels.layout import SUMS_AND_PRODUCTS
 from omma.kernels.limits import MEAN, SETTLED, STEADY as STEADY_KIND, OnEstimates, OnLabels
 from omma.kernels.partly import Parted
+from omma.kernels.ranks import ranked
 from omma.kernels.signs import forms
 from omma.kernels.slide import Sliding
 from omma.prices import Prices
@@ -110,6 +111,14 @@ class Plan:
         if self.budget or self.calibrated or any(one is not None for one in others):
             return None
         return forms(self.term, float(self.prior))
+
+    @cached_property
+    def ranked(self) -> bool:
+        """Whether gains of each label, ranked within a budget, decide dense rows, and no more."""
+        others = (self.matrix, self.shrinkage, self.growth, self.limits, self.window)
+        if not self.budget or self.calibrated or any(one is not None for one in others):
+            return False
+        return ranked(self.term) and self.sums < SUMS_AND_PRODUCTS
 
     @cached_property
     def corrected_signs(self) -> NDArray[np.float64] | None:

@@ -39,6 +39,7 @@ class Run:
     snapshot_rows: NDArray[np.float64]
     seconds: float
     missed: NDArray[np.float64] | None = None  # of each label, at the snapshots
+    filled: int | None = None  # rows with fewer candidates than k, where that was looked at
 
 
 def counts_labels(state: State) -> bool:
@@ -74,6 +75,8 @@ class Runner:
         self.snapshot_rows = np.empty(len(checkpoints))
         self.missed: NDArray[np.float64] | None = None
         self.fed = 0
+        self.ranked = 0  # rows of which it is known whether they were filled up
+        self._filled = np.zeros(1, dtype=np.int64)
         self.aside = 0.0  # seconds in which something was compiled between rows
         self._kept: Any = None  # what addresses lead to, while a kernel runs
         self._sink: SparseSink | DenseSink
@@ -93,6 +96,9 @@ class Runner:
         """Replay some rows after those that came before; ``unknown`` labels some of them lack."""
         signs = self._signs
         plain = not len(weights) and not len(picks) and unknown is None and all_known(true)
+        if plain and self._ranked:
+            self._feed_by_ranks(rows, true)
+            return
         if signs is None or not plain:
             self.feed_by_gains(rows, true, weights, picks, unknown)
             return
@@ -108,7 +114,14 @@ class Runner:
     def by_signs(self, labels: Labels | None) -> bool:
         """Whether signs decide rows with such labels, where these have no weights and no picks."""
         known = labels is not None and labels.known is None and labels.missing is None
-        return known and self._signs is not None
+        return known and (self._signs is not None or self._ranked)
+
+    @property
+    def _ranked(self) -> bool:
+        """Whether the loop that ranks gains decides."""
+        if not self.plan.ranked or not counts_labels(self.state):
+            return False
+        return not isinstance(self.eta, SparseProbabilities) and self._worth_it
 
     @property
     def _signs(self) -> NDArray[np.float64] | None:
@@ -133,7 +146,9 @@ class Runner:
     @property
     def _kind(self) -> tuple[Any, ...]:
         """What tells apart the kernels that decide by signs."""
-        return (*self._sink.kind, self.state.known is not None)
+        term = self.plan.term
+        ranked = (type(term), type(getattr(term, "of", None))) if self.plan.ranked else None
+        return (*self._sink.kind, self.state.known is not None, ranked)
 
     @property
     def ready(self) -> bool:
@@ -144,12 +159,7 @@ class Runner:
         self, signs: NDArray[np.float64], rows: Rows, true: Listed | Indicated
     ) -> int:
         """Replay rows up to the first that is not sure; returns how many."""
-        first, last = self._checkpoints_in(rows)
-        marks = (
-            self.checkpoints[first:last] - self.fed,
-            self.snapshots[first:last],
-            self.snapshot_rows[first:last],
-        )
+        marks = self._marks(rows)
         if self.plan.shrinkage is None:
             by: tuple[Any, ...] = (signs, self.plan.sums)
             good = self._sink.replay_by_signs(rows, true, by, self.state, marks)
@@ -163,6 +173,27 @@ class Runner:
             self._refuse(rows, done)
         self.fed += done
         return done
+
+    def _feed_by_ranks(self, rows: Rows, true: Listed | Indicated) -> None:
+        """Replay rows with a budget, of which nothing but labels is counted."""
+        assert isinstance(self._sink, DenseSink)
+        plan = self.plan
+        by = (plan.term, float(plan.prior), plan.budget, plan.sums)
+        marks = self._marks(rows)
+        good = self._sink.replay_by_ranks(rows, true, by, self.state, marks, self._filled)
+        worth.note(self._kind)
+        self._refuse(rows, good)
+        self.fed += len(rows)
+        self.ranked += len(rows)
+
+    def _marks(self, rows: Rows) -> tuple[Any, ...]:
+        """After which of these rows to keep the counts, and where."""
+        first, last = self._checkpoints_in(rows)
+        return (
+            self.checkpoints[first:last] - self.fed,
+            self.snapshots[first:last],
+            self.snapshot_rows[first:last],
+        )
 
     def _checkpoints_in(self, rows: Rows) -> tuple[int, int]:
         """Which checkpoints lie in rows that come next: the first, and the first after these."""
@@ -276,6 +307,7 @@ class Runner:
             self.snapshot_rows,
             seconds,
             self.missed,
+            int(self._filled[0]) if self.ranked == self.fed else None,
         )
 
 

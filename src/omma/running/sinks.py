@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels import corrected_signs
-from omma.kernels.layout import POSITIVE, PREDICTED, TOTALS, TP
+from omma.kernels.eights import laid, room, taken, unmarked
+from omma.kernels.layout import POSITIVE, PREDICTED, SCRATCH, TOTALS, TP
+from omma.kernels.ranks import replay_by_rank
 from omma.kernels.replay import replay_dense, replay_sparse
-from omma.kernels.signs import packed, replay_by_sign, replay_stored_by_sign, unpacked
+from omma.kernels.signs import replay_by_sign, replay_stored_by_sign
 from omma.rows.arrays import DenseProbabilities, Rows, SparseProbabilities, csr, entries_of
 from omma.running.plan import Plan
 from omma.state import State
@@ -40,10 +42,28 @@ class DenseSink:
         self, rows: Rows, true: Any, by: tuple[Any, ...], state: State, marks: tuple[Any, ...]
     ) -> int:
         """The same up to the first row that is not sure; without a budget."""
-        space = packed(state.cells)
-        given = (*by, state.totals, *marks, space)
+        space = laid(*state.cells)
+        given = (*by, state.totals, *marks, space, unmarked(self.eta.m))
         good = self._replayed(rows, true, replay_by_sign, given)
-        unpacked(space, state.cells)
+        taken(space, *state.cells)
+        return good
+
+    def replay_by_ranks(
+        self,
+        rows: Rows,
+        true: Any,
+        by: tuple[Any, ...],
+        state: State,
+        marks: tuple[Any, ...],
+        filled: NDArray[np.int64],
+    ) -> int:
+        """The same with a budget: all rows are sure; to ``filled`` are added those filled up."""
+        m = self.eta.m
+        space, scratch = laid(*state.cells), room(SCRATCH, m)
+        work = (space, scratch, np.empty((1, m), dtype=np.int32), filled)
+        given = (*by, state.cells, state.totals, *marks, *work)
+        good = self._replayed(rows, true, replay_by_rank, given)
+        taken(space, *state.cells)
         return good
 
     def replay_corrected(

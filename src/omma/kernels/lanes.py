@@ -1,0 +1,461 @@
+"""Eight numbers side by side, as a processor's vector instructions take them.
+
+A compiler makes such instructions of most loops by itself. It does not where a loop ends within
+eight labels, as most rows do: the rest is then done one by one, and takes as long as all before it.
+Here the last lanes of a row are read as nothing, and one loop over eights serves all of it. A
+decision is eight bits instead of eight numbers.
+
+``Eight`` numbers are added, multiplied, divided and compared by the usual signs, with each other
+and with a number; what is compared gives ``Which`` of them, of which ``&``, ``|`` and ``~`` are
+made. Sums over labels that are kept in eight lanes are the same bits in every loop that adds label
+j to lane j % 8, in the order of labels. Processors without vectors as long do it in several.
+
+Without the compiler, NumPy's arrays are both.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Final
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+LANES: Final = 8
+FUSING: Final = ("+fma", "+neon")  # what processors say that multiply and add in one
+
+_WORD: Final = ir.IntType(64)
+_HALF: Final = ir.IntType(32)
+_BYTE: Final = ir.IntType(8)
+_EIGHT: Final = ir.VectorType(ir.DoubleType(), LANES)
+_BITS: Final = ir.VectorType(_WORD, LANES)
+_WHICH: Final = ir.VectorType(ir.IntType(1), LANES)
+
+
+class Eight(types.Type):
+    """Eight floats."""
+
+
+class EightBits(types.Type):
+    """The bits of eight floats, as whole numbers."""
+
+
+class Which(types.Type):
+    """Some of eight."""
+
+
+eight: Final = Eight("eight")
+eight_bits: Final = EightBits("eight_bits")
+which: Final = Which("which")
+
+
+def _modelled(kind: type[types.Type], shape: Any) -> None:
+    class Model(models.PrimitiveModel):
+        """Such a value is one vector."""
+
+        def __init__(self, manager: Any, of: Any) -> None:
+            super().__init__(manager, of, shape)
+
+    register_model(kind)(Model)
+
+
+for _kind, _shape in ((Eight, _EIGHT), (EightBits, _BITS), (Which, _WHICH)):
+    _modelled(_kind, _shape)
+
+
+def _same(builder: Any, number: Any) -> Any:
+    """A number in all lanes; what is a vector already stays as it is."""
+    if isinstance(number.type, ir.VectorType):
+        return number
+    vector = ir.VectorType(number.type, LANES)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, _HALF(0))
+    everywhere = ir.Constant(ir.VectorType(_HALF, LANES), [0] * LANES)
+    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), everywhere)
+
+
+def _declared(builder: Any, name: str, back: Any, *given: Any) -> Any:
+    """A function that LLVM brings along."""
+    found = builder.module.globals.get(name)
+    kind = ir.FunctionType(back, given)
+    return ir.Function(builder.module, kind, name) if found is None else found
+
+
+def _operation(name: Any, kinds: tuple[Any, ...], back: Any, made: Any) -> None:
+    """Let compiled functions use a sign, or a name, for values of such kinds."""
+
+    def typing(context: Any) -> Any:
+        def typed(*given: Any) -> Any:
+            alike = len(given) == len(kinds) and all(map(isinstance, given, kinds))
+            return back if alike else None
+
+        # The number of arguments is looked at before they are typed.
+        return (lambda a: typed(a)) if len(kinds) == 1 else (lambda a, b: typed(a, b))
+
+    def lowered(target: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return made(builder, *(_same(builder, one) for one in given))
+
+    type_callable(name)(typing)
+    lower_builtin(name, *kinds)(lowered)
+
+
+def _method(name: str) -> Any:
+    return lambda builder, *given: getattr(builder, name)(*given)
+
+
+def _compared(sign: str, ordered: bool = True) -> Any:
+    way = "fcmp_ordered" if ordered else "fcmp_unordered"
+    return lambda builder, a, b: getattr(builder, way)(sign, a, b)
+
+
+def _root(builder: Any, a: Any) -> Any:
+    return builder.call(_declared(builder, f"llvm.sqrt.v{LANES}f64", _EIGHT, _EIGHT), [a])
+
+
+def _magnitude(builder: Any, a: Any) -> Any:
+    return builder.call(_declared(builder, f"llvm.fabs.v{LANES}f64", _EIGHT, _EIGHT), [a])
+
+
+_PAIRS: Final = ((Eight, Eight), (Eight, types.Float), (types.Float, Eight))
+_SIGNS: Final = (
+    (operator.add, eight, _method("fadd")),
+    (operator.iadd, eight, _method("fadd")),
+    (operator.sub, eight, _method("fsub")),
+    (operator.isub, eight, _method("fsub")),
+    (operator.mul, eight, _method("fmul")),
+    (operator.imul, eight, _method("fmul")),
+    (operator.truediv, eight, _method("fdiv")),
+    (operator.ge, which, _compared(">=")),
+    (operator.gt, which, _compared(">")),
+    (operator.le, which, _compared("<=")),
+    (operator.lt, which, _compared("<")),
+)
+for _name, _back, _made in _SIGNS:
+    for _pair in _PAIRS:
+        _operation(_name, _pair, _back, _made)
+for _name, _made in (
+    (operator.and_, _method("and_")),
+    (operator.iand, _method("and_")),
+    (operator.or_, _method("or_")),
+    (operator.ior, _method("or_")),
+):
+    _operation(_name, (Which, Which), which, _made)
+_operation(operator.invert, (Which,), which, _method("not_"))
+_operation(operator.neg, (Eight,), eight, _method("fneg"))
+_operation(np.sqrt, (Eight,), eight, _root)
+_operation(abs, (Eight,), eight, _magnitude)
+for _name, _made in (
+    (operator.add, _method("add")),
+    (operator.sub, _method("sub")),
+    (operator.lshift, _method("shl")),
+    (operator.rshift, _method("lshr")),
+):
+    for _other in (EightBits, types.Integer):
+        _operation(_name, (EightBits, _other), eight_bits, _made)
+
+
+def _place(target: Any, builder: Any, kind: Any, array: Any, *at: Any) -> Any:
+    """Where an element of an array lies."""
+    from numba.np import arrayobj  # much that only compiling needs
+
+    made = arrayobj.make_array(kind)(target, builder, array)
+    start = builder.bitcast(made.data, _BYTE.as_pointer())
+    strides = cgutils.unpack_tuple(builder, made.strides, kind.ndim)
+    strides[-1] = _WORD(kind.dtype.bitwidth // 8)  # arrays here are C-contiguous
+    for index, stride in zip(at, strides, strict=True):
+        start = builder.gep(start, [builder.mul(index, stride)])
+    return start
+
+
+def _there(builder: Any, left: Any) -> Any:
+    """Which lanes come before the end of a row."""
+    order = ir.Constant(_BITS, list(range(LANES)))
+    return builder.icmp_signed("<", order, _same(builder, left))
+
+
+def _letters(element: Any) -> str:
+    return {"double": "f64", "float": "f32"}.get(str(element), str(element))
+
+
+def _masked(builder: Any, what: str, vector: Any) -> Any:
+    """LLVM's function that reads or writes some lanes only."""
+    letters = f"v{LANES}{_letters(vector.element)}"
+    name, at = f"llvm.masked.{what}.{letters}.p0{letters}", vector.as_pointer()
+    if what == "load":
+        return _declared(builder, name, vector, at, _HALF, _WHICH, vector)
+    return _declared(builder, name, ir.VoidType(), vector, at, _HALF, _WHICH)
+
+
+def _whole(builder: Any, left: Any) -> Any:
+    """Whether a row has all eight: what reads some of them takes longer."""
+    return builder.icmp_signed(">=", left, _WORD(LANES))
+
+
+def _read(target: Any, builder: Any, kind: Any, array: Any, row: Any, start: Any, left: Any) -> Any:
+    """Eight elements of a row as they are, zeros past its end."""
+    vector = ir.VectorType(target.get_data_type(kind.dtype), LANES)
+    place = builder.bitcast(_place(target, builder, kind, array, row, start), vector.as_pointer())
+    with builder.if_else(_whole(builder, left), likely=True) as (all_of_them, some):
+        with all_of_them:
+            full, after_full = builder.load(place, align=1), builder.block
+        with some:
+            given = [place, _HALF(1), _there(builder, left), ir.Constant(vector, None)]
+            part, after_part = builder.call(_masked(builder, "load", vector), given), builder.block
+    found = builder.phi(vector)
+    found.add_incoming(full, after_full)
+    found.add_incoming(part, after_part)
+    return found
+
+
+@intrinsic
+def _eight_at(context, array, at):
+    def generate(target, builder, signature, given):
+        place = _place(target, builder, signature.args[0], *given)
+        return builder.load(builder.bitcast(place, _EIGHT.as_pointer()), align=8)
+
+    return eight(array, types.int64), generate
+
+
+@intrinsic
+def _put_eight(context, array, at, numbers):
+    def generate(target, builder, signature, given):
+        place = _place(target, builder, signature.args[0], *given[:2])
+        numbers = _same(builder, given[2])
+        builder.store(numbers, builder.bitcast(place, _EIGHT.as_pointer()), align=8)
+        return target.get_dummy_value()
+
+    return types.none(array, types.int64, eight), generate
+
+
+@intrinsic
+def _eight_of(context, matrix, row, start, left):
+    def generate(target, builder, signature, given):
+        found = _read(target, builder, signature.args[0], *given)
+        single = isinstance(found.type.element, ir.FloatType)
+        return builder.fpext(found, _EIGHT) if single else found
+
+    return eight(matrix, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def _nonzero_of(context, matrix, row, start, left):
+    def generate(target, builder, signature, given):
+        found = _read(target, builder, signature.args[0], *given)
+        return builder.icmp_unsigned("!=", found, ir.Constant(found.type, None))
+
+    return which(matrix, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def _put_which(context, matrix, row, start, left, chosen):
+    def generate(target, builder, signature, given):
+        vector = ir.VectorType(_BYTE, LANES)
+        place = _place(target, builder, signature.args[0], *given[:3])
+        place = builder.bitcast(place, vector.as_pointer())
+        ones, left = builder.zext(given[4], vector), given[3]
+        with builder.if_else(_whole(builder, left), likely=True) as (all_of_them, some):
+            with all_of_them:
+                builder.store(ones, place, align=1)
+            with some:
+                some_given = [ones, place, _HALF(1), _there(builder, left)]
+                builder.call(_masked(builder, "store", vector), some_given)
+        return target.get_dummy_value()
+
+    return types.none(matrix, types.int64, types.int64, types.int64, which), generate
+
+
+@intrinsic
+def _times_plus(context, a, b, c):
+    """The sum of a b and c, rounded once; twice where the processor has no instruction for it."""
+    numbers = any(isinstance(one, Eight) for one in (a, b, c))
+
+    def generate(target, builder, signature, given):
+        if numbers:
+            given = [_same(builder, one) for one in given]
+        if not any(name in getattr(target.codegen(), "_tm_features", "") for name in FUSING):
+            return builder.fadd(builder.fmul(*given[:2]), given[2])
+        if not numbers:
+            return builder.fma(*given)
+        kinds = (_EIGHT, _EIGHT, _EIGHT)
+        return builder.call(_declared(builder, f"llvm.fma.v{LANES}f64", _EIGHT, *kinds), given)
+
+    kept = [one if isinstance(one, Eight) else types.float64 for one in (a, b, c)]
+    return (eight if numbers else types.float64)(*kept), generate
+
+
+def _better(sign: str) -> Any:
+    """The larger, or the smaller, of two numbers or twice eight; the second where one is none."""
+
+    def generate(target: Any, builder: Any, signature: Any, given: Any) -> Any:
+        if isinstance(signature.return_type, Eight):
+            given = [_same(builder, one) for one in given]
+        return builder.select(builder.fcmp_ordered(sign, *given), *given)
+
+    def typed(context: Any, a: Any, b: Any) -> Any:
+        kept = [one if isinstance(one, Eight) else types.float64 for one in (a, b)]
+        return (eight if eight in kept else types.float64)(*kept), generate
+
+    return intrinsic(typed)
+
+
+_larger: Final = _better(">")
+_smaller: Final = _better("<")
+
+
+@intrinsic
+def _spread(context, number):
+    def generate(target, builder, signature, given):
+        return _same(builder, given[0])
+
+    return eight(types.float64), generate
+
+
+@intrinsic
+def _where(context, chosen, yes, no):
+    def generate(target, builder, signature, given):
+        return builder.select(given[0], *(_same(builder, one) for one in given[1:]))
+
+    return eight(which, yes, no), generate
+
+
+@intrinsic
+def _as_word(context, chosen):
+    def generate(target, builder, signature, given):
+        return builder.zext(builder.bitcast(given[0], ir.IntType(LANES)), _WORD)
+
+    return types.int64(which), generate
+
+
+@intrinsic
+def _as_which(context, word):
+    def generate(target, builder, signature, given):
+        return builder.bitcast(builder.trunc(given[0], ir.IntType(LANES)), _WHICH)
+
+    return which(types.int64), generate
+
+
+@intrinsic
+def _ones_in(context, word):
+    def generate(target, builder, signature, given):
+        return builder.ctpop(given[0])
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def _zeros_below(context, word):
+    def generate(target, builder, signature, given):
+        return builder.cttz(given[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def _first_of(context, left):
+    def generate(target, builder, signature, given):
+        return _there(builder, given[0])
+
+    return which(types.int64), generate
+
+
+@intrinsic
+def _lane(context, numbers, at):
+    def generate(target, builder, signature, given):
+        return builder.extract_element(*given)
+
+    return types.float64(eight, types.int64), generate
+
+
+# Without the compiler.
+
+
+def _plain_eight_at(array: Any, at: int) -> Any:
+    found = array[at : at + LANES].copy()
+    assert found.shape == (LANES,)
+    return found
+
+
+def _plain_put_eight(array: Any, at: int, numbers: Any) -> None:
+    assert at + LANES <= len(array)
+    array[at : at + LANES] = numbers
+
+
+def _plain_eight_of(matrix: Any, row: int, start: int, left: int) -> Any:
+    found = np.zeros(LANES)
+    given = matrix[row, start : start + min(left, LANES)]
+    found[: len(given)] = given
+    return found
+
+
+def _plain_nonzero_of(matrix: Any, row: int, start: int, left: int) -> Any:
+    return _plain_eight_of(matrix, row, start, left) != 0.0
+
+
+def _plain_put_which(matrix: Any, row: int, start: int, left: int, chosen: Any) -> None:
+    some = min(left, LANES)
+    matrix[row, start : start + some] = chosen[:some]
+
+
+def _plain_times_plus(a: Any, b: Any, c: Any) -> Any:
+    return a * b + c
+
+
+def _plain_larger(a: Any, b: Any) -> Any:
+    return np.where(a > b, a, b)[()]
+
+
+def _plain_smaller(a: Any, b: Any) -> Any:
+    return np.where(a < b, a, b)[()]
+
+
+def _plain_spread(number: float) -> Any:
+    return np.full(LANES, number)
+
+
+def _plain_as_word(chosen: Any) -> int:
+    return int(np.packbits(chosen, bitorder="little")[0])
+
+
+def _plain_as_which(word: int) -> Any:
+    bits = np.unpackbits(np.array([word & 255], dtype=np.uint8), bitorder="little")
+    return bits.astype(bool)
+
+
+def _plain_ones_in(word: int) -> int:
+    return (int(word) & (2**64 - 1)).bit_count()
+
+
+def _plain_zeros_below(word: int) -> int:
+    bits = int(word)
+    return (bits & -bits).bit_length() - 1
+
+
+def _plain_first_of(left: int) -> Any:
+    return np.arange(LANES) < left
+
+
+def _plain_lane(numbers: Any, at: int) -> float:
+    return float(numbers[at])
+
+
+settings: Any = numba.config
+_plain: Final = bool(settings.DISABLE_JIT)
+
+eight_at: Any = _plain_eight_at if _plain else _eight_at
+put_eight: Any = _plain_put_eight if _plain else _put_eight
+eight_of: Any = _plain_eight_of if _plain else _eight_of
+nonzero_of: Any = _plain_nonzero_of if _plain else _nonzero_of
+put_which: Any = _plain_put_which if _plain else _put_which
+times_plus: Any = _plain_times_plus if _plain else _times_plus
+larger: Any = _plain_larger if _plain else _larger
+smaller: Any = _plain_smaller if _plain else _smaller
+spread: Any = _plain_spread if _plain else _spread
+where: Any = np.where if _plain else _where
+as_word: Any = _plain_as_word if _plain else _as_word
+as_which: Any = _plain_as_which if _plain else _as_which
+ones_in: Any = _plain_ones_in if _plain else _ones_in
+zeros_below: Any = _plain_zeros_below if _plain else _zeros_below
+first_of: Any = _plain_first_of if _plain else _first_of
+lane: Any = _plain_lane if _plain else _lane

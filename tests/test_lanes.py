@@ -1,0 +1,111 @@
+"""Eight numbers at a time do what NumPy does to each of them."""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
+
+from omma.kernels import lanes
+from omma.kernels.eights import laid, room, taken
+
+LANES = lanes.LANES
+FLOATS = st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, np.inf, -np.inf, np.nan])
+EIGHTS = hnp.arrays(np.float64, LANES, elements=FLOATS)
+
+
+@numba.njit(error_model="numpy")
+def arithmetic(a, b, c, out):
+    x, y = lanes.eight_at(a, 0), lanes.eight_at(b, 0)
+    lanes.put_eight(out[0], 0, x + y)
+    lanes.put_eight(out[1], 0, x - c)
+    lanes.put_eight(out[2], 0, c * x)
+    lanes.put_eight(out[3], 0, x / y)
+    lanes.put_eight(out[4], 0, np.sqrt(abs(x)))
+    lanes.put_eight(out[5], 0, lanes.larger(x, y))
+    lanes.put_eight(out[6], 0, lanes.smaller(x, c))
+    lanes.put_eight(out[7], 0, lanes.where((x >= y) & ~(x > c) | (y < c), x, y))
+    lanes.put_eight(out[8], 0, lanes.where(x <= y, lanes.spread(c), -x))
+
+
+@given(EIGHTS, EIGHTS, FLOATS)
+def test_signs_are_those_of_each_number(a, b, c):
+    out = np.empty((9, LANES))
+    arithmetic(a, b, c, out)
+    with np.errstate(all="ignore"):
+        expected = (
+            a + b,
+            a - c,
+            c * a,
+            a / b,
+            np.sqrt(abs(a)),
+            np.where(a > b, a, b),
+            np.where(a < c, a, c),
+            np.where((a >= b) & ~(a > c) | (b < c), a, b),
+            np.where(a <= b, c, -a),
+        )
+    np.testing.assert_array_equal(out, expected)
+
+
+@numba.njit(error_model="numpy")
+def fused(a, b, c):
+    return lanes.lane(lanes.times_plus(lanes.spread(a), b, c), 3), lanes.times_plus(a, b, c)
+
+
+@given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3), st.floats(-1e3, 1e3))
+def test_a_product_with_a_sum_is_the_same_in_lanes_and_alone(a, b, c):
+    in_lanes, alone = fused(a, b, c)
+    assert in_lanes == alone
+    assert alone == pytest.approx(a * b + c, abs=1e-9)
+
+
+@numba.njit(error_model="numpy")
+def through(eta, true, out, row):
+    m = eta.shape[1]
+    total = found = wrong = 0
+    largest = 0.0
+    for at in range(0, m, LANES):
+        values = lanes.eight_of(eta, row, at, m - at)
+        chosen = lanes.nonzero_of(true, row, at, m - at) & (values > 0.5)
+        lanes.put_which(out, row, at, m - at, chosen)
+        word = lanes.as_word(chosen)
+        found += lanes.ones_in(word)
+        wrong += lanes.as_word(lanes.as_which(word)) != word
+        while word != 0:
+            total += at + lanes.zeros_below(word)
+            word &= word - 1
+        for i in range(min(m - at, LANES)):
+            wrong += lanes.lane(values, i) != eta[row, at + i]
+        for i in range(LANES):
+            largest = max(largest, lanes.lane(values, i))
+        wrong += lanes.as_word(lanes.first_of(m - at)) != (1 << min(m - at, LANES)) - 1
+    return found, total, largest, wrong
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [1, 7, 8, 9, 23, 64])
+def test_the_end_of_a_row_is_nothing_and_what_lies_beyond_stays(kind, m):
+    rng = np.random.default_rng(m)
+    eta, true = rng.random((3, m)).astype(kind), rng.integers(0, 2, (3, m)).astype(np.uint8)
+    out = np.full((3, m), 7, dtype=np.int8)
+    found, total, largest, wrong = through(eta, true, out, 1)
+    assert wrong == 0
+    expected = (true[1] != 0) & (eta[1] > 0.5)
+    np.testing.assert_array_equal(out[1], expected)
+    assert (out[[0, 2]] == 7).all()
+    assert (found, total) == (expected.sum(), np.flatnonzero(expected).sum())
+    assert largest == eta[1].max()
+
+
+@pytest.mark.parametrize("m", [1, 8, 13])
+def test_rooms_lie_on_borders_and_give_back_what_they_took(m):
+    kept = np.arange(3.0 * m).reshape(3, m)
+    space = laid(*kept, more=2)
+    assert space.shape == (5, -(-m // LANES) * LANES)
+    assert space.ctypes.data % 64 == 0
+    assert not space[:, m:].any()
+    assert not space[3:].any()
+    back = np.zeros_like(kept)
+    taken(space, *back)
+    np.testing.assert_array_equal(back, kept)
+    assert not room(2, m).any()

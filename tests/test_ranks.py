@@ -1,0 +1,135 @@
+"""Dense rows with a budget, eight labels at a time, are decided as by gains one by one."""
+
+import warnings
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from strategies import stream
+
+import omma
+from omma.running import plan, sinks, worth
+
+METRICS = (
+    "macro_f1",
+    "macro_precision",
+    "macro_gmean",
+    "macro_hmean",
+    "macro_qmean",
+    "macro_mcc",
+    "macro_balanced_accuracy",
+    "micro_f1",
+    "micro_mcc",
+    "weighted_f1",
+)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Eights decide from the first row."""
+    monkeypatch.setattr(worth, "MOST", 0)
+
+
+def replayed(policy, eta, y, **given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return omma.replay(policy, eta, y, **given)
+
+
+def assert_same(one, other):
+    np.testing.assert_array_equal(one.predictions, other.predictions)
+    np.testing.assert_array_equal(one.state.cells, other.state.cells)
+    np.testing.assert_array_equal(one.state.totals, other.state.totals)
+    np.testing.assert_array_equal(one.history.values, other.history.values)
+    np.testing.assert_array_equal(one.history.rows, other.history.rows)
+
+
+def by_gains(policy, eta, y, **given):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan.Plan, "ranked", False)
+        return replayed(policy, eta, y, **given)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(METRICS),
+    st.integers(1, 40),
+    st.integers(1, 12),
+    st.booleans(),
+    st.sampled_from([0.0, 1e-6, 1.0]),
+    st.sampled_from([np.float32, np.float64]),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_same_bits_as_by_gains(metric, m, k, exact, prior, kind, seed):
+    rng = np.random.default_rng(seed)
+    eta = rng.random((25, m)).astype(kind)
+    eta[rng.random(eta.shape) < 0.3] = 0.0  # no candidates
+    eta[rng.random(25) < 0.3] = 0.5  # ties
+    y = (rng.random(eta.shape) < 0.3).astype(np.int8)
+    budget = {"k": min(k, m)} if exact else {"at_most": min(k, m)}
+    policy = omma.OMMA(metric, prior=prior, **budget)
+    given_ = {"seed": 3, "checkpoints": [1, 7, 25]}
+    assert_same(replayed(policy, eta, y, **given_), by_gains(policy, eta, y, **given_))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("budget", [{"k": 3}, {"at_most": 3}], ids=str)
+def test_rows_of_many_labels_and_their_rest(metric, budget):
+    for m in (16, 64, 65, 203):
+        eta, y = stream(m, n=40, m=m)
+        policy = omma.OMMA(metric, **budget)
+        assert_same(replayed(policy, eta, y), by_gains(policy, eta, y))
+
+
+def test_it_is_this_loop_that_decides(monkeypatch):
+    ran = []
+    real = sinks.DenseSink.replay_by_ranks
+
+    def noted(self, *given):
+        ran.append(len(given[0]))
+        return real(self, *given)
+
+    monkeypatch.setattr(sinks.DenseSink, "replay_by_ranks", noted)
+    eta, y = stream(1, n=30, m=9)
+    replayed(omma.OMMA("macro_f1", k=2), eta, y)
+    assert sum(ran) == 30
+    ran.clear()
+    for other in (
+        omma.OMMA("macro_f1", k=2, feedback="estimates"),
+        omma.OMMA("macro_min_recall_specificity", k=2),
+        omma.OMMA("macro_f1"),
+        omma.TopK(2),
+    ):
+        replayed(other, eta, y, metric="macro_f1")
+    replayed(omma.OMMA("macro_f1", k=2), eta, y, weights=np.ones(30))
+    assert ran == []
+
+
+@pytest.mark.parametrize("metric", ["macro_f1", "micro_f1", "macro_gmean"])
+def test_the_same_as_the_textbook(metric):
+    eta, y = stream(5, n=60, m=21)
+    trace = replayed(omma.OMMA(metric, k=3), eta, y)
+    expected, _ = naive.omma(naive.utility(metric), eta, y, k=3)
+    np.testing.assert_array_equal(trace.predictions, expected)
+
+
+def test_a_wrong_row_is_named_and_a_stream_goes_on_where_it_was():
+    eta, y = stream(2, n=30, m=11)
+    eta[17, 10] = 1.5
+    with pytest.raises(ValueError, match=r"got 1\.5 in row 17, label 10"):
+        replayed(omma.OMMA("macro_f1", k=2), eta, y)
+    eta[17, 10] = np.nan
+    with pytest.raises(ValueError, match=r"got nan in row 17, label 10"):
+        replayed(omma.OMMA("macro_f1", k=2), eta, y)
+
+
+def test_rows_that_are_filled_up_are_counted():
+    eta, y = stream(2, n=30, m=11)
+    eta[[3, 9]] = 0.0
+    eta[12, 1:] = 0.0
+    with pytest.warns(UserWarning, match="3 of 30 rows of replay have fewer than k=2"):
+        omma.replay(omma.OMMA("macro_f1", k=2), eta, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        omma.replay(omma.OMMA("macro_f1", at_most=2), eta, y)
