@@ -66,8 +66,8 @@ def through(eta, true, out, row):
     largest = 0.0
     for at in range(0, m, LANES):
         values = lanes.eight_of(eta, row, at, m - at)
-        chosen = lanes.nonzero_of(true, row, at, m - at) & (values > 0.5)
-        lanes.put_which(out, row, at, m - at, chosen)
+        chosen = (lanes.eight_of(true, row, at, m - at) > 0.0) & (values > 0.5)
+        lanes.put_bytes(out, row, at, m - at, lanes.where(chosen, 1.0, 0.0))
         word = lanes.as_word(chosen)
         found += lanes.ones_in(word)
         wrong += lanes.as_word(lanes.as_which(word)) != word

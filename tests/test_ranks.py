@@ -39,8 +39,10 @@ def replayed(policy, eta, y, **given):
 
 def assert_same(one, other):
     np.testing.assert_array_equal(one.predictions, other.predictions)
-    np.testing.assert_array_equal(one.state.cells, other.state.cells)
-    np.testing.assert_array_equal(one.state.totals, other.state.totals)
+    kept, expected = one.state.arrays(), other.state.arrays()
+    assert kept.keys() == expected.keys()
+    for name in kept:
+        np.testing.assert_array_equal(kept[name], expected[name], err_msg=name)
     np.testing.assert_array_equal(one.history.values, other.history.values)
     np.testing.assert_array_equal(one.history.rows, other.history.rows)
 
@@ -48,10 +50,11 @@ def assert_same(one, other):
 def by_gains(policy, eta, y, **given):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan.Plan, "ranked", False)
+        patch.setattr(plan.Plan, "corrected_ranked", False)
         return replayed(policy, eta, y, **given)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.sampled_from(METRICS),
     st.integers(1, 40),
@@ -60,8 +63,9 @@ def by_gains(policy, eta, y, **given):
     st.sampled_from([0.0, 1e-6, 1.0]),
     st.sampled_from([np.float32, np.float64]),
     st.integers(0, 2**32 - 1),
+    st.booleans(),
 )
-def test_the_same_bits_as_by_gains(metric, m, k, exact, prior, kind, seed):
+def test_the_same_bits_as_by_gains(metric, m, k, exact, prior, kind, seed, calibrated):
     rng = np.random.default_rng(seed)
     eta = rng.random((25, m)).astype(kind)
     eta[rng.random(eta.shape) < 0.3] = 0.0  # no candidates
@@ -69,32 +73,37 @@ def test_the_same_bits_as_by_gains(metric, m, k, exact, prior, kind, seed):
     y = (rng.random(eta.shape) < 0.3).astype(np.int8)
     budget = {"k": min(k, m)} if exact else {"at_most": min(k, m)}
     policy = omma.OMMA(metric, prior=prior, **budget)
+    if calibrated:
+        policy = omma.Auto(metric, **budget)
     given_ = {"seed": 3, "checkpoints": [1, 7, 25]}
     assert_same(replayed(policy, eta, y, **given_), by_gains(policy, eta, y, **given_))
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("budget", [{"k": 3}, {"at_most": 3}], ids=str)
-def test_rows_of_many_labels_and_their_rest(metric, budget):
+@pytest.mark.parametrize("make", [omma.OMMA, omma.Auto], ids=lambda make: make.__name__)
+def test_rows_of_many_labels_and_their_rest(metric, budget, make):
     for m in (16, 64, 65, 203):
         eta, y = stream(m, n=40, m=m)
-        policy = omma.OMMA(metric, **budget)
+        policy = make(metric, **budget)
         assert_same(replayed(policy, eta, y), by_gains(policy, eta, y))
 
 
 def test_it_is_this_loop_that_decides(monkeypatch):
     ran = []
-    real = sinks.DenseSink.replay_by_ranks
+    for name in ("replay_by_ranks", "replay_corrected_by_ranks"):
+        real = getattr(sinks.DenseSink, name)
 
-    def noted(self, *given):
-        ran.append(len(given[0]))
-        return real(self, *given)
+        def noted(self, *given, real=real):
+            ran.append(len(given[0]))
+            return real(self, *given)
 
-    monkeypatch.setattr(sinks.DenseSink, "replay_by_ranks", noted)
+        monkeypatch.setattr(sinks.DenseSink, name, noted)
     eta, y = stream(1, n=30, m=9)
-    replayed(omma.OMMA("macro_f1", k=2), eta, y)
-    assert sum(ran) == 30
-    ran.clear()
+    for policy in (omma.OMMA("macro_f1", k=2), omma.Auto("micro_f1", at_most=3)):
+        replayed(policy, eta, y)
+        assert sum(ran) == 30
+        ran.clear()
     for other in (
         omma.OMMA("macro_f1", k=2, feedback="estimates"),
         omma.OMMA("macro_min_recall_specificity", k=2),
@@ -103,6 +112,8 @@ def test_it_is_this_loop_that_decides(monkeypatch):
     ):
         replayed(other, eta, y, metric="macro_f1")
     replayed(omma.OMMA("macro_f1", k=2), eta, y, weights=np.ones(30))
+    some = np.where(np.arange(30)[:, np.newaxis] % 3 == 0, np.nan, y)
+    replayed(omma.Auto("macro_f1", k=2), eta, some)
     assert ran == []
 
 
@@ -114,22 +125,33 @@ def test_the_same_as_the_textbook(metric):
     np.testing.assert_array_equal(trace.predictions, expected)
 
 
-def test_a_wrong_row_is_named_and_a_stream_goes_on_where_it_was():
+@pytest.mark.parametrize("make", [omma.OMMA, omma.Auto], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("wrong", [1.5, -0.25, np.nan, np.inf])
+def test_a_wrong_row_is_named(make, wrong):
     eta, y = stream(2, n=30, m=11)
-    eta[17, 10] = 1.5
-    with pytest.raises(ValueError, match=r"got 1\.5 in row 17, label 10"):
-        replayed(omma.OMMA("macro_f1", k=2), eta, y)
-    eta[17, 10] = np.nan
-    with pytest.raises(ValueError, match=r"got nan in row 17, label 10"):
-        replayed(omma.OMMA("macro_f1", k=2), eta, y)
+    eta[17, 10] = wrong
+    with pytest.raises(ValueError, match=f"got {wrong:g} in row 17, label 10"):
+        replayed(make("macro_f1", k=2), eta, y)
+
+
+def test_a_stream_goes_on_where_it_was():
+    eta, y = stream(2, n=40, m=11)
+    whole = replayed(omma.Auto("macro_f1", k=2), eta, y)
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1", k=2), n_labels=11)
+    for row, labels in zip(eta, y, strict=True):
+        learner.predict(row)
+        learner.update(labels)
+    for name, kept in learner.state.arrays().items():
+        np.testing.assert_array_equal(kept, whole.state.arrays()[name], err_msg=name)
 
 
 def test_rows_that_are_filled_up_are_counted():
     eta, y = stream(2, n=30, m=11)
     eta[[3, 9]] = 0.0
     eta[12, 1:] = 0.0
-    with pytest.warns(UserWarning, match="3 of 30 rows of replay have fewer than k=2"):
-        omma.replay(omma.OMMA("macro_f1", k=2), eta, y)
+    for make in (omma.OMMA, omma.Auto):
+        with pytest.warns(UserWarning, match="3 of 30 rows of replay have fewer than k=2"):
+            omma.replay(make("macro_f1", k=2), eta, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         omma.replay(omma.OMMA("macro_f1", at_most=2), eta, y)

@@ -15,6 +15,7 @@ POLICIES = (
     omma.OMMA("macro_gmean", at_most=2),
     omma.Auto("macro_f1"),
     omma.Auto("macro_gmean"),
+    omma.Auto("macro_f1", k=2),
 )
 
 
@@ -34,6 +35,7 @@ def signs(monkeypatch):
         ("replay_by_signs", sinks.DenseSink),
         ("replay_by_ranks", sinks.DenseSink),
         ("replay_corrected", sinks.DenseSink),
+        ("replay_corrected_by_ranks", sinks.DenseSink),
     ):
         real = getattr(owner, name)
 

@@ -22,7 +22,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numba.core import types
 
+from omma.kernels.eights import lane_of, plus_in, total
 from omma.kernels.jit import by_kind, helper, pointed
+from omma.kernels.lanes import LANES, eight_of, spread
 from omma.kernels.layout import CHOSEN_GAINS, GAINS, GATHERED, LOGITS, UNIT, VALUES
 from omma.kernels.logistic import logit, sigmoid
 from omma.kernels.pointer import COUNT, IDS, NUMBERS, ROWS, address_of, called
@@ -81,6 +83,65 @@ def follow(shared, start, by_slope, by_intercept):
         shared[INTERCEPT] -= (p * by_intercept - q * by_slope) / det
 
 
+@helper
+def no_sums():
+    """Sums over labels before the first one: what errors and curvature say of a and b."""
+    nothing = spread(0.0)
+    return nothing, nothing, nothing, nothing, nothing
+
+
+@helper
+def with_eight(sums, z, error, curve):
+    """The sums with what eight labels say."""
+    by_slope, by_intercept, slope, both, intercept = sums
+    bent = curve * z
+    return (
+        by_slope + error * z,
+        by_intercept + error,
+        slope + bent * z,
+        both + bent,
+        intercept + curve,
+    )
+
+
+@helper
+def sums_of_all(count, scratch):
+    """The sums over all labels, in their order."""
+    sums = no_sums()
+    for at in range(0, count, LANES):
+        z, error = (
+            eight_of(scratch, LOGITS, at, count - at),
+            eight_of(scratch, GAINS, at, count - at),
+        )
+        sums = with_eight(sums, z, error, eight_of(scratch, CHOSEN_GAINS, at, count - at))
+    return sums
+
+
+@helper
+def sums_of_stored(labels, scratch):
+    """The same bits of a row that stores some: each adds to its lane, as it does among all."""
+    logits, errors, curves = scratch[LOGITS], scratch[GAINS], scratch[CHOSEN_GAINS]
+    by_slope, by_intercept, slope, both, intercept = no_sums()
+    for i in range(labels.shape[0]):
+        here, z, error, curve = lane_of(labels[i]), logits[i], errors[i], curves[i]
+        bent = curve * z
+        by_slope = plus_in(by_slope, here, error * z)
+        by_intercept = plus_in(by_intercept, here, error)
+        slope = plus_in(slope, here, bent * z)
+        both = plus_in(both, here, bent)
+        intercept = plus_in(intercept, here, curve)
+    return by_slope, by_intercept, slope, both, intercept
+
+
+@helper
+def add_sums(shared, start, sums):
+    """Add what a row's labels say, and follow it."""
+    shared[CURVE_SLOPE] += total(sums[2])
+    shared[CURVE_BOTH] += total(sums[3])
+    shared[CURVE_INTERCEPT] += total(sums[4])
+    follow(shared, start, total(sums[0]), total(sums[1]))
+
+
 @pointed("calibration")
 def calibrate_by(shared, bias, labels, count, scratch):
     """Put calibrated probabilities in place of a row's, and keep the logits of those given."""
@@ -101,13 +162,11 @@ def calibrate_by(shared, bias, labels, count, scratch):
 @pointed("learning calibration")
 def fit_by(shared, bias, precision, unit, labels, count, scratch, present, weight):
     """Learn from a row: ``present[j]`` is one where label j is true."""
-    values, logits, thin = scratch[VALUES], scratch[LOGITS], labels.shape[0] > 0
+    values, thin = scratch[VALUES], labels.shape[0] > 0
     errors, curves = scratch[GAINS], scratch[CHOSEN_GAINS]
     steps, known, true = scratch[GATHERED], scratch[GATHERED + 1], scratch[GATHERED + 2]
     counted, start = weight * unit, START_PRECISION * unit
     share = 1.0 - 1.0 / bias.shape[0]
-    by_slope, by_intercept = 0.0, 0.0
-    curve_slope, curve_both, curve_intercept = 0.0, 0.0, 0.0
     for i in range(labels.shape[0]):  # side by side, so that what divides is vector instructions
         known[i] = precision[labels[i]]
         true[i] = present[labels[i]]
@@ -127,18 +186,9 @@ def fit_by(shared, bias, precision, unit, labels, count, scratch, present, weigh
         bias[labels[i]] -= steps[i]
     for i in range(0 if thin else count):
         bias[i] -= steps[i]
-    for i in range(count):  # apart: sums in order are no vector instructions
-        z, error, curve = logits[i], errors[i], curves[i]
-        by_slope += error * z
-        by_intercept += error
-        curve_both += curve * z
-        curve_slope += curve * z * z
-        curve_intercept += curve
-    shared[CURVE_SLOPE] += curve_slope
-    shared[CURVE_BOTH] += curve_both
-    shared[CURVE_INTERCEPT] += curve_intercept
+    sums = sums_of_stored(labels, scratch) if thin else sums_of_all(count, scratch)
     shared[LABELLED] += weight
-    follow(shared, START_CURVE * unit, by_slope, by_intercept)
+    add_sums(shared, START_CURVE * unit, sums)
     return 0
 
 

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core import types
 
+from omma.kernels.eights import lane_of, plus_in, total
 from omma.kernels.jit import helper, pointed
+from omma.kernels.lanes import LANES, eight_to, spread
 from omma.kernels.layout import (
     POSITIVE,
     PREDICTED,
@@ -55,14 +57,13 @@ def add_product(j, flag, added, weight, cells, totals):
 @pointed("sums over labels")
 def add_sums(level, found, present, flags, weight, cells, totals):
     """Add a dense row to the sums over labels, before it is counted."""
-    hits = 0.0
-    total = 0.0
-    for j in range(flags.shape[0]):
-        hits += present[j] * flags[j]
-        total += present[j]
-    totals[SUM_TP] += weight * hits
+    hits, everywhere, m = spread(0.0), spread(0.0), flags.shape[0]
+    for at in range(0, m, LANES):
+        here = eight_to(present, at, m - at)
+        hits, everywhere = hits + here * eight_to(flags, at, m - at), everywhere + here
+    totals[SUM_TP] += weight * total(hits)
     totals[SUM_PREDICTED] += weight * found
-    totals[SUM_POSITIVE] += weight * total
+    totals[SUM_POSITIVE] += weight * total(everywhere)
     if level >= SUMS_AND_PRODUCTS:
         for j in range(flags.shape[0]):
             add_product(j, flags[j], weight * present[j], weight, cells, totals)
@@ -72,14 +73,14 @@ def add_sums(level, found, present, flags, weight, cells, totals):
 @pointed("sums over labels of sparse rows")
 def add_sums_stored(level, chosen, found, labels, present, flags, weight, cells, totals):
     """The same for a row of which ``labels`` are present: of others only the chosen ones count."""
-    hits = 0.0
-    total = 0.0
+    hits, everywhere = spread(0.0), spread(0.0)
     for i in range(labels.shape[0]):
-        hits += present[i] * flags[labels[i]]
-        total += present[i]
-    totals[SUM_TP] += weight * hits
+        here = lane_of(labels[i])
+        hits = plus_in(hits, here, present[i] * flags[labels[i]])
+        everywhere = plus_in(everywhere, here, present[i])
+    totals[SUM_TP] += weight * total(hits)
     totals[SUM_PREDICTED] += weight * found
-    totals[SUM_POSITIVE] += weight * total
+    totals[SUM_POSITIVE] += weight * total(everywhere)
     if level >= SUMS_AND_PRODUCTS:
         i = 0
         for c in range(found + 1):  # both rise: one walk over both, by label, as in a dense row

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from omma.kernels.jit import by_kind, helper, pointed
+from omma.kernels.lanes import larger, smaller, where
 from omma.kernels.layout import (
     CHOSEN_GAINS,
     GAINS,
@@ -112,23 +113,21 @@ def corrected_counts(both, tp, positive, known_tp, known_positive, every_positiv
     slowly. Positives have one strength for both. Branches would keep loops from being vector
     instructions: both sides are worked out, and one is taken. Both ratios share a division.
     """
-    first = both.unhit if (tp <= 0.0) & (positive > 0.0) else both.hits
+    first = where((tp <= 0.0) & (positive > 0.0), both.unhit, both.hits)
     slow = both.positives
     by_tp, by_positive = known_tp + first, known_positive + slow
     inverse = 1.0 / (by_tp * by_positive)
     p = every_positive * ((positive + slow) * (by_tp * inverse))
-    p = p if known_positive > 0.0 else positive + every_positive
+    p = where(known_positive > 0.0, p, positive + every_positive)
     corrected = known_tp * ((tp + first) * (by_positive * inverse))
     lucky = both.lucky * tp
-    return (corrected if corrected > lucky else lucky), p
+    return larger(corrected, lucky), p
 
 
 @helper
 def bounded(t, p, most):
     """True positives are no more than positives, and no more than predictions."""
-    t = t if t < p else p
-    t = t if t < most else most
-    return t if t > 0.0 else 0.0
+    return larger(smaller(smaller(t, p), most), 0.0)
 
 
 @helper
@@ -137,30 +136,35 @@ def shrunk_counts(both, tp, positive, known_tp, known_positive, every_tp, every_
     t, p = corrected_counts(both, tp, positive, known_tp, known_positive, every_positive)
     slow = both.positives
     t += (every_tp - known_tp) * ((tp + slow) / (known_tp + slow))
-    return bounded(t if known_tp > 0.0 else tp + every_tp, p, most), p
+    return bounded(where(known_tp > 0.0, t, tp + every_tp), p, most), p
 
 
 @helper
 def shrunk_counts_of_all(both, tp, positive, every_tp, every_positive, most):
     """The same where all rows had labels, to the bit."""
     t, p = corrected_counts(both, tp, positive, every_tp, every_positive, every_positive)
-    return bounded(t if every_tp > 0.0 else tp, p, most), p
+    return bounded(where(every_tp > 0.0, t, tp), p, most), p
 
 
 @helper
-def ask_for_less(both, tp, predicted, positive, count):
+def asked_for(both, tp, predicted, positive):
     """Lower what the first prediction of a label asks for as its positives go by.
 
     By the prior alone, λ hits of 2 λ predictions, it asks for a probability of a half, which many
     labels never have. After p positives ``eager`` takes from λ what makes that 1 / (1 + 2 p / s),
-    where it is less.
+    where it is less. Without a branch: which labels wait is hard to foresee.
     """
+    waited = positive * (2.0 / both.positives)
+    asked = both.eager * (1.0 - waited) / (1.0 + waited)
+    return where((predicted <= 0.0) & (waited > 1.0), asked, tp)
+
+
+@helper
+def ask_for_less(both, tp, predicted, positive, count):
+    """The same for so many labels."""
     if both.eager > 0.0:
-        often = 2.0 / both.positives
-        for i in range(count):  # without a branch: which labels wait is hard to foresee
-            waited = positive[i] * often
-            asked = both.eager * (1.0 - waited) / (1.0 + waited)
-            tp[i] = asked if (predicted[i] <= 0.0) & (waited > 1.0) else tp[i]
+        for i in range(count):
+            tp[i] = asked_for(both, tp[i], predicted[i], positive[i])
 
 
 @by_kind

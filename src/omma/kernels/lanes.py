@@ -2,12 +2,13 @@
 
 A compiler makes such instructions of most loops by itself. It does not where a loop ends within
 eight labels, as most rows do: the rest is then done one by one, and takes as long as all before it.
-Here the last lanes of a row are read as nothing, and one loop over eights serves all of it. A
-decision is eight bits instead of eight numbers.
+Here the last lanes of a row are read as zeros, and one loop over eights serves all of it.
 
 ``Eight`` numbers are added, multiplied, divided and compared by the usual signs, with each other
 and with a number; what is compared gives ``Which`` of them, of which ``&``, ``|`` and ``~`` are
-made. Sums over labels that are kept in eight lanes are the same bits in every loop that adds label
+made. That is for what comes next: what stays from one eight to another should be numbers, zeros and
+ones, as processors without an instruction for bits take long to pack and unpack them. Sums over
+labels that are kept in eight lanes are the same bits in every loop that adds label
 j to lane j % 8, in the order of labels. Processors without vectors as long do it in several.
 
 Without the compiler, NumPy's arrays are both.
@@ -121,9 +122,7 @@ def _magnitude(builder: Any, a: Any) -> Any:
 _PAIRS: Final = ((Eight, Eight), (Eight, types.Float), (types.Float, Eight))
 _SIGNS: Final = (
     (operator.add, eight, _method("fadd")),
-    (operator.iadd, eight, _method("fadd")),
     (operator.sub, eight, _method("fsub")),
-    (operator.isub, eight, _method("fsub")),
     (operator.mul, eight, _method("fmul")),
     (operator.imul, eight, _method("fmul")),
     (operator.truediv, eight, _method("fdiv")),
@@ -135,12 +134,7 @@ _SIGNS: Final = (
 for _name, _back, _made in _SIGNS:
     for _pair in _PAIRS:
         _operation(_name, _pair, _back, _made)
-for _name, _made in (
-    (operator.and_, _method("and_")),
-    (operator.iand, _method("and_")),
-    (operator.or_, _method("or_")),
-    (operator.ior, _method("or_")),
-):
+for _name, _made in ((operator.and_, _method("and_")), (operator.or_, _method("or_"))):
     _operation(_name, (Which, Which), which, _made)
 _operation(operator.invert, (Which,), which, _method("not_"))
 _operation(operator.neg, (Eight,), eight, _method("fneg"))
@@ -193,20 +187,33 @@ def _whole(builder: Any, left: Any) -> Any:
     return builder.icmp_signed(">=", left, _WORD(LANES))
 
 
-def _read(target: Any, builder: Any, kind: Any, array: Any, row: Any, start: Any, left: Any) -> Any:
-    """Eight elements of a row as they are, zeros past its end."""
-    vector = ir.VectorType(target.get_data_type(kind.dtype), LANES)
-    place = builder.bitcast(_place(target, builder, kind, array, row, start), vector.as_pointer())
-    with builder.if_else(_whole(builder, left), likely=True) as (all_of_them, some):
-        with all_of_them:
-            full, after_full = builder.load(place, align=1), builder.block
-        with some:
-            given = [place, _HALF(1), _there(builder, left), ir.Constant(vector, None)]
-            part, after_part = builder.call(_masked(builder, "load", vector), given), builder.block
-    found = builder.phi(vector)
-    found.add_incoming(full, after_full)
-    found.add_incoming(part, after_part)
+def _either(builder: Any, condition: Any, yes: Any, no: Any) -> Any:
+    """What one of two functions makes."""
+    with builder.if_else(condition, likely=True) as (then, otherwise):
+        with then:
+            first, after_first = yes(), builder.block
+        with otherwise:
+            second, after_second = no(), builder.block
+    found = builder.phi(first.type)
+    found.add_incoming(first, after_first)
+    found.add_incoming(second, after_second)
     return found
+
+
+def _read(target: Any, builder: Any, kind: Any, array: Any, *at_and_left: Any) -> Any:
+    """Eight elements of a row as they are, zeros past its end."""
+    *at, left = at_and_left
+    vector = ir.VectorType(target.get_data_type(kind.dtype), LANES)
+    place = builder.bitcast(_place(target, builder, kind, array, *at), vector.as_pointer())
+
+    def whole() -> Any:
+        return builder.load(place, align=1)
+
+    def some() -> Any:
+        given = [place, _HALF(1), _there(builder, left), ir.Constant(vector, None)]
+        return builder.call(_masked(builder, "load", vector), given)
+
+    return _either(builder, _whole(builder, left), whole, some)
 
 
 @intrinsic
@@ -233,6 +240,8 @@ def _put_eight(context, array, at, numbers):
 def _eight_of(context, matrix, row, start, left):
     def generate(target, builder, signature, given):
         found = _read(target, builder, signature.args[0], *given)
+        if isinstance(found.type.element, ir.IntType):
+            return builder.uitofp(found, _EIGHT)
         single = isinstance(found.type.element, ir.FloatType)
         return builder.fpext(found, _EIGHT) if single else found
 
@@ -240,30 +249,29 @@ def _eight_of(context, matrix, row, start, left):
 
 
 @intrinsic
-def _nonzero_of(context, matrix, row, start, left):
+def _eight_to(context, array, start, left):
     def generate(target, builder, signature, given):
-        found = _read(target, builder, signature.args[0], *given)
-        return builder.icmp_unsigned("!=", found, ir.Constant(found.type, None))
+        return _read(target, builder, signature.args[0], *given)
 
-    return which(matrix, types.int64, types.int64, types.int64), generate
+    return eight(array, types.int64, types.int64), generate
 
 
 @intrinsic
-def _put_which(context, matrix, row, start, left, chosen):
+def _put_bytes(context, matrix, row, start, left, numbers):
     def generate(target, builder, signature, given):
         vector = ir.VectorType(_BYTE, LANES)
         place = _place(target, builder, signature.args[0], *given[:3])
         place = builder.bitcast(place, vector.as_pointer())
-        ones, left = builder.zext(given[4], vector), given[3]
+        small, left = builder.fptosi(given[4], vector), given[3]
         with builder.if_else(_whole(builder, left), likely=True) as (all_of_them, some):
             with all_of_them:
-                builder.store(ones, place, align=1)
+                builder.store(small, place, align=1)
             with some:
-                some_given = [ones, place, _HALF(1), _there(builder, left)]
+                some_given = [small, place, _HALF(1), _there(builder, left)]
                 builder.call(_masked(builder, "store", vector), some_given)
         return target.get_dummy_value()
 
-    return types.none(matrix, types.int64, types.int64, types.int64, which), generate
+    return types.none(matrix, types.int64, types.int64, types.int64, eight), generate
 
 
 @intrinsic
@@ -314,10 +322,41 @@ def _spread(context, number):
 
 @intrinsic
 def _where(context, chosen, yes, no):
-    def generate(target, builder, signature, given):
+    """One or the other, of numbers as well as of eights."""
+    kept = [one if isinstance(one, Eight) else types.float64 for one in (yes, no)]
+    if not isinstance(chosen, Which):
+
+        def generate(target, builder, signature, given):
+            return builder.select(*given)
+
+        return types.float64(types.boolean, *kept), generate
+
+    def generate_eight(target, builder, signature, given):
         return builder.select(given[0], *(_same(builder, one) for one in given[1:]))
 
-    return eight(which, yes, no), generate
+    return eight(which, *kept), generate_eight
+
+
+@intrinsic
+def _as_bits(context, number):
+    """The bits of a float, or of eight; a view would take Numba a quarter of a second more."""
+    many = isinstance(number, Eight)
+
+    def generate(target, builder, signature, given):
+        return builder.bitcast(given[0], _BITS if many else _WORD)
+
+    return (eight_bits(eight) if many else types.uint64(types.float64)), generate
+
+
+@intrinsic
+def _as_number(context, bits):
+    """The float that has such bits, or the eight."""
+    many = isinstance(bits, EightBits)
+
+    def generate(target, builder, signature, given):
+        return builder.bitcast(given[0], _EIGHT if many else ir.DoubleType())
+
+    return (eight(eight_bits) if many else types.float64(types.uint64)), generate
 
 
 @intrinsic
@@ -389,13 +428,13 @@ def _plain_eight_of(matrix: Any, row: int, start: int, left: int) -> Any:
     return found
 
 
-def _plain_nonzero_of(matrix: Any, row: int, start: int, left: int) -> Any:
-    return _plain_eight_of(matrix, row, start, left) != 0.0
+def _plain_eight_to(array: Any, start: int, left: int) -> Any:
+    return _plain_eight_of(array[np.newaxis], 0, start, left)
 
 
-def _plain_put_which(matrix: Any, row: int, start: int, left: int, chosen: Any) -> None:
+def _plain_put_bytes(matrix: Any, row: int, start: int, left: int, numbers: Any) -> None:
     some = min(left, LANES)
-    matrix[row, start : start + some] = chosen[:some]
+    matrix[row, start : start + some] = numbers[:some]
 
 
 def _plain_times_plus(a: Any, b: Any, c: Any) -> Any:
@@ -410,8 +449,22 @@ def _plain_smaller(a: Any, b: Any) -> Any:
     return np.where(a < b, a, b)[()]
 
 
+def _plain_where(chosen: Any, yes: Any, no: Any) -> Any:
+    return np.where(chosen, yes, no)[()]
+
+
+def _plain_bits(number: Any) -> Any:
+    return np.float64(number).view(np.uint64)
+
+
+def _plain_number(bits: Any) -> Any:
+    return np.uint64(bits).view(np.float64)
+
+
 def _plain_spread(number: float) -> Any:
-    return np.full(LANES, number)
+    found = np.full(LANES, number)
+    found.flags.writeable = False  # two names for it must not become one sum
+    return found
 
 
 def _plain_as_word(chosen: Any) -> int:
@@ -446,13 +499,15 @@ _plain: Final = bool(settings.DISABLE_JIT)
 eight_at: Any = _plain_eight_at if _plain else _eight_at
 put_eight: Any = _plain_put_eight if _plain else _put_eight
 eight_of: Any = _plain_eight_of if _plain else _eight_of
-nonzero_of: Any = _plain_nonzero_of if _plain else _nonzero_of
-put_which: Any = _plain_put_which if _plain else _put_which
+eight_to: Any = _plain_eight_to if _plain else _eight_to
+put_bytes: Any = _plain_put_bytes if _plain else _put_bytes
 times_plus: Any = _plain_times_plus if _plain else _times_plus
 larger: Any = _plain_larger if _plain else _larger
 smaller: Any = _plain_smaller if _plain else _smaller
 spread: Any = _plain_spread if _plain else _spread
-where: Any = np.where if _plain else _where
+where: Any = _plain_where if _plain else _where
+bits_of: Any = _plain_bits if _plain else _as_bits
+number_of: Any = _plain_number if _plain else _as_number
 as_word: Any = _plain_as_word if _plain else _as_word
 as_which: Any = _plain_as_which if _plain else _as_which
 ones_in: Any = _plain_ones_in if _plain else _ones_in

@@ -6,21 +6,18 @@ floats apart by the bits: a number is 2ᵏ·m, its logarithm k·ln 2 + ln m, and
 A division takes as long as ten multiplications, so each of them has one only. The polynomials are
 the best of their degree (Remez), and their terms are added in pairs: a processor waits for each
 term of Horner's way. Both are exact to a few units in the last place; what matters here is that
-every caller gets the same bits. (A processor without fused multiplication has others.)
+every caller gets the same bits, of a number as of eight (``omma.kernels.lanes``). (A processor
+without fused multiplication has others.)
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from omma.kernels.jit import helper
-from omma.kernels.lanes import times_plus
+from omma.kernels.lanes import bits_of, larger, number_of, smaller, times_plus
 from omma.kernels.layout import LEAST, MOST
 
 LARGE: Final = 700.0  # where the exponential is still a number
@@ -41,39 +38,6 @@ ONE: Final = np.uint64(1023 << 52)  # the bits of 1.0
 ROUNDING: Final = np.uint64((1023 << 52) + (1 << 51))
 
 
-@intrinsic
-def as_bits(context, number):
-    """The bits of a float; a view would take Numba a quarter of a second more."""
-
-    def generate(target, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.uint64(types.float64), generate
-
-
-@intrinsic
-def as_number(context, bits):
-    """The float that has such bits."""
-
-    def generate(target, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.uint64), generate
-
-
-def _bits(number: Any) -> Any:
-    return np.float64(number).view(np.uint64)
-
-
-def _number(bits: Any) -> Any:
-    return np.uint64(bits).view(np.float64)
-
-
-settings: Any = numba.config
-bits_of: Any = _bits if settings.DISABLE_JIT else as_bits
-number_of: Any = _number if settings.DISABLE_JIT else as_number
-
-
 @helper
 def logit(eta):
     """log(η / (1 − η)).
@@ -81,7 +45,7 @@ def logit(eta):
     1 − η is brought as near to η as a power of two brings it, by a factor of 2^0.59 at most. What
     is left of the logarithm is an odd series of s, the difference of both by their sum.
     """
-    p = min(max(eta, LEAST), MOST)
+    p = smaller(larger(eta, LEAST), MOST)
     q = 1.0 - p
     power = (bits_of(p) + ROUNDING - bits_of(q)) >> SHIFT
     q = number_of(bits_of(q) + (power << SHIFT) - ONE)
@@ -102,7 +66,7 @@ def sigmoid(x):
 
     With x = k ln 2 + r, exp(x) is 2ᵏ (t + r) / (t − r), where t is r / tanh(r / 2), an even series.
     """
-    x = min(max(x, -LARGE), LARGE)
+    x = smaller(larger(x, -LARGE), LARGE)
     rounded = times_plus(x, PER_LN2, WHOLE)
     twos = WHOLE - rounded
     r = times_plus(twos, LN2_LOW, times_plus(twos, LN2_HIGH, x))

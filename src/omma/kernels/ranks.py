@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from omma.kernels.decide import CHOSEN
-from omma.kernels.eights import count_chosen, keep_counts
+from omma.kernels.eights import count_chosen, keep_counts, total
 from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import entry, helper
 from omma.kernels.kinds import (
@@ -30,8 +30,6 @@ from omma.kernels.kinds import (
 )
 from omma.kernels.lanes import (
     LANES,
-    as_which,
-    as_word,
     eight_at,
     eight_of,
     larger,
@@ -42,6 +40,7 @@ from omma.kernels.lanes import (
 from omma.kernels.layout import GAINS, POSITIVE, PREDICTED, TP, N
 from omma.kernels.point import point_at
 from omma.kernels.select import choose, fill_up, reached_by
+from omma.kernels.signs import doubt
 
 # Metrics of a label that are arithmetic and nothing else, which eights take as well as numbers.
 PLAIN: Final = (Arithmetic, Correlation, Geometric, Harmonic, Quadratic, Rate)
@@ -65,16 +64,16 @@ def find_gains(eta, row, m, term, point, cells, gains):
     Past the last label and where the probability is zero, gains are minus infinity.
     """
     ready = prepare(term, point, 0)
-    fine, best = as_which(-1), spread(-np.inf)
+    wrong, best = spread(0.0), spread(-np.inf)
     for at in range(0, cells.shape[1], LANES):
         value = eight_of(eta, row, at, m - at)
         tp, predicted = eight_at(cells[TP], at), eight_at(cells[PREDICTED], at)
         slope, offset = weigh(term, ready, point, at, tp, predicted, eight_at(cells[POSITIVE], at))
         gain = where(value > 0.0, slope * value + offset, -np.inf)
         put_eight(gains, at, gain)
-        fine &= (value >= 0.0) & (value <= 1.0)
+        wrong = doubt(value, wrong)
         best = larger(best, gain)
-    return as_word(~fine) == 0, best
+    return total(wrong) == 0.0, best
 
 
 @entry("the dense replay")

@@ -19,10 +19,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.eights import count_marked, keep_counts
+from omma.kernels.eights import FLAGS, count_flags, keep_counts, total
 from omma.kernels.jit import entry, helper
 from omma.kernels.kinds import Arithmetic, Fixed, Geometric, Macro, Micro, Rate
-from omma.kernels.lanes import LANES, as_which, as_word, eight_at, eight_of, times_plus
+from omma.kernels.lanes import LANES, eight_at, eight_of, put_eight, spread, times_plus, where
 from omma.kernels.layout import POSITIVE, PREDICTED, SUM_POSITIVE, SUM_PREDICTED, SUM_TP, TP, N
 
 SURE: Final = 2.0**-44  # some hundred roundings
@@ -112,50 +112,50 @@ def forms_now(numbers, totals, m):
 
 
 @helper
-def judged(gain, value, near):
-    """Which of eight labels are chosen, whose probability is none, and which are not sure."""
+def judge(gain, value, near, flags, at, unsure):
+    """Flag those of eight labels that gain; returns ones where this or another eight is unsure."""
     some = value > 0.0
-    wrong = ~((value >= 0.0) & (value <= 1.0))
-    return (gain >= 0.0) & some, wrong, (abs(gain) <= near) & some
+    put_eight(flags, at, where((gain >= 0.0) & some, 1.0, 0.0))
+    return where((abs(gain) <= near) & some, 1.0, unsure)
 
 
 @helper
-def mark_alike(eta, row, m, slope, offset, near, marked):
-    """Decide a row by forms that are the same for all labels; returns which are wrong or unsure."""
-    wrong = unsure = as_which(0)
-    for group in range(marked.shape[0]):
-        at = LANES * group
+def doubt(value, wrong):
+    """Ones where a number of this or another eight is no probability."""
+    return where((value >= 0.0) & (value <= 1.0), wrong, 1.0)
+
+
+@helper
+def flag_alike(eta, row, m, slope, offset, near, flags):
+    """Decide a row by forms that are the same for all labels; returns what is wrong and unsure."""
+    wrong = unsure = spread(0.0)
+    for at in range(0, flags.shape[0], LANES):
         value = eight_of(eta, row, at, m - at)
+        wrong = doubt(value, wrong)
         # Rounded twice, as gains are: those of a constant rule are always taken to be sure.
-        chosen, no_number, open_ = judged(slope * value + offset, value, near)
-        wrong |= no_number
-        unsure |= open_
-        marked[group] = as_word(chosen)
-    return as_word(wrong), as_word(unsure)
+        unsure = judge(slope * value + offset, value, near, flags, at, unsure)
+    return total(wrong), total(unsure)
 
 
 @helper
-def mark_each(eta, row, m, cells, slopes, offsets, near, marked):
+def flag_each(eta, row, m, cells, slopes, offsets, near):
     """The same by the forms of each label."""
-    (s0, s1, s2, s3), (f0, f1, f2, f3) = slopes, offsets
-    wrong = unsure = as_which(0)
-    for group in range(marked.shape[0]):
-        at = LANES * group
+    (s0, s1, s2, s3), (f0, f1, f2, f3), flags = slopes, offsets, cells[FLAGS]
+    wrong = unsure = spread(0.0)
+    for at in range(0, flags.shape[0], LANES):
         value = eight_of(eta, row, at, m - at)
+        wrong = doubt(value, wrong)
         tp, predicted = eight_at(cells[TP], at), eight_at(cells[PREDICTED], at)
         positive = eight_at(cells[POSITIVE], at)
         slope = times_plus(s0, tp, times_plus(s1, predicted, times_plus(s2, positive, s3)))
         offset = times_plus(f0, tp, times_plus(f1, predicted, times_plus(f2, positive, f3)))
-        chosen, no_number, open_ = judged(times_plus(slope, value, offset), value, near)
-        wrong |= no_number
-        unsure |= open_
-        marked[group] = as_word(chosen)
-    return as_word(wrong), as_word(unsure)
+        unsure = judge(times_plus(slope, value, offset), value, near, flags, at, unsure)
+    return total(wrong), total(unsure)
 
 
 @entry("the dense replay")
 def replay_by_sign(
-    eta, rows, true, true_rows, numbers, level, totals, places, kept, kept_rows, cells, marked, out
+    eta, rows, true, true_rows, numbers, level, totals, places, kept, kept_rows, cells, out
 ):  # fmt: skip
     """Replay rows of every label; returns how many, with a minus and one less where one is unsure.
 
@@ -168,15 +168,15 @@ def replay_by_sign(
         if not fine:
             return -1 - t
         if alike:
-            wrong, unsure = mark_alike(eta, row, m, s3, f3, near, marked)
+            wrong, unsure = flag_alike(eta, row, m, s3, f3, near, cells[FLAGS])
         else:
-            forms_of_each = (s0, s1, s2, s3), (f0, f1, f2, f3)
-            wrong, unsure = mark_each(eta, row, m, cells, *forms_of_each, near, marked)
-        if wrong != 0:
+            each = (s0, s1, s2, s3), (f0, f1, f2, f3)
+            wrong, unsure = flag_each(eta, row, m, cells, *each, near)
+        if wrong > 0.0:
             return t
-        if unsure != 0:
+        if unsure > 0.0:
             return -1 - t
-        count_marked(cells, totals, level, marked, true, true_rows[t], m, out, row)
+        count_flags(cells, totals, level, true, true_rows[t], m, out, row)
         if taken < places.shape[0] and places[taken] == t + 1:
             keep_counts(cells, kept[taken])
             kept_rows[taken] = totals[N]

@@ -24,6 +24,7 @@ from omma.rows.frames import is_missing, values_of
 # What a row may weigh: metrics multiply four counts, and these products must remain numbers.
 HEAVIEST = 1e60
 BLOCK = 1 << 20  # stored numbers handed to a kernel at a time
+MORE = 8  # times as many where they are read as they are: some hundredths of a second
 SEEN = 1000  # rows that are looked at to guess what wrong numbers mean
 MANY = 0.25  # of the numbers must be outside of 0 to 1 before they look like something else
 
@@ -75,6 +76,12 @@ class DenseProbabilities:
     def rows_per_block(self) -> int:
         return max(1, BLOCK // max(1, self.m))
 
+    @property
+    def rows_per_run(self) -> int:
+        """Rows that a loop takes at a time: more, where nothing is copied for it."""
+        as_given = as_it_is(self.array, (np.float32, np.float64))
+        return (MORE if as_given else 1) * self.rows_per_block
+
     def block(self, rows: Rows) -> tuple[NDArray[Any], Rows]:
         """An array that kernels read, and where the wanted rows are in it."""
         if as_it_is(self.array, (np.float32, np.float64)):
@@ -118,6 +125,11 @@ class SparseProbabilities:
     @property
     def rows_per_block(self) -> int:
         return max(1, int(BLOCK * self.n / max(1, self.matrix.nnz)))
+
+    @property
+    def rows_per_run(self) -> int:
+        """Rows that a loop takes at a time."""
+        return self.rows_per_block
 
     def block(self, rows: Rows) -> tuple[NDArray[np.int32], NDArray[Any], Rows, Rows]:
         """Indices and probabilities that kernels read, with start and end of each wanted row."""

@@ -107,29 +107,47 @@ class Plan:
     @cached_property
     def signs(self) -> NDArray[np.float64] | None:
         """The numbers by which signs of gains decide; None where it takes gains, or more."""
-        others = (self.matrix, self.shrinkage, self.growth, self.limits, self.window)
-        if self.budget or self.calibrated or any(one is not None for one in others):
+        if self.budget or not self._counts_alone:
             return None
         return forms(self.term, float(self.prior))
 
     @cached_property
     def ranked(self) -> bool:
         """Whether gains of each label, ranked within a budget, decide dense rows, and no more."""
-        others = (self.matrix, self.shrinkage, self.growth, self.limits, self.window)
-        if not self.budget or self.calibrated or any(one is not None for one in others):
-            return False
-        return ranked(self.term) and self.sums < SUMS_AND_PRODUCTS
+        return bool(self.budget) and self._counts_alone and self._of_each
 
     @cached_property
     def corrected_signs(self) -> NDArray[np.float64] | None:
-        """The same where counts of calibrated probabilities are corrected by labels."""
-        others = (self.matrix, self.settled, self.growth, self.limits, self.window)
-        if self.budget or not self.calibrated or any(one is not None for one in others):
-            return None
+        """The numbers by which signs decide where labels correct calibrated probabilities."""
         by = self.shrinkage
-        if by is None or by.unhit != by.hits or self.sums >= SUMS_AND_PRODUCTS:
+        if self.budget or by is None or not self._corrects_alone or by.unhit != by.hits:
             return None
-        return forms(self.term, float(self.prior))
+        return forms(self.term, float(self.prior)) if self.sums < SUMS_AND_PRODUCTS else None
+
+    @cached_property
+    def corrected_ranked(self) -> bool:
+        """The same with a budget."""
+        return bool(self.budget) and self._corrects_alone and self._of_each
+
+    @property
+    def _counts_alone(self) -> bool:
+        """Whether labels are counted, and nothing else is done."""
+        return self.shrinkage is None and not self.calibrated and not self._besides
+
+    @property
+    def _corrects_alone(self) -> bool:
+        """Whether labels correct calibrated probabilities, and nothing else is done."""
+        both = self.shrinkage is not None and self.calibrated and self.settled is None
+        return both and not self._besides
+
+    @property
+    def _besides(self) -> bool:
+        return any(one is not None for one in (self.matrix, self.growth, self.limits, self.window))
+
+    @property
+    def _of_each(self) -> bool:
+        """Whether gains of a label take its own counts, and sums over labels."""
+        return ranked(self.term) and self.sums < SUMS_AND_PRODUCTS
 
     def start(self, m: int) -> State:
         """The state before the first row."""

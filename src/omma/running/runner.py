@@ -119,9 +119,11 @@ class Runner:
     @property
     def _ranked(self) -> bool:
         """Whether the loop that ranks gains decides."""
-        if not self.plan.ranked or not counts_labels(self.state):
-            return False
-        return not isinstance(self.eta, SparseProbabilities) and self._worth_it
+        if counts_labels(self.state):
+            found = self.plan.ranked
+        else:
+            found = self.plan.corrected_ranked and self.state.all_labelled
+        return found and not isinstance(self.eta, SparseProbabilities) and self._worth_it
 
     @property
     def _signs(self) -> NDArray[np.float64] | None:
@@ -147,7 +149,8 @@ class Runner:
     def _kind(self) -> tuple[Any, ...]:
         """What tells apart the kernels that decide by signs."""
         term = self.plan.term
-        ranked = (type(term), type(getattr(term, "of", None))) if self.plan.ranked else None
+        kinds = (type(term), type(getattr(term, "of", None)))
+        ranked = kinds if self.plan.ranked or self.plan.corrected_ranked else None
         return (*self._sink.kind, self.state.known is not None, ranked)
 
     @property
@@ -177,10 +180,13 @@ class Runner:
     def _feed_by_ranks(self, rows: Rows, true: Listed | Indicated) -> None:
         """Replay rows with a budget, of which nothing but labels is counted."""
         assert isinstance(self._sink, DenseSink)
-        plan = self.plan
-        by = (plan.term, float(plan.prior), plan.budget, plan.sums)
-        marks = self._marks(rows)
-        good = self._sink.replay_by_ranks(rows, true, by, self.state, marks, self._filled)
+        plan, rest = self.plan, (self.state, self._marks(rows), self._filled)
+        by: tuple[Any, ...] = (plan.term, float(plan.prior), plan.budget)
+        if plan.shrinkage is None:
+            good = self._sink.replay_by_ranks(rows, true, (*by, plan.sums), *rest)
+        else:
+            by = (*by, plan.shrinkage.strengths, plan.sums)
+            good = self._sink.replay_corrected_by_ranks(rows, true, by, *rest)
         worth.note(self._kind)
         self._refuse(rows, good)
         self.fed += len(rows)
@@ -332,7 +338,7 @@ def run(
     elif timed and not runner.ready:
         runner.feed(NO_ROWS, given.true(NO_ROWS))
     started = time.perf_counter()
-    step = eta.rows_per_block
+    step = eta.rows_per_run
     if plan.window is not None:  # or there would have to be room for all of a block
         step = min(step, max(1, WINDOW_ENTRIES // eta.m, plan.window // 8))
     for start, block in blocks(eta.n, step, given.order):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels import corrected_signs
-from omma.kernels.eights import laid, room, taken, unmarked
+from omma.kernels.corrected import FIELDS, KEPT
+from omma.kernels.corrected_ranks import replay_corrected_by_rank
+from omma.kernels.corrected_signs import replay_corrected_by_sign
+from omma.kernels.eights import laid, room, taken
 from omma.kernels.layout import POSITIVE, PREDICTED, SCRATCH, TOTALS, TP
 from omma.kernels.ranks import replay_by_rank
 from omma.kernels.replay import replay_dense, replay_sparse
@@ -42,8 +45,8 @@ class DenseSink:
         self, rows: Rows, true: Any, by: tuple[Any, ...], state: State, marks: tuple[Any, ...]
     ) -> int:
         """The same up to the first row that is not sure; without a budget."""
-        space = laid(*state.cells)
-        given = (*by, state.totals, *marks, space, unmarked(self.eta.m))
+        space = laid(*state.cells, more=1)  # and the decision
+        given = (*by, state.totals, *marks, space)
         good = self._replayed(rows, true, replay_by_sign, given)
         taken(space, *state.cells)
         return good
@@ -58,28 +61,54 @@ class DenseSink:
         filled: NDArray[np.int64],
     ) -> int:
         """The same with a budget: all rows are sure; to ``filled`` are added those filled up."""
-        m = self.eta.m
-        space, scratch = laid(*state.cells), room(SCRATCH, m)
-        work = (space, scratch, np.empty((1, m), dtype=np.int32), filled)
-        given = (*by, state.cells, state.totals, *marks, *work)
+        space = laid(*state.cells)
+        given = (*by, state.cells, state.totals, *marks, space, *self._ranking, filled)
         good = self._replayed(rows, true, replay_by_rank, given)
         taken(space, *state.cells)
         return good
 
+    @cached_property
+    def _ranking(self) -> tuple[Any, ...]:
+        """Space to rank gains in."""
+        return room(SCRATCH, self.eta.m), np.empty((1, self.eta.m), dtype=np.int32)
+
     def replay_corrected(
         self, rows: Rows, true: Any, by: tuple[Any, ...], state: State, marks: tuple[Any, ...]
     ) -> int:
-        """The same by counts that labels correct, of which all rows so far had some."""
+        """By signs, and by counts that labels correct, of which all rows so far had some."""
+
+        def given(shared: Any, totals: Any, space: Any) -> tuple[Any, ...]:
+            return (*by, shared, *totals, *marks, space)
+
+        return self._corrected(rows, true, replay_corrected_by_sign, given, state)
+
+    def replay_corrected_by_ranks(
+        self,
+        rows: Rows,
+        true: Any,
+        by: tuple[Any, ...],
+        state: State,
+        marks: tuple[Any, ...],
+        filled: NDArray[np.int64],
+    ) -> int:
+        """The same with a budget."""
+
+        def given(shared: Any, totals: Any, space: Any) -> tuple[Any, ...]:
+            return (*by, state.cells, shared, *totals, *marks, space, *self._ranking, filled)
+
+        return self._corrected(rows, true, replay_corrected_by_rank, given, state)
+
+    def _corrected(self, rows: Rows, true: Any, kernel: Any, given: Any, state: State) -> int:
+        """Run a kernel over what is kept of calibrated and corrected rows."""
         labels, learned = state.labels, state.calibration
         assert labels is not None
         assert learned is not None
         counts = (*state.cells, labels.cells[TP], labels.cells[POSITIVE])
         kept = (*counts, learned.bias, learned.precision)
-        space = corrected_signs.packed(*kept)
+        space = laid(*kept, more=FIELDS - KEPT)
         totals = (state.totals, labels.totals, np.zeros(TOTALS))
-        given = (*by, learned.shared, *totals, *marks, space)
-        good = self._replayed(rows, true, corrected_signs.replay_corrected_by_sign, given)
-        corrected_signs.unpacked(space, *kept)
+        good = self._replayed(rows, true, kernel, given(learned.shared, totals, space))
+        taken(space, *kept)
         labels.cells[PREDICTED] = state.cells[PREDICTED]
         state.take_known()
         return good
