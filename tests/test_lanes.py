@@ -1,5 +1,9 @@
 """Eight numbers at a time do what NumPy does to each of them."""
 
+import os
+import subprocess
+import sys
+
 import numba
 import numpy as np
 import pytest
@@ -109,3 +113,39 @@ def test_rooms_lie_on_borders_and_give_back_what_they_took(m):
     taken(space, *back)
     np.testing.assert_array_equal(back, kept)
     assert not room(2, m).any()
+
+
+LOOKING = """
+import numba, numpy as np
+from omma.kernels import lanes
+
+@numba.njit(error_model="numpy")
+def read(array, at):
+    return lanes.lane(lanes.eight_at(array, at), 0)
+
+@numba.njit(error_model="numpy")
+def write(out, row, start, left):
+    lanes.put_bytes(out, row, start, left, lanes.spread(1.0))
+
+read(np.zeros(16), 8)
+write(np.zeros((2, 11), dtype=np.int8), 1, 8, 3)
+for wrong in (lambda: read(np.zeros(16), 9), lambda: read(np.zeros(16), -17),
+              lambda: write(np.zeros((2, 11), dtype=np.int8), 1, 8, 4),
+              lambda: write(np.zeros((2, 11), dtype=np.int8), 2, 0, 11)):
+    try:
+        wrong()
+    except IndexError:
+        continue
+    raise AssertionError("nobody looked")
+"""
+
+
+def test_where_indexes_are_looked_at_those_of_eights_are_too():
+    ran = subprocess.run(
+        [sys.executable, "-c", LOOKING],
+        env={**os.environ, "NUMBA_BOUNDSCHECK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]

@@ -150,17 +150,29 @@ for _name, _made in (
         _operation(_name, (EightBits, _other), eight_bits, _made)
 
 
-def _place(target: Any, builder: Any, kind: Any, array: Any, *at: Any) -> Any:
-    """Where an element of an array lies."""
+def _place(target: Any, builder: Any, kind: Any, array: Any, at: Any, left: Any = None) -> Any:
+    """Where eight elements of an array lie, of which so many are left in their row."""
     from numba.np import arrayobj  # much that only compiling needs
 
     made = arrayobj.make_array(kind)(target, builder, array)
+    if target.enable_boundscheck:
+        _look(target, builder, cgutils.unpack_tuple(builder, made.shape, kind.ndim), at, left)
     start = builder.bitcast(made.data, _BYTE.as_pointer())
     strides = cgutils.unpack_tuple(builder, made.strides, kind.ndim)
     strides[-1] = _WORD(kind.dtype.bitwidth // 8)  # arrays here are C-contiguous
     for index, stride in zip(at, strides, strict=True):
         start = builder.gep(start, [builder.mul(index, stride)])
     return start
+
+
+def _look(target: Any, builder: Any, shape: Any, at: Any, left: Any) -> None:
+    """Raise where one of eight elements is none of the array."""
+    some = _WORD(LANES) if left is None else left
+    some = builder.select(_whole(builder, some), _WORD(LANES), some)
+    last = (*at[:-1], builder.sub(builder.add(at[-1], some), _WORD(1)))
+    for place in (at, last):
+        for axis, index in enumerate(place):
+            cgutils.do_boundscheck(target, builder, index, shape[axis], axis)
 
 
 def _there(builder: Any, left: Any) -> Any:
@@ -204,7 +216,7 @@ def _read(target: Any, builder: Any, kind: Any, array: Any, *at_and_left: Any) -
     """Eight elements of a row as they are, zeros past its end."""
     *at, left = at_and_left
     vector = ir.VectorType(target.get_data_type(kind.dtype), LANES)
-    place = builder.bitcast(_place(target, builder, kind, array, *at), vector.as_pointer())
+    place = builder.bitcast(_place(target, builder, kind, array, at, left), vector.as_pointer())
 
     def whole() -> Any:
         return builder.load(place, align=1)
@@ -219,7 +231,7 @@ def _read(target: Any, builder: Any, kind: Any, array: Any, *at_and_left: Any) -
 @intrinsic
 def _eight_at(context, array, at):
     def generate(target, builder, signature, given):
-        place = _place(target, builder, signature.args[0], *given)
+        place = _place(target, builder, signature.args[0], given[0], given[1:])
         return builder.load(builder.bitcast(place, _EIGHT.as_pointer()), align=8)
 
     return eight(array, types.int64), generate
@@ -228,7 +240,7 @@ def _eight_at(context, array, at):
 @intrinsic
 def _put_eight(context, array, at, numbers):
     def generate(target, builder, signature, given):
-        place = _place(target, builder, signature.args[0], *given[:2])
+        place = _place(target, builder, signature.args[0], given[0], given[1:2])
         numbers = _same(builder, given[2])
         builder.store(numbers, builder.bitcast(place, _EIGHT.as_pointer()), align=8)
         return target.get_dummy_value()
@@ -260,7 +272,7 @@ def _eight_to(context, array, start, left):
 def _put_bytes(context, matrix, row, start, left, numbers):
     def generate(target, builder, signature, given):
         vector = ir.VectorType(_BYTE, LANES)
-        place = _place(target, builder, signature.args[0], *given[:3])
+        place = _place(target, builder, signature.args[0], given[0], given[1:3], given[3])
         place = builder.bitcast(place, vector.as_pointer())
         small, left = builder.fptosi(given[4], vector), given[3]
         with builder.if_else(_whole(builder, left), likely=True) as (all_of_them, some):
