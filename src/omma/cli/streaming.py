@@ -191,13 +191,8 @@ class Stream:
             if not self.as_json:
                 self._head(len(decision), names)
         if self.as_json:
-            content: dict[str, Any] = {"row": self.decided}
-            if key is not None:
-                content["id"] = key
-            content["decision"] = decision.tolist()
-            if names is not None:
-                content["labels"] = [names[place] for place in np.flatnonzero(decision)]
-            self.out.write(json.dumps({**content, "value": self.value}) + "\n")
+            told = answered(key, decision, names)
+            self.out.write(json.dumps({"row": self.decided, **told, "value": self.value}) + "\n")
         else:
             start = [_cell("" if key is None else str(key))] if self._with_id else []
             self.out.write(",".join([*start, *map(str, decision.tolist())]) + "\n")
@@ -228,6 +223,15 @@ class Stream:
         if self.learner is not None and self.learner.waiting.forgotten:
             words.append(f"{self.learner.waiting.forgotten:,} forgotten")
         return ", ".join(words) + "."
+
+
+def answered(key: Any, decision: NDArray[np.int8], names: Any) -> dict[str, Any]:
+    """A decision as JSON tells it, with the names of labels where there are some."""
+    made: dict[str, Any] = {} if key is None else {"id": key}
+    made["decision"] = decision.tolist()
+    if names is not None:
+        made["labels"] = [names[place] for place in np.flatnonzero(decision)]
+    return made
 
 
 def _soft(learner: OnlineClassifier) -> bool:
