@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -19,8 +20,7 @@ from omma.sklearn._checks import check_same_classes, checked, policy_of, vector
 from omma.sklearn._fitted import Fitted, History, inner_has
 from omma.sklearn._probabilities import probabilities
 from omma.sklearn._routing import route
-from omma.sklearn._steps import decide_rows
-from omma.sklearn._target import LABELS, Target, read_target
+from omma.sklearn._target import CLASSES, LABELS, Target, read_target
 
 
 class GoesOn(Fitted):
@@ -128,3 +128,36 @@ def _usual(policy: OMMA | Auto, target: Target) -> Rule:
     slope, offset = np.ones(target.m), -0.5 if policy.budget is None else 0.0
     rule = Rule(slope, offset * slope, policy.budget, at_most=policy.at_most)
     return rule.named(target.names)
+
+
+def decide_rows(
+    learner: OnlineClassifier,
+    eta: Any,
+    labels: Any,
+    weights: NDArray[Any] | None,
+    target: Target,
+) -> Any:
+    """The decisions of a learner, which learns the labels of each row after it."""
+    n = eta.shape[0]
+    thin = sparse.issparse(eta)
+    rows = eta if thin else eta.reshape(n, target.m)
+    decisions = []
+    for i in range(n):
+        decisions.append(learner.predict(rows[[i]] if thin else rows[i]))
+        weight = 1.0 if weights is None else float(weights[i])
+        learner.update(_row_of(labels, i, target), weight=weight)
+    if thin:
+        return sparse.vstack(decisions, format="csr")
+    found = np.array(decisions, dtype=np.int8).reshape(n, target.m)
+    return found if rows.ndim == eta.ndim else found[:, 0]
+
+
+def _row_of(labels: Any, i: int, target: Target) -> Any:
+    """The true labels of a row as indicators."""
+    if sparse.issparse(labels):
+        return labels[[i]]
+    if target.kind != CLASSES:
+        return np.atleast_1d(labels[i])
+    row = np.zeros(target.m, dtype=np.int8)
+    row[labels[i]] = 1
+    return row
