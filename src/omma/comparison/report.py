@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omma import plots, tables
 from omma._html import html_table
-from omma._validate import nearest
+from omma._validate import nearest, require
 from omma.comparison.results import Cell, Runs, with_prior
 from omma.plots import Band
 from omma.plots.palette import Look, looks
@@ -118,13 +117,7 @@ class Comparison:
 
     def to_dataframe(self) -> Any:
         """All runs with all priors as a pandas DataFrame, a row each."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise ImportError(
-                "to_dataframe of Comparison needs pandas, which is not installed: "
-                "pip install pandas"
-            ) from error
+        pandas = require("pandas", "to_dataframe of Comparison needs", "pandas")
         return pandas.DataFrame(self.runs)
 
     def plot(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from omma._validate import check_number, check_positive_int, check_seed
 from omma.calibration import log_loss
 from omma.estimators._data import check_rows_fit, read_classes, read_features
-from omma.estimators._sklearn import one_blas_thread, require_sklearn
+from omma.estimators._sklearn import one_thread, require_sklearn
 from omma.estimators.choosing import GRID, check_grid, choose, folds, sample
 from omma.estimators.linear import LinearModel
 from omma.estimators.scaling import check_standardise, scaled
@@ -113,7 +113,7 @@ class Multinomial:
             intercept[seen] = 0.0
             return weights, intercept, 0
         model = LogisticRegression(C=C, tol=self.tol, max_iter=self.max_iter)
-        with one_blas_thread(), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report says if it converged
             model.fit(X, ids)
         if len(seen) == 2:  # scikit-learn keeps the second class alone

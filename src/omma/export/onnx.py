@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import check_choice
-from omma.export.parts import Parts, need
+from omma._validate import check_choice, require
+from omma.export.parts import Parts
 from omma.kernels.layout import LEAST, MOST
 
 OPSET = 17
@@ -30,7 +30,7 @@ class Graph(Protocol):
 
 def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
     """The rule as an ``onnx.ModelProto``; ``Rule.to_onnx`` says more."""
-    onnx = need("Rule.to_onnx", "onnx", "onnx")
+    onnx = require("onnx", "Rule.to_onnx needs", '"omma[onnx]"')
     check_choice("Rule.to_onnx", "dtype", dtype, ("float32", "float64"))
     parts = Parts.of(rule)
     graph = _Nodes(onnx.helper, onnx.numpy_helper)

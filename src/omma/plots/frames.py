@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omma._atomic import replacing
+from omma._validate import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,12 +20,7 @@ LONGEST = 40  # letters of a label, its value included
 
 def require_matplotlib() -> None:
     """Say how to get matplotlib where it is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            'plots need matplotlib, which is not installed: pip install "omma[plots]"'
-        ) from error
+    require("matplotlib", "plots need", '"omma[plots]"')
 
 
 def save(figure: Figure, path: str | Path) -> None:
