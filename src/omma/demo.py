@@ -56,23 +56,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo found.
-
-    Attributes
-    ----------
-    rows, labels, k : int
-    labels_per_row : float
-        How many labels a row has on average.
-    rarest : int
-        How many rows have the rarest label.
-    comparisons : tuple of Comparison
-    """
+    """What the demo found."""
 
     rows: int
     labels: int
     k: int
-    labels_per_row: float
-    rarest: int
+    labels_per_row: float  # on average
+    rarest: int  # how many rows have the rarest label
     comparisons: tuple[Comparison, ...]
 
     @property

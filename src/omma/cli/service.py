@@ -36,15 +36,8 @@ class Service:
     Rows and labels are those of ``omma stream``: ``{"id": "a", "eta": [0.9, 0.2]}``, later
     ``{"id": "a", "y": [1, 0]}``, or lists of these. A list is taken as a whole or not at all.
 
-    Parameters
-    ----------
-    make : function of the number of labels and their names
-        Gives the learner, when the first row says how many labels there are.
-    learner : OnlineClassifier, optional
-        One to go on with.
-    n_labels : int, optional
-        Known before the first row, so that rows may name labels by their numbers.
-    kept : Kept
+    ``make`` gives a learner when the first row says how many labels there are, where there is none
+    to go on with. Rows may name labels by numbers if ``n_labels`` is known before.
     """
 
     def __init__(

@@ -24,18 +24,11 @@ PATIENCE = 1_000  # rows without any label, after which it is said what that mea
 
 
 class Stream:
-    """A learner and what passes through it.
+    """A learner and what passes through it: decisions go to ``out``, each at once.
 
-    Parameters
-    ----------
-    out : file
-        Where decisions go, each at once.
-    make : function of the number of labels and their names
-        Gives the learner, when the first row says how many labels there are.
-    say : function
-        Told what is worth to be known, once.
-    kept : function, optional
-        Given a new learner once its first line turned out to be good, before that is answered.
+    ``make`` gives the learner when the first row says how many labels there are; ``kept`` is given
+    it once that line turned out to be good, before it is answered. ``say`` is told what is worth to
+    be known, once.
     """
 
     def __init__(

@@ -50,11 +50,7 @@ def plot_choice(bars: Bars, best: str, *, title: str = "") -> Figure:
 def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
     """The same figure with rules and their intervals above all that it shows.
 
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    panels : dict of str to (bars, best)
-        As ``plot_choice`` takes them, by their titles.
+    Panels are bars and the best of them, as ``plot_choice`` takes them, by their titles.
     """
     width, old = figure.get_size_inches()
     for bars, _ in panels.values():

@@ -34,26 +34,17 @@ Make = Callable[..., Any]
 class Entry:
     """A policy by its name.
 
-    Attributes
-    ----------
-    name, title : str
-        What it is called, and what tables call it.
-    about : str
-        How it decides, in a few words.
-    kind : str
-        "online" learns while it runs, "trained" from a sample beforehand, "still" never.
-    make : function of (metric, k, prior)
-        Makes the policy; of a trained one, what ``fit`` makes the policy.
-    priors : bool
-        Whether λ is to be chosen for it.
+    ``kind`` is "online" where it learns as it runs, "trained" where it does so from a sample
+    beforehand, and "still" where it never does. ``make`` is a function of (metric, k, prior); of a
+    trained policy it makes what has a ``fit``.
     """
 
     name: str
-    title: str
-    about: str
+    title: str  # what tables call it
+    about: str  # how it decides, in a few words
     kind: str
     make: Make
-    priors: bool = False
+    priors: bool = False  # whether λ is to be chosen for it
 
     @property
     def labels(self) -> bool:

@@ -99,22 +99,12 @@ def _followed(judge: Judge, rule: Rule) -> Iterator[Judged]:
 
 @dataclass(frozen=True)
 class Judge:
-    """A sample, and what a policy counts of decisions on it.
-
-    Attributes
-    ----------
-    policy : OMMA or Auto
-    sample : Batch
-    calibration : Calibration or None
-        What all rows together say of probabilities, where the policy asks.
-    estimates : array, CSR matrix or None
-        What it counts in place of labels, or beside them.
-    """
+    """A sample, and what a policy counts of decisions on it."""
 
     policy: OMMA | Auto
     sample: Batch
-    calibration: Calibration | None
-    estimates: Any
+    calibration: Calibration | None  # what all rows together say, where the policy asks
+    estimates: Any  # what it counts in place of labels, or beside them
 
     @classmethod
     def of(cls, policy: OMMA | Auto, sample: Batch) -> Judge:

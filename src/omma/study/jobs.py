@@ -80,20 +80,8 @@ def perform(
 
     A job whose record is there and has a result is skipped; one that failed is tried again. An
     error becomes a record, and the others go on. After Ctrl-C running jobs finish, no other
-    begins, and what has finished is kept.
-
-    Parameters
-    ----------
-    jobs : iterable of Job
-    folder : path
-        Made where it is not there.
-    n_jobs : int
-        How many at a time, in threads: compiled code lets other threads run, and they share data.
-    progress : bool or function
-        Show a progress bar on standard error; a function is called a few times a second with how
-        many jobs are done, and how many there are to do.
-    report : function, optional
-        Called with a sentence when a job has failed.
+    begins, and what has finished is kept. They run in threads: compiled code lets others run, and
+    they share data. Options are those of ``omma.study.run``.
 
     Examples
     --------

@@ -58,20 +58,8 @@ def make(
 ) -> Record:
     """The record of one run: either a result, or the error that it ended with.
 
-    Parameters
-    ----------
-    suite : str
-        What the run is part of.
-    spec : dict
-        Everything that decides the outcome; with suite and kind, it is what a run is known by.
-    label : str
-        How tables name what ran.
-    kind : str
-        ``"study"``, ``"theory"`` or ``"auto"``.
-    result, seconds, estimator : dict, optional
-        What came out, how long each part took, what the estimator says of itself.
-    error : exception, optional
-        Why there is no result.
+    ``spec`` is everything that decides the outcome: with suite and kind, it is what a run is known
+    by. ``label`` is how tables name what ran, ``estimator`` what the estimator says of itself.
 
     Examples
     --------
@@ -204,17 +192,9 @@ def read(
 ) -> list[Record]:
     """All records of folders, their subfolders, and files, in the order of their paths.
 
-    Files of many records, as ``omma.study.packed.pack`` writes them, are read, too.
-
-    Parameters
-    ----------
-    places : path or list of paths
-        Folders and files.
-    bad : function, optional
-        Called with one sentence for each file that is no record, which is then left out. Without
-        it the first such file is an error.
-    check : function, optional
-        Called with each record; a ``ValueError`` says why it is none.
+    Files of many records, as ``omma.study.packed.pack`` writes them, are read, too. ``check`` is
+    called with each record; a ``ValueError`` says why it is none. ``bad`` is called with one
+    sentence for each file that is none, which is then left out; without it such a file is an error.
 
     Examples
     --------

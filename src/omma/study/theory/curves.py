@@ -49,20 +49,8 @@ def fitted_rate(
 ) -> Rate | None:
     """Fit a line to the logarithm of the mean curve, and refit it to redrawn curves.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (c,)
-    curves : ndarray of shape (s, c)
-        A curve of each sequence.
-    start : int
-        Leave out what comes before so many rows.
-    seed : int
-        Of the redrawing.
-
-    Returns
-    -------
-    Rate or None
-        None where the curve is not clearly above zero, so that it has no logarithm.
+    There is a row of ``curves`` for each sequence. What comes before ``start`` rows is left out.
+    None where the curve is not clearly above zero, so that it has no logarithm.
 
     Examples
     --------
