@@ -25,9 +25,6 @@ class Outcome:
 class Job:
     """One run to be: what it is known by, and the function that performs it.
 
-    Examples
-    --------
-    >>> from omma.study.jobs import Job, Outcome
     >>> Job("mine", {"policy": "omma"}, "OMMA", lambda: Outcome({"value": 0.7})).label
     'OMMA'
     """
@@ -83,9 +80,6 @@ def perform(
     begins, and what has finished is kept. They run in threads: compiled code lets others run, and
     they share data. Options are those of ``omma.study.run``.
 
-    Examples
-    --------
-    >>> from omma.study.jobs import Job, Outcome, perform
     >>> jobs = [Job("mine", {"seed": s}, "a", lambda: Outcome({"value": 1.0})) for s in (0, 1)]
     >>> print(perform(jobs, "folder-of-perform"))
     2 done, 0 there before, 0 failed

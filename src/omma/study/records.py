@@ -61,9 +61,6 @@ def make(
     ``spec`` is everything that decides the outcome: with suite and kind, it is what a run is known
     by. ``label`` is how tables name what ran, ``estimator`` what the estimator says of itself.
 
-    Examples
-    --------
-    >>> from omma.study.records import make
     >>> record = make("mine", {"policy": "omma", "seed": 0}, "OMMA", result={"value": 0.7})
     >>> record["result"]["value"], record["error"]
     (0.7, None)
@@ -101,9 +98,6 @@ def _versions() -> dict[str, str]:
 def versions() -> dict[str, str]:
     """Of omma, of Python, and of the packages that numbers depend on.
 
-    Examples
-    --------
-    >>> from omma.study.records import versions
     >>> "numpy" in versions()
     True
     """
@@ -145,9 +139,6 @@ LONGEST = 100
 def path_of(folder: str | Path, suite: str, kind: str, spec: Mapping[str, Any]) -> Path:
     """Where the record of a run goes: something to read, and a hash of all that it is known by.
 
-    Examples
-    --------
-    >>> from omma.study.records import path_of
     >>> path_of("out", "mine", "study", {"policy": "omma", "k": 3, "seed": 0}).as_posix()
     'out/mine/omma-k3-seed0-6675362beca3fb59.json'
     """
@@ -163,9 +154,6 @@ def write(folder: str | Path, record: Record) -> Path:
 
     Numbers must be finite: JSON has no others.
 
-    Examples
-    --------
-    >>> from omma.study.records import make, read, write
     >>> record = make("mine", {"policy": "omma"}, "OMMA", result={"value": 0.7})
     >>> path = write("folder-of-write", record)
     >>> read("folder-of-write") == [record]
@@ -196,10 +184,7 @@ def read(
     called with each record; a ``ValueError`` says why it is none. ``bad`` is called with one
     sentence for each file that is none, which is then left out; without it such a file is an error.
 
-    Examples
-    --------
     >>> from pathlib import Path
-    >>> from omma.study.records import read
     >>> Path("folder-of-read").mkdir()
     >>> _ = Path("folder-of-read/half.json").write_text('{"format": 1')
     >>> sentences = []
@@ -257,9 +242,6 @@ def _limited(data: bytes) -> bytes:
 def distinct(records: Iterable[Record]) -> list[Record]:
     """The records with one for each run: the first that is finished, else the first.
 
-    Examples
-    --------
-    >>> from omma.study.records import distinct, make
     >>> record = make("mine", {"policy": "omma"}, "OMMA", result={"value": 0.7})
     >>> len(distinct([record, dict(record)]))
     1

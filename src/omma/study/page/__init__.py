@@ -23,9 +23,6 @@ def page(records: Iterable[Record], *, title: str = "omma: the study") -> str:
 
     Records that are not of a study are left out. The browser's window says ``title``, too.
 
-    Examples
-    --------
-    >>> from omma.study.page import page
     >>> page([]).startswith("<!doctype html>")
     True
     """

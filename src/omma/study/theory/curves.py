@@ -52,10 +52,6 @@ def fitted_rate(
     There is a row of ``curves`` for each sequence. What comes before ``start`` rows is left out.
     None where the curve is not clearly above zero, so that it has no logarithm.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from omma.study.theory.curves import fitted_rate
     >>> rows = np.array([1000, 10_000, 100_000])
     >>> fitted_rate(rows, np.array([5.0 / rows, 7.0 / rows])).exponent
     -1.0
