@@ -77,17 +77,14 @@ def _auto(metric: Metric, k: int | None, prior: float) -> Policy:
 
 
 def _maximizer(
-    kind: type[MetricPolicy], feedback: Feedback, metric: Metric, k: int | None, prior: float
+    kind: type[MetricPolicy],
+    feedback: Feedback,
+    metric: Metric,
+    k: int | None,
+    prior: float,
+    **options: Any,
 ) -> Policy:
-    return kind(metric, k, feedback, prior)
-
-
-def _plug_in(feedback: Feedback, metric: Metric, k: int | None, prior: float) -> Policy:
-    return Greedy(metric, k, feedback, prior, expectation="plug_in")
-
-
-def _random_fw(feedback: Feedback, metric: Metric, k: int | None, prior: float) -> Policy:
-    return OnlineFrankWolfe(metric, k, feedback, prior, start="random")
+    return kind(metric, k, feedback, prior, **options)
 
 
 _OFO: dict[str, Literal["macro", "micro"]] = {
@@ -148,7 +145,7 @@ _LISTED = (
         "greedy_plug_in",
         "Greedy, plug-in",
         "the same at expected counts, as the code of the paper",
-        _plug_in,
+        partial(_maximizer, Greedy, expectation="plug_in"),
     ),
     *_both("ofo", "OFO", "for F1: the threshold is half of the F1 so far", _ofo),
     *_both(
@@ -161,7 +158,7 @@ _LISTED = (
         "online_fw_random",
         "Online-FW, random",
         "the same from random starts, as the code of the paper",
-        _random_fw,
+        partial(_maximizer, OnlineFrankWolfe, start="random"),
     ),
     Entry(
         "offline_fw",
