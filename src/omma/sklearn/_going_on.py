@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from omma.metrics import metric as find_metric
 from omma.online import OnlineClassifier
-from omma.policies import OMMA, Auto
+from omma.policies.starts import top
 from omma.rule import Rule
 from omma.sklearn._checks import check_same_classes, checked, policy_of, vector
 from omma.sklearn._fitted import Fitted, History, inner_has
@@ -63,7 +63,9 @@ class GoesOn(Fitted):
             policy = policy_of(self, target)
             estimator.partial_fit(X, y, **extra, **routed)
             self._begin(estimator, target, policy)
-            self._keep(_usual(policy, target), _num_samples(X))
+            k = policy.budget  # before anything was counted, decisions are the usual ones
+            usual = Rule(*top(k, target.m), k, at_most=policy.at_most).named(target.names)
+            self._keep(usual, _num_samples(X))
             self.history_ = History(np.empty(0, dtype=np.int64), np.empty(0))
             return self
         _, learner = self._decided(X, labels, weights)
@@ -121,13 +123,6 @@ class GoesOn(Fitted):
         self.history_ = History(np.append(rows, round(learner.counts.n)), np.append(values, worth))
         self._learner = learner
         self._keep(learner.rule, self.n_samples_seen_ + trained_on)
-
-
-def _usual(policy: OMMA | Auto, target: Target) -> Rule:
-    """What is decided before anything was counted."""
-    slope, offset = np.ones(target.m), -0.5 if policy.budget is None else 0.0
-    rule = Rule(slope, offset * slope, policy.budget, at_most=policy.at_most)
-    return rule.named(target.names)
 
 
 def decide_rows(
