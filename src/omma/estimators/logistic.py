@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import check_choice, check_number, check_positive_int, check_seed
+from omma._validate import check_choice, check_number, check_positive_int
 from omma.calibration import log_loss
 from omma.estimators._data import check_rows_fit, read_features, read_indicators
 from omma.estimators._sklearn import require_sklearn
-from omma.estimators.choosing import GRID, Choice, check_grid, choose, folds, sample
+from omma.estimators.choosing import GRID, Choice, check_regularized, choose, folds, sample
 from omma.estimators.liblinear import fit_labels
 from omma.estimators.linear import LinearModel
 from omma.estimators.newton import fit_in_batches
-from omma.estimators.scaling import check_standardise, scaled
+from omma.estimators.scaling import scaled
 
 OWNER = "LogisticRegression"
 
@@ -88,19 +88,11 @@ class LogisticRegression:
     n_jobs: int = 1
 
     def __post_init__(self) -> None:
-        if self.C is not None:
-            check_number(OWNER, "C", self.C, low=0.0, strict=True)
-        object.__setattr__(self, "grid", check_grid(OWNER, "grid", self.grid))
-        for name in ("folds", "max_rows", "max_labels", "n_jobs"):
-            check_positive_int(OWNER, name, getattr(self, name))
-        check_number(OWNER, "folds", self.folds, low=2)
+        check_regularized(OWNER, self, "max_labels", "n_jobs")
         check_number(OWNER, "truncate", self.truncate, low=0.0)
         check_positive_int(OWNER, "keep", self.keep, optional=True)
-        check_standardise(OWNER, self.standardise)
         check_choice(OWNER, "solver", self.solver, ("liblinear", "newton"))
-        for name in ("intercept_scaling", "tol"):
-            check_number(OWNER, name, getattr(self, name), low=0.0, strict=True)
-        check_seed(OWNER, self.seed)
+        check_number(OWNER, "intercept_scaling", self.intercept_scaling, low=0.0, strict=True)
 
     def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
         """Fit one model for each label.
