@@ -32,21 +32,11 @@ HALF, AUTO, LABELS, ESTIMATES = "threshold 0.5", "Auto", "OMMA", "OMMA(η̂)"
 
 @dataclass(frozen=True)
 class Comparison:
-    """What each policy that applies made of one metric.
-
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    k : int or None
-        The budget.
-    traces : dict of str to Trace
-        By the name of the policy.
-    """
+    """What each policy that applies made of one metric."""
 
     metric: str
     k: int | None
-    traces: dict[str, Trace]
+    traces: dict[str, Trace]  # by the name of the policy
 
     @property
     def title(self) -> str:
