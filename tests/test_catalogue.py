@@ -222,7 +222,7 @@ def test_a_missing_package_is_one_sentence(toy, tmp_path, monkeypatch):
             raise ImportError(name)
         return real(name, *rest)
 
-    monkeypatch.setattr("omma.datasets.downloads.import_module", without)
+    monkeypatch.setattr("omma._validate.import_module", without)
     with pytest.raises(ImportError, match=r'pooch.*pip install "omma\[study\]"'):
         load("toy", folder=tmp_path, download=True)
     with pytest.raises(ImportError, match=r'scikit-learn.*pip install "omma\[sklearn\]"'):

@@ -1,6 +1,5 @@
 """The command: what it prints, what it writes, and how it says no."""
 
-import builtins
 import os
 import re
 import subprocess
@@ -136,14 +135,7 @@ def test_metrics_by_the_names_of_others(name, meant):
 
 @pytest.fixture
 def without_matplotlib(monkeypatch):
-    found = builtins.__import__
-
-    def missing(name, *rest):
-        if name.split(".")[0] == "matplotlib":
-            raise ImportError(name)
-        return found(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
 @pytest.mark.usefixtures("without_matplotlib")

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 METRIC = """
 import numpy as np
 from scipy import sparse
-from omma.cli.listing import metrics
+from omma.cli.list import metrics
 import omma
 
 name = "negative_predictive_value"
@@ -76,7 +76,7 @@ ENTRY = 'Entry("lenient", "Lenient", "one over the number of labels", STILL, lam
 
 CHECK = """
 import omma
-from omma.cli.listing import policies
+from omma.cli.list import policies
 from omma.comparison import NAMES
 from omma.policies.lenient import Lenient
 from scipy import sparse

@@ -26,22 +26,9 @@ def html_table(
     *,
     most: int = MOST,
 ) -> str:
-    """A table of the first rows; the first column is of names, others are of numbers.
+    """A table of the first rows, of ``total`` in all: a column of names, others of numbers.
 
-    Parameters
-    ----------
-    title : str
-        What stands above the table.
-    head : sequence of str
-        Names of columns.
-    rows : iterable
-        As many cells each; numbers are shortened, text is escaped.
-    total : int
-        How many rows there are in all.
-    notes : str
-        What stands below.
-    most : int
-        How many rows to show.
+    Numbers are shortened, text is escaped. ``title`` stands above, ``notes`` below.
 
     >>> html_table("<3", ["label", "η"], [("a&b", 0.25)], total=1).count("&")
     2

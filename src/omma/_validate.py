@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
+from importlib import import_module
 from numbers import Integral, Real
 from typing import Any
 
@@ -42,6 +43,16 @@ def repeated(values: Iterable[Any]) -> Any:
             return one
         seen.add(one)
     return None
+
+
+def require(package: str, who: str, how: str, name: str | None = None) -> Any:
+    """A package that is optional, or a sentence on who needs it and how pip gets it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"{who} {name or package}, which is not installed: pip install {how}"
+        ) from error
 
 
 def check_choice(owner: str, parameter: str, value: Any, choices: tuple[str | None, ...]) -> None:

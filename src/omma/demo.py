@@ -32,21 +32,11 @@ HALF, AUTO, LABELS, ESTIMATES = "threshold 0.5", "Auto", "OMMA", "OMMA(η̂)"
 
 @dataclass(frozen=True)
 class Comparison:
-    """What each policy that applies made of one metric.
-
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    k : int or None
-        The budget.
-    traces : dict of str to Trace
-        By the name of the policy.
-    """
+    """What each policy that applies made of one metric."""
 
     metric: str
     k: int | None
-    traces: dict[str, Trace]
+    traces: dict[str, Trace]  # by the name of the policy
 
     @property
     def title(self) -> str:
@@ -56,23 +46,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo found.
-
-    Attributes
-    ----------
-    rows, labels, k : int
-    labels_per_row : float
-        How many labels a row has on average.
-    rarest : int
-        How many rows have the rarest label.
-    comparisons : tuple of Comparison
-    """
+    """What the demo found."""
 
     rows: int
     labels: int
     k: int
-    labels_per_row: float
-    rarest: int
+    labels_per_row: float  # on average
+    rarest: int  # how many rows have the rarest label
     comparisons: tuple[Comparison, ...]
 
     @property

@@ -93,19 +93,9 @@ def settled(policy: Policy, state: State, eta: Any, y: Any, predictions: Any) ->
     """What labels add that come later than their rows were decided.
 
     What is learned without labels was counted when these were decided, and is not counted again.
+    ``state`` is the present one, ``handed_out``; ``predictions`` are what was decided then, as
+    indicators of the shape of ``eta``.
 
-    Parameters
-    ----------
-    policy : Policy
-    state : State
-        The present one, ``handed_out``.
-    eta, y
-        Of the rows whose labels came.
-    predictions : indicators of the shape of eta
-        What was decided then.
-
-    Examples
-    --------
     >>> import omma
     >>> eta, y = omma.datasets.long_tail(n=100, m=5, seed=0)
     >>> policy = omma.Auto("macro_f1")
@@ -125,16 +115,8 @@ def settled(policy: Policy, state: State, eta: Any, y: Any, predictions: Any) ->
 
 
 def merged(state: State, deltas: Iterable[State]) -> State:
-    """The state after a batch, from what its parts add.
+    """The state after a batch, from what its parts add to the one that was ``handed_out``.
 
-    Parameters
-    ----------
-    state : State
-        The one that was ``handed_out``; it is not changed.
-    deltas : iterable of State
-
-    Examples
-    --------
     >>> import omma
     >>> eta, y = omma.datasets.long_tail(n=1000, m=5, seed=0)
     >>> policy = omma.Forgetting(omma.OMMA("macro_f1", prior=1.0), half_life=500)

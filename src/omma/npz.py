@@ -188,22 +188,11 @@ class Archive:
         low: float | None = None,
         high: float | None = None,
     ) -> NDArray[Any]:
-        """One array.
+        """One array of one of NumPy's ``kinds`` of types; a side of ``shape`` that is None is any.
 
-        Parameters
-        ----------
-        name : str
-        kinds : str
-            Letters of NumPy's kinds of types that it may have; "f" and "iu" are the usual ones.
-        shape : tuple of int or None, optional
-            Its sides; None is any. By default everything goes.
-        most : int, optional
-            Bytes that it may take; by default all that is read of a file may take 100 times as
-            much as the file, or what is little anyway.
-        finite : bool
-            Whether NaN and infinity are refused.
-        low, high : float, optional
-            What no number may be below or above.
+        It may take ``most`` bytes; by default all that is read of a file may take 100 times as much
+        as the file, or what is little anyway. ``finite`` refuses NaN and infinity, ``low`` and
+        ``high`` what is beyond them.
         """
         with self._opened(name) as (member, info):
             sentence = f"{self.path} is not a sound {self.what}: in {name!r}"

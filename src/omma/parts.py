@@ -1,4 +1,8 @@
-"""The arrays of a state in a file: which are whose, and what they cannot be."""
+"""The arrays of a state in a file: which are whose, and what they cannot be.
+
+Where the past fades, its pace is one: the weight of a row now, by what it grows, and how often all
+was divided.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, UNIT
 
 Array = NDArray[Any]
 
@@ -25,3 +31,22 @@ def check_part(name: str, found: Any, shape: tuple[int, ...], *, signed: bool = 
         raise ValueError(f"{wanted}, got {wrong}")
     if not signed and found.size and found.min() < -1e-9 * max(1.0, float(found.max())):
         raise ValueError(f"{name} of a state must be at least 0, got {found.min():g}")
+
+
+def common_pace(first: Array | None, second: Array | None) -> tuple[float, Array | None]:
+    """How often counts of both are divided, and the pace of the one that went on for longer."""
+    if first is None or second is None:
+        return 0.0, None
+    later = max(first, second, key=lambda pace: (pace[ERAS], pace[UNIT]))
+    return float(later[ERAS]), later.copy()
+
+
+def check_pace(found: Any, wanted: Array) -> None:
+    """Refuse a pace that no stream with this half-life can have."""
+    check_part("pace", found, wanted.shape, signed=False)
+    right = 1.0 <= found[UNIT] < LARGEST_UNIT and found[ERAS] == np.floor(found[ERAS])
+    if not right or found[GROWTH] != wanted[GROWTH]:
+        raise ValueError(
+            f"pace of a state must have a weight of at least 1 that grows by {wanted[GROWTH]!r} a "
+            f"row, got {found.tolist()}"
+        )

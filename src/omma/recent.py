@@ -39,24 +39,14 @@ ROOM = 256  # entries that there is room for from the start
 
 @dataclass(eq=False)
 class Window:
-    """What the last rows added to the counts, so that it can be taken off; see ``kernels.slide``.
+    """What the last rows added to the counts, so that it can be taken off (``kernels.slide``)."""
 
-    Attributes
-    ----------
-    ids, values, rows, weights : ndarray
-        Labels and probabilities of all rows one after another, and how many of each a row has.
-    numbers : ndarray
-        Where what is kept begins and ends, and how many rows are held.
-    pace : ndarray
-        As that of a state which forgets: of calibration and prices.
-    """
-
-    ids: NDArray[np.int32]
-    values: NDArray[np.float64]
-    rows: NDArray[np.int32]
+    ids: NDArray[np.int32]  # labels of all rows one after another
+    values: NDArray[np.float64]  # and their probabilities
+    rows: NDArray[np.int32]  # how many of each a row has
     weights: NDArray[np.float64]
-    numbers: NDArray[np.int64]
-    pace: NDArray[np.float64]
+    numbers: NDArray[np.int64]  # where what is kept begins and ends, and how many rows are held
+    pace: NDArray[np.float64]  # as of a state which forgets: of calibration and prices
 
     @classmethod
     def start(cls, length: int) -> Window:

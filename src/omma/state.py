@@ -35,8 +35,7 @@ from omma.kernels.layout import (
     UNIT,
     N,
 )
-from omma.pace import check_pace, common_pace
-from omma.parts import Array, check_part, under
+from omma.parts import Array, check_pace, check_part, common_pace, under
 from omma.prices import Prices
 
 Shapes = dict[str, tuple[int, ...] | None]

@@ -29,27 +29,14 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True)
 class Entry:
-    """One place of a table: numbers, or what stands there in their place.
-
-    Attributes
-    ----------
-    mean, std : float
-        NaN where unknown; a standard deviation that is unknown is not shown.
-    seconds : float
-    instead : str
-        Shown where there is no number.
-    partial : bool
-        Whether some runs are missing.
-    beside : str
-        What else belongs to the number, such as another's.
-    """
+    """One place of a table: numbers, NaN where unknown, or what stands there in their place."""
 
     mean: float = math.nan
-    std: float = math.nan
+    std: float = math.nan  # one that is unknown is not shown
     seconds: float = math.nan
-    instead: str = ""
-    partial: bool = False
-    beside: str = ""
+    instead: str = ""  # shown where there is no number
+    partial: bool = False  # whether some runs are missing
+    beside: str = ""  # what else belongs to the number, such as another's
 
     @property
     def shown(self) -> str:

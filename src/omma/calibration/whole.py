@@ -41,7 +41,6 @@ def calibration_of(sample: Batch) -> Calibration:
     """What labels say of probabilities, all rows together; labels of every row must be known.
 
     >>> import omma
-    >>> from omma.calibration.whole import calibration_of
     >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
     >>> round(calibration_of(omma.Batch.of(eta ** 2 / (eta ** 2 + (1 - eta) ** 2), y)).slope, 1)
     0.5

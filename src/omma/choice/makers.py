@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from omma.evaluation import replay
 from omma.limits import Limit
 from omma.metrics import Metric
 from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
+from omma.policies.starts import top
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.tables import HAT_ETA
@@ -55,8 +54,7 @@ def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
 
 def simple_rule(task: Task) -> Rule:
     """What people do without this library: half, or the k most probable."""
-    offset = np.full(task.m, -0.5 if task.k is None else 0.0)
-    return Rule(np.ones(task.m), offset, task.k, at_most=task.at_most)
+    return Rule(*top(task.k, task.m), task.k, at_most=task.at_most)
 
 
 def _tuned(task: Task) -> Iterator[Maker]:

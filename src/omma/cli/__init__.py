@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import sys
 from importlib import import_module
 
 import click
 
 from omma import __version__
 from omma._validate import nearest
-from omma.cli.encoding import print_utf8
 from omma.cli.errors import OneLineErrors
 from omma.cli.options import sentence
 
 # In the order that the help shows them.
 COMMANDS = ("demo", "evaluate", "stream", "serve", "watch", "run", "report", "list", "warmup")
+
+
+def print_utf8() -> None:
+    """Let standard output and error take any letter: tables and help have some that codes lack.
+
+    Redirected output is cp1252 on Windows, which has no η and would end a report in the middle.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # Anything else was put there by a caller, who knows better.
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)
 
 
 class Commands(OneLineErrors):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from omma.cli.options import check_folder, picture_path, usage, whole_number, work
+from omma.cli.options import check_folder, file_option, picture_path, usage, whole_number, work
 from omma.cli.targets import (
     at_most_option,
     budget_option,
@@ -61,8 +61,8 @@ class Written(NamedTuple):
     help="What to maximize, such as macro_f1, or macro_f1@3 with a budget; may be repeated. "
     "omma list metrics has all.",
 )
-@budget_option()
-@at_most_option()
+@budget_option
+@at_most_option
 @click.option(
     "--policy",
     "policies",
@@ -89,23 +89,14 @@ class Written(NamedTuple):
 )
 @click.option("--train-eta", metavar="FILE", help="Rows to tune thresholds on beforehand,")
 @click.option("--train-labels", metavar="FILE", help="and their labels.")
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.png",
-    help="Draw the rules with their intervals, and how policies develop online.",
+@file_option(
+    "--plot", "FILE.png", "Draw the rules with their intervals, and how policies develop online."
 )
-@click.option(
-    "--predictions",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write the decisions: .csv, .npz, .npy, .parquet, .txt.",
-)
-@click.option(
+@file_option("--predictions", "FILE", "Write the decisions: .csv, .npz, .npy, .parquet, .txt.")
+@file_option(
     "--rule",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.json",
-    help="Write the rule to deploy: the best by the first metric, or that of --decide.",
+    "FILE.json",
+    "Write the rule to deploy: the best by the first metric, or that of --decide.",
 )
 @click.option(
     "--decide",
@@ -113,7 +104,7 @@ class Written(NamedTuple):
     help="Whose decisions and rule are written, by the first metric.  [default: the only "
     "--policy; else decisions of auto online, or of omma_eta without labels, and the best rule]",
 )
-@limits_option()
+@limits_option
 @click.option(
     "--frontier",
     metavar="LIMIT",

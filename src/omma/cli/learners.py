@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from omma.cli.options import Command, check_folder, sentence, usage, whole_number, work
+from omma._lock import locked
+from omma.cli.options import Command, check_folder, say, sentence, usage, whole_number, work
 from omma.cli.targets import (
     at_most_option,
     budget_option,
@@ -57,8 +58,8 @@ def deciding_options() -> Callable[[Command], Command]:
         click.option(
             "--metric", metavar="NAME", help="What to maximize; not needed to go on from --state."
         ),
-        budget_option(),
-        at_most_option(),
+        budget_option,
+        at_most_option,
         click.option(
             "--policy",
             default="auto",
@@ -69,7 +70,7 @@ def deciding_options() -> Callable[[Command], Command]:
         prior_option(
             "λ of policies that have one; auto has none to choose.  [default: 1e-6]", False
         ),
-        limits_option(),
+        limits_option,
         click.option(
             "--half-life",
             type=click.FloatRange(min=1.0),
@@ -159,7 +160,10 @@ class Keeper:
     @contextmanager
     def working(self, who: str) -> Iterator[None]:
         """What fails takes one line, ``who`` is told to others, and a journal is closed."""
-        with work(), _alone(self._asked.state, who), self._held:
+        state = self._asked.state
+        # Two that save to one file would each undo what the other has learned.
+        alone = nullcontext() if state is None else locked(state, who)
+        with work(), alone, self._held:
             yield
 
     def make(self, m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
@@ -222,9 +226,7 @@ class Keeper:
 
 def _was_given(ctx: click.Context, name: str) -> bool:
     """Whether an option was written, and is not its default."""
-    from click.core import ParameterSource
-
-    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+    return ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
 
 
 def _policy_of(asked: Asked) -> tuple[Any, Any]:
@@ -266,23 +268,6 @@ def _check_width(metric: Any, m: int) -> None:
             "--column NAME to take one, or --id NAME if one names rows; the true label is in a "
             "column y"
         )
-
-
-def say(sentence: str) -> None:
-    """Tell people something; what programs read is on standard output."""
-    click.echo(sentence, err=True)
-
-
-@contextmanager
-def _alone(state: Path | None, who: str) -> Iterator[None]:
-    """Two that save to one file would each undo what the other has learned."""
-    from omma._lock import locked
-
-    if state is None:
-        yield
-        return
-    with locked(state, who):
-        yield
 
 
 def _check_kept(asked: Asked, given: list[str]) -> bool:

@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
+from omma.datasets import CATALOGUE
+from omma.metrics import NAMES, metric as find_metric
+
 WHAT = ("metrics", "policies", "datasets", "suites")
+# What tables leave out, for lack of room; JSON has it.
+UNSHOWN = ("d", "split", "paper", "licence", "source")
+Rows = list[dict[str, Any]]
 
 
 @click.command("list")
@@ -21,16 +27,15 @@ def command(what: str, as_json: bool) -> None:
         omma list metrics
         omma list policies --json
     """  # noqa: D301
-    from omma.cli import listing
-
-    rows = getattr(listing, what)()
+    every = {"metrics": metrics, "policies": policies, "datasets": datasets, "suites": suites}
+    rows = every[what]()
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    _show([{name: row[name] for name in row if name not in listing.UNSHOWN} for row in rows])
+    _show([{name: row[name] for name in row if name not in UNSHOWN} for row in rows])
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
+def _show(rows: Rows) -> None:
     """An aligned table; where the terminal has no room, the last column goes on below."""
     from rich import box
     from rich.console import Console
@@ -55,3 +60,54 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def metrics() -> Rows:
+    """Every metric by name."""
+    rows = []
+    for name in NAMES:
+        found = find_metric(name)
+        task = "binary" if found.binary else "multiclass" if found.multiclass else "multilabel"
+        rows.append({"metric": name, "for": task, "formula": _formula(name, found.formula)})
+    return rows
+
+
+def _formula(name: str, formula: str) -> str:
+    """The formula; where it is that of one label averaged, the name of that is enough."""
+    average, _, of = name.partition("_")
+    averages = {"macro": f"mean over labels of {of}", "micro": f"{of} of counts over all labels"}
+    return averages.get(average, formula)
+
+
+def policies() -> Rows:
+    """Every policy that commands know by name: whether it needs labels, whether it streams."""
+    from omma.cli.evaluation import ALL
+    from omma.cli.learners import POLICIES as STREAMED
+    from omma.policies.roster import ROSTER
+
+    return [
+        {
+            "policy": name,
+            "labels": ROSTER[name].labels,
+            "stream": name in STREAMED,
+            "decides by": ROSTER[name].about,
+        }
+        for name in ALL
+    ]
+
+
+def datasets() -> Rows:
+    """Every dataset of the catalogue."""
+    wanted = ("name", "task", "n", "d", "m", "split", "paper", "licence", "source", "title")
+    return [{one: getattr(entry, one) for one in wanted} for entry in CATALOGUE.values()]
+
+
+def suites() -> Rows:
+    """Every suite of runs: of the study, of the theory, and of Auto."""
+    from omma import study, theory
+
+    every = [(one.name, len(one.runs), one.title) for one in study.suites()]
+    every += [(one.name, len(one.runs), one.title) for one in theory.suites()]
+    title = "Auto against OMMA with every feedback and λ, probabilities as they are and distorted"
+    every += [(study.auto.SUITE, study.auto.size(), title)]
+    return [{"suite": name, "runs": runs, "title": title} for name, runs, title in every]

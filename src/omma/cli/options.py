@@ -28,6 +28,22 @@ def whole_number(
     )
 
 
+def file_option(name: str, metavar: str, text: str) -> Callable[[Command], Command]:
+    """An option that takes the path of a file."""
+    kind = click.Path(dir_okay=False, path_type=Path)
+    return click.option(name, type=kind, metavar=metavar, help=text)
+
+
+def say(sentence: str) -> None:
+    """Tell people something; what programs read is on standard output."""
+    click.echo(sentence, err=True)
+
+
+def names_in(given: str | None) -> list[str] | None:
+    """Names with commas between them."""
+    return None if given is None else [one.strip() for one in given.split(",")]
+
+
 def check_folder(path: Path, option: str) -> None:
     """Before anything long is run: a file needs a folder to go into."""
     if not path.absolute().parent.is_dir():
@@ -52,7 +68,7 @@ def picture_path(output: Path | None, default: Path, option: str = "--output") -
     except ImportError as error:
         if output is not None:
             raise click.ClickException(str(error)) from error
-        click.echo(f"No picture: {error}", err=True)
+        say(f"No picture: {error}")
         return None
     return path
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omma._atomic import replacing
+from omma.cli.options import names_in, say, work
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,7 +90,6 @@ def _write_journal(places: tuple[Path, ...], form: str, output: Path | None) -> 
     if len(places) > 1 or form != "html":
         raise click.UsageError("A journal makes a page by itself: one folder, and --format html.")
     from omma.cli.journal_page import page
-    from omma.cli.options import work
 
     with work():
         text = page(places[0])
@@ -100,10 +100,7 @@ def _records(places: tuple[Path, ...], suite: str | None, datasets: str | None) 
     from omma.study.fields import check_study
     from omma.study.records import distinct, read
 
-    def say(sentence: str) -> None:
-        click.echo(sentence, err=True)
-
-    names = None if datasets is None else [one.strip() for one in datasets.split(",")]
+    names = names_in(datasets)
     try:
         every = read(places, bad=say, check=check_study)
     except FileNotFoundError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from omma.cli.options import names_in, say
 from omma.cli.progress import Minutely
 
 if TYPE_CHECKING:
@@ -67,19 +68,15 @@ def command(
     """  # noqa: D301
     from omma import study, theory
 
-    how: dict[str, Any] = {
-        "progress": _progress(),
-        "report": lambda sentence: click.echo(sentence, err=True),
-    }
+    how: dict[str, Any] = {"progress": _progress(), "report": say}
     if policies is not None and (name == "auto" or name.startswith("theory")):
         raise click.ClickException(f"--policies is for suites of policies, and {name} is none")
     try:
         if name == "theory" or name.startswith("theory-"):  # simulations have no data
             found = study.Performed(theory.run(name, out, jobs, quick, **how), {})
         elif name == "auto":
-            some = None if datasets is None else [one.strip() for one in datasets.split(",")]
-            amount: dict[str, Any] = {"datasets": some, "seeds": seeds, "quick": quick}
-            found = study.auto.run(out, data=data, n_jobs=jobs, **amount, **how)
+            amount: dict[str, Any] = {"datasets": names_in(datasets), "seeds": seeds}
+            found = study.auto.run(out, data=data, n_jobs=jobs, quick=quick, **amount, **how)
         else:
             suite = _limited(study.suite(name), datasets, policies, seeds, quick)
             found = study.run(suite, out, data=data, n_jobs=jobs, **how)
@@ -92,7 +89,7 @@ def command(
 
 def _progress() -> bool | Callable[[int, int], None]:
     """A bar in a terminal; elsewhere, such as in a log, a line a minute."""
-    return sys.stderr.isatty() or Minutely(lambda sentence: click.echo(sentence, err=True))
+    return sys.stderr.isatty() or Minutely(say)
 
 
 def _broken(error: OSError, out: Path) -> click.ClickException:
@@ -115,7 +112,7 @@ def _some(suite: Suite, kind: str, given: str | None, known: tuple[str, ...]) ->
     """Names with commas between them, each one that the suite has."""
     from omma._validate import nearest
 
-    names = None if given is None else [one.strip() for one in given.split(",")]
+    names = names_in(given)
     for one in names or []:
         if one not in known:
             hint = nearest(one, known) or f"; it has {', '.join(known)}"
@@ -126,7 +123,7 @@ def _some(suite: Suite, kind: str, given: str | None, known: tuple[str, ...]) ->
 def _tell(found: Performed, out: Path, strict: bool) -> None:
     """What became of it, and an exit code that says whether anything failed."""
     for name, sentence in found.skipped.items():
-        click.echo(f"Skipped {name}: {sentence}", err=True)
+        say(f"Skipped {name}: {sentence}")
     click.echo(f"Runs: {found.summary}. Records are in {out}")
     if found.summary.interrupted:
         raise click.exceptions.Exit(130)

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options, say
-from omma.cli.options import sentence, whole_number
+from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options
+from omma.cli.options import say, sentence, whole_number
 
 if TYPE_CHECKING:
     import socket
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+GRACE = 10  # seconds that requests have to end when the server stops
+WAITING = 128  # connections that wait to be accepted
 
 
 @click.command("serve")
@@ -61,8 +63,9 @@ def command(
             -d '{"id": "a", "eta": [0.9, 0.2]}' http://127.0.0.1:8765/decide
     """  # noqa: D301
     keeper = Keeper(ctx, asked)
-    run = _server()
+    uvicorn = _uvicorn()
 
+    from omma.cli.http import application
     from omma.cli.service import Kept, Service
 
     with keeper.working("another omma serve or stream"):
@@ -70,20 +73,32 @@ def command(
         service = Service(keeper.make, keeper.found(), n_labels, kept)
         with _listening(host, port) as listening:
             _tell(host, listening)
-            run(service, listening, max_body, max_clients)
+            config = uvicorn.Config(
+                application(service, max_body),
+                access_log=False,
+                log_level="warning",
+                lifespan="on",
+                ws="none",
+                limit_concurrency=max_clients,
+                backlog=WAITING,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE,
+            )
+            # Until a signal comes; then what has begun is finished, and the learner saved.
+            uvicorn.Server(config).run(sockets=[listening])
 
 
-def _server() -> Any:
+def _uvicorn() -> Any:
     """What runs the service; it is in an extra."""
     try:
-        from omma.cli.server import run
+        import uvicorn
     except ImportError as error:
         if error.name not in ("uvicorn", "h11"):
             raise
         raise click.ClickException(
             f"omma serve needs {error.name}: pip install 'omma[serve]'."
         ) from error
-    return run
+    return uvicorn
 
 
 def _listening(host: str, port: int) -> socket.socket:

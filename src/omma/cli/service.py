@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from omma.cli.json_lines import JsonLines
 from omma.cli.lines import Line, Names
 from omma.cli.looks import Looks
-from omma.cli.streaming import check_labels, check_row_width
+from omma.cli.streaming import answered, check_labels, check_row_width
 from omma.online import OnlineClassifier
 
 Make = Callable[[int, Names | None], OnlineClassifier]
@@ -36,15 +36,8 @@ class Service:
     Rows and labels are those of ``omma stream``: ``{"id": "a", "eta": [0.9, 0.2]}``, later
     ``{"id": "a", "y": [1, 0]}``, or lists of these. A list is taken as a whole or not at all.
 
-    Parameters
-    ----------
-    make : function of the number of labels and their names
-        Gives the learner, when the first row says how many labels there are.
-    learner : OnlineClassifier, optional
-        One to go on with.
-    n_labels : int, optional
-        Known before the first row, so that rows may name labels by their numbers.
-    kept : Kept
+    ``make`` gives a learner when the first row says how many labels there are, where there is none
+    to go on with. Rows may name labels by numbers if ``n_labels`` is known before.
     """
 
     def __init__(
@@ -90,7 +83,7 @@ class Service:
         made = learner.predict(eta, **asked)
         self._begin(learner, reader)
         answers = [
-            _answer(line.id, decision, learner.names)
+            answered(line.id, decision, learner.names)
             for line, decision in zip(lines, made.reshape(len(lines), -1), strict=True)
         ]
         if keys:
@@ -168,11 +161,3 @@ def _indicators(y: Any, m: int) -> NDArray[np.float64]:
     row = np.zeros(m)
     row[y] = 1.0
     return row
-
-
-def _answer(key: Any, decision: NDArray[np.int8], names: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {} if key is None else {"id": key}
-    made["decision"] = decision.tolist()
-    if names is not None:
-        made["labels"] = [names[place] for place in np.flatnonzero(decision)]
-    return made

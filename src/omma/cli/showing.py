@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._json import finite
+from omma.calibration import reliability
 from omma.choice import Choice, Table
 from omma.choice.makers import SIMPLE
-from omma.cli.evaluation import Found, Job, baseline_title, titled
+from omma.cli.evaluation import Found, baseline_title, titled
 from omma.cli.inputs import Inputs
-from omma.cli.remarks import remarks, trust
 from omma.comparison import Comparison
 from omma.comparison.entrants import TITLES
 from omma.counts import Counts
+from omma.metrics import Metric
+from omma.state import in_proportion
 from omma.tables import UNSUPPORTED, Entry, Grid, fitting
 from omma.trace import Trace
 
@@ -37,9 +41,7 @@ def expected(inputs: Inputs, trace: Trace) -> float:
     eta = inputs.eta if sparse.issparse(inputs.eta) else inputs.eta.reshape(inputs.n, -1)
     chosen = trace.predictions.reshape(eta.shape)
     both = eta.multiply(chosen) if sparse.issparse(eta) else eta * chosen
-    tp, predicted, positive = (
-        np.asarray(one.sum(axis=0, dtype=np.float64)).ravel() for one in (both, chosen, eta)
-    )
+    tp, predicted, positive = (_sums(one, inputs.n) for one in (both, chosen, eta))
     return trace.metric.value(Counts(tp, predicted, positive, float(inputs.n)))
 
 
@@ -115,13 +117,8 @@ def _blind_grid(found: Found) -> Grid:
         for name in job.policies
     )
     note = "No labels: values are what they would be if the probabilities were right, in %."
-    return Grid(columns, tuple(_title(job, name) for name in job.policies), entries, (note,))
-
-
-def _title(job: Job, name: str) -> str:
-    if name == "baseline":
-        return baseline_title(job)
-    return TITLES[name]
+    titles = {**TITLES, "baseline": baseline_title(job)}
+    return Grid(columns, tuple(titles[name] for name in job.policies), entries, (note,))
 
 
 def as_json(found: Found, wrote: dict[str, str]) -> str:
@@ -160,3 +157,52 @@ def _told(choice: Choice) -> dict[str, Any]:
         "rules": choice.data,
         "labels": labels,
     }
+
+
+def remarks(found: Found) -> Iterator[str]:
+    """What a reader of the table has to know, a sentence each."""
+    for metric, k in found.job.targets:
+        if k is None and everything_is_best(found.inputs, metric):
+            what = metric.name if metric.binary else f"{metric.name} without a budget"
+            how = "choose another metric, such as f1" if metric.binary else "pass -k"
+            yield f"{what} is maximal when everything is predicted: {how}."
+    if found.inputs.y is not None and not found.inputs.class_ids:
+        yield trust(found.inputs)[1]
+
+
+def everything_is_best(inputs: Inputs, metric: Metric) -> bool:
+    """Whether no decision can be better than to predict every label in every row."""
+    positive = _sums(inputs.eta if inputs.y is None else inputs.y, inputs.n)
+    n = float(inputs.n)
+    positive = in_proportion(positive, n, n - inputs.rows_known)
+    if (positive == n).all():  # then it is right, and no fault of the metric
+        return False
+    everything = Counts(positive, np.full(len(positive), n), positive, n)
+    exact = Counts(positive, positive, positive, n)
+    return metric.value(everything) >= metric.value(exact)
+
+
+def _sums(values: Any, n: int) -> NDArray[np.float64]:
+    matrix = values if sparse.issparse(values) else np.reshape(values, (n, -1))
+    return np.asarray(matrix.sum(axis=0, dtype=np.float64)).ravel()
+
+
+def trust(inputs: Inputs) -> tuple[float, str]:
+    """How far probabilities are from frequencies on average, and whether that is much."""
+    curve = reliability(inputs.batch, bins=20)
+    full = curve.count > 0
+    share = curve.count[full] / curve.count.sum()
+    predicted, rate = curve.predicted[full], float(share @ curve.observed[full])
+    # What chance alone makes of right probabilities, and a tenth of what there is to find.
+    chance = float(share @ np.sqrt(predicted * (1 - predicted) / curve.count[full]))
+    gap = curve.expected_error
+    words = (
+        f"on average they are {100 * gap:.2g} percentage points from how often labels are true, "
+        f"which is {100 * rate:.2g} % of the time"
+    )
+    if gap <= 0.1 * rate + 2 * chance:
+        return gap, f"The probabilities look calibrated: {words}."
+    return gap, (
+        f"The probabilities do not look calibrated: {words}. OMMA(η̂) trusts them, and does better "
+        "where they are right."
+    )

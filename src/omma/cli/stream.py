@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import click
 
-from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options, say
+from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options
+from omma.cli.options import say
 
 if TYPE_CHECKING:
     from omma.cli.readers import Lines

@@ -24,18 +24,11 @@ PATIENCE = 1_000  # rows without any label, after which it is said what that mea
 
 
 class Stream:
-    """A learner and what passes through it.
+    """A learner and what passes through it: decisions go to ``out``, each at once.
 
-    Parameters
-    ----------
-    out : file
-        Where decisions go, each at once.
-    make : function of the number of labels and their names
-        Gives the learner, when the first row says how many labels there are.
-    say : function
-        Told what is worth to be known, once.
-    kept : function, optional
-        Given a new learner once its first line turned out to be good, before that is answered.
+    ``make`` gives the learner when the first row says how many labels there are; ``kept`` is given
+    it once that line turned out to be good, before it is answered. ``say`` is told what is worth to
+    be known, once.
     """
 
     def __init__(
@@ -191,13 +184,8 @@ class Stream:
             if not self.as_json:
                 self._head(len(decision), names)
         if self.as_json:
-            content: dict[str, Any] = {"row": self.decided}
-            if key is not None:
-                content["id"] = key
-            content["decision"] = decision.tolist()
-            if names is not None:
-                content["labels"] = [names[place] for place in np.flatnonzero(decision)]
-            self.out.write(json.dumps({**content, "value": self.value}) + "\n")
+            told = answered(key, decision, names)
+            self.out.write(json.dumps({"row": self.decided, **told, "value": self.value}) + "\n")
         else:
             start = [_cell("" if key is None else str(key))] if self._with_id else []
             self.out.write(",".join([*start, *map(str, decision.tolist())]) + "\n")
@@ -228,6 +216,15 @@ class Stream:
         if self.learner is not None and self.learner.waiting.forgotten:
             words.append(f"{self.learner.waiting.forgotten:,} forgotten")
         return ", ".join(words) + "."
+
+
+def answered(key: Any, decision: NDArray[np.int8], names: Any) -> dict[str, Any]:
+    """A decision as JSON tells it, with the names of labels where there are some."""
+    made: dict[str, Any] = {} if key is None else {"id": key}
+    made["decision"] = decision.tolist()
+    if names is not None:
+        made["labels"] = [names[place] for place in np.flatnonzero(decision)]
+    return made
 
 
 def _soft(learner: OnlineClassifier) -> bool:

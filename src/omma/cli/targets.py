@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from omma.cli.options import sentence, usage
+from omma.cli.options import Command, sentence, usage
 from omma.metrics import Metric, read_target
 from omma.policies import Policy
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def budget_option() -> Callable[[Command], Command]:
-    """The budget, with the letter that papers use."""
-    return click.option(
-        "-k",
-        "--k",
-        "k",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Labels that each row gets, exactly; without it each label has a threshold. "
-        "multiclass_ metrics take 1.",
-    )
-
-
-def at_most_option() -> Callable[[Command], Command]:
-    """The budget that need not be used up."""
-    return click.option(
-        "--at-most",
-        "at_most",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Labels that each row gets at most, of those that gain; in place of -k.",
-    )
+budget_option = click.option(
+    "-k",
+    "--k",
+    "k",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Labels that each row gets, exactly; without it each label has a threshold. "
+    "multiclass_ metrics take 1.",
+)
+at_most_option = click.option(
+    "--at-most",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Labels that each row gets at most, of those that gain; in place of -k.",
+)
+limits_option = click.option(
+    "--subject-to",
+    multiple=True,
+    metavar="LIMIT",
+    help="What must hold, such as 'micro_precision >= 0.9', 'recall[fraud] >= 0.8' or "
+    "'labels_per_row <= 2'; may be given several times. With '(margin 1.28)' after it, so many "
+    "standard errors away.",
+)
 
 
 def prior_option(text: str, multiple: bool) -> Callable[[Command], Command]:
@@ -47,19 +45,6 @@ def prior_option(text: str, multiple: bool) -> Callable[[Command], Command]:
         multiple=multiple,
         default=(1e-6,) if multiple else 1e-6,
         help=text,
-    )
-
-
-def limits_option() -> Callable[[Command], Command]:
-    """What must hold, once or several times."""
-    return click.option(
-        "--subject-to",
-        "subject_to",
-        multiple=True,
-        metavar="LIMIT",
-        help="What must hold, such as 'micro_precision >= 0.9', 'recall[fraud] >= 0.8' or "
-        "'labels_per_row <= 2'; may be given several times. With '(margin 1.28)' after it, so many "
-        "standard errors away.",
     )
 
 

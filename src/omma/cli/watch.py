@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # looks that the course shows
+SECONDS = 5.0  # for a service to answer
+MOST = 10_000_000  # bytes of an answer
 # What each number is called.
 COUNTS = (
     ("labels", "rows with labels"),
@@ -56,8 +61,6 @@ def command(place: str, every: float, once: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from omma.cli.places import looker
-
     console = Console(highlight=False)
     with work():
         look = looker(place)
@@ -72,6 +75,43 @@ def command(place: str, every: float, once: bool) -> None:
                     time.sleep(every)
             except KeyboardInterrupt:
                 return
+
+
+def looker(place: str) -> Callable[[], dict[str, Any]]:
+    """What gives the present stats of whatever is at a place, each time that it is called."""
+    if place.startswith(("http://", "https://")):
+        return lambda: _asked(place.rstrip("/") + "/stats")
+    from omma.cli.looks import Looks
+    from omma.online import OnlineClassifier
+
+    looks, path = Looks(), Path(place)
+    if path.is_dir():
+        from omma.online.following import Follower
+
+        follower = Follower(path)
+        return lambda: looks.stats(follower.look(looks.note))
+    if not path.exists():
+        raise ValueError(f"{place} is no journal, no saved learner and no address of a service")
+    return lambda: looks.stats(OnlineClassifier.load(path))
+
+
+def _asked(address: str) -> dict[str, Any]:
+    """What a service answers; its own sentence where it refuses."""
+    from urllib.error import HTTPError, URLError
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(address, timeout=SECONDS) as answer:
+            content = json.loads(answer.read(MOST))
+    except HTTPError as error:
+        with error:
+            said = error.read(1_000).decode(errors="replace")
+        raise ValueError(f"{address} answered {error.code}: {said}") from error
+    except (URLError, TimeoutError) as error:
+        raise ValueError(f"{address} does not answer: {error}") from error
+    if not isinstance(content, dict) or "refused" not in content:
+        raise ValueError(f"{address} is no service of omma")
+    return content
 
 
 def view(place: str, stats: dict[str, Any], course: list[float]) -> Group:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from omma._validate import nearest, shown
@@ -31,16 +30,8 @@ class Entrant:
 TITLES: dict[str, str] = {name: entry.title for name, entry in ROSTER.items()}
 
 
-def _from_labels(kind: type[MetricPolicy], metric: Metric, k: int | None, prior: float) -> Policy:
-    return kind(metric, k, prior=prior)
-
-
 def _for_each_prior(make: Make, priors: tuple[float, ...]) -> Build:
     return lambda metric, k: {prior: make(metric, k, prior) for prior in priors}
-
-
-def _as_it_is(policy: Policy) -> Build:
-    return lambda metric, k: {getattr(policy, "prior", None): policy}
 
 
 def _users_own(name: str, make: Make, priors: tuple[float, ...]) -> Build:
@@ -90,10 +81,14 @@ def _entrant(given: Any, name: str | None, train: Batch | None, priors: Any) -> 
         return _entrant(given[1], given[0], train, priors)
     if isinstance(given, Policy):
         name = name or shown(given)
-        return Entrant(name, name, _as_it_is(given))
+        return Entrant(name, name, lambda metric, k: {getattr(given, "prior", None): given})
     name = name or str(getattr(given, "__name__", shown(given)))
     if isinstance(given, type) and issubclass(given, MetricPolicy):
-        return Entrant(name, name, _for_each_prior(partial(_from_labels, given), priors))
+
+        def make(metric: Metric, k: int | None, prior: float) -> Policy:
+            return given(metric, k, prior=prior)
+
+        return Entrant(name, name, _for_each_prior(make, priors))
     if callable(given) and not isinstance(given, type | Metric):
         return Entrant(name, name, _users_own(name, given, priors))
     raise TypeError(

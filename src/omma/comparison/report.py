@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from omma import plots, tables
 from omma._html import html_table
-from omma._validate import nearest
-from omma.comparison.figures import Draw, by_prior, running
+from omma._validate import nearest, require
 from omma.comparison.results import Cell, Runs, with_prior
 from omma.plots import Band
-from omma.plots.palette import looks
+from omma.plots.palette import Look, looks
 from omma.tables import MISSING, PARTIAL, UNSUPPORTED, Entry, Grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
+
+Draw = Callable[[Cell, Look], Band]
+
+
+def running(cell: Cell, look: Look) -> Band:
+    """The metric so far."""
+    return Band(cell.rows, cell.running_mean, cell.running_std, **look)
+
+
+def by_prior(cell: Cell, look: Look) -> Band:
+    """The final value with each prior."""
+    every = list(cell.by_prior.values())
+    priors = np.array([math.nan if one.prior is None else one.prior for one in every])
+    means, stds = np.array([one.mean for one in every]), np.array([one.std for one in every])
+    return Band(priors, means, stds, **look)
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,13 +117,7 @@ class Comparison:
 
     def to_dataframe(self) -> Any:
         """All runs with all priors as a pandas DataFrame, a row each."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise ImportError(
-                "to_dataframe of Comparison needs pandas, which is not installed: "
-                "pip install pandas"
-            ) from error
+        pandas = require("pandas", "to_dataframe of Comparison needs", "pandas")
         return pandas.DataFrame(self.runs)
 
     def plot(

@@ -7,7 +7,6 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from omma._validate import require
 from omma.datasets.dataset import Dataset
 from omma.datasets.entry import Entry, File
 from omma.datasets.formats.part import identify
 
+NEED = "downloads of this set need"
 TIMEOUT = 60  # seconds without an answer
 COVERS = (
     "Spruce/Fir",
@@ -30,18 +31,6 @@ COVERS = (
     "Krummholz",
 )
 WORDS = (1, 2, 3)  # columns of kddcup99 that hold words: protocol, service, flag
-
-
-def require(package: str, extra: str) -> Any:
-    """The package, or one sentence on how to get it."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        name = "scikit-learn" if package.startswith("sklearn") else package
-        raise ImportError(
-            f"downloads of this set need {name}, which is not installed: "
-            f'pip install "omma[{extra}]"'
-        ) from error
 
 
 def download_files(entry: Entry, home: Path, instead: str) -> None:
@@ -63,7 +52,7 @@ def unreachable(entry: Entry, tried: str, error: Exception, instead: str) -> OSE
 
 
 def _download(file: File, home: Path) -> None:
-    pooch = require("pooch", "study")
+    pooch = require("pooch", NEED, '"omma[study]"')
     url = str(file.url)
     kept = url.rpartition("/")[2] if file.member else file.name
     with _quiet(pooch), _bar(kept) as bar:
@@ -142,7 +131,7 @@ class _Bar:
 
 def fetch(entry: Entry, instead: str) -> Dataset:
     """Fetch a set by scikit-learn; ``instead`` says what to do if that fails."""
-    fetchers = require("sklearn.datasets", "sklearn")
+    fetchers = require("sklearn.datasets", NEED, '"omma[sklearn]"', "scikit-learn")
     name = entry.reader.removeprefix("fetch ")
     try:
         return FETCHERS[name](fetchers)
@@ -152,14 +141,13 @@ def fetch(entry: Entry, instead: str) -> Dataset:
 
 def news20(fetchers: Any) -> Dataset:
     """20 Newsgroups by date as tf-idf, which is fitted on the training part."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     train, test = (
         fetchers.fetch_20newsgroups(subset=part, shuffle=True, random_state=0)
         for part in ("train", "test")
     )
-    text = require("sklearn.feature_extraction.text", "sklearn")
-    vectors = text.TfidfVectorizer(
-        sublinear_tf=True, min_df=3, max_features=50_000, dtype=np.float32
-    )
+    vectors = TfidfVectorizer(sublinear_tf=True, min_df=3, max_features=50_000, dtype=np.float32)
     features = [vectors.fit_transform(train.data), vectors.transform(test.data)]
     target = np.concatenate([train.target, test.target])
     return Dataset(

@@ -27,21 +27,10 @@ Found = tuple[NDArray[np.float64], list[list[str]]]
 def read_large(
     path: Path, separator: str | None, width: int, *, named: bool, words: tuple[int, ...] = ()
 ) -> Found | None:
-    """All numbers of a large table, and columns of words by themselves.
+    """All numbers of a table of ``width`` columns, and those at ``words`` by themselves.
 
-    None where the file is small, unusual or wrong, or none of the libraries is there.
-
-    Parameters
-    ----------
-    path : Path
-    separator : str, optional
-        What stands between cells.
-    width : int
-        The number of columns.
-    named : bool
-        Whether the first line has names.
-    words : tuple of int
-        Places of columns that are no numbers.
+    None where the file is small, unusual or wrong, or none of the libraries is there. ``named``
+    says that the first line has names.
     """
     small = path.stat().st_size < LARGE or width > WIDEST
     if small or separator is None or len(separator.encode()) > 1:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
 
+from omma._validate import require
 from omma.datasets._columns import Names, named_columns, refuse_word
 from omma.npz import largest
 
@@ -18,12 +18,7 @@ TIMES = 1000  # equal values of a column take next to no room, so files may be f
 
 
 def _pyarrow(name: str, path: Any) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"{path} needs pyarrow, which is not installed: pip install pyarrow"
-        ) from error
+    return require(name, f"{path} needs", "pyarrow", "pyarrow")
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from omma._validate import check_number, check_positive_int, check_seed
+from omma._validate import check_number, check_positive_int
 from omma.calibration import log_loss
 from omma.estimators._data import check_rows_fit, read_either, read_features
-from omma.estimators.choosing import check_grid, choose, folds, sample
+from omma.estimators.choosing import choose, folds, sample
 from omma.estimators.linear import LinearModel, probabilities
 from omma.estimators.moments import Floats, Moments, check_adam, hyperparameters
 from omma.estimators.scaling import check_standardise, scaled
@@ -72,12 +72,9 @@ class LinearAdam:
         check_adam(OWNER, self)
         if self.l2 is not None:
             check_number(OWNER, "l2", self.l2, low=0.0)
-        for name in ("rates", "penalties"):
-            object.__setattr__(self, name, check_grid(OWNER, name, getattr(self, name)))
         for name in ("epochs", "batch", "max_rows"):
             check_positive_int(OWNER, name, getattr(self, name))
         check_standardise(OWNER, self.standardise)
-        check_seed(OWNER, self.seed)
 
     def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
         """Fit on class ids of shape (n,), or on indicators of shape (n, m)."""

@@ -79,7 +79,7 @@ class BoostedTrees:
             early_stopping=False,
             random_state=self.seed,
         )
-        with one_thread():  # more of them wait for each other where processors are busy
+        with one_thread(None):  # more of them wait for each other where processors are busy
             return made.fit(X, y)
 
 

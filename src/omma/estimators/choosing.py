@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import check_number, shown
+from omma._validate import check_number, check_positive_int, check_seed, shown
+from omma.estimators.scaling import check_standardise
 
 Rows = NDArray[np.int64]
 
@@ -79,6 +80,19 @@ def folds(n: int, count: int, rng: np.random.Generator) -> list[tuple[Rows, Rows
         (np.sort(np.concatenate([parts[i] for i in every if i != held])), np.sort(parts[held]))
         for held in every
     ]
+
+
+def check_regularized(owner: str, estimator: Any, *whole: str) -> None:
+    """Options that logistic models share, C and how it is chosen, and further whole numbers."""
+    if estimator.C is not None:
+        check_number(owner, "C", estimator.C, low=0.0, strict=True)
+    object.__setattr__(estimator, "grid", check_grid(owner, "grid", estimator.grid))
+    for name in ("folds", "max_rows", *whole):
+        check_positive_int(owner, name, getattr(estimator, name))
+    check_number(owner, "folds", estimator.folds, low=2)
+    check_standardise(owner, estimator.standardise)
+    check_number(owner, "tol", estimator.tol, low=0.0, strict=True)
+    check_seed(owner, estimator.seed)
 
 
 def check_grid(owner: str, parameter: str, grid: Any) -> tuple[float, ...]:

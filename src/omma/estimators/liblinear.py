@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma.estimators._sklearn import one_blas_thread
+from omma.estimators._sklearn import one_thread
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def fit_labels(
         C=C, solver="liblinear", intercept_scaling=intercept_scaling, tol=tol, max_iter=1000
     )
     columns = Y.tocsc()
-    with one_blas_thread(), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a solver at its limit is good enough
         run = Parallel(n_jobs=n_jobs, prefer="threads")
         found = run(

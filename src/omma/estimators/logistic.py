@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import check_choice, check_number, check_positive_int, check_seed
+from omma._validate import check_choice, check_number, check_positive_int
 from omma.calibration import log_loss
 from omma.estimators._data import check_rows_fit, read_features, read_indicators
 from omma.estimators._sklearn import require_sklearn
-from omma.estimators.choosing import GRID, Choice, check_grid, choose, folds, sample
+from omma.estimators.choosing import GRID, check_regularized, choose, folds, sample
 from omma.estimators.liblinear import fit_labels
 from omma.estimators.linear import LinearModel
 from omma.estimators.newton import fit_in_batches
-from omma.estimators.scaling import check_standardise, scaled
+from omma.estimators.scaling import scaled
 
 OWNER = "LogisticRegression"
 
@@ -88,19 +88,11 @@ class LogisticRegression:
     n_jobs: int = 1
 
     def __post_init__(self) -> None:
-        if self.C is not None:
-            check_number(OWNER, "C", self.C, low=0.0, strict=True)
-        object.__setattr__(self, "grid", check_grid(OWNER, "grid", self.grid))
-        for name in ("folds", "max_rows", "max_labels", "n_jobs"):
-            check_positive_int(OWNER, name, getattr(self, name))
-        check_number(OWNER, "folds", self.folds, low=2)
+        check_regularized(OWNER, self, "max_labels", "n_jobs")
         check_number(OWNER, "truncate", self.truncate, low=0.0)
         check_positive_int(OWNER, "keep", self.keep, optional=True)
-        check_standardise(OWNER, self.standardise)
         check_choice(OWNER, "solver", self.solver, ("liblinear", "newton"))
-        for name in ("intercept_scaling", "tol"):
-            check_number(OWNER, name, getattr(self, name), low=0.0, strict=True)
-        check_seed(OWNER, self.seed)
+        check_number(OWNER, "intercept_scaling", self.intercept_scaling, low=0.0, strict=True)
 
     def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
         """Fit one model for each label.
@@ -143,7 +135,9 @@ class LogisticRegression:
             return 1.0, {"chosen": "nothing to choose by"}
         Y = Y.tocsc()[:, labels].tocsr()  # noqa: N806
         choice = choose(self.grid, lambda C: self._loss(X, Y, parts, C))  # noqa: N803
-        return choice.value, choice_report(choice, self, rows, labels)
+        words = f"cross-validated log-loss of {len(labels)} labels in {len(rows)} rows"
+        chosen = {"folds": self.folds, "rows": len(rows), "labels": len(labels)}
+        return choice.value, {**choice.report, "chosen": words, "chosen_on": chosen}
 
     def _loss(self, X: Any, Y: Any, parts: Any, C: float) -> float:  # noqa: N803
         """Mean log-loss over folds, of labels that the rest of the rows had something to say of."""
@@ -155,15 +149,6 @@ class LogisticRegression:
             if len(learned):
                 losses.append(log_loss(model.predict_proba(X[judge]), Y[judge][:, learned]))
         return float(np.mean(losses)) if losses else np.nan
-
-
-def choice_report(
-    choice: Choice, estimator: LogisticRegression, rows: NDArray[Any], labels: NDArray[Any]
-) -> dict[str, Any]:
-    """How one C was chosen for all labels."""
-    chosen = {"folds": estimator.folds, "rows": len(rows), "labels": len(labels)}
-    words = f"cross-validated log-loss of {len(labels)} labels in {len(rows)} rows"
-    return {**choice.report, "chosen": words, "chosen_on": chosen}
 
 
 def _unlearned(intercept: NDArray[np.float64]) -> dict[str, int]:

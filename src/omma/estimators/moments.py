@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import check_number
+from omma._validate import check_number, check_seed
+from omma.estimators.choosing import check_grid
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +40,9 @@ def check_adam(owner: str, estimator: Any) -> None:
         if check_number(owner, name, getattr(estimator, name), low=0.0, high=1.0) == 1.0:
             raise ValueError(f"{name} of {owner} must be below 1, got 1")
     check_number(owner, "epsilon", estimator.epsilon, low=0.0, strict=True)
+    for name in ("rates", "penalties"):
+        object.__setattr__(estimator, name, check_grid(owner, name, getattr(estimator, name)))
+    check_seed(owner, estimator.seed)
 
 
 def hyperparameters(estimator: Any, learning_rate: float, l2: float) -> Floats:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import check_number, check_positive_int, check_seed
 from omma.calibration import log_loss
 from omma.estimators._data import check_rows_fit, read_classes, read_features
-from omma.estimators._sklearn import one_blas_thread, require_sklearn
-from omma.estimators.choosing import GRID, check_grid, choose, folds, sample
+from omma.estimators._sklearn import one_thread, require_sklearn
+from omma.estimators.choosing import GRID, check_regularized, choose, folds, sample
 from omma.estimators.linear import LinearModel
-from omma.estimators.scaling import check_standardise, scaled
+from omma.estimators.scaling import scaled
 
 OWNER = "Multinomial"
 Floats = NDArray[np.float64]
@@ -64,15 +63,7 @@ class Multinomial:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.C is not None:
-            check_number(OWNER, "C", self.C, low=0.0, strict=True)
-        object.__setattr__(self, "grid", check_grid(OWNER, "grid", self.grid))
-        for name in ("folds", "max_rows", "max_iter"):
-            check_positive_int(OWNER, name, getattr(self, name))
-        check_number(OWNER, "folds", self.folds, low=2)
-        check_standardise(OWNER, self.standardise)
-        check_number(OWNER, "tol", self.tol, low=0.0, strict=True)
-        check_seed(OWNER, self.seed)
+        check_regularized(OWNER, self, "max_iter")
 
     def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
         """Fit on class ids.
@@ -113,7 +104,7 @@ class Multinomial:
             intercept[seen] = 0.0
             return weights, intercept, 0
         model = LogisticRegression(C=C, tol=self.tol, max_iter=self.max_iter)
-        with one_blas_thread(), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report says if it converged
             model.fit(X, ids)
         if len(seen) == 2:  # scikit-learn keeps the second class alone

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
-from omma.estimators._sklearn import one_blas_thread
+from omma.estimators._sklearn import one_thread
 from omma.estimators.linear import truncated
 
 Floats = NDArray[np.float64]
@@ -149,7 +149,7 @@ def fit_in_batches(
         return weights, intercept_scaling * theta[-1]
 
     batches = [varied[at : at + BATCH] for at in range(0, len(varied), BATCH)]
-    with one_blas_thread():
+    with one_thread():
         found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fit)(each) for each in batches)
     intercept = np.where(count > 0, np.inf, -np.inf)
     intercept[varied] = np.concatenate([np.empty(0), *(each[1] for each in found)])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._validate import check_choice, check_number, check_positive_int, check_seed, shown
+from omma._validate import check_choice, check_number, check_positive_int, shown
 from omma.calibration import log_loss
 from omma.estimators._data import (
     check_rows_fit,
@@ -19,7 +19,7 @@ from omma.estimators._data import (
     read_features,
     read_indicators,
 )
-from omma.estimators.choosing import check_grid, choose
+from omma.estimators.choosing import choose
 from omma.estimators.moments import Floats, Moments, check_adam, hyperparameters
 from omma.estimators.scaling import check_standardise, wants_scaling
 from omma.kernels.adam import run_dense, run_sparse
@@ -99,12 +99,9 @@ class OnlineLinear:
         check_adam(OWNER, self)
         if self.l2 != CHOOSE:
             check_number(OWNER, "l2", self.l2, low=0.0)
-        for name in ("rates", "penalties"):
-            object.__setattr__(self, name, check_grid(OWNER, name, getattr(self, name)))
         check_positive_int(OWNER, "prefix", self.prefix)
         if self.standardise != CHOOSE:
             check_standardise(OWNER, self.standardise)
-        check_seed(OWNER, self.seed)
 
     def start(
         self, n_features: int, n_labels: int, link: str = "logistic", *, sparse: bool = False

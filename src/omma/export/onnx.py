@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import check_choice
-from omma.export.parts import Parts, need
+from omma._validate import check_choice, require
+from omma.export.parts import Parts
 from omma.kernels.layout import LEAST, MOST
 
 OPSET = 17
@@ -30,7 +30,7 @@ class Graph(Protocol):
 
 def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
     """The rule as an ``onnx.ModelProto``; ``Rule.to_onnx`` says more."""
-    onnx = need("Rule.to_onnx", "onnx", "onnx")
+    onnx = require("onnx", "Rule.to_onnx needs", '"omma[onnx]"')
     check_choice("Rule.to_onnx", "dtype", dtype, ("float32", "float64"))
     parts = Parts.of(rule)
     graph = _Nodes(onnx.helper, onnx.numpy_helper)
@@ -78,7 +78,8 @@ def write_rule(graph: Graph, parts: Parts, eta: str) -> str:
     if parts.k is None:
         ones = _gaining(graph, graph.node("GatherElements", gains, best, axis=1))
     else:
-        ones = graph.node("Cast", graph.node("GreaterOrEqual", best, _zero_id(graph)), to=3)
+        first = graph.constant("first", np.zeros(1, dtype=np.int64))
+        ones = graph.node("Cast", graph.node("GreaterOrEqual", best, first), to=3)
     return graph.node("ScatterElements", zeros, best, ones, axis=1)
 
 
@@ -91,10 +92,6 @@ def _gaining(graph: Graph, gains: str) -> str:
 def class_places(graph: Graph, decisions: str) -> str:
     """The place of the one label of each row, as int64."""
     return graph.node("ArgMax", decisions, axis=1, keepdims=0)
-
-
-def _zero_id(graph: Graph) -> str:
-    return graph.constant("first", np.zeros(1, dtype=np.int64))
 
 
 def _calibrated(graph: Graph, parts: Parts, eta: str) -> str:

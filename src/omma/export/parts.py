@@ -57,15 +57,3 @@ class Parts:
     def m(self) -> int:
         """Number of labels."""
         return len(self.slope)
-
-
-def need(owner: str, library: str, extra: str) -> Any:
-    """Import a library, or say how to get it."""
-    from importlib import import_module
-
-    try:
-        return import_module(library)
-    except ImportError as error:
-        raise ImportError(
-            f'{owner} needs {library}, which is not installed: pip install "omma[{extra}]"'
-        ) from error

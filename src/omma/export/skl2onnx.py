@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omma._validate import require
 from omma.export.onnx import class_places, write_rule
-from omma.export.parts import Parts, need
+from omma.export.parts import Parts
 from omma.sklearn._target import CLASSES, LABELS, YES
 from omma.sklearn.classifier import MetricClassifier
 
@@ -17,7 +18,7 @@ ALIAS = "OmmaMetricClassifier"
 
 def register() -> None:
     """Tell skl2onnx how to convert ``MetricClassifier``; twice does no harm."""
-    skl2onnx = need("register_skl2onnx", "skl2onnx", "onnx")
+    skl2onnx = require("skl2onnx", "register_skl2onnx needs", '"omma[onnx]"')
     skl2onnx.update_registered_converter(
         MetricClassifier,
         ALIAS,

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from omma.export.parts import need
+from omma._validate import require
 
 TINIEST = np.nextafter(0.0, 1.0)  # a label of probability zero is never predicted
 
 
 def classifier_of(rule: Any, estimator: Any, *, pos_label: Any = None) -> Any:
     """The rule as a classifier; ``Rule.to_sklearn`` says more."""
-    need("Rule.to_sklearn", "sklearn", "sklearn")
+    require("sklearn", "Rule.to_sklearn needs", '"omma[sklearn]"')
     from sklearn.base import is_classifier
 
     if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):

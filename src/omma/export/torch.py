@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from omma.export.parts import Parts, need
+from omma._validate import require
+from omma.export.parts import Parts
 from omma.kernels.layout import LEAST, MOST
 
 
 def head_of(rule: Any) -> Any:
     """The rule as an ``nn.Module``; ``Rule.to_torch`` says more."""
-    need("Rule.to_torch", "torch", "torch")
+    require("torch", "Rule.to_torch needs", '"omma[torch]"')
     from omma.export._torch_head import RuleHead
 
     parts = Parts.of(rule)

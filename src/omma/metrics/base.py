@@ -210,9 +210,8 @@ class Metric(ABC):
         >>> omma.metric("macro_recall").score([[1, float("nan")], [1, 1]], [[1, 1], [0, 1]])
         0.75
         """
-        from omma.metrics.scoring import (
-            score_of,
-        )  # it knows every metric: here a circle would close
+        # It knows every metric: above, a circle would close.
+        from omma.metrics.scoring import score_of
 
         return score_of(
             self,

@@ -229,12 +229,9 @@ def metric_from_json(spec: Any) -> Metric:
     if isinstance(spec, str):
         return metric(spec)
     if isinstance(spec, dict):
-        if "macro" in spec:
-            return macro(metric_from_json(spec["macro"]))  # type: ignore[arg-type]
-        if "micro" in spec:
-            return micro(metric_from_json(spec["micro"]))  # type: ignore[arg-type]
-        if "weighted" in spec:
-            return Weighted(_one_label("weighted", metric_from_json(spec["weighted"])))
+        for way, average in AVERAGES.items():
+            if way in spec:
+                return average(_one_label(way, metric_from_json(spec[way])))
         if "fbeta" in spec:
             return fbeta(spec["fbeta"])
         if "costs" in spec:

@@ -13,8 +13,10 @@ from scipy import sparse
 from omma._classes import class_indicators, is_vector
 from omma._validate import shown
 from omma.counts import Counts, counted
+from omma.metrics.averages import KINDS, Macro, OverClasses
 from omma.metrics.base import OF_CLASSES, Metric
-from omma.metrics.undefined import value_skipping
+from omma.metrics.binary import RECALL, mean_of
+from omma.metrics.sums import Sum
 from omma.rows.frames import values_of
 from omma.rows.index import check_same_rows
 from omma.rows.sets import is_label_sets
@@ -160,3 +162,34 @@ def _with_another(counts: Counts) -> Counts:
         np.append(one, 0.0) for one in (counts.tp, counts.predicted, counts.positive)
     )
     return Counts(tp, predicted, positive, counts.n)
+
+
+def value_skipping(metric: Metric, counts: Counts) -> float:
+    """The metric without labels whose own is 0/0, as ``zero_division=nan`` asks in scikit-learn.
+
+    Where nothing is left, it is NaN.
+
+    >>> import omma
+    >>> counts = omma.Counts([0, 3], [0, 4], [0, 4], 10)  # the first label never comes
+    >>> macro_f1 = omma.metric("macro_f1")
+    >>> macro_f1.value(counts), value_skipping(macro_f1, counts)
+    (0.375, 0.75)
+    """
+    if isinstance(metric, Sum):
+        return float(sum(weight * value_skipping(part, counts) for weight, part in metric.terms))
+    if isinstance(metric, Macro):
+        return _mean("arithmetic", *(metric.of_labels(counts, worth) for worth in (0.0, 1.0)))
+    if isinstance(metric, OverClasses) and metric.kind not in ("accuracy", "mcc", "kappa"):
+        metric.check_counts(counts)
+        cells = (counts.tp, counts.predicted, counts.positive, counts.n)
+        return _mean(KINDS[metric.kind].mean, *(RECALL.of(*cells, worth) for worth in (0.0, 1.0)))
+    low, high = metric.value(counts, 0.0), metric.value(counts, 1.0)
+    return low if low == high else float("nan")
+
+
+def _mean(kind: str, low: Any, high: Any) -> float:
+    """The mean of what does not hang on the worth of 0/0."""
+    sure = low[low == high]
+    if len(sure) < 2:
+        return float(sure[0]) if len(sure) else float("nan")
+    return float(np.asarray(mean_of(kind, sure)))

@@ -58,15 +58,9 @@ class Target(NamedTuple):
 def parse_target(text: Any, known: Collection[str] | None = None) -> Target:
     """A metric's name in omma's spelling, and the budget after an @.
 
-    scikit-learn's spellings are understood. A name that nobody knows is returned as it is, for
-    ``omma.metric`` to say what it looks like.
-
-    Parameters
-    ----------
-    text : str
-        Such as "macro_f1", "macro_f1@3", "f1_macro" or "matthews_corrcoef".
-    known : collection of str, optional
-        The names that there are (default: the catalogue's).
+    scikit-learn's spellings are understood, such as "f1_macro" or "matthews_corrcoef". A name that
+    nobody knows (by default the catalogue does) is returned as it is, for ``omma.metric`` to say
+    what it looks like.
 
     >>> parse_target("macro_f1@3")
     Target(name='macro_f1', k=3)

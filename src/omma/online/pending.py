@@ -125,19 +125,10 @@ class Pending(Waiting[bytes]):
     ) -> None:
         """Remember a decision until its labels come.
 
-        Parameters
-        ----------
-        key : str or int
-            The id of the row.
-        eta : ndarray of shape (n_labels,), pair of arrays, or None
-            Probabilities, where they are needed to learn; of a sparse row, places and values.
-        prediction : ndarray
-            An indicator for each label; of a sparse row, the places of those predicted.
-        weight : float
-        sparse : bool
-            Whether the row is sparse. Its values are not checked again here.
-        moved : bool
-            Whether it came in a frame with its columns in another order.
+        Of a ``sparse`` row, whose values are not checked again here, ``eta`` is places and values,
+        and ``prediction`` the places of labels; of others, there is a number for each label.
+        ``eta`` is None where it is not needed to learn. The row has ``moved`` if it came in a frame
+        with its columns in another order.
         """
         key = self.check_free(key)
         made = Decision(eta, prediction, weight, sparse, moved)

@@ -1,6 +1,6 @@
 """Pictures of how a metric develops along a sequence; the only room that knows matplotlib."""
 
-from omma.plots.bands import Band, plot_bands
+from omma.plots.bands import Band, plot_bands, plot_priors
 from omma.plots.choice import plot_choice
 from omma.plots.curve import plot_curve
 from omma.plots.families import plot_family
@@ -9,7 +9,6 @@ from omma.plots.frontier import plot_frontier
 from omma.plots.labels import spread
 from omma.plots.limits import plot_limits
 from omma.plots.palette import FIXED, LEARNING, color_of
-from omma.plots.priors import plot_priors
 from omma.plots.reliability import plot_reliability
 from omma.plots.running import plot_panels, plot_running
 

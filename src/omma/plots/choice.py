@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from omma.plots.frames import AXIS, FAINT, INK, require_matplotlib
+from omma.plots.frames import AXIS, INK, bare, require_matplotlib
 from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
@@ -50,11 +50,7 @@ def plot_choice(bars: Bars, best: str, *, title: str = "") -> Figure:
 def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
     """The same figure with rules and their intervals above all that it shows.
 
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    panels : dict of str to (bars, best)
-        As ``plot_choice`` takes them, by their titles.
+    Panels are bars and the best of them, as ``plot_choice`` takes them, by their titles.
     """
     width, old = figure.get_size_inches()
     for bars, _ in panels.values():
@@ -106,9 +102,4 @@ def _draw(ax: Axes, bars: Bars, best: str) -> None:
             ax.axvline(value, color=AXIS, linewidth=0.8, linestyle=(0, (3, 3)), zorder=0)
     ax.set_yticks(range(len(bars)), list(bars), color=INK, size=10)
     ax.set_ylim(len(bars) - 0.5, -0.5)  # the first on top
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.spines["bottom"].set_color(AXIS)
-    ax.grid(axis="x", color=FAINT, linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.tick_params(length=0, labelsize=9, labelcolor=INK)
+    bare(ax, "x")

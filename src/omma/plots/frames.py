@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from omma._atomic import replacing
+from omma._validate import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,12 +20,7 @@ LONGEST = 40  # letters of a label, its value included
 
 def require_matplotlib() -> None:
     """Say how to get matplotlib where it is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            'plots need matplotlib, which is not installed: pip install "omma[plots]"'
-        ) from error
+    require("matplotlib", "plots need", '"omma[plots]"')
 
 
 def save(figure: Figure, path: str | Path) -> None:
@@ -82,16 +78,21 @@ def frames(
     return figure, places
 
 
-def clean(ax: Axes) -> None:
-    """Leave what helps reading."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
+def bare(ax: Axes, lines: Literal["both", "x", "y"], ticks: Any = "major") -> None:
+    """Leave what helps reading: lines at the ticks of one axis, or of both, and no ticks."""
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.spines["bottom"].set_color(AXIS)
-    ax.grid(axis="y", color=FAINT, linewidth=0.8)
+    ax.grid(axis=lines, color=FAINT, linewidth=0.8)
     ax.set_axisbelow(True)
-    ax.tick_params(length=0, labelsize=9, labelcolor=INK)
+    ax.tick_params(which=ticks, length=0, labelsize=9, labelcolor=INK)
+
+
+def clean(ax: Axes) -> None:
+    """The same for values above numbers, of which there are few."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    bare(ax, "y")
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))

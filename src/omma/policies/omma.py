@@ -11,7 +11,7 @@ from omma._types import Calibration
 from omma._validate import check_choice
 from omma.kernels.kinds import with_epsilon
 from omma.metrics.tangent import is_minimum
-from omma.policies.auto import shrinkage_of
+from omma.policies.auto import PRIOR, Auto, shrinkage_of
 from omma.policies.base import MetricPolicy
 from omma.running.plan import Plan
 
@@ -92,6 +92,16 @@ class OMMA(MetricPolicy):
             calibrated=self.calibration is not None,
         )
         return self.limited_plan(plan, m)
+
+
+def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) -> OMMA | Auto:
+    """Auto, unless the ``feedback`` or the ``prior`` of a model is chosen: then OMMA with these."""
+    limits = model.subject_to
+    if model.feedback is None and model.prior is None:
+        return Auto(metric, k, at_most, subject_to=limits)
+    feedback: Any = "labels" if model.feedback is None else model.feedback
+    prior = PRIOR if model.prior is None else model.prior
+    return OMMA(metric, k, feedback, prior, at_most=at_most, subject_to=limits)
 
 
 @cache

@@ -34,26 +34,17 @@ Make = Callable[..., Any]
 class Entry:
     """A policy by its name.
 
-    Attributes
-    ----------
-    name, title : str
-        What it is called, and what tables call it.
-    about : str
-        How it decides, in a few words.
-    kind : str
-        "online" learns while it runs, "trained" from a sample beforehand, "still" never.
-    make : function of (metric, k, prior)
-        Makes the policy; of a trained one, what ``fit`` makes the policy.
-    priors : bool
-        Whether λ is to be chosen for it.
+    ``kind`` is "online" where it learns as it runs, "trained" where it does so from a sample
+    beforehand, and "still" where it never does. ``make`` is a function of (metric, k, prior); of a
+    trained policy it makes what has a ``fit``.
     """
 
     name: str
-    title: str
-    about: str
+    title: str  # what tables call it
+    about: str  # how it decides, in a few words
     kind: str
     make: Make
-    priors: bool = False
+    priors: bool = False  # whether λ is to be chosen for it
 
     @property
     def labels(self) -> bool:
@@ -86,17 +77,14 @@ def _auto(metric: Metric, k: int | None, prior: float) -> Policy:
 
 
 def _maximizer(
-    kind: type[MetricPolicy], feedback: Feedback, metric: Metric, k: int | None, prior: float
+    kind: type[MetricPolicy],
+    feedback: Feedback,
+    metric: Metric,
+    k: int | None,
+    prior: float,
+    **options: Any,
 ) -> Policy:
-    return kind(metric, k, feedback, prior)
-
-
-def _plug_in(feedback: Feedback, metric: Metric, k: int | None, prior: float) -> Policy:
-    return Greedy(metric, k, feedback, prior, expectation="plug_in")
-
-
-def _random_fw(feedback: Feedback, metric: Metric, k: int | None, prior: float) -> Policy:
-    return OnlineFrankWolfe(metric, k, feedback, prior, start="random")
+    return kind(metric, k, feedback, prior, **options)
 
 
 _OFO: dict[str, Literal["macro", "micro"]] = {
@@ -157,7 +145,7 @@ _LISTED = (
         "greedy_plug_in",
         "Greedy, plug-in",
         "the same at expected counts, as the code of the paper",
-        _plug_in,
+        partial(_maximizer, Greedy, expectation="plug_in"),
     ),
     *_both("ofo", "OFO", "for F1: the threshold is half of the F1 so far", _ofo),
     *_both(
@@ -170,7 +158,7 @@ _LISTED = (
         "online_fw_random",
         "Online-FW, random",
         "the same from random starts, as the code of the paper",
-        _random_fw,
+        partial(_maximizer, OnlineFrankWolfe, start="random"),
     ),
     Entry(
         "offline_fw",

@@ -100,7 +100,7 @@ class TunedThresholds:
         thresholds = np.array(
             [cuts.thresholds[one] for cuts, one in zip(every, chosen, strict=True)]
         )
-        return FixedRule(_as_rule(thresholds).named(batch.names), found)
+        return FixedRule(rule_of_cuts(thresholds).named(batch.names), found)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def _cuts(
     return Cuts(*counted, float(known.sum()), everywhere[cuts])
 
 
-def _as_rule(thresholds: NDArray[np.float64]) -> Rule:
+def rule_of_cuts(thresholds: NDArray[np.float64]) -> Rule:
     """Slope one and minus the threshold; a label that is never predicted has no slope."""
     never = np.isinf(thresholds)
     return Rule(np.where(never, 0.0, 1.0), np.where(never, -1.0, -thresholds))

@@ -17,6 +17,7 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import OMMA, Auto
 from omma.policies.base import check_at_most
+from omma.policies.omma import auto_or_omma
 from omma.river.growing import GrowingCounts
 from omma.river.hedge import Hedge
 from omma.river.kind import check_label, check_labels, check_positive, is_multi, is_single
@@ -248,15 +249,6 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         chosen = tuned if self._hedge is None or self._hedge.tuned else plain
         return Decision(chosen, tuned, plain, kept)
 
-    def _decider(self, metric: str | Metric, k: int | None) -> OMMA | Auto:
-        """Auto, or where anything of it was chosen, OMMA."""
-        if self.feedback is None and self.prior is None:
-            return Auto(metric, k, self.at_most, subject_to=self.subject_to)
-        feedback = "labels" if self.feedback is None else self.feedback
-        prior = 1e-6 if self.prior is None else self.prior
-        limits, at_most = self.subject_to, self.at_most
-        return OMMA(metric, k, feedback, prior, at_most=at_most, subject_to=limits)
-
     @abstractmethod
     def _check_model(self) -> None:
         """Refuse a model of the other kind."""
@@ -295,8 +287,7 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
                 "at_most of MetricClassifier must be None for a model that predicts one class a "
                 f"row, got {shown(self.at_most)}"
             )
-        k = None if self._binary else 1
-        return self._decider(self.metric, k)
+        return auto_or_omma(self, self.metric, None if self._binary else 1, None)
 
     def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
         eta = self.predict_proba_one(x, **kwargs)
@@ -349,7 +340,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
                 f"model, such as macro_f1 or micro_f1, got {name}"
             )
         check_at_most("MetricClassifier", metric, self.k, self.at_most)
-        return self._decider(metric, self.k)
+        return auto_or_omma(self, metric, self.k, self.at_most)
 
     def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
         eta = {

@@ -13,6 +13,7 @@ from omma._validate import shown
 from omma.metrics import metric as find_metric
 from omma.policies import OMMA, Auto
 from omma.policies.base import check_at_most
+from omma.policies.omma import auto_or_omma
 from omma.rows.arrays import read_weights
 from omma.sklearn._target import CLASSES, LABELS, OWNER, Target
 
@@ -39,16 +40,7 @@ def policy_of(model: Any, target: Target) -> OMMA | Auto:
     if target.kind == CLASSES and model.k not in (None, 1):
         raise ValueError(f"k of {OWNER} must be None or 1 where y is classes, got {model.k!r}")
     k, at_most = 1 if target.kind == CLASSES else model.k, _bound(model, target)
-    policy: OMMA | Auto
-    if model.feedback is None and model.prior is None:
-        policy = Auto(model.metric, k, at_most, subject_to=model.subject_to)
-    else:
-        feedback: Any = "labels" if model.feedback is None else model.feedback
-        prior = 1e-6 if model.prior is None else model.prior
-        policy = OMMA(
-            model.metric, k, feedback, prior, at_most=at_most, subject_to=model.subject_to
-        )
-    named: Any = policy.for_names(target.names)
+    named: Any = auto_or_omma(model, model.metric, k, at_most).for_names(target.names)
     named.check_labels(target.m)
     return named  # type: ignore[no-any-return]
 

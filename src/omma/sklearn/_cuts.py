@@ -18,6 +18,7 @@ from omma.counts import Counts
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.metrics.averages import OverClasses
 from omma.policies import OMMA, Auto
+from omma.policies.tuned import rule_of_cuts
 from omma.rows.batch import Batch
 from omma.rule import Rule
 
@@ -103,8 +104,7 @@ class Cuts:
         at = np.array([label.threshold(wanted) for label, wanted in pairs])
         if self.two:  # p + 1 − 2·cut > 1 − p; no cut is above 1
             return Rule(np.ones(2), np.array([0.0, 1.0 - 2.0 * min(float(at[0]), 2.0)]), 1)
-        never = np.isinf(at)
-        return Rule(np.where(never, 0.0, 1.0), np.where(never, -1.0, -at))
+        return rule_of_cuts(at)
 
 
 def halves(sample: Batch, seed: int) -> tuple[Batch, Batch]:

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from omma.metrics import metric as find_metric
 from omma.online import OnlineClassifier
-from omma.policies import OMMA, Auto
+from omma.policies.starts import top
 from omma.rule import Rule
 from omma.sklearn._checks import check_same_classes, checked, policy_of, vector
 from omma.sklearn._fitted import Fitted, History, inner_has
 from omma.sklearn._probabilities import probabilities
 from omma.sklearn._routing import route
-from omma.sklearn._steps import decide_rows
-from omma.sklearn._target import LABELS, Target, read_target
+from omma.sklearn._target import CLASSES, LABELS, Target, read_target
 
 
 class GoesOn(Fitted):
@@ -63,7 +63,9 @@ class GoesOn(Fitted):
             policy = policy_of(self, target)
             estimator.partial_fit(X, y, **extra, **routed)
             self._begin(estimator, target, policy)
-            self._keep(_usual(policy, target), _num_samples(X))
+            k = policy.budget  # before anything was counted, decisions are the usual ones
+            usual = Rule(*top(k, target.m), k, at_most=policy.at_most).named(target.names)
+            self._keep(usual, _num_samples(X))
             self.history_ = History(np.empty(0, dtype=np.int64), np.empty(0))
             return self
         _, learner = self._decided(X, labels, weights)
@@ -123,8 +125,34 @@ class GoesOn(Fitted):
         self._keep(learner.rule, self.n_samples_seen_ + trained_on)
 
 
-def _usual(policy: OMMA | Auto, target: Target) -> Rule:
-    """What is decided before anything was counted."""
-    slope, offset = np.ones(target.m), -0.5 if policy.budget is None else 0.0
-    rule = Rule(slope, offset * slope, policy.budget, at_most=policy.at_most)
-    return rule.named(target.names)
+def decide_rows(
+    learner: OnlineClassifier,
+    eta: Any,
+    labels: Any,
+    weights: NDArray[Any] | None,
+    target: Target,
+) -> Any:
+    """The decisions of a learner, which learns the labels of each row after it."""
+    n = eta.shape[0]
+    thin = sparse.issparse(eta)
+    rows = eta if thin else eta.reshape(n, target.m)
+    decisions = []
+    for i in range(n):
+        decisions.append(learner.predict(rows[[i]] if thin else rows[i]))
+        weight = 1.0 if weights is None else float(weights[i])
+        learner.update(_row_of(labels, i, target), weight=weight)
+    if thin:
+        return sparse.vstack(decisions, format="csr")
+    found = np.array(decisions, dtype=np.int8).reshape(n, target.m)
+    return found if rows.ndim == eta.ndim else found[:, 0]
+
+
+def _row_of(labels: Any, i: int, target: Target) -> Any:
+    """The true labels of a row as indicators."""
+    if sparse.issparse(labels):
+        return labels[[i]]
+    if target.kind != CLASSES:
+        return np.atleast_1d(labels[i])
+    row = np.zeros(target.m, dtype=np.int8)
+    row[labels[i]] = 1
+    return row

@@ -23,6 +23,7 @@ from omma.counts import Counts, state_of
 from omma.evaluation import replay
 from omma.metrics.scoring import value_with
 from omma.policies import OMMA, Auto, FixedRule
+from omma.policies.starts import top
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._steady import steady_rule
@@ -76,8 +77,7 @@ def find_rule(policy: OMMA | Auto, sample: Batch, seed: int, zero_division: floa
 
 def _usual(rule: Rule) -> Rule:
     """What is decided without a metric: the threshold 0.5, or the most probable labels."""
-    offset = -0.5 if rule.k is None else 0.0
-    return Rule(np.ones(rule.m), np.full(rule.m, offset), rule.k, at_most=rule.at_most)
+    return Rule(*top(rule.k, rule.m), rule.k, at_most=rule.at_most)
 
 
 def _settled(judge: Judge, rule: Rule) -> Iterator[Judged]:
@@ -99,22 +99,12 @@ def _followed(judge: Judge, rule: Rule) -> Iterator[Judged]:
 
 @dataclass(frozen=True)
 class Judge:
-    """A sample, and what a policy counts of decisions on it.
-
-    Attributes
-    ----------
-    policy : OMMA or Auto
-    sample : Batch
-    calibration : Calibration or None
-        What all rows together say of probabilities, where the policy asks.
-    estimates : array, CSR matrix or None
-        What it counts in place of labels, or beside them.
-    """
+    """A sample, and what a policy counts of decisions on it."""
 
     policy: OMMA | Auto
     sample: Batch
-    calibration: Calibration | None
-    estimates: Any
+    calibration: Calibration | None  # what all rows together say, where the policy asks
+    estimates: Any  # what it counts in place of labels, or beside them
 
     @classmethod
     def of(cls, policy: OMMA | Auto, sample: Batch) -> Judge:

@@ -16,10 +16,9 @@ from omma.metrics.scoring import check_zero_division
 from omma.sklearn._checks import checked, is_prefit, policy_of, vector
 from omma.sklearn._deciding import Decides
 from omma.sklearn._fitted import History
-from omma.sklearn._folds import trained
 from omma.sklearn._going_on import GoesOn
 from omma.sklearn._passes import find_rule
-from omma.sklearn._probabilities import probabilities
+from omma.sklearn._probabilities import probabilities, trained
 from omma.sklearn._routing import metadata_router, route
 from omma.sklearn._target import LABELS, OWNER, read_target
 

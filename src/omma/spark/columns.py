@@ -25,21 +25,14 @@ class Rows(NamedTuple):
 class Columns:
     """Which columns hold what; ``owner`` is named in messages.
 
-    Attributes
-    ----------
-    eta : str or pair of str
-        One column with all probabilities of a row (an array, packed float32, or one number), or
-        the columns of label ids and of their probabilities where all others are zero.
-    y : str or None
-        True labels, null where they are unknown.
-    m : int or None
-        The number of labels.
+    ``eta`` is one column with all probabilities of a row (an array, packed float32, or one number),
+    or the columns of label ids and of their probabilities where all others are zero.
     """
 
     owner: str
     eta: str | tuple[str, str]
-    y: str | None
-    m: int | None
+    y: str | None  # true labels, null where they are unknown
+    m: int | None  # the number of labels
 
     @property
     def names(self) -> list[str]:

@@ -31,18 +31,10 @@ LATE = "omma_label"  # which of the two streams a row is from
 
 @dataclass(frozen=True)
 class LateRunner(Runner):
-    """Runs batches of rows and of labels, which were ``united``.
+    """Runs batches of rows and of labels, which were ``united``."""
 
-    Attributes
-    ----------
-    time : str
-        The column of event times of rows.
-    patience : float
-        Seconds that a decision waits, by these times.
-    """
-
-    time: str = ""
-    patience: float = 0.0
+    time: str = ""  # the column of event times of rows
+    patience: float = 0.0  # seconds that a decision waits, by these times
 
     def decide(
         self, batch: DataFrame, state: State, number: int, more: dict[str, Any]

@@ -25,19 +25,11 @@ PREDICTION, DELTA = "prediction", "delta"
 class Decide:
     """Decides partitions and counts them, for ``mapInArrow``.
 
-    Attributes
-    ----------
-    policy : Policy
-    arrays : dict
-        Of the state that all rows are decided on.
-    columns : Columns
-    keep : tuple of str
-        Columns that go with each decision; nothing comes back but what is counted where ``keep``
-        is None.
+    Columns to ``keep`` go with each decision; where it is None, only what is counted comes back.
     """
 
     policy: Policy
-    arrays: dict[str, Any]
+    arrays: dict[str, Any]  # of the state that all rows are decided on
     columns: Columns
     keep: tuple[str, ...] | None
 

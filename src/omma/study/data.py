@@ -27,25 +27,14 @@ class AbsentError(LookupError):
 class Estimates:
     """A sequence to decide: probabilities, labels, and what is known of both.
 
-    Attributes
-    ----------
-    batch : Batch
-        The rows to decide.
-    train : Batch or None
-        The training part, by the estimator that was fitted to it, or another draw of made-up
-        data; online there is none.
-    report : dict
-        What the estimator says of itself.
-    seconds : float
-        How long it took.
-    ordered : bool
-        Whether the rows stand in the order of the sequence: so it is where the estimator learned
-        along it.
+    ``train`` is the training part, by the estimator that was fitted to it, or another draw of
+    made-up data; online there is none. Rows are ``ordered`` as the sequence is where the estimator
+    learned along it.
     """
 
     batch: Batch
     train: Batch | None = None
-    report: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)  # what the estimator says of itself
     seconds: float = 0.0
     ordered: bool = False
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -12,9 +14,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from omma import npz
 from omma.datasets import Dataset
 from omma.rows.batch import Batch
-from omma.study import npz
 from omma.study.data import AbsentError, Estimates, checksum, load
 from omma.study.estimators import KNOWN, make_estimator
 from omma.study.records import versions
@@ -24,7 +26,17 @@ Found = TypeVar("Found")
 
 TEST = 0.3  # the share of test rows where there is no split, as in the paper
 SPLIT_SEED = 0
+NAMES = ("eta", "train")  # of the arrays that are kept
 HELD = 2  # of the latest in memory: runs come ordered by their source
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Arrays, dense or CSR, what the estimator said, and how long it took."""
+
+    arrays: Mapping[str, Any]
+    report: dict[str, Any]
+    seconds: float
 
 
 class Desk:
@@ -99,23 +111,51 @@ class Desk:
         return Estimates(batch, None, found.report, found.seconds, ordered=True)
 
     def _kept(
-        self, source: Source, given: Dataset, more: dict[str, Any], make: Callable[[], npz.Stored]
-    ) -> npz.Stored:
+        self, source: Source, given: Dataset, more: dict[str, Any], make: Callable[[], Stored]
+    ) -> Stored:
         known_by = {
             "source": source.spec,
             "data": checksum(given),
             "versions": versions(),
             **more,
         }
-        path = npz.path_of(self.folder, source.dataset, source.estimator["name"], known_by)
-        found = npz.read(path)
+        text = json.dumps(known_by, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        estimator = source.estimator["name"]
+        path = self.folder / f"{Path(source.dataset).name}-{estimator}-{digest}.npz"
+        found = _read(path)
         if found is None:
             if self.report is not None:
                 rows = f"{given.n:,} rows"
-                self.report(f"Estimating {source.dataset} by {source.estimator['name']}, {rows}")
+                self.report(f"Estimating {source.dataset} by {estimator}, {rows}")
             found = make()
-            npz.write(path, found)
+            _write(path, found)
         return found
+
+
+def _write(path: Path, kept: Stored) -> None:
+    """Write all, or nothing; without pickles."""
+    said = json.dumps({"report": kept.report, "seconds": kept.seconds}, allow_nan=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    npz.write(path, {"said": said, **kept.arrays})
+
+
+def _read(path: Path) -> Stored | None:
+    """What was kept; nothing where there is no such file, or half of one."""
+    if not path.exists():
+        return None
+    try:
+        with npz.opened(path) as archive:
+            said = archive.json("said")
+            arrays: dict[str, Any] = {}
+            for name in NAMES:
+                if name in archive:
+                    arrays[name] = archive.array(name)
+                elif f"{name}_indptr" in archive:
+                    arrays[name] = archive.csr(name)
+            return Stored(arrays, dict(said["report"]), float(said["seconds"]))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _batch(eta: Any, given: Dataset) -> Batch:
@@ -124,19 +164,19 @@ def _batch(eta: Any, given: Dataset) -> Batch:
     return replace(Batch.read("the study", eta, given.y).ready(), names=names)
 
 
-def _fit(source: Source, train: Dataset, test: Dataset) -> npz.Stored:
+def _fit(source: Source, train: Dataset, test: Dataset) -> Stored:
     started = time.perf_counter()
     # The training part may lack classes that the test part has.
     more = {"n_labels": train.m} if train.task == "multiclass" else {}
     fitted = make_estimator(source.estimator).fit(train.X, train.y, **more)
     arrays = {"eta": fitted.predict_proba(test.X), "train": fitted.predict_proba(train.X)}
-    return npz.Stored(arrays, dict(fitted.report), time.perf_counter() - started)
+    return Stored(arrays, dict(fitted.report), time.perf_counter() - started)
 
 
-def _along(source: Source, rows: Dataset) -> npz.Stored:
+def _along(source: Source, rows: Dataset) -> Stored:
     started = time.perf_counter()
     eta, report = make_estimator(source.estimator).estimates(rows.X, rows.y)
-    return npz.Stored({"eta": eta}, dict(report), time.perf_counter() - started)
+    return Stored({"eta": eta}, dict(report), time.perf_counter() - started)
 
 
 def _known(source: Source, given: Dataset | Estimates) -> Estimates:

@@ -21,8 +21,6 @@ FEEDBACK = (None, "labels", "estimates")
 def check_study(record: Record) -> None:
     """Say in one sentence what is wrong with a record; those of other kinds are passed over.
 
-    Examples
-    --------
     >>> from omma.study.records import make
     >>> check_study(make("mine", {"dataset": 3}, "OMMA", result={}))
     Traceback (most recent call last):

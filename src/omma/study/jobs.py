@@ -25,9 +25,6 @@ class Outcome:
 class Job:
     """One run to be: what it is known by, and the function that performs it.
 
-    Examples
-    --------
-    >>> from omma.study.jobs import Job, Outcome
     >>> Job("mine", {"policy": "omma"}, "OMMA", lambda: Outcome({"value": 0.7})).label
     'OMMA'
     """
@@ -80,24 +77,9 @@ def perform(
 
     A job whose record is there and has a result is skipped; one that failed is tried again. An
     error becomes a record, and the others go on. After Ctrl-C running jobs finish, no other
-    begins, and what has finished is kept.
+    begins, and what has finished is kept. They run in threads: compiled code lets others run, and
+    they share data. Options are those of ``omma.study.run``.
 
-    Parameters
-    ----------
-    jobs : iterable of Job
-    folder : path
-        Made where it is not there.
-    n_jobs : int
-        How many at a time, in threads: compiled code lets other threads run, and they share data.
-    progress : bool or function
-        Show a progress bar on standard error; a function is called a few times a second with how
-        many jobs are done, and how many there are to do.
-    report : function, optional
-        Called with a sentence when a job has failed.
-
-    Examples
-    --------
-    >>> from omma.study.jobs import Job, Outcome, perform
     >>> jobs = [Job("mine", {"seed": s}, "a", lambda: Outcome({"value": 1.0})) for s in (0, 1)]
     >>> print(perform(jobs, "folder-of-perform"))
     2 done, 0 there before, 0 failed

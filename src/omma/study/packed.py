@@ -24,9 +24,6 @@ def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
 
     Failures are left out. What was there of the same suite and dataset is replaced.
 
-    Examples
-    --------
-    >>> from omma.study.packed import pack
     >>> from omma.study.records import make, read
     >>> record = make("mine", {"dataset": "toy", "policy": "omma"}, "OMMA", result={"value": 0.7})
     >>> [path.name for path in pack([record], "folder-of-pack")]

@@ -36,9 +36,6 @@ class Figure:
 def figures() -> dict[Place, Figure]:
     """All figures of its tables, by where they stand.
 
-    Examples
-    --------
-    >>> from omma.study.paper import Place, figures
     >>> len(figures())
     682
     >>> figures()[Place("fixed", "News20", "omma", "macro_f1", 3)].value

@@ -58,24 +58,9 @@ def make(
 ) -> Record:
     """The record of one run: either a result, or the error that it ended with.
 
-    Parameters
-    ----------
-    suite : str
-        What the run is part of.
-    spec : dict
-        Everything that decides the outcome; with suite and kind, it is what a run is known by.
-    label : str
-        How tables name what ran.
-    kind : str
-        ``"study"``, ``"theory"`` or ``"auto"``.
-    result, seconds, estimator : dict, optional
-        What came out, how long each part took, what the estimator says of itself.
-    error : exception, optional
-        Why there is no result.
+    ``spec`` is everything that decides the outcome: with suite and kind, it is what a run is known
+    by. ``label`` is how tables name what ran, ``estimator`` what the estimator says of itself.
 
-    Examples
-    --------
-    >>> from omma.study.records import make
     >>> record = make("mine", {"policy": "omma", "seed": 0}, "OMMA", result={"value": 0.7})
     >>> record["result"]["value"], record["error"]
     (0.7, None)
@@ -113,9 +98,6 @@ def _versions() -> dict[str, str]:
 def versions() -> dict[str, str]:
     """Of omma, of Python, and of the packages that numbers depend on.
 
-    Examples
-    --------
-    >>> from omma.study.records import versions
     >>> "numpy" in versions()
     True
     """
@@ -157,9 +139,6 @@ LONGEST = 100
 def path_of(folder: str | Path, suite: str, kind: str, spec: Mapping[str, Any]) -> Path:
     """Where the record of a run goes: something to read, and a hash of all that it is known by.
 
-    Examples
-    --------
-    >>> from omma.study.records import path_of
     >>> path_of("out", "mine", "study", {"policy": "omma", "k": 3, "seed": 0}).as_posix()
     'out/mine/omma-k3-seed0-6675362beca3fb59.json'
     """
@@ -175,9 +154,6 @@ def write(folder: str | Path, record: Record) -> Path:
 
     Numbers must be finite: JSON has no others.
 
-    Examples
-    --------
-    >>> from omma.study.records import make, read, write
     >>> record = make("mine", {"policy": "omma"}, "OMMA", result={"value": 0.7})
     >>> path = write("folder-of-write", record)
     >>> read("folder-of-write") == [record]
@@ -204,22 +180,11 @@ def read(
 ) -> list[Record]:
     """All records of folders, their subfolders, and files, in the order of their paths.
 
-    Files of many records, as ``omma.study.packed.pack`` writes them, are read, too.
+    Files of many records, as ``omma.study.packed.pack`` writes them, are read, too. ``check`` is
+    called with each record; a ``ValueError`` says why it is none. ``bad`` is called with one
+    sentence for each file that is none, which is then left out; without it such a file is an error.
 
-    Parameters
-    ----------
-    places : path or list of paths
-        Folders and files.
-    bad : function, optional
-        Called with one sentence for each file that is no record, which is then left out. Without
-        it the first such file is an error.
-    check : function, optional
-        Called with each record; a ``ValueError`` says why it is none.
-
-    Examples
-    --------
     >>> from pathlib import Path
-    >>> from omma.study.records import read
     >>> Path("folder-of-read").mkdir()
     >>> _ = Path("folder-of-read/half.json").write_text('{"format": 1')
     >>> sentences = []
@@ -277,9 +242,6 @@ def _limited(data: bytes) -> bytes:
 def distinct(records: Iterable[Record]) -> list[Record]:
     """The records with one for each run: the first that is finished, else the first.
 
-    Examples
-    --------
-    >>> from omma.study.records import distinct, make
     >>> record = make("mine", {"policy": "omma"}, "OMMA", result={"value": 0.7})
     >>> len(distinct([record, dict(record)]))
     1

@@ -33,36 +33,20 @@ Target = tuple[str, int | None]
 
 @dataclass(frozen=True)
 class Section:
-    """All records of one dataset with one estimator in one suite.
-
-    Attributes
-    ----------
-    suite, dataset, protocol, task : str
-    estimator : dict
-        Its name and options, and what it said of itself.
-    n, m : int
-        Rows of the sequence, and labels.
-    targets : dict of str to (str, int or None)
-        Metric and budget of each column.
-    comparison : Comparison
-    failed : int
-        How many runs failed.
-    paper, stands_for : str or None
-        The paper's name of the same data, or of those that these stand in for.
-    """
+    """All records of one dataset with one estimator in one suite."""
 
     suite: str
     dataset: str
     protocol: str
     task: str
-    estimator: dict[str, Any]
+    estimator: dict[str, Any]  # its name and options, and what it said of itself
     n: int
     m: int
-    targets: dict[str, Target]
+    targets: dict[str, Target]  # metric and budget of each column
     comparison: Comparison
-    failed: int = 0
-    paper: str | None = None
-    stands_for: str | None = None
+    failed: int = 0  # runs
+    paper: str | None = None  # the paper's name of the same data
+    stands_for: str | None = None  # or of those that these stand in for
 
     @property
     def name(self) -> str:

@@ -17,28 +17,17 @@ SEEDS = 5
 class Source:
     """Where the probabilities of a run come from.
 
-    Attributes
-    ----------
-    dataset : str
-    task : str
-        ``"multilabel"`` or ``"multiclass"``: classes count as labels in the former.
-    protocol : str
-        ``"fixed"``: fitted to the training part, decides the test part. ``"online"``: learns along
-        the sequence of both parts.
-    estimator : dict
-        Its name and its options.
-    made : dict
-        How the data are made, where they are synthetic; else empty.
-    max_train : int, optional
-        Fit to no more than so many rows of the training part.
+    The ``task`` is "multilabel" or "multiclass": classes count as labels in the former. By the
+    ``protocol`` "fixed" an estimator is fitted to the training part, and the test part is decided;
+    "online", it learns along the sequence of both parts.
     """
 
     dataset: str
     task: str
     protocol: str
-    estimator: Mapping[str, Any]
-    made: Mapping[str, Any] = field(default_factory=dict)
-    max_train: int | None = None
+    estimator: Mapping[str, Any]  # its name and its options
+    made: Mapping[str, Any] = field(default_factory=dict)  # how, where data are synthetic
+    max_train: int | None = None  # fit to no more than so many rows of the training part
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -56,35 +45,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Run:
-    """One policy on one sequence.
-
-    Attributes
-    ----------
-    suite : str
-        The suite it belongs to.
-    source : Source
-    policy : str
-        As ``omma.compare`` names it: ``omma``, ``omma_eta``, ``offline_fw``...
-    metric : str
-    k, prior : optional
-        The budget, and λ for policies that have one.
-    seed : int
-        Of the order of the rows.
-    options : dict
-        Further options of the policy.
-    checkpoints : int
-        How often the running value is taken.
-    """
+    """One policy, as ``omma.compare`` names it, on one sequence."""
 
     suite: str
     source: Source
     policy: str
     metric: str
     k: int | None
-    prior: float | None
-    seed: int
-    options: Mapping[str, Any] = field(default_factory=dict)
-    checkpoints: int = 50
+    prior: float | None  # λ, for policies that have one
+    seed: int  # of the order of the rows
+    options: Mapping[str, Any] = field(default_factory=dict)  # further ones, of the policy
+    checkpoints: int = 50  # how often the running value is taken
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -109,31 +80,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Suite:
-    """What is run for one table or figure.
+    """What is run for one table or figure: policies by their names, on sources, for targets.
 
-    Attributes
-    ----------
-    name, title, paper : str
-        ``paper`` says which table or figure it follows.
-    sources : tuple of Source
-        One for each dataset and estimator.
-    policies : tuple of str
-        As ``omma.compare`` names them.
-    targets : tuple of (str, int or None)
-        Metrics with their budgets.
-    priors : tuple of float
-        The λ that are tried; records keep them all.
-    seeds : int
-        How many sequences.
-    options : dict of str to dict
-        Further options of policies.
-    checkpoints : int
-        How often the running value is taken.
-    parts : tuple of Suite
-        Suites whose runs are these; such a suite has none of its own.
+    A suite that has ``parts`` runs these, and has no runs of its own.
 
-    Examples
-    --------
     >>> from omma import study
     >>> smoke = study.suite("smoke")
     >>> smoke.title
@@ -144,13 +94,13 @@ class Suite:
 
     name: str
     title: str
-    paper: str = ""
-    sources: tuple[Source, ...] = ()
+    paper: str = ""  # which table or figure it follows
+    sources: tuple[Source, ...] = ()  # one for each dataset and estimator
     policies: tuple[str, ...] = ()
-    targets: tuple[tuple[str, int | None], ...] = ()
-    priors: tuple[float, ...] = PRIORS
-    seeds: int = SEEDS
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    targets: tuple[tuple[str, int | None], ...] = ()  # metrics with their budgets
+    priors: tuple[float, ...] = PRIORS  # the λ that are tried; records keep them all
+    seeds: int = SEEDS  # how many sequences
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of policies
     checkpoints: int = 50
     parts: tuple[Suite, ...] = ()
 

@@ -24,22 +24,13 @@ LABELS, ESTIMATES = f"omma {plain(USUAL_PRIOR)}", f"omma_eta {plain(USUAL_PRIOR)
 
 @dataclass(frozen=True)
 class Cell:
-    """A set, a distortion and a metric: means over sequences.
-
-    Attributes
-    ----------
-    dataset, distortion, metric : str
-    sequences : int
-        How many.
-    values : dict of str to float
-        What everybody was worth, by name; a λ follows the name where it was chosen.
-    """
+    """A set, a distortion and a metric: means over sequences."""
 
     dataset: str
     distortion: str
     metric: str
     sequences: int
-    values: dict[str, float]
+    values: dict[str, float]  # by name of who decides; a λ follows it where it was chosen
 
     @property
     def auto(self) -> float:

@@ -21,16 +21,8 @@ __all__ = ["page"]
 def page(records: Iterable[Record], *, title: str = "omma: the study") -> str:
     """A page of HTML that needs no other file and no network.
 
-    Parameters
-    ----------
-    records : iterable of dict
-        As ``omma.study.records.read`` gives them; those that are not of a study are left out.
-    title : str
-        What the browser's window and the head of the page say.
+    Records that are not of a study are left out. The browser's window says ``title``, too.
 
-    Examples
-    --------
-    >>> from omma.study.page import page
     >>> page([]).startswith("<!doctype html>")
     True
     """

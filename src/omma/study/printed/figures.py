@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from omma.comparison.figures import by_prior, running
+from omma.comparison.report import by_prior, running
 from omma.plots.families import plot_family
 from omma.study.printed.model import Column, by_suite
 from omma.study.records import Record

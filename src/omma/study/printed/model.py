@@ -124,7 +124,8 @@ class Table:
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Heads that stand above several columns, and how many."""
-        return [(name, len(list(some))) for name, some in groupby(self.columns, _group)]
+        by_group = groupby(self.columns, lambda column: column.group)
+        return [(name, len(list(some))) for name, some in by_group]
 
 
 def clock(seconds: float) -> str:
@@ -134,10 +135,6 @@ def clock(seconds: float) -> str:
     ('12.35', '0.0012')
     """
     return f"{seconds:.2f}" if seconds >= 1 else f"{seconds:.4f}"
-
-
-def _group(column: Column) -> str:
-    return column.group
 
 
 def tables(records: Iterable[Record], *, extended: bool = False) -> list[Table]:

@@ -62,7 +62,6 @@ def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
     """A policy by the name that tables have for it.
 
     >>> import omma
-    >>> from omma.study.theory.cases import policy
     >>> policy("Greedy", omma.metric("f1")).prior
     1e-06
     """

@@ -49,25 +49,9 @@ def fitted_rate(
 ) -> Rate | None:
     """Fit a line to the logarithm of the mean curve, and refit it to redrawn curves.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (c,)
-    curves : ndarray of shape (s, c)
-        A curve of each sequence.
-    start : int
-        Leave out what comes before so many rows.
-    seed : int
-        Of the redrawing.
+    There is a row of ``curves`` for each sequence. What comes before ``start`` rows is left out.
+    None where the curve is not clearly above zero, so that it has no logarithm.
 
-    Returns
-    -------
-    Rate or None
-        None where the curve is not clearly above zero, so that it has no logarithm.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from omma.study.theory.curves import fitted_rate
     >>> rows = np.array([1000, 10_000, 100_000])
     >>> fitted_rate(rows, np.array([5.0 / rows, 7.0 / rows])).exponent
     -1.0

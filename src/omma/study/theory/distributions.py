@@ -280,7 +280,6 @@ class Softmax(Distribution):
 def threshold(cut: float) -> Rule:
     """The rule of one label that predicts from a probability on.
 
-    >>> from omma.study.theory.distributions import threshold
     >>> threshold(0.25).thresholds
     array([0.25])
     """

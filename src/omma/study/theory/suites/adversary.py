@@ -36,7 +36,6 @@ def worst_regret(share: Any) -> Any:
 
     ``share`` is the share of rows in the first half that are predicted positive.
 
-    >>> from omma.study.theory.suites.adversary import worst_regret
     >>> [round(float(36 * worst_regret(share)), 6) for share in (1 / 3, 5 / 6)]
     [4.0, 1.0]
     """
@@ -47,7 +46,6 @@ def worst_regret(share: Any) -> Any:
 def lower_bound(n: int) -> float:
     """What every policy loses on one of the two sequences of n rows, at least.
 
-    >>> from omma.study.theory.suites.adversary import lower_bound
     >>> round(lower_bound(10**8), 4)
     0.0277
     """

@@ -34,7 +34,6 @@ def disagreement(first: Rule, second: Rule, distribution: Distribution) -> float
 
     >>> import omma
     >>> from omma.theory import Beta, Independent
-    >>> from omma.study.theory.suites.agreement import disagreement
     >>> rules = [omma.Rule([1.0], [-cut]) for cut in (0.5, 0.6)]
     >>> round(disagreement(*rules, Independent(Beta(1, 1))), 6)
     0.1

@@ -127,7 +127,6 @@ def constants_table(frequency: float = 0.1) -> Grid:
 def first_useful(metric: str, frequency: float) -> int | None:
     """The first power of ten from which the p-dependent bound is below 1; None if it never is.
 
-    >>> from omma.study.theory.suites.bounds import first_useful
     >>> first_useful("recall", 0.1), first_useful("gmean", 0.1)
     (10000000, None)
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from omma.plots.frames import AXIS, FAINT, INK, require_matplotlib
+from omma.plots.frames import INK, bare, require_matplotlib
 from omma.plots.palette import ESTIMATES, LEARNING, color_of
 from omma.tables import HAT_ETA
 
@@ -44,22 +44,12 @@ def panels(
     for ax in places[len(titles) :]:
         ax.set_axis_off()
     for ax, name in zip(places, titles, strict=False):
-        plainly(ax)
+        bare(ax, "both", ticks="both")
         if logs:
             ax.set_xscale("log")
             ax.set_yscale("log")
         ax.set_title(name, size=10.5, color=INK, loc="left")
     return figure, places[: len(titles)]
-
-
-def plainly(ax: Axes) -> None:
-    """Leave what helps reading."""
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.spines["bottom"].set_color(AXIS)
-    ax.grid(color=FAINT, linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.tick_params(which="both", length=0, labelsize=9, labelcolor=INK)
 
 
 def named(ax: Axes, below: str, aside: str) -> None:

@@ -43,8 +43,6 @@ MEANING = {
 def distortion(kind: str, strength: float) -> Distort:
     """What an estimator of some kind makes of probabilities.
 
-    >>> import numpy as np
-    >>> from omma.study.theory.suites.estimation import distortion
     >>> distortion("overconfidence", 2.0)(np.array([0.5, 0.75]), None).round(4).tolist()
     [0.5, 0.9]
     """

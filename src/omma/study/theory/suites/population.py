@@ -7,7 +7,6 @@ by the metric of its average counts on the distribution itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +20,9 @@ from omma.study.theory.cases import CASES, ESTIMATES, OMMA, policy
 from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Distribution, Stream
 from omma.study.theory.shortfall import Problem, decisions, so_far
-from omma.study.theory.suite import Spec, Suite, interval, label, power, with_power
+from omma.study.theory.suite import Spec, Suite, interval, label, last, power, table, with_power
 from omma.study.theory.suites.drawing import MORE, band, bound, legend, named, panels
-from omma.tables import Grid, texts
+from omma.tables import Grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,38 +101,27 @@ def simulate(spec: Spec) -> dict[str, Any]:
 
 def tables(records: list[Record]) -> list[Grid]:
     """A row for each problem, policy and classifier."""
-    every = [(record, way) for record in records for way in WAYS]
-    title = "Shortfall on the population of the classifier after n rows, and its power of n"
-    words: dict[str, Callable[[Named], str]] = {
-        "problem": lambda one: CASES[one[0]["spec"]["dataset"]].title,
-        "policy": lambda one: label(one[0]),
-        "classifier": lambda one: one[1],
-    }
-    return [texts(title, every, words, {"rows": _rows, "shortfall": _end, "± 2 s.e.": _error,
-                                        "power": _power, "95% interval": _interval})]  # fmt: skip
-
-
-Named = tuple[Record, str]
-
-
-def _rows(one: Named) -> str:
-    return f"{one[0]['result']['rows'][-1]:,}"
-
-
-def _end(one: Named) -> str:
-    return f"{one[0]['result'][one[1]]['shortfall'][-1]:.2e}"
-
-
-def _error(one: Named) -> str:
-    return f"{2 * one[0]['result'][one[1]]['shortfall_error'][-1]:.1e}"
-
-
-def _power(one: Named) -> str:
-    return power({"result": one[0]["result"][one[1]]})
-
-
-def _interval(one: Named) -> str:
-    return interval({"result": one[0]["result"][one[1]]})
+    every = [
+        {**record, "way": way, "result": {**record["result"], **record["result"][way]}}
+        for record in records
+        for way in WAYS
+    ]
+    shown = table(
+        "Shortfall on the population of the classifier after n rows, and its power of n",
+        {
+            "problem": lambda record: CASES[record["spec"]["dataset"]].title,
+            "policy": label,
+            "classifier": lambda record: record["way"],
+        },
+        {
+            "rows": last("rows", ","),
+            "shortfall": last("shortfall", ".2e"),
+            "± 2 s.e.": last("shortfall_error", ".1e", times=2),
+            "power": power,
+            "95% interval": interval,
+        },
+    )
+    return shown(every)
 
 
 def figures(records: list[Record]) -> dict[str, Figure]:

@@ -10,9 +10,9 @@ from omma.metrics import metric as find_metric
 from omma.study.records import Record
 from omma.study.theory.cases import ESTIMATES, OMMA, Case, beta
 from omma.study.theory.distributions import Independent, LogisticNormal
-from omma.study.theory.suite import Spec, Suite, interval, label, last, power, table, with_power
+from omma.study.theory.suite import Spec, Suite, label, table, with_power
 from omma.study.theory.suites.drawing import COLORS, band, bound, legend, named, panels
-from omma.study.theory.suites.regret import simulated
+from omma.study.theory.suites.regret import NUMBERS, simulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,15 +58,7 @@ def constant(record: Record) -> str:
 tables = table(
     "Ratios of linear forms: regret at the end of a sequence, and the power of n it falls with",
     {"problem": lambda record: CASES[record["spec"]["dataset"]].title, "policy": label},
-    {
-        "ψ(C*)": lambda record: f"{record['result']['best']:.4f}",
-        "rows": last("rows", ","),
-        "regret": last("regret", ".2e"),
-        "± 2 s.e.": last("regret_error", ".1e", times=2),
-        "power": power,
-        "95% interval": interval,
-        "n · regret, early and late": constant,
-    },
+    {**NUMBERS, "n · regret, early and late": constant},
 )
 
 

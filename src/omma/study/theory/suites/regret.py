@@ -41,17 +41,18 @@ def simulated(case: Case, spec: Spec) -> dict[str, Any]:
     }
 
 
+NUMBERS = {
+    "ψ(C*)": lambda record: f"{record['result']['best']:.4f}",
+    "rows": last("rows", ","),
+    "regret": last("regret", ".2e"),
+    "± 2 s.e.": last("regret_error", ".1e", times=2),
+    "power": power,
+    "95% interval": interval,
+}
 tables = table(
     "Regret at the end of a sequence, and the power of n it falls with",
     {"problem": lambda record: CASES[record["spec"]["dataset"]].title, "policy": label},
-    {
-        "ψ(C*)": lambda record: f"{record['result']['best']:.4f}",
-        "rows": last("rows", ","),
-        "regret": last("regret", ".2e"),
-        "± 2 s.e.": last("regret_error", ".1e", times=2),
-        "power": power,
-        "95% interval": interval,
-    },
+    NUMBERS,
 )
 
 
