@@ -52,6 +52,19 @@ def test_signs_are_those_of_each_number(a, b, c):
 
 
 @numba.njit(error_model="numpy")
+def added(a):
+    return lanes.total(lanes.eight_at(a, 0))
+
+
+@given(hnp.arrays(np.float64, LANES, elements=st.floats(-1e6, 1e6)))
+def test_the_sum_over_lanes_has_its_order(a):
+    fours = a[:4] + a[4:]
+    twos = fours[:2] + fours[2:]
+    assert added(a) == twos[0] + twos[1]
+    assert lanes._plain_total(a) == added(a)
+
+
+@numba.njit(error_model="numpy")
 def fused(a, b, c):
     return lanes.lane(lanes.times_plus(lanes.spread(a), b, c), 3), lanes.times_plus(a, b, c)
 

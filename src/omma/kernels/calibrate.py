@@ -22,9 +22,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numba.core import types
 
-from omma.kernels.eights import lane_of, plus_in, total
+from omma.kernels.eights import lane_of, plus_in
 from omma.kernels.jit import by_kind, helper, pointed
-from omma.kernels.lanes import LANES, eight_of, spread
+from omma.kernels.lanes import LANES, eight_of, spread, total
 from omma.kernels.layout import CHOSEN_GAINS, GAINS, GATHERED, LOGITS, UNIT, VALUES
 from omma.kernels.logistic import logit, sigmoid
 from omma.kernels.pointer import COUNT, IDS, NUMBERS, ROWS, address_of, called

@@ -23,7 +23,7 @@ from omma.kernels.calibrate import (
     no_sums,
     with_eight,
 )
-from omma.kernels.eights import total
+from omma.kernels.eights import any_of
 from omma.kernels.feedback import asked_for, shrunk_counts_of_all
 from omma.kernels.jit import helper
 from omma.kernels.lanes import (
@@ -34,6 +34,7 @@ from omma.kernels.lanes import (
     put_bytes,
     put_eight,
     spread,
+    total,
     where,
 )
 from omma.kernels.layout import SUM_POSITIVE, SUM_PREDICTED, SUM_TP, N
@@ -95,7 +96,7 @@ def take_row(eta, row, true, true_row, m, shared, space):
         for at in range(0, values.shape[0], LANES):
             value = sigmoid((a * eight_at(logits, at) + b) + eight_at(bias, at))
             put_eight(values, at, where(eight_at(values, at) > 0.0, value, 0.0))
-    return total(wrong) == 0.0
+    return not any_of(wrong)
 
 
 @helper

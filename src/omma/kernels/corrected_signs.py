@@ -16,7 +16,7 @@ from omma.kernels.corrected import (
     see_eight,
     take_row,
 )
-from omma.kernels.eights import total
+from omma.kernels.eights import any_of
 from omma.kernels.jit import entry, helper
 from omma.kernels.lanes import LANES, eight_at, larger, spread, times_plus
 from omma.kernels.layout import N
@@ -64,7 +64,7 @@ def replay_corrected_by_sign(
             if not alike:
                 gain = gain_of_eight(slopes, offsets, clamped, see_eight(by, space, at), value)
             unsure = judge(gain, value, near, space[FLAGS], at, unsure)
-        if total(unsure) > 0.0:
+        if any_of(unsure):
             return -1 - t
         count_and_learn(space, shared, own, labels, level, m, out, rows[t])
         if taken < places.shape[0] and places[taken] == t + 1:

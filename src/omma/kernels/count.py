@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core import types
 
-from omma.kernels.eights import lane_of, plus_in, total
+from omma.kernels.eights import lane_of, plus_in
 from omma.kernels.jit import helper, pointed
-from omma.kernels.lanes import LANES, eight_to, spread
+from omma.kernels.lanes import LANES, eight_to, spread, total
 from omma.kernels.layout import (
     POSITIVE,
     PREDICTED,

@@ -19,12 +19,13 @@ from omma.kernels.jit import helper
 from omma.kernels.lanes import (
     LANES,
     as_which,
+    as_word,
     eight_at,
     eight_of,
-    lane,
     put_bytes,
     put_eight,
     spread,
+    total,
     where,
 )
 from omma.kernels.layout import POSITIVE, PREDICTED, SUM_POSITIVE, SUM_PREDICTED, SUM_TP, TP, N
@@ -61,10 +62,9 @@ def taken(space: NDArray[np.float64], *kept: NDArray[np.float64]) -> None:
 
 
 @helper
-def total(lanes):
-    """The sum over eight lanes."""
-    first = (lane(lanes, 0) + lane(lanes, 1)) + (lane(lanes, 2) + lane(lanes, 3))
-    return first + ((lane(lanes, 4) + lane(lanes, 5)) + (lane(lanes, 6) + lane(lanes, 7)))
+def any_of(ones):
+    """Whether there is a one in any lane."""
+    return as_word(ones > 0.0) != 0
 
 
 @helper

@@ -419,6 +419,25 @@ def _lane(context, numbers, at):
     return types.float64(eight, types.int64), generate
 
 
+@intrinsic
+def _total(context, numbers):
+    """The sum over eight lanes: each of the first half and its like in the second, until one."""
+
+    def generate(target, builder, signature, given):
+        left, count = given[0], LANES
+        while count > 1:
+            count //= 2
+            nothing = ir.Constant(left.type, ir.Undefined)
+            halves = [
+                builder.shuffle_vector(left, nothing, ir.Constant(ir.VectorType(_HALF, count), at))
+                for at in (list(range(count)), list(range(count, 2 * count)))
+            ]
+            left = builder.fadd(*halves)
+        return builder.extract_element(left, _HALF(0))
+
+    return types.float64(eight), generate
+
+
 # Without the compiler.
 
 
@@ -501,6 +520,13 @@ def _plain_first_of(left: int) -> Any:
     return np.arange(LANES) < left
 
 
+def _plain_total(numbers: Any) -> float:
+    while len(numbers) > 1:
+        half = len(numbers) // 2
+        numbers = numbers[:half] + numbers[half:]
+    return float(numbers[0])
+
+
 def _plain_lane(numbers: Any, at: int) -> float:
     return float(numbers[at])
 
@@ -525,4 +551,5 @@ as_which: Any = _plain_as_which if _plain else _as_which
 ones_in: Any = _plain_ones_in if _plain else _ones_in
 zeros_below: Any = _plain_zeros_below if _plain else _zeros_below
 first_of: Any = _plain_first_of if _plain else _first_of
+total: Any = _plain_total if _plain else _total
 lane: Any = _plain_lane if _plain else _lane

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from omma.kernels.decide import CHOSEN
-from omma.kernels.eights import count_chosen, keep_counts, total
+from omma.kernels.eights import any_of, count_chosen, keep_counts
 from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import entry, helper
 from omma.kernels.kinds import (
@@ -73,7 +73,7 @@ def find_gains(eta, row, m, term, point, cells, gains):
         put_eight(gains, at, gain)
         wrong = doubt(value, wrong)
         best = larger(best, gain)
-    return total(wrong) == 0.0, best
+    return not any_of(wrong), best
 
 
 @entry("the dense replay")

@@ -29,6 +29,7 @@ from omma.kernels.lanes import (
 from omma.kernels.layout import CHOSEN_GAINS, EIGHTS, GAINS
 from omma.kernels.pointer import COUNT, IDS, ROWS, address_of
 
+LOWEST = float(np.finfo(np.float64).min)  # of a candidate: that of any other label is below it
 FEW = 32  # candidates that are ranked by counting
 
 
@@ -91,10 +92,10 @@ def in_reach(scratch, count, low, chosen):
     foresee, not one for each.
     """
     gains, chosen_gains, eights = scratch[GAINS], scratch[CHOSEN_GAINS], scratch[EIGHTS]
-    some = 0
+    some, low = 0, max(low, LOWEST)
     for at in range(0, count, LANES):
-        these = eight_of(scratch, GAINS, at, count - at)
-        here = as_word((these >= low) & (these > -np.inf) & first_of(count - at))
+        here = as_word(eight_of(scratch, GAINS, at, count - at) >= low)
+        here &= (1 << min(count - at, LANES)) - 1
         eights[some] = np.float64((at << LANES) | here)
         some += here != 0
     found = np.int64(0)  # not the constant, of which Numba would compile copies

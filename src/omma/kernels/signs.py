@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.eights import FLAGS, count_flags, keep_counts, total
+from omma.kernels.eights import FLAGS, any_of, count_flags, keep_counts
 from omma.kernels.jit import entry, helper
 from omma.kernels.kinds import Arithmetic, Fixed, Geometric, Macro, Micro, Rate
 from omma.kernels.lanes import LANES, eight_at, eight_of, put_eight, spread, times_plus, where
@@ -134,7 +134,7 @@ def flag_alike(eta, row, m, slope, offset, near, flags):
         wrong = doubt(value, wrong)
         # Rounded twice, as gains are: those of a constant rule are always taken to be sure.
         unsure = judge(slope * value + offset, value, near, flags, at, unsure)
-    return total(wrong), total(unsure)
+    return any_of(wrong), any_of(unsure)
 
 
 @helper
@@ -150,7 +150,7 @@ def flag_each(eta, row, m, cells, slopes, offsets, near):
         slope = times_plus(s0, tp, times_plus(s1, predicted, times_plus(s2, positive, s3)))
         offset = times_plus(f0, tp, times_plus(f1, predicted, times_plus(f2, positive, f3)))
         unsure = judge(times_plus(slope, value, offset), value, near, flags, at, unsure)
-    return total(wrong), total(unsure)
+    return any_of(wrong), any_of(unsure)
 
 
 @entry("the dense replay")
@@ -172,9 +172,9 @@ def replay_by_sign(
         else:
             each = (s0, s1, s2, s3), (f0, f1, f2, f3)
             wrong, unsure = flag_each(eta, row, m, cells, *each, near)
-        if wrong > 0.0:
+        if wrong:
             return t
-        if unsure > 0.0:
+        if unsure:
             return -1 - t
         count_flags(cells, totals, level, true, true_rows[t], m, out, row)
         if taken < places.shape[0] and places[taken] == t + 1:
