@@ -3,13 +3,18 @@
 import warnings
 
 import naive
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from strategies import stream
 
 import omma
+from omma.kernels.layout import GAINS, SCRATCH
+from omma.kernels.select import choose, lower_bound
 from omma.running import plan, sinks, worth
+from omma.running.runner import run
+from omma.running.sequence import Sequence
 
 METRICS = (
     "macro_f1",
@@ -155,3 +160,41 @@ def test_rows_that_are_filled_up_are_counted():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         omma.replay(omma.OMMA("macro_f1", at_most=2), eta, y)
+
+
+def test_rows_after_some_without_labels_are_decided_as_by_gains():
+    eta, y = stream(2, n=40, m=11)
+    policy = omma.Auto("macro_f1", k=2)
+    some = np.where(np.arange(20)[:, np.newaxis] % 3 == 0, np.nan, y[:20])
+    before = replayed(policy, eta[:20], some).state
+    assert not before.all_labelled
+    ends = []
+    for fast in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not fast:
+                patch.setattr(plan.Plan, "corrected_ranked", False)
+            rest = Sequence(omma.Batch.of(eta[20:], y[20:]))
+            ends.append(run("test", policy.plan(11), rest, state=before.copy()))
+    np.testing.assert_array_equal(ends[0].predictions, ends[1].predictions)
+    for name, kept in ends[0].state.arrays().items():
+        np.testing.assert_array_equal(kept, ends[1].state.arrays()[name], err_msg=name)
+
+
+@numba.njit(error_model="numpy")
+def choose_of(budget, scratch, count, chosen):
+    low = lower_bound(scratch, count, abs(budget)) if count >= 16 and abs(budget) <= 8 else -np.inf
+    return choose(budget, scratch, count, low, chosen)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 12), st.booleans(), st.integers(0, 2**32 - 1))
+def test_ties_go_to_the_lowest_labels(m, k, exact, seed):
+    rng = np.random.default_rng(seed)
+    gains = rng.integers(-2, 3, m).astype(np.float64)
+    candidates = rng.random(m) < 0.8
+    scratch, chosen = np.zeros((SCRATCH, m)), np.empty(m, dtype=np.int32)
+    scratch[GAINS] = np.where(candidates, gains, -np.inf)
+    found = choose_of(k if exact else -k, scratch, m, chosen)
+    able = np.flatnonzero(candidates if exact else candidates & (gains >= 0.0))
+    best = sorted(able, key=lambda j: (-gains[j], j))[:k]
+    assert chosen[:found].tolist() == sorted(best)

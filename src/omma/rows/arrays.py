@@ -307,6 +307,8 @@ def some_of(array: NDArray[Any], rows: Rows) -> NDArray[Any]:
 
     >>> some_of(np.arange(6), np.array([2, 3, 4])).base is None
     False
+    >>> some_of(np.arange(6), np.array([2, 4, 3, 5])).tolist()
+    [2, 4, 3, 5]
     """
     if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and (np.diff(rows) == 1).all():
         return array[rows[0] : rows[-1] + 1]
