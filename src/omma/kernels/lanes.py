@@ -25,7 +25,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
-LANES: Final = 8
+from omma.kernels import lanes_plain
+from omma.kernels.lanes_plain import LANES as LANES
+
 FUSING: Final = ("+fma", "+neon")  # what processors say that multiply and add in one
 
 _WORD: Final = ir.IntType(64)
@@ -106,9 +108,8 @@ def _method(name: str) -> Any:
     return lambda builder, *given: getattr(builder, name)(*given)
 
 
-def _compared(sign: str, ordered: bool = True) -> Any:
-    way = "fcmp_ordered" if ordered else "fcmp_unordered"
-    return lambda builder, a, b: getattr(builder, way)(sign, a, b)
+def _compared(sign: str) -> Any:
+    return lambda builder, a, b: builder.fcmp_ordered(sign, a, b)
 
 
 def _root(builder: Any, a: Any) -> Any:
@@ -438,118 +439,29 @@ def _total(context, numbers):
     return types.float64(eight), generate
 
 
-# Without the compiler.
-
-
-def _plain_eight_at(array: Any, at: int) -> Any:
-    found = array[at : at + LANES].copy()
-    assert found.shape == (LANES,)
-    return found
-
-
-def _plain_put_eight(array: Any, at: int, numbers: Any) -> None:
-    assert at + LANES <= len(array)
-    array[at : at + LANES] = numbers
-
-
-def _plain_eight_of(matrix: Any, row: int, start: int, left: int) -> Any:
-    found = np.zeros(LANES)
-    given = matrix[row, start : start + min(left, LANES)]
-    found[: len(given)] = given
-    return found
-
-
-def _plain_eight_to(array: Any, start: int, left: int) -> Any:
-    return _plain_eight_of(array[np.newaxis], 0, start, left)
-
-
-def _plain_put_bytes(matrix: Any, row: int, start: int, left: int, numbers: Any) -> None:
-    some = min(left, LANES)
-    matrix[row, start : start + some] = numbers[:some]
-
-
-def _plain_times_plus(a: Any, b: Any, c: Any) -> Any:
-    return a * b + c
-
-
-def _plain_larger(a: Any, b: Any) -> Any:
-    return np.where(a > b, a, b)[()]
-
-
-def _plain_smaller(a: Any, b: Any) -> Any:
-    return np.where(a < b, a, b)[()]
-
-
-def _plain_where(chosen: Any, yes: Any, no: Any) -> Any:
-    return np.where(chosen, yes, no)[()]
-
-
-def _plain_bits(number: Any) -> Any:
-    return np.float64(number).view(np.uint64)
-
-
-def _plain_number(bits: Any) -> Any:
-    return np.uint64(bits).view(np.float64)
-
-
-def _plain_spread(number: float) -> Any:
-    found = np.full(LANES, number)
-    found.flags.writeable = False  # two names for it must not become one sum
-    return found
-
-
-def _plain_as_word(chosen: Any) -> int:
-    return int(np.packbits(chosen, bitorder="little")[0])
-
-
-def _plain_as_which(word: int) -> Any:
-    bits = np.unpackbits(np.array([word & 255], dtype=np.uint8), bitorder="little")
-    return bits.astype(bool)
-
-
-def _plain_ones_in(word: int) -> int:
-    return (int(word) & (2**64 - 1)).bit_count()
-
-
-def _plain_zeros_below(word: int) -> int:
-    bits = int(word)
-    return (bits & -bits).bit_length() - 1
-
-
-def _plain_first_of(left: int) -> Any:
-    return np.arange(LANES) < left
-
-
-def _plain_total(numbers: Any) -> float:
-    while len(numbers) > 1:
-        half = len(numbers) // 2
-        numbers = numbers[:half] + numbers[half:]
-    return float(numbers[0])
-
-
-def _plain_lane(numbers: Any, at: int) -> float:
-    return float(numbers[at])
-
-
 settings: Any = numba.config
-_plain: Final = bool(settings.DISABLE_JIT)
 
-eight_at: Any = _plain_eight_at if _plain else _eight_at
-put_eight: Any = _plain_put_eight if _plain else _put_eight
-eight_of: Any = _plain_eight_of if _plain else _eight_of
-eight_to: Any = _plain_eight_to if _plain else _eight_to
-put_bytes: Any = _plain_put_bytes if _plain else _put_bytes
-times_plus: Any = _plain_times_plus if _plain else _times_plus
-larger: Any = _plain_larger if _plain else _larger
-smaller: Any = _plain_smaller if _plain else _smaller
-spread: Any = _plain_spread if _plain else _spread
-where: Any = _plain_where if _plain else _where
-bits_of: Any = _plain_bits if _plain else _as_bits
-number_of: Any = _plain_number if _plain else _as_number
-as_word: Any = _plain_as_word if _plain else _as_word
-as_which: Any = _plain_as_which if _plain else _as_which
-ones_in: Any = _plain_ones_in if _plain else _ones_in
-zeros_below: Any = _plain_zeros_below if _plain else _zeros_below
-first_of: Any = _plain_first_of if _plain else _first_of
-total: Any = _plain_total if _plain else _total
-lane: Any = _plain_lane if _plain else _lane
+
+def _either_way(compiled: Any, name: str) -> Any:
+    return getattr(lanes_plain, name) if settings.DISABLE_JIT else compiled
+
+
+eight_at: Any = _either_way(_eight_at, "eight_at")
+put_eight: Any = _either_way(_put_eight, "put_eight")
+eight_of: Any = _either_way(_eight_of, "eight_of")
+eight_to: Any = _either_way(_eight_to, "eight_to")
+put_bytes: Any = _either_way(_put_bytes, "put_bytes")
+times_plus: Any = _either_way(_times_plus, "times_plus")
+larger: Any = _either_way(_larger, "larger")
+smaller: Any = _either_way(_smaller, "smaller")
+spread: Any = _either_way(_spread, "spread")
+where: Any = _either_way(_where, "where")
+bits_of: Any = _either_way(_as_bits, "bits_of")
+number_of: Any = _either_way(_as_number, "number_of")
+as_word: Any = _either_way(_as_word, "as_word")
+as_which: Any = _either_way(_as_which, "as_which")
+ones_in: Any = _either_way(_ones_in, "ones_in")
+zeros_below: Any = _either_way(_zeros_below, "zeros_below")
+first_of: Any = _either_way(_first_of, "first_of")
+total: Any = _either_way(_total, "total")
+lane: Any = _either_way(_lane, "lane")
