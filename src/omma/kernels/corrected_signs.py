@@ -32,7 +32,8 @@ def gain_of_eight(slopes, offsets, clamped, seen, value):
     offset = times_plus(offsets[2], positive, offsets[3])
     offset = times_plus(offsets[0], tp, times_plus(offsets[1], predicted, offset))
     # Corrected counts may leave less than no true negatives, of which gains make none.
-    return times_plus(larger(slope, -clamped * offset), value, offset)
+    slope = larger(slope, -offset) if clamped else slope
+    return times_plus(slope, value, offset)
 
 
 @entry("the dense replay")
@@ -47,7 +48,7 @@ def replay_corrected_by_sign(
     m, taken, near = eta.shape[1], 0, numbers[NEAR]
     hits, positives, _, lucky, eager = strengths
     by = Strengths(hits, positives, hits, lucky, eager)  # the same also where none was ever hit
-    alike, clamped = numbers[AT_MEAN] != 0.0, numbers[CLAMPED]
+    alike, clamped = numbers[AT_MEAN] != 0.0, numbers[CLAMPED] != 0.0
     for t in range(rows.shape[0]):
         look_at_sums(by, own, labels, level, seen)
         fine, s0, s1, s2, s3, f0, f1, f2, f3 = forms_now(numbers, seen, m)
@@ -56,7 +57,7 @@ def replay_corrected_by_sign(
         if not take_row(eta, rows[t], true, true_rows[t], m, shared, space):
             return t
         slopes, offsets = (s0, s1, s2, s3), (f0, f1, f2, f3)
-        least = larger(s3, -clamped * f3)
+        least = larger(s3, -f3) if clamped else s3
         unsure = spread(0.0)
         for at in range(0, space.shape[1], LANES):
             value = eight_at(space[VALUES], at)

@@ -26,7 +26,8 @@ from omma.kernels.lanes import LANES, eight_at, eight_of, put_eight, spread, tim
 from omma.kernels.layout import POSITIVE, PREDICTED, SUM_POSITIVE, SUM_PREDICTED, SUM_TP, TP, N
 
 SURE: Final = 2.0**-44  # some hundred roundings
-MOST_ROWS: Final = 1e15  # products of four counts must remain numbers
+LEAST_ROWS: Final = 1e-15  # products of four counts must remain numbers
+MOST_ROWS: Final = 1e15
 LEAST_EPSILON: Final = 1e-12  # or rounding could make a denominator negative
 
 # Where the numbers of a metric stand: what the prior adds to the rows, how near to zero a sign is
@@ -97,7 +98,7 @@ def forms_now(numbers, totals, m):
     """Whether there are rows, and not too many, and both forms at their number."""
     total = totals[N] + numbers[PRIOR]
     scale = 1.0 / total
-    fine = (total > 0.0) & (total < MOST_ROWS)
+    fine = (total > LEAST_ROWS) & (total < MOST_ROWS)
     s, f = SLOPE, OFFSET
     s0, s1, s2 = scale * numbers[s], scale * numbers[s + 1], scale * numbers[s + 2]
     f0, f1, f2 = scale * numbers[f], scale * numbers[f + 1], scale * numbers[f + 2]

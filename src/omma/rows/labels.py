@@ -124,6 +124,8 @@ class Labels:
         some = read if wanted is not rows or len(rows) == len(read) else some_of(read, rows)
         if some.size and some.max() > 1:
             self._check(self.given[rows], rows)
+            # NumPy takes any byte but zero for True; kernels would count it as a number.
+            read, wanted = (read[wanted] != 0).view(np.uint8), np.arange(len(rows), dtype=np.int64)
         return read, wanted
 
     def _known_part(self, taken: NDArray[Any], rows: Rows) -> NDArray[Any]:
