@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import omma
 from omma.metrics import Binary, Macro, Micro, Rate
@@ -65,3 +66,31 @@ def test_rows_of_next_to_no_weight_are_decided_alike(weight):
     for t, (row, labels) in enumerate(zip(ETA, Y, strict=True)):
         np.testing.assert_array_equal(learner.predict(row), expected.predictions[t])
         learner.update(labels, weight=weight)
+
+
+def test_a_constant_rule_rounds_as_it_does_elsewhere():
+    rule = omma.Rule([3.0] * 9, [-(3.0 * 0.1)] * 9)  # zero when rounded twice, less when once
+    eta, y = np.full((5, 9), 0.1), np.ones((5, 9), dtype=np.int8)
+    assert rule.predict(eta).all()
+    found = omma.replay(omma.FixedRule(rule), eta, y, metric="macro_f1")
+    assert found.predictions.all()
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        omma.OMMA("micro_f1", feedback="estimates"),
+        omma.Auto("micro_f1"),
+        omma.Auto("micro_f1", k=9),
+    ],
+    ids=repr,
+)
+def test_sums_over_many_labels_have_the_bits_of_sparse_rows(policy):
+    rng = np.random.default_rng(1)
+    eta = rng.random((50, 37))
+    y = (rng.random(eta.shape) < eta).astype(np.int8)
+    dense = omma.replay(policy, eta, y)
+    assert dense.predictions.sum(axis=1).min() > 8  # so that a lane has several
+    thin = omma.replay(policy, sparse.csr_array(eta), y)
+    for name, kept in dense.state.arrays().items():
+        np.testing.assert_array_equal(kept, thin.state.arrays()[name], err_msg=name)
