@@ -12,8 +12,8 @@ from strategies import stream
 import omma
 from omma.kernels.layout import GAINS, SCRATCH
 from omma.kernels.select import choose, lower_bound
-from omma.running import plan, sinks, worth
-from omma.running.runner import run
+from omma.running import sinks, worth
+from omma.running.runner import Runner, run
 from omma.running.sequence import Sequence
 
 METRICS = (
@@ -54,8 +54,7 @@ def assert_same(one, other):
 
 def by_gains(policy, eta, y, **given):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan.Plan, "ranked", False)
-        patch.setattr(plan.Plan, "corrected_ranked", False)
+        patch.setattr(Runner, "_ranked", False)
         return replayed(policy, eta, y, **given)
 
 
@@ -172,7 +171,7 @@ def test_rows_after_some_without_labels_are_decided_as_by_gains():
     for fast in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not fast:
-                patch.setattr(plan.Plan, "corrected_ranked", False)
+                patch.setattr(Runner, "_ranked", False)
             rest = Sequence(omma.Batch.of(eta[20:], y[20:]))
             ends.append(run("test", policy.plan(11), rest, state=before.copy()))
     np.testing.assert_array_equal(ends[0].predictions, ends[1].predictions)

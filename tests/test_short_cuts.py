@@ -6,7 +6,8 @@ from scipy import sparse
 
 import omma
 from omma.metrics import Binary, Macro, Micro, Rate
-from omma.running import plan, worth
+from omma.running import worth
+from omma.running.runner import Runner
 
 RNG = np.random.default_rng(0)
 ETA = RNG.random((60, 4))
@@ -20,13 +21,8 @@ def at_once(monkeypatch):
 
 def by_gains(policy, eta, y, **given):
     with pytest.MonkeyPatch.context() as patch:
-        for name, nothing in (
-            ("signs", None),
-            ("corrected_signs", None),
-            ("ranked", False),
-            ("corrected_ranked", False),
-        ):
-            patch.setattr(plan.Plan, name, nothing)
+        patch.setattr(Runner, "_signs", None)
+        patch.setattr(Runner, "_ranked", False)
         return omma.replay(policy, eta, y, **given)
 
 

@@ -10,7 +10,8 @@ from tests import naive
 import omma
 from omma.kernels import replay, signs
 from omma.policies.desk import Desk
-from omma.running import plan, runner, sinks
+from omma.running import plan, runner, sinks, worth
+from omma.running.runner import Runner
 
 BY_SIGNS = [
     f"{way}_{name}"
@@ -27,8 +28,14 @@ LAYOUTS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Signs decide few rows, too."""
+    monkeypatch.setattr(worth, "MOST", 0)
+
+
 def by_gains(monkeypatch):
-    monkeypatch.setattr(plan.Plan, "signs", None)
+    monkeypatch.setattr(Runner, "_signs", None)
 
 
 def everything(trace):

@@ -296,8 +296,8 @@ def counts_of(state: State) -> Counts:
     A label that was unknown in some of the rows counts in proportion, as if it were known in all.
     """
     truth = state.truth
-    cells = truth.in_proportion
-    return Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(truth.totals[N]))
+    tp, predicted, positive = truth.in_proportion.copy()
+    return Counts._unchecked(tp, predicted, positive, float(truth.totals[N]), None)
 
 
 def estimates_of(state: State) -> Counts | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 from omma._types import Feedback
@@ -72,17 +73,20 @@ class Auto(Maximizer):
         self.check_target()
         self.check_subject_to()
 
-    def plan(self, m: int) -> Plan:
-        plan = self.objective.plan(k=self.budget, prior=PRIOR, soft=True)
+    @cached_property
+    def _plan(self) -> Plan:
+        """The plan but for limits, which are about so many labels."""
         term = climbed(self.objective, exact=bool(self.limits))
-        plan = replace(
-            plan,
+        return replace(
+            self.objective.plan(k=self.budget, prior=PRIOR, soft=True),
             term=term,
             at_most=self.at_most,
             shrinkage=shrinkage_of(term, PRIOR),
             calibrated=True,
         )
-        return self.limited_plan(plan, m)
+
+    def plan(self, m: int) -> Plan:
+        return self.limited_plan(self._plan, m)
 
 
 def climbed(metric: Metric, exact: bool = False) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 from omma._types import Calibration
@@ -79,19 +79,23 @@ class OMMA(MetricPolicy):
     def needs_eta(self) -> bool:
         return super().needs_eta or self.calibration is not None
 
-    def plan(self, m: int) -> Plan:
+    @cached_property
+    def _plan(self) -> Plan:
+        """The plan but for limits, which are about so many labels."""
         plan = self.metric_plan
         term = plan.term
         if self.limits:  # prices are paid in the metric's own derivatives
             term = with_epsilon(self.objective.term(exact=True), self.epsilon)
-        plan = replace(
+        return replace(
             plan,
             term=term,
             at_most=self.at_most,
             shrinkage=shrinkage_of(term, plan.prior) if self.feedback == "both" else None,
             calibrated=self.calibration is not None,
         )
-        return self.limited_plan(plan, m)
+
+    def plan(self, m: int) -> Plan:
+        return self.limited_plan(self._plan, m)
 
 
 def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) -> OMMA | Auto:

@@ -77,6 +77,8 @@ class Runner:
         self.fed = 0
         self.ranked = 0  # rows of which it is known whether they were filled up
         self._filled = np.zeros(1, dtype=np.int64)
+        # Whether all rows so far had labels: None asks the state, which takes a while.
+        self._labelled = (self.state.known is not None) if state is None else None
         self.aside = 0.0  # seconds in which something was compiled between rows
         self._kept: Any = None  # what addresses lead to, while a kernel runs
         self._sink: SparseSink | DenseSink
@@ -122,7 +124,7 @@ class Runner:
         if counts_labels(self.state):
             found = self.plan.ranked
         else:
-            found = self.plan.corrected_ranked and self.state.all_labelled
+            found = self.plan.corrected_ranked and self._all_labelled
         return found and not isinstance(self.eta, SparseProbabilities) and self._worth_it
 
     @property
@@ -132,8 +134,15 @@ class Runner:
         if counts_labels(self.state):
             found = self.plan.signs
         else:
-            found = None if thin or not self.state.all_labelled else self.plan.corrected_signs
+            found = None if thin or not self._all_labelled else self.plan.corrected_signs
         return found if found is None or thin or self._worth_it else None
+
+    @property
+    def _all_labelled(self) -> bool:
+        """Whether labels of all rows so far are counted."""
+        if self._labelled is None:
+            self._labelled = self.state.all_labelled
+        return self._labelled
 
     @cached_property
     def _worth_it(self) -> bool:
@@ -274,6 +283,8 @@ class Runner:
         )
         if of_all is not None:
             state.take_known()
+        else:
+            self._labelled = None
         parts = (part, plan.limits, plan.settled)
         if isinstance(feedback, Shared) and all(one is None for one in parts):
             worth.note(self._loop)
