@@ -6,8 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 import omma
 from omma.kernels.calibrate import LABELLED, SLOPE
-from omma.running import plan, sinks
-from omma.running.runner import run
+from omma.running import sinks, worth
+from omma.running.runner import Runner, run
 from omma.running.sequence import Sequence
 
 BY_SIGNS = [
@@ -15,6 +15,12 @@ BY_SIGNS = [
     for way in ("macro", "micro")
     for name in ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "jaccard", "gmean")
 ]
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Signs decide few rows, too."""
+    monkeypatch.setattr(worth, "MOST", 0)
 
 
 def stream(seed, n, m, grid=None):
@@ -26,7 +32,7 @@ def stream(seed, n, m, grid=None):
 
 
 def by_gains(monkeypatch):
-    monkeypatch.setattr(plan.Plan, "corrected_signs", None)
+    monkeypatch.setattr(Runner, "_signs", None)
 
 
 def assert_same(one, other):
@@ -82,6 +88,87 @@ def test_less_than_no_true_negatives(monkeypatch):
     by_gains(monkeypatch)
     np.testing.assert_array_equal(signs, decided())
     assert signs.all()
+
+
+def from_state(policy, eta, y, change):
+    """Rows replayed after others, of which the state was changed by hand."""
+    before = omma.replay(policy, eta[:40], y[:40]).state
+    change(before)
+    given = Sequence(omma.Batch.of(eta[40:], y[40:]))
+    return run("Auto", policy.plan(eta.shape[1]), given, state=before)
+
+
+def wild(state):
+    """Biases far beyond what labels ask for, to both sides."""
+    state.calibration.bias[::2] = 800.0
+    state.calibration.bias[1::2] = -900.0
+
+
+def nearly_wild(state):
+    """Biases which leave what loops without a clamp take within few rows."""
+    state.calibration.bias[:] = 59.0
+    state.calibration.shared[SLOPE] = 20.0
+
+
+def out_of_order(state):
+    """More true positives than predictions, as a difference of counts may have."""
+    for counted in (state, state.labels, state.known):
+        counted.cells[0] += 30.0
+
+
+@pytest.mark.parametrize("change", [wild, nearly_wild, out_of_order])
+@pytest.mark.parametrize("name", ["macro_f1", "macro_precision", "macro_gmean", "micro_f1"])
+def test_states_that_no_rows_make_are_decided_as_by_gains(monkeypatch, change, name):
+    eta, y = stream(5, 200, 21)
+    policy = omma.Auto(name)
+    signs = from_state(policy, eta, y, change)
+    by_gains(monkeypatch)
+    gains = from_state(policy, eta, y, change)
+    np.testing.assert_array_equal(signs.predictions, gains.predictions)
+    assert signs.state == gains.state
+
+
+@pytest.mark.parametrize("name", ["macro_f1", "macro_precision", "macro_gmean"])
+def test_a_label_may_be_true_before_it_has_a_probability(monkeypatch, name):
+    """Then what was counted is looked at in place of what was expected, which is nothing."""
+    eta, y = stream(6, 300, 12)
+    eta[:150, 3:] = 0.0
+    y[:150, 3:] = 1
+    signs = omma.replay(omma.Auto(name), eta, y)
+    by_gains(monkeypatch)
+    assert_same(signs, omma.replay(omma.Auto(name), eta, y))
+
+
+@pytest.mark.parametrize("k", [None, 2])
+def test_minus_zero_is_zero(k):
+    eta, y = stream(7, 100, 19)
+    assert (eta == 0.0).any()
+    zero = omma.replay(omma.Auto("macro_f1", k=k), eta, y)
+    assert_same(zero, omma.replay(omma.Auto("macro_f1", k=k), np.where(eta == 0.0, -0.0, eta), y))
+
+
+@pytest.mark.parametrize("name", ["macro_f1", "macro_precision", "macro_gmean"])
+def test_where_rounding_decides_the_gains_do(monkeypatch, name):
+    """Probabilities at the thresholds themselves: two ways to work out a gain have other signs."""
+    rng, m, policy = np.random.default_rng(8), 400, omma.Auto(name)
+
+    def state():
+        made = policy.plan(m).start(m)
+        predicted, positive = rng.uniform(1, 50, m).round(), rng.uniform(1, 50, m)
+        for counted in (made, made.labels, made.known):
+            counted.cells[:] = np.minimum(predicted, positive) / 3.0, predicted, positive
+            counted.totals[0] = 100.0
+        return made
+
+    found = state()
+    rule = policy._rule(found)
+    eta = np.clip(-rule.offset / rule.slope, 0.0, 1.0)[np.newaxis]
+    given = Sequence(omma.Batch.of(eta, np.zeros((1, m), dtype=np.int8)))
+    signs = run("Auto", policy.plan(m), given, state=found.copy())
+    by_gains(monkeypatch)
+    gains = run("Auto", policy.plan(m), given, state=found.copy())
+    np.testing.assert_array_equal(signs.predictions, gains.predictions)
+    assert 0 < gains.predictions.sum() < m
 
 
 def test_gains_are_not_asked_for(monkeypatch):

@@ -24,8 +24,21 @@ from numba.core import types
 
 from omma.kernels.eights import lane_of, plus_in
 from omma.kernels.jit import by_kind, helper, pointed
-from omma.kernels.lanes import LANES, eight_of, spread, total
-from omma.kernels.layout import CHOSEN_GAINS, GAINS, GATHERED, LOGITS, UNIT, VALUES
+from omma.kernels.lanes import (
+    LANES,
+    eight_among,
+    eight_of,
+    eight_to,
+    larger,
+    put_among,
+    put_eight_of,
+    put_eight_to,
+    spread,
+    times_plus,
+    total,
+    where,
+)
+from omma.kernels.layout import CHOSEN_GAINS, GAINS, LOGITS, UNIT, VALUES
 from omma.kernels.logistic import logit, sigmoid
 from omma.kernels.pointer import COUNT, IDS, NUMBERS, ROWS, address_of, called
 
@@ -96,9 +109,9 @@ def with_eight(sums, z, error, curve):
     by_slope, by_intercept, slope, both, intercept = sums
     bent = curve * z
     return (
-        by_slope + error * z,
+        times_plus(error, z, by_slope),
         by_intercept + error,
-        slope + bent * z,
+        times_plus(bent, z, slope),
         both + bent,
         intercept + curve,
     )
@@ -125,9 +138,9 @@ def sums_of_stored(labels, scratch):
     for i in range(labels.shape[0]):
         here, z, error, curve = lane_of(labels[i]), logits[i], errors[i], curves[i]
         bent = curve * z
-        by_slope = plus_in(by_slope, here, error * z)
+        by_slope = where(here, times_plus(error, z, by_slope), by_slope)
         by_intercept = plus_in(by_intercept, here, error)
-        slope = plus_in(slope, here, bent * z)
+        slope = where(here, times_plus(bent, z, slope), slope)
         both = plus_in(both, here, bent)
         intercept = plus_in(intercept, here, curve)
     return by_slope, by_intercept, slope, both, intercept
@@ -142,51 +155,61 @@ def add_sums(shared, start, sums):
     follow(shared, start, total(sums[0]), total(sums[1]))
 
 
+@helper
+def numbers_of(numbers, labels, at, left):
+    """Numbers of eight labels of a row; without ``labels`` it has all in their order."""
+    if labels.shape[0] > 0:
+        return eight_among(numbers, labels, at, left)
+    return eight_to(numbers, at, left)
+
+
+@helper
+def put_numbers(numbers, labels, at, left, new):
+    """Write them."""
+    if labels.shape[0] > 0:
+        put_among(numbers, labels, at, left, new)
+    else:
+        put_eight_to(numbers, at, left, new)
+
+
 @pointed("calibration")
 def calibrate_by(shared, bias, labels, count, scratch):
-    """Put calibrated probabilities in place of a row's, and keep the logits of those given."""
-    values, logits, moved = scratch[VALUES], scratch[LOGITS], scratch[GAINS]
-    for i in range(count):  # two loops: the processor has more of them under way at once
-        logits[i] = logit(values[i])
+    """Put calibrated probabilities in place of a row's, and keep the logits of those given.
+
+    Eights may go past the last of so many positions, where nothing looks.
+    """
+    m = scratch.shape[1]
+    for at in range(0, count, LANES):  # two loops: a processor has more under way at once
+        put_eight_of(scratch, LOGITS, at, m - at, logit(eight_of(scratch, VALUES, at, m - at)))
     if shared[LABELLED] > 0.0:
         a, b = held(shared[SLOPE]), shared[INTERCEPT]
-        for i in range(labels.shape[0]):
-            moved[i] = bias[labels[i]]
-        added = moved if labels.shape[0] > 0 else bias
-        for i in range(count):
-            calibrated = sigmoid((a * logits[i] + b) + added[i])
-            values[i] = calibrated if values[i] > 0.0 else 0.0
+        for at in range(0, count, LANES):
+            value, z = eight_of(scratch, VALUES, at, m - at), eight_of(scratch, LOGITS, at, m - at)
+            moved = times_plus(a, z, b) + numbers_of(bias, labels, at, count - at)
+            put_eight_of(scratch, VALUES, at, m - at, where(value > 0.0, sigmoid(moved), 0.0))
     return 0
 
 
 @pointed("learning calibration")
 def fit_by(shared, bias, precision, unit, labels, count, scratch, present, weight):
     """Learn from a row: ``present[j]`` is one where label j is true."""
-    values, thin = scratch[VALUES], labels.shape[0] > 0
-    errors, curves = scratch[GAINS], scratch[CHOSEN_GAINS]
-    steps, known, true = scratch[GATHERED], scratch[GATHERED + 1], scratch[GATHERED + 2]
-    counted, start = weight * unit, START_PRECISION * unit
+    m, counted, start = scratch.shape[1], weight * unit, START_PRECISION * unit
     share = 1.0 - 1.0 / bias.shape[0]
-    for i in range(labels.shape[0]):  # side by side, so that what divides is vector instructions
-        known[i] = precision[labels[i]]
-        true[i] = present[labels[i]]
-    known = known if thin else precision
-    true = true if thin else present
-    # Two loops: one would write to so many arrays that it is no vector instructions any more.
-    for i in range(count):
-        stored = counted if values[i] > 0.0 else 0.0
-        error = values[i] - true[i]
-        errors[i] = error * stored
-        curves[i] = stored * max(values[i] * (1.0 - values[i]), error * error)
-    for i in range(count):
-        known[i] += curves[i]
-        steps[i] = share * errors[i] / (start + known[i])
-    for i in range(labels.shape[0]):
-        precision[labels[i]] = known[i]
-        bias[labels[i]] -= steps[i]
-    for i in range(0 if thin else count):
-        bias[i] -= steps[i]
-    sums = sums_of_stored(labels, scratch) if thin else sums_of_all(count, scratch)
+    for at in range(0, count, LANES):
+        value, left = eight_of(scratch, VALUES, at, m - at), count - at
+        stored = where(value > 0.0, counted, 0.0)
+        error = value - numbers_of(present, labels, at, left)
+        # That is v (1 - v), or the squared error where it is more: of v and 1 - v one is the error.
+        curve = stored * (abs(error) * larger(value, 1.0 - value))
+        error = error * stored
+        known = numbers_of(precision, labels, at, left) + curve
+        put_numbers(precision, labels, at, left, known)
+        put_eight_of(scratch, GAINS, at, m - at, error)
+        put_eight_of(scratch, CHOSEN_GAINS, at, m - at, curve)
+        step = error / (start + known)
+        moved = times_plus(-share, step, numbers_of(bias, labels, at, left))
+        put_numbers(bias, labels, at, left, moved)
+    sums = sums_of_stored(labels, scratch) if labels.shape[0] > 0 else sums_of_all(count, scratch)
     shared[LABELLED] += weight
     add_sums(shared, START_CURVE * unit, sums)
     return 0

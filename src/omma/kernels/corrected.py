@@ -2,8 +2,9 @@
 
 What ``omma.kernels.eights`` is to counts of labels, this is to counts of probabilities corrected by
 labels, behind calibration. Values, counts and calibration are worked out by the functions that all
-other loops use, so all bits are the same. Several short loops are faster than one: a processor
-looks some hundred instructions ahead only, and finds the next eight labels there.
+other loops use, so all bits are the same. Several short loops are faster than one where each
+number waits for the one before it: a processor looks some hundred instructions ahead only, and
+finds the next eight labels there. Multiplications, comparisons and divisions share what is scarce.
 
 ``space`` has what is kept of each label, and what is worked out of a row, in rows of whole eights.
 """
@@ -28,18 +29,20 @@ from omma.kernels.feedback import asked_for, shrunk_counts_of_all
 from omma.kernels.jit import helper
 from omma.kernels.lanes import (
     LANES,
+    as_word,
+    bits_of,
     eight_at,
     eight_of,
+    fetch,
     larger,
-    put_bytes,
     put_eight,
     spread,
+    times_plus,
     total,
     where,
 )
 from omma.kernels.layout import SUM_POSITIVE, SUM_PREDICTED, SUM_TP, N
-from omma.kernels.logistic import logit, sigmoid
-from omma.kernels.signs import doubt
+from omma.kernels.logistic import logit_by, sigmoid_by, sigmoid_of_mild
 
 # What is kept of a label: counts of probabilities, of labels, and calibration.
 TP: Final = 0
@@ -54,8 +57,10 @@ KEPT: Final = 7
 LOGITS: Final = 7
 VALUES: Final = 8  # calibrated
 FLAGS: Final = 9  # one where a label is chosen
-PRESENT: Final = 10  # one where it is true
-FIELDS: Final = 11
+FIELDS: Final = 10
+
+OFTEN: Final = 64  # rows after which biases are looked at
+MILD: Final = 60.0  # a bias that no label needs; slope times logit is less than 560
 
 
 class Strengths(NamedTuple):
@@ -81,22 +86,62 @@ def look_at_sums(by, own, labels, level, seen):
 
 
 @helper
-def take_row(eta, row, true, true_row, m, shared, space):
-    """Copy a row, and calibrate its probabilities; returns whether each lies in [0, 1]."""
-    logits, values, bias = space[LOGITS], space[VALUES], space[BIAS]
-    wrong = spread(0.0)
+def probabilities(eta, row):
+    """Whether each of a row lies in [0, 1]."""
+    wrong = 0
+    for j in range(eta.shape[1]):
+        wrong += not ((eta[row, j] >= 0.0) & (eta[row, j] <= 1.0))
+    return wrong == 0
+
+
+@helper
+def mild(shared, space):
+    """Whether logits stay within what sigmoids take, corrected as they are and for ``OFTEN`` rows.
+
+    A row moves a bias by a quarter at most: its error over a precision that starts at four.
+    """
+    far = spread(0.0)
+    for at in range(0, space.shape[1], LANES):
+        far = larger(abs(eight_at(space[BIAS], at)), far)
+    return not any_of(far - MILD) & (abs(shared[INTERCEPT]) < MILD)
+
+
+@helper
+def moved_logit(a, b, space, at):
+    """Logits of eight labels, corrected."""
+    return times_plus(a, eight_at(space[LOGITS], at), b) + eight_at(space[BIAS], at)
+
+
+@helper
+def put_value(space, at, value):
+    """Put calibrated probabilities in place of those that are not zero."""
+    put_eight(space[VALUES], at, where(eight_at(space[VALUES], at) > 0.0, value, 0.0))
+
+
+@helper
+def take_row(eta, row, after, m, series, shared, calm, space):
+    """Copy a row, and calibrate its probabilities; returns whether each lies in [0, 1].
+
+    ``after`` is the row that comes next, ``calm`` whether no logit can be too large.
+    """
+    logits, values = space[LOGITS], space[VALUES]
+    largest = bits_of(spread(0.0))
     for at in range(0, values.shape[0], LANES):
         value = eight_of(eta, row, at, m - at)
-        wrong = doubt(value, wrong)
+        fetch(eta, after, at)
+        largest = larger(largest, bits_of(value))
         put_eight(values, at, value)
-        put_eight(logits, at, logit(value))
-        put_eight(space[PRESENT], at, eight_of(true, true_row, at, m - at))
+        put_eight(logits, at, logit_by(series, value))
     if shared[LABELLED] > 0.0:
         a, b = held(shared[SLOPE]), shared[INTERCEPT]
-        for at in range(0, values.shape[0], LANES):
-            value = sigmoid((a * eight_at(logits, at) + b) + eight_at(bias, at))
-            put_eight(values, at, where(eight_at(values, at) > 0.0, value, 0.0))
-    return not any_of(wrong)
+        if calm:  # outside of the loop, which is shorter by two comparisons then
+            for at in range(0, values.shape[0], LANES):
+                put_value(space, at, sigmoid_of_mild(series, moved_logit(a, b, space, at)))
+        else:
+            for at in range(0, values.shape[0], LANES):
+                put_value(space, at, sigmoid_by(series, moved_logit(a, b, space, at)))
+    # Bits in [0, 1] are no more than those of one; those of -0.0 are, and it is as good.
+    return as_word(largest > bits_of(1.0)) == 0 or probabilities(eta, row)
 
 
 @helper
@@ -117,60 +162,69 @@ def see_eight(by, space, at):
 
 
 @helper
-def count_eight(space, at, flag):
+def count_eight(space, at, value, present, flag):
     """Count a decided row, by its probabilities and by its labels."""
-    value, present = eight_at(space[VALUES], at), eight_at(space[PRESENT], at)
-    put_eight(space[TP], at, eight_at(space[TP], at) + value * flag)
+    put_eight(space[TP], at, times_plus(value, flag, eight_at(space[TP], at)))
     put_eight(space[PREDICTED], at, eight_at(space[PREDICTED], at) + flag)
     put_eight(space[POSITIVE], at, eight_at(space[POSITIVE], at) + value)
-    put_eight(space[TRUE_TP], at, eight_at(space[TRUE_TP], at) + present * flag)
+    put_eight(space[TRUE_TP], at, times_plus(present, flag, eight_at(space[TRUE_TP], at)))
     put_eight(space[TRUE_POSITIVE], at, eight_at(space[TRUE_POSITIVE], at) + present)
 
 
 @helper
-def learn_eight(space, at, share, sums):
+def learn_eight(space, at, value, present, share, sums):
     """Learn the calibration of eight labels; returns the sums with what they say of a and b."""
-    value, present = eight_at(space[VALUES], at), eight_at(space[PRESENT], at)
-    stored, error = where(value > 0.0, 1.0, 0.0), value - present
-    curve = stored * larger(value * (1.0 - value), error * error)
-    error = error * stored
+    error = where(value > 0.0, value - present, 0.0)
+    # That is v (1 - v), or the squared error where it is more: of v and 1 - v one is the error.
+    curve = abs(error) * larger(value, 1.0 - value)
     precision = eight_at(space[PRECISION], at) + curve
     put_eight(space[PRECISION], at, precision)
-    step = share * error / (START_PRECISION + precision)
-    put_eight(space[BIAS], at, eight_at(space[BIAS], at) - step)
+    step = error / (START_PRECISION + precision)
+    put_eight(space[BIAS], at, times_plus(-share, step, eight_at(space[BIAS], at)))
     return with_eight(sums, eight_at(space[LOGITS], at), error, curve)
 
 
 @helper
-def add_up(space, own, labels):
-    """Add a row to the sums over labels."""
+def learn_alone(space, true, true_row, m):
+    """Count a decided row for each label, and learn from it; returns sums for a and b."""
+    share, sums = 1.0 - 1.0 / m, no_sums()
+    for at in range(0, space.shape[1], LANES):
+        value, flag = eight_at(space[VALUES], at), eight_at(space[FLAGS], at)
+        present = eight_of(true, true_row, at, m - at)
+        count_eight(space, at, value, present, flag)
+        sums = learn_eight(space, at, value, present, share, sums)
+    return sums
+
+
+@helper
+def learn_and_add_up(space, own, labels, true, true_row, m):
+    """The same, and count it in the sums over labels."""
+    share, sums = 1.0 - 1.0 / m, no_sums()
     hits = everywhere = found = true_hits = all_true = spread(0.0)
     for at in range(0, space.shape[1], LANES):
         value, flag = eight_at(space[VALUES], at), eight_at(space[FLAGS], at)
-        present = eight_at(space[PRESENT], at)
-        hits, everywhere = hits + value * flag, everywhere + value
-        true_hits, all_true, found = true_hits + present * flag, all_true + present, found + flag
+        present = eight_of(true, true_row, at, m - at)
+        count_eight(space, at, value, present, flag)
+        sums = learn_eight(space, at, value, present, share, sums)
+        hits, everywhere = times_plus(value, flag, hits), everywhere + value
+        true_hits, all_true = times_plus(present, flag, true_hits), all_true + present
+        found = found + flag
     own[SUM_TP] += total(hits)
     own[SUM_POSITIVE] += total(everywhere)
     own[SUM_PREDICTED] += total(found)
     labels[SUM_TP] += total(true_hits)
     labels[SUM_POSITIVE] += total(all_true)
     labels[SUM_PREDICTED] += total(found)
+    return sums
 
 
 @helper
-def count_and_learn(space, shared, own, labels, level, m, out, row):
-    """Count a decided row in all that is kept, and write the decision where one is wanted."""
-    share, sums = 1.0 - 1.0 / m, no_sums()
-    for at in range(0, space.shape[1], LANES):
-        flag = eight_at(space[FLAGS], at)
-        count_eight(space, at, flag)
-        if out.shape[0] > 0:
-            put_bytes(out, row, at, m - at, flag)
-    for at in range(0, space.shape[1], LANES):
-        sums = learn_eight(space, at, share, sums)
-    if level > 0:
-        add_up(space, own, labels)
+def count_and_learn(space, shared, own, labels, level, true, true_row, m):
+    """Count a decided row in all that is kept."""
+    if level > 0:  # two loops: one would have no room for what both keep
+        sums = learn_and_add_up(space, own, labels, true, true_row, m)
+    else:
+        sums = learn_alone(space, true, true_row, m)
     own[N] += 1.0
     labels[N] += 1.0
     shared[LABELLED] += 1.0

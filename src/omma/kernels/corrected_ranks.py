@@ -6,11 +6,13 @@ import numpy as np
 
 from omma.kernels.corrected import (
     FLAGS,
+    OFTEN,
     VALUES,
     Strengths,
     count_and_learn,
     keep_true,
     look_at_sums,
+    mild,
     see_eight,
     take_row,
 )
@@ -20,6 +22,7 @@ from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import entry, helper
 from omma.kernels.lanes import LANES, eight_at, larger, put_eight, spread, where
 from omma.kernels.layout import GAINS, N
+from omma.kernels.logistic import series_of
 from omma.kernels.point import point_at
 from omma.kernels.select import choose, fill_up, reached_by
 
@@ -43,8 +46,8 @@ def find_gains(term, point, by, space, gains):
 
 @entry("the dense replay")
 def replay_corrected_by_rank(
-    eta, rows, true, true_rows, term, prior, budget, strengths, level, every, shared, own, labels,
-    seen, places, kept, kept_rows, space, scratch, ids, filled, out,
+    eta, rows, true, true_rows, term, prior, budget, strengths, level, every, known, shared, own,
+    labels, seen, places, kept, kept_rows, space, scratch, ids, filled, out,
 ):  # fmt: skip
     """Replay rows of every label; returns the number of good rows before the first wrong one.
 
@@ -52,12 +55,16 @@ def replay_corrected_by_rank(
     candidates than wanted is added to ``filled``.
     """
     m, width, k, taken, chosen = eta.shape[1], space.shape[1], abs(budget), 0, ids[CHOSEN]
+    last, calm = rows.shape[0] - 1, False
     hits, positives, unhit, lucky, eager = strengths
     by = Strengths(hits, positives, unhit, lucky, eager)
+    series = series_of(known)
     for t in range(rows.shape[0]):
         look_at_sums(by, own, labels, level, seen)
         point = point_at(every, seen, prior)
-        if not take_row(eta, rows[t], true, true_rows[t], m, shared, space):
+        if t % OFTEN == 0:
+            calm = mild(shared, space)
+        if not take_row(eta, rows[t], rows[min(t + 1, last)], m, series, shared, calm, space):
             return t
         best = find_gains(term, point, by, space, scratch[GAINS])
         low = reached_by(best, k) if k <= LANES else -np.inf
@@ -66,8 +73,8 @@ def replay_corrected_by_rank(
             fill_up(chosen, found, budget)
             found = budget
             filled[0] += 1
-        flag_chosen(chosen, found, space[FLAGS])
-        count_and_learn(space, shared, own, labels, level, m, out, rows[t])
+        flag_chosen(chosen, found, space[FLAGS], m, out, rows[t])
+        count_and_learn(space, shared, own, labels, level, true, true_rows[t], m)
         if taken < places.shape[0] and places[taken] == t + 1:
             keep_true(space, kept[taken])
             kept_rows[taken] = labels[N]

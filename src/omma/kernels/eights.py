@@ -136,13 +136,18 @@ def count_chosen(cells, totals, level, chosen, found, true, true_row, m, out, ro
 
 
 @helper
-def flag_chosen(chosen, found, flags):
-    """Write the flags of a decision that lists the labels it chose."""
+def flag_chosen(chosen, found, flags, m, out, row):
+    """Write the flags of a decision that lists the labels it chose, and itself where it is kept."""
+    nothing = spread(0.0)
     for at in range(0, flags.shape[0], LANES):
-        put_eight(flags, at, spread(0.0))
+        put_eight(flags, at, nothing)
+        if out.shape[0] > 0:
+            put_bytes(out, row, at, m - at, nothing)
     for i in range(found):
         at = start_of(chosen[i])
         put_eight(flags, at, plus_in(eight_at(flags, at), lane_of(chosen[i]), 1.0))
+        if out.shape[0] > 0:
+            out[row, chosen[i]] = 1
 
 
 @helper

@@ -149,6 +149,12 @@ for _name, _made in (
 ):
     for _other in (EightBits, types.Integer):
         _operation(_name, (EightBits, _other), eight_bits, _made)
+_operation(
+    operator.gt,
+    (EightBits, types.Integer),
+    which,
+    lambda builder, a, b: builder.icmp_unsigned(">", a, b),
+)
 
 
 def _place(target: Any, builder: Any, kind: Any, array: Any, at: Any, left: Any = None) -> Any:
@@ -229,6 +235,17 @@ def _read(target: Any, builder: Any, kind: Any, array: Any, *at_and_left: Any) -
     return _either(builder, _whole(builder, left), whole, some)
 
 
+def _write(builder: Any, place: Any, numbers: Any, left: Any) -> None:
+    """Write eight elements where they are to lie, or as many as are left of a row."""
+    place = builder.bitcast(place, numbers.type.as_pointer())
+    with builder.if_else(_whole(builder, left), likely=True) as (all_of_them, some):
+        with all_of_them:
+            builder.store(numbers, place, align=1)
+        with some:
+            given = [numbers, place, _HALF(1), _there(builder, left)]
+            builder.call(_masked(builder, "store", numbers.type), given)
+
+
 @intrinsic
 def _eight_at(context, array, at):
     def generate(target, builder, signature, given):
@@ -270,21 +287,114 @@ def _eight_to(context, array, start, left):
 
 
 @intrinsic
-def _put_bytes(context, matrix, row, start, left, numbers):
+def _fetch(context, matrix, row, start):
+    """Ask for a part of a row that is read later: rows that come in any order are not foreseen."""
+
     def generate(target, builder, signature, given):
-        vector = ir.VectorType(_BYTE, LANES)
-        place = _place(target, builder, signature.args[0], given[0], given[1:3], given[3])
-        place = builder.bitcast(place, vector.as_pointer())
-        small, left = builder.fptosi(given[4], vector), given[3]
+        place = _place(target, builder, signature.args[0], given[0], given[1:], _WORD(1))
+        kinds = (_BYTE.as_pointer(), _HALF, _HALF, _HALF)
+        ask = _declared(builder, "llvm.prefetch.p0i8", ir.VoidType(), *kinds)
+        builder.call(ask, [place, _HALF(0), _HALF(3), _HALF(1)])  # to read, to keep, of data
+        return target.get_dummy_value()
+
+    return types.none(matrix, types.int64, types.int64), generate
+
+
+def _element(target: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
+    """Where one element of an array lies."""
+    from numba.np import arrayobj
+
+    made = arrayobj.make_array(kind)(target, builder, array)
+    if target.enable_boundscheck:
+        length = cgutils.unpack_tuple(builder, made.shape, 1)[0]
+        cgutils.do_boundscheck(target, builder, at, length, 0)
+    return builder.gep(made.data, [at])
+
+
+def _named(target: Any, builder: Any, kinds: Any, given: Any, place: Any) -> Any:
+    """Where the number of a label lies that is listed at some place."""
+    (array, ids), (array_kind, ids_kind) = given[:2], kinds[:2]
+    label = builder.load(_element(target, builder, ids_kind, ids, place))
+    return _element(target, builder, array_kind, array, builder.sext(label, _WORD))
+
+
+@intrinsic
+def _eight_among(context, array, ids, start, left):
+    def generate(target, builder, signature, given):
+        start, left = given[2:]
+        last = builder.add(start, builder.sub(left, _WORD(1)))
+
+        def read(whole: bool) -> Any:
+            found = ir.Constant(_EIGHT, ir.Undefined)
+            for at in range(LANES):
+                place = builder.add(start, _WORD(at))
+                if not whole:
+                    before = builder.icmp_signed("<", place, last)
+                    place = builder.select(before, place, last)
+                number = builder.load(_named(target, builder, signature.args, given, place))
+                found = builder.insert_element(found, number, _HALF(at))
+            return found
+
+        return _either(builder, _whole(builder, left), lambda: read(True), lambda: read(False))
+
+    return eight(array, ids, types.int64, types.int64), generate
+
+
+@intrinsic
+def _put_among(context, array, ids, start, left, numbers):
+    def generate(target, builder, signature, given):
+        start, left, numbers = given[2:]
+
+        def write(at: int) -> None:
+            place = builder.add(start, _WORD(at))
+            number = builder.extract_element(numbers, _HALF(at))
+            builder.store(number, _named(target, builder, signature.args, given, place))
+
         with builder.if_else(_whole(builder, left), likely=True) as (all_of_them, some):
             with all_of_them:
-                builder.store(small, place, align=1)
+                for at in range(LANES):
+                    write(at)
             with some:
-                some_given = [small, place, _HALF(1), _there(builder, left)]
-                builder.call(_masked(builder, "store", vector), some_given)
+                for at in range(LANES - 1):
+                    with builder.if_then(builder.icmp_signed(">", left, _WORD(at))):
+                        write(at)
+        return target.get_dummy_value()
+
+    return types.none(array, ids, types.int64, types.int64, eight), generate
+
+
+@intrinsic
+def _put_eight_of(context, matrix, row, start, left, numbers):
+    def generate(target, builder, signature, given):
+        place = _place(target, builder, signature.args[0], given[0], given[1:3], given[3])
+        _write(builder, place, given[4], given[3])
         return target.get_dummy_value()
 
     return types.none(matrix, types.int64, types.int64, types.int64, eight), generate
+
+
+@intrinsic
+def _put_eight_to(context, array, start, left, numbers):
+    def generate(target, builder, signature, given):
+        place = _place(target, builder, signature.args[0], given[0], given[1:2], given[2])
+        _write(builder, place, given[3], given[2])
+        return target.get_dummy_value()
+
+    return types.none(array, types.int64, types.int64, eight), generate
+
+
+@intrinsic
+def _put_bytes(context, matrix, row, start, left, numbers):
+    """Write eight small whole numbers as int8, or one where some are chosen and else zero."""
+    kind = which if isinstance(numbers, Which) else eight
+
+    def generate(target, builder, signature, given):
+        place = _place(target, builder, signature.args[0], given[0], given[1:3], given[3])
+        narrow = builder.zext if kind is which else builder.fptosi
+        _write(builder, place, narrow(given[4], ir.VectorType(_BYTE, LANES)), given[3])
+        return target.get_dummy_value()
+
+    return types.none(matrix, types.int64, types.int64, types.int64, kind), generate
 
 
 @intrinsic
@@ -307,14 +417,21 @@ def _times_plus(context, a, b, c):
 
 
 def _better(sign: str) -> Any:
-    """The larger, or the smaller, of two numbers or twice eight; the second where one is none."""
+    """The larger, or the smaller, of two numbers or twice eight; the second where one is none.
+
+    Of bits, as whole numbers without a sign.
+    """
 
     def generate(target: Any, builder: Any, signature: Any, given: Any) -> Any:
+        if isinstance(signature.return_type, EightBits):
+            return builder.select(builder.icmp_unsigned(sign, *given), *given)
         if isinstance(signature.return_type, Eight):
             given = [_same(builder, one) for one in given]
         return builder.select(builder.fcmp_ordered(sign, *given), *given)
 
     def typed(context: Any, a: Any, b: Any) -> Any:
+        if isinstance(a, EightBits):
+            return eight_bits(eight_bits, eight_bits), generate
         kept = [one if isinstance(one, Eight) else types.float64 for one in (a, b)]
         return (eight if eight in kept else types.float64)(*kept), generate
 
@@ -450,6 +567,11 @@ eight_at: Any = _either_way(_eight_at, "eight_at")
 put_eight: Any = _either_way(_put_eight, "put_eight")
 eight_of: Any = _either_way(_eight_of, "eight_of")
 eight_to: Any = _either_way(_eight_to, "eight_to")
+eight_among: Any = _either_way(_eight_among, "eight_among")
+put_among: Any = _either_way(_put_among, "put_among")
+put_eight_to: Any = _either_way(_put_eight_to, "put_eight_to")
+put_eight_of: Any = _either_way(_put_eight_of, "put_eight_of")
+fetch: Any = _either_way(_fetch, "fetch")
 put_bytes: Any = _either_way(_put_bytes, "put_bytes")
 times_plus: Any = _either_way(_times_plus, "times_plus")
 larger: Any = _either_way(_larger, "larger")

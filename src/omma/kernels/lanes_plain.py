@@ -35,10 +35,37 @@ def eight_to(array: Any, start: int, left: int) -> Any:
     return eight_of(array[np.newaxis], 0, start, left)
 
 
-def put_bytes(matrix: Any, row: int, start: int, left: int, numbers: Any) -> None:
-    """Write eight small whole numbers as int8, as many as are left in the row."""
+def eight_among(array: Any, ids: Any, start: int, left: int) -> Any:
+    """Eight numbers of an array at listed places; the last one again where fewer are left."""
+    return array[ids[np.minimum(np.arange(start, start + LANES), start + left - 1)]]
+
+
+def put_among(array: Any, ids: Any, start: int, left: int, numbers: Any) -> None:
+    """Write as many as are left there."""
+    some = min(left, LANES)
+    array[ids[start : start + some]] = numbers[:some]
+
+
+def put_eight_of(matrix: Any, row: int, start: int, left: int, numbers: Any) -> None:
+    """Write eight numbers into a matrix's row, as many as are left in it."""
     some = min(left, LANES)
     matrix[row, start : start + some] = numbers[:some]
+
+
+def put_eight_to(array: Any, start: int, left: int, numbers: Any) -> None:
+    """The same of an array."""
+    put_eight_of(array[np.newaxis], 0, start, left, numbers)
+
+
+def fetch(matrix: Any, row: int, start: int) -> None:
+    """Ask for a part of a row that is read later."""
+    assert matrix.shape[0] > row
+    assert matrix.shape[1] > start
+
+
+def put_bytes(matrix: Any, row: int, start: int, left: int, numbers: Any) -> None:
+    """The same of small whole numbers, as int8."""
+    put_eight_of(matrix, row, start, left, numbers)
 
 
 def times_plus(a: Any, b: Any, c: Any) -> Any:

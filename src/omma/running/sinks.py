@@ -13,6 +13,7 @@ from omma.kernels.corrected_ranks import replay_corrected_by_rank
 from omma.kernels.corrected_signs import replay_corrected_by_sign
 from omma.kernels.eights import laid, room, taken
 from omma.kernels.layout import POSITIVE, PREDICTED, SCRATCH, TOTALS, TP
+from omma.kernels.logistic import SERIES
 from omma.kernels.ranks import replay_by_rank
 from omma.kernels.replay import replay_dense, replay_sparse
 from omma.kernels.signs import replay_by_sign, replay_stored_by_sign
@@ -78,7 +79,7 @@ class DenseSink:
         """By signs, and by counts that labels correct, of which all rows so far had some."""
 
         def given(shared: Any, totals: Any, space: Any) -> tuple[Any, ...]:
-            return (*by, shared, *totals, *marks, space)
+            return (*by, SERIES, shared, *totals, *marks, space)
 
         return self._corrected(rows, true, replay_corrected_by_sign, given, state)
 
@@ -94,7 +95,17 @@ class DenseSink:
         """The same with a budget."""
 
         def given(shared: Any, totals: Any, space: Any) -> tuple[Any, ...]:
-            return (*by, state.cells, shared, *totals, *marks, space, *self._ranking, filled)
+            return (
+                *by,
+                state.cells,
+                SERIES,
+                shared,
+                *totals,
+                *marks,
+                space,
+                *self._ranking,
+                filled,
+            )
 
         return self._corrected(rows, true, replay_corrected_by_rank, given, state)
 
