@@ -14,7 +14,7 @@ from scipy import sparse
 from omma._html import html_table
 from omma._json import parse_json
 from omma._types import Arrays, Decisions, Given, Sparse
-from omma._validate import check_budget, check_number, check_positive_int, shown
+from omma._validate import check_budget, check_number, check_positive_int, require, shown
 from omma.kernels.layout import LEAST, MOST
 from omma.kernels.logistic import LARGE
 from omma.rows.arrays import DenseProbabilities, Probabilities, read_probabilities
@@ -356,9 +356,10 @@ class Rule:
         >>> head(torch.tensor([[0.6, 0.05], [0.4, 0.3]])).tolist()  # doctest: +SKIP
         [[1, 0], [0, 1]]
         """
-        from omma.export.torch import head_of
+        require("torch", "Rule.to_torch needs", '"omma[torch]"')
+        from omma.export.torch import RuleHead
 
-        return head_of(self)
+        return RuleHead(self).eval()
 
     def to_sklearn(self, estimator: Any, *, pos_label: Any = None) -> Any:
         """The rule on top of a classifier of scikit-learn, trained or not.
