@@ -16,14 +16,13 @@ from omma.metrics import metric as find_metric
 from omma.online import OnlineClassifier
 from omma.policies.starts import top
 from omma.rule import Rule
-from omma.sklearn._checks import check_same_classes, checked, policy_of, vector
-from omma.sklearn._fitted import Fitted, History, inner_has
+from omma.sklearn._checks import check_same_classes, checked, policy_of, route, vector
+from omma.sklearn._deciding import Decides, History, inner_has
 from omma.sklearn._probabilities import probabilities
-from omma.sklearn._routing import route
 from omma.sklearn._target import CLASSES, LABELS, Target, read_target
 
 
-class GoesOn(Fitted):
+class GoesOn(Decides):
     """The part of ``MetricClassifier`` that goes on learning."""
 
     pos_label: Any

@@ -13,17 +13,15 @@ from omma._types import Feedback
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.metrics.scoring import check_zero_division
-from omma.sklearn._checks import checked, is_prefit, policy_of, vector
-from omma.sklearn._deciding import Decides
-from omma.sklearn._fitted import History
+from omma.sklearn._checks import checked, is_prefit, metadata_router, policy_of, route, vector
+from omma.sklearn._deciding import History
 from omma.sklearn._going_on import GoesOn
 from omma.sklearn._passes import find_rule
 from omma.sklearn._probabilities import probabilities, trained
-from omma.sklearn._routing import metadata_router, route
 from omma.sklearn._target import LABELS, OWNER, read_target
 
 
-class MetricClassifier(Decides, GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier with the decisions that maximize a metric, for any kind of problem.
 
     It is to every metric and task what ``TunedThresholdClassifierCV`` is to binary problems.
