@@ -18,7 +18,7 @@ from omma.choice.truth import Truth
 from omma.cli.inputs import Inputs
 from omma.counts import Counts
 from omma.evaluation import replay
-from omma.frontiers import Frontier, frontier
+from omma.frontiers import Frontier
 from omma.held import Held
 from omma.limits import Limit
 from omma.metrics import LabelMetric, Macro, Metric
@@ -135,11 +135,6 @@ def write(found: Limited, picture: Path | None, rule: Path | None) -> Iterator[s
         with replacing(rule) as file:
             file.write(found.rule.to_json().encode() + b"\n")
         yield f"Rule to deploy, {found.maker}: {rule}"
-
-
-def costs(inputs: Inputs, metric: Metric, k: int | None, limit: str) -> Frontier:
-    """What each bound of a limit leaves of a metric."""
-    return frontier(inputs.batch, None, metric, limit, k=k)
 
 
 def show_costs(found: Frontier, console: Console) -> None:
