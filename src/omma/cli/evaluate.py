@@ -221,7 +221,7 @@ def _run_limited(asked: Any, target: tuple[Metric, int | None]) -> None:
     console = Console(highlight=False)
     with work():
         inputs = _read(asked, asked.eta, asked.labels).whole([target])
-        check_task(inputs, [target], asked.at_most)
+        check_task(inputs.batch, [target], asked.at_most)
         if asked.frontier is not None:
             found = frontier(inputs.batch, None, target[0], asked.frontier, k=target[1])
             if asked.plot is not None:
@@ -272,7 +272,7 @@ def _run(asked: Any, job: Job) -> None:
     if asked.train_eta is not None:
         sample = _read(asked, asked.train_eta, asked.train_labels)
         train = in_order(asked.train_eta, sample.whole(job.targets).batch, inputs.batch.names)
-    check_task(inputs, job.targets, job.at_most)
+    check_task(inputs.batch, job.targets, job.at_most)
     terminal = Console(stderr=True).is_terminal
     if not terminal:
         rows = f"{inputs.batch.n:,} rows"

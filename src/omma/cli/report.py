@@ -64,7 +64,7 @@ def command(
         omma report omma-records --format html --output study.html
         omma report --paper --format latex --extended
     """  # noqa: D301
-    if places and _journals(places):
+    if any(place.is_dir() and any(place.glob("snapshot-*.npz")) for place in places):
         _write_journal(places, form, output)
         return
     if paper and form not in PRINTED:
@@ -78,11 +78,6 @@ def command(
         _draw(records, output or PICTURES)
     else:
         _write(_text(form, records, extended), output)
-
-
-def _journals(places: tuple[Path, ...]) -> bool:
-    """Whether what is asked about are journals."""
-    return any(place.is_dir() and any(place.glob("snapshot-*.npz")) for place in places)
 
 
 def _write_journal(places: tuple[Path, ...], form: str, output: Path | None) -> None:

@@ -66,7 +66,8 @@ def command(
     uvicorn = _uvicorn()
 
     from omma.cli.http import application
-    from omma.cli.service import Kept, Service
+    from omma.cli.service import Service
+    from omma.cli.streaming import Kept
 
     with keeper.working("another omma serve or stream"):
         kept = Kept(keeper.begun, asked.state, asked.save_every)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,57 @@ Make = Callable[[int, Names | None], OnlineClassifier]
 PATIENCE = 1_000  # rows without any label, after which it is said what that means
 
 
-class Stream:
+class Kept(NamedTuple):
+    """Where a learner is kept: ``begun`` is told of a new one, ``path`` has it saved to it."""
+
+    begun: Callable[[OnlineClassifier], None] | None = None
+    path: Path | None = None
+    every: int = 0  # rows or lines between two saves; 0 is at the end alone
+
+
+class Keeping:
+    """A learner that the first good row begins, where there is none to go on with.
+
+    ``make`` gives it when that row says how many labels there are; ``kept`` has it before the row
+    is answered.
+    """
+
+    def __init__(self, make: Make, learner: OnlineClassifier | None, kept: Kept | None) -> None:
+        self.make = make
+        self.learner = learner
+        self.kept = kept or Kept()
+        self._since = 0  # rows or lines since the learner was saved
+
+    @property
+    def names(self) -> Names | None:
+        """Of the labels, where the learner has them."""
+        known = None if self.learner is None else self.learner.names
+        return None if known is None else tuple(known)
+
+    def begin(self, learner: OnlineClassifier) -> None:
+        """The first good row has begun the learner; it is kept before anybody is told."""
+        if self.learner is None:
+            if self.kept.begun is not None:
+                self.kept.begun(learner)
+            self.learner = learner
+
+    def count(self, rows: int) -> None:
+        """So many rows or lines have passed: save the learner where it is time to."""
+        self._since += rows
+        if self.kept.every and self._since >= self.kept.every:
+            self.save()
+
+    def save(self) -> None:
+        """Save the learner, with all that waits for labels, where that was asked for."""
+        if self.kept.path is not None and self.learner is not None:
+            self.learner.save(self.kept.path)
+        self._since = 0
+
+
+class Stream(Keeping):
     """A learner and what passes through it: decisions go to ``out``, each at once.
 
-    ``make`` gives the learner when the first row says how many labels there are; ``kept`` is given
-    it once that line turned out to be good, before it is answered. ``say`` is told what is worth to
-    be known, once.
+    ``say`` is told what is worth to be known, once.
     """
 
     def __init__(
@@ -37,14 +82,13 @@ class Stream:
         make: Make,
         as_json: bool,
         say: Say,
-        kept: Callable[[OnlineClassifier], None] | None = None,
+        learner: OnlineClassifier | None = None,
+        kept: Kept | None = None,
     ) -> None:
+        super().__init__(make, learner, kept)
         self.out = out
-        self.make = make
         self.as_json = as_json
         self.say = say
-        self.kept = kept
-        self.learner: OnlineClassifier | None = None
         self.decided = self.learned = 0
         self._told = False  # that rows are forgotten
         self._with_id: bool | None = None  # whether decisions have ids is seen at the first
@@ -71,10 +115,10 @@ class Stream:
             if line.y is None:
                 raise ValueError("expected labels y with a decision, got none")
             self._learn_earlier(learner, line, line.decision, line.eta)
-            self._keep(learner)
+            self.begin(learner)
             return
         decision = self._decide(learner, line)
-        self._keep(learner)
+        self.begin(learner)
         self.learned += line.y is not None
         self.decided += 1
         self._emit(line.id, decision, learner.names)
@@ -113,13 +157,6 @@ class Stream:
         except ValueError as error:  # such as a budget that is larger: no line will do
             raise StopStreamError(str(error)) from error
 
-    def _keep(self, learner: OnlineClassifier) -> None:
-        """The first good line has begun the learner; a journal has it before anybody is told."""
-        if self.learner is None:
-            if self.kept is not None:
-                self.kept(learner)
-            self.learner = learner
-
     def _learn_late(self, line: Line) -> None:
         """Labels of a row decided earlier."""
         if line.y is None:
@@ -129,7 +166,7 @@ class Stream:
         if line.decision is not None and not known:
             learner = self._begun(len(line.decision))
             self._learn_earlier(learner, line, line.decision, line.eta)
-            self._keep(learner)
+            self.begin(learner)
         elif self.learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
@@ -197,11 +234,6 @@ class Stream:
             columns = names or tuple(map(str, range(m)))
             start = ["id"] if self._with_id else []
             self.out.write(",".join([*start, *map(_cell, columns)]) + "\n")
-
-    def save(self, path: Path) -> None:
-        """Save the learner, with all that waits for labels."""
-        if self.learner is not None:
-            self.learner.save(path)
 
     def summary(self, skipped: int) -> str:
         """What was done, in a sentence."""
