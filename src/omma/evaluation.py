@@ -16,7 +16,6 @@ from omma._progress import progress_bar
 from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate, Look
 from omma.counts import Counts, counts_of
-from omma.history import History, Snapshots
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
@@ -27,7 +26,7 @@ from omma.running.empty import NO_ROWS
 from omma.running.runner import Run
 from omma.running.sequence import Sequence
 from omma.running.truth import labels_of
-from omma.trace import Trace
+from omma.trace import History, Snapshots, Trace
 
 
 def replay(

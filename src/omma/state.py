@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.calibrated import Calibration
 from omma.kernels.layout import (
     ERAS,
     GROWTH,
@@ -35,8 +34,7 @@ from omma.kernels.layout import (
     UNIT,
     N,
 )
-from omma.parts import Array, check_pace, check_part, common_pace, under
-from omma.prices import Prices
+from omma.parts import Array, Calibration, Prices, check_pace, check_part, common_pace, under
 
 Shapes = dict[str, tuple[int, ...] | None]
 # How totals grow when every row counts for more: products grow with the square.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.history import History
 from omma.tables import Entry, content, plain
+from omma.trace import History
 
 Vector = NDArray[np.float64]
 Curve = History | Vector

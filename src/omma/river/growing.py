@@ -13,9 +13,9 @@ import numpy as np
 from omma.counts import Counts, counts_of
 from omma.held import Held, held
 from omma.limits import check_limits
+from omma.parts import Prices
 from omma.policies import OMMA, Auto
 from omma.policies.desk import Desk
-from omma.prices import Prices
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
 

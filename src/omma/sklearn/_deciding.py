@@ -12,13 +12,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from omma.calibrated import Calibration
 from omma.calibration.online import OnlineCalibrator
 from omma.counts import Counts
 from omma.held import Held
 from omma.metrics import metric as find_metric
 from omma.metrics.scoring import value_with
 from omma.online import OnlineClassifier
+from omma.parts import Calibration
 from omma.policies import OMMA, Auto
 from omma.rule import Rule
 from omma.sklearn._probabilities import probabilities

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.calibrated import Calibration
 from omma.calibration.online import OnlineCalibrator
 from omma.calibration.whole import calibration_of
 from omma.counts import Counts, state_of
@@ -28,9 +27,9 @@ from omma.evaluation import replay
 from omma.limits import Limit
 from omma.metrics import LabelMetric, Macro
 from omma.metrics.scoring import value_with
+from omma.parts import Calibration, Prices
 from omma.policies import OMMA, Auto, FixedRule, TunedThresholds
 from omma.policies.starts import top
-from omma.prices import Prices
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._cuts import halves, steady_rule
