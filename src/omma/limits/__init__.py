@@ -7,8 +7,7 @@ by their linear form; so is the mean of recalls over labels, whose denominators 
 
 from omma.limits.budgets import check_limits, check_per_row
 from omma.limits.compiled import limited, price_unit
-from omma.limits.limit import Limit
-from omma.limits.rates import known_limits
+from omma.limits.limit import Limit, known_limits
 from omma.limits.reading import at_least, at_most, read_limit, read_limits
 
 __all__ = [

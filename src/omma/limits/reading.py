@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from omma._validate import check_number, shown
-from omma.limits.limit import Limit
-from omma.limits.rates import STEADY_NAMES, own_name, rate_of
+from omma.limits.limit import STEADY_NAMES, Limit, own_name, rate_of
 
 TEXT = re.compile(
     r"\s*([\w.][\w.\-]*)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*([^\s(]+)\s*"

@@ -20,8 +20,15 @@ from omma.policies.base import check_at_most
 from omma.policies.omma import auto_or_omma
 from omma.river.growing import GrowingCounts
 from omma.river.hedge import Hedge
-from omma.river.kind import check_label, check_labels, check_positive, is_multi, is_single
-from omma.river.metric import refuse_for_streams, value_of
+from omma.river.metric import (
+    check_label,
+    check_labels,
+    check_positive,
+    is_multi,
+    is_single,
+    refuse_for_streams,
+    value_of,
+)
 from omma.river.pending import Decision, Labels, Pending
 
 NOTHING = Decision(None)
@@ -236,7 +243,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     def _count(self, decision: Decision, true: Collection[Hashable], weight: float) -> None:
         """Count what was given to a row, and what either way would have given."""
         given, tuned, plain, row = decision
-        self._growing.count_row(row, true, tuned, weight)
+        self._growing.count(row, true, tuned, weight)
         if self._hedge is not None and given is not None:
             self._hedge.count(true, plain, tuned, given, weight, self._growing.labels)
 
@@ -244,7 +251,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         """Decide a row, of which the model itself says ``plain``."""
         growing = self._growing
         row = growing.row_of(eta)
-        tuned = growing.decide_row(row)
+        tuned = growing.decide(row)
         kept = row if growing.soft else None
         chosen = tuned if self._hedge is None or self._hedge.tuned else plain
         return Decision(chosen, tuned, plain, kept)
