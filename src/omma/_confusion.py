@@ -90,15 +90,12 @@ def _indicators(y_true: Any, y_pred: Any, n_labels: int | None) -> tuple[Any, An
         raise ValueError("y_true and y_pred must have at least one row, got none")
     true, missing = split_missing(true)
     if true.nnz and not (true.data.min() >= 0 and true.data.max() <= 1):
-        raise ValueError(f"y_true must hold numbers from 0 to 1, got {shown(_outside(true))}")
+        outside = true.data[~((true.data >= 0) & (true.data <= 1))]
+        raise ValueError(f"y_true must hold numbers from 0 to 1, got {shown(float(outside[0]))}")
     if predicted.nnz and not np.isin(predicted.data, (0.0, 1.0)).all():
         wrong = predicted.data[~np.isin(predicted.data, (0.0, 1.0))][0]
         raise ValueError(f"y_pred must hold only 0 and 1, got {wrong:g}")
     return true, predicted, missing
-
-
-def _outside(matrix: Any) -> float:
-    return float(matrix.data[~((matrix.data >= 0) & (matrix.data <= 1))][0])
 
 
 def _as_matrix(name: str, y: Any) -> Any:

@@ -112,7 +112,8 @@ def replay(
     )
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
     done = _run(policy, given, pairs=judged_by.needs_matrix, progress=progress)
-    if not _takes_all(policy):
+    # With a matrix of costs labels of probability zero are candidates, too.
+    if policy.objective is None or not policy.objective.needs_matrix:
         warn_of_rows("replay", batch.eta, policy.budget, done.filled)
     counts, history = _measured(judged_by, given, done)
     if history is not None and policy.limits:
@@ -157,11 +158,6 @@ def _certified(certificate: Certificate, given: Sequence) -> tuple[Look, ...]:
             certificate.replay(given.eta, part, true, weights[part] if len(weights) else weights)
         looks.append(certificate.look())
     return tuple(looks)
-
-
-def _takes_all(policy: Policy) -> bool:
-    """Whether labels of probability zero are candidates: with a matrix of costs they are."""
-    return policy.objective is not None and policy.objective.needs_matrix
 
 
 def _judge(policy: Policy, metric: str | Metric | None) -> Metric:

@@ -85,7 +85,9 @@ def _classes(
     if is_number(word):
         return None
     body = [*first, *rows]
-    _check_widths(path, body, width)
+    for number, cells in body:
+        if len(cells) != width:
+            raise ValueError(f"{path}, line {number}: expected {width} cells, got {len(cells)}")
     top = body[0][1][place]
     again = any(cells[place] == top for _, cells in body[1:])
     if which is not None or (top not in names and not again):
@@ -135,12 +137,6 @@ def _id_place(path: str, first: list[Row], id_column: str | None) -> int | None:
     if head.count(id_column) > 1:
         raise ValueError(f"{path}, line 1: expected distinct names, got {id_column!r} twice")
     return head.index(id_column)
-
-
-def _check_widths(path: str, body: list[Row], width: int) -> None:
-    for number, cells in body:
-        if len(cells) != width:
-            raise ValueError(f"{path}, line {number}: expected {width} cells, got {len(cells)}")
 
 
 def _class(path: str, number: int, word: str, places: dict[str, int]) -> float:

@@ -36,7 +36,7 @@ USUAL = ("baseline", "tuned", "auto", "ofo", "greedy", "omma", "omma_eta")
 BLIND = ("baseline", "omma_eta")  # what runs without labels, unless somebody asks for more
 TRAINED = ("tuned", "offline_fw")  # what learns beforehand
 BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so many labels a row
-HINDSIGHT = "Tuned on these rows*"
+HINDSIGHT = {"tuned": "Tuned on these rows*", "offline_fw": "Offline-FW on these rows*"}
 FOLDS = 5
 
 
@@ -96,12 +96,12 @@ class Found:
         if self.comparison is not None and (self.decider, name) in self.comparison.cells:
             best = self.comparison.cells[self.decider, name].prior
             prior = prior if best is None else best
+        batch, train = self.inputs.batch, self.train
         try:
-            train = self.train
-            policy = self.job.policy(self.decider, metric, k, prior, self.inputs.batch.m, train)
+            policy = self.job.policy(self.decider, metric, k, prior, batch.m, train)
         except UnsupportedMetricError as error:
             raise ValueError(f"{self.decider} cannot decide by {name}: {error}") from error
-        return replay(policy, self.inputs.batch, metric=metric, seed=self.job.seeds[0])
+        return replay(policy, batch, metric=metric, seed=self.job.seeds[0])
 
 
 def titled(metric: Metric, k: int | None) -> str:
@@ -150,14 +150,10 @@ def run(job: Job, inputs: Inputs, train: Batch | None, *, progress: bool) -> Fou
         priors=job.priors,
         progress=progress,
     )
-    titles = {name: TITLES[name] for name in results.titles}
-    if "baseline" in titles:
-        titles["baseline"] = baseline_title(job)
-    if "tuned" in titles and train is None:
-        titles["tuned"] = HINDSIGHT
-    if "offline_fw" in titles and train is None:
-        titles["offline_fw"] = "Offline-FW on these rows*"
-    kept = tuple(one for one in results.policies if job.asked or _runs(results, one))
+    own = {"baseline": baseline_title(job)} | (HINDSIGHT if train is None else {})
+    titles = {name: own.get(name, TITLES[name]) for name in results.titles}
+    supported = {cell.policy for cell in results.cells.values() if cell.supported}
+    kept = tuple(one for one in results.policies if job.asked or one in supported)
     compared = replace(results, policies=kept, titles=titles)
     return Found(job, inputs, sample, compared, {}, _choices(job, inputs))
 
@@ -195,11 +191,6 @@ def check_one_class(batch: Batch, job: Job) -> None:
             f"the labels must be one class a row for {metric.name}, got {found} in row {row}; "
             "for rows of several labels choose a macro_ or micro_ metric"
         )
-
-
-def _runs(results: Comparison, policy: str) -> bool:
-    """Whether a policy supports any of the metrics."""
-    return any(results.cell(policy, metric).supported for metric in results.metrics)
 
 
 def baseline_title(job: Job) -> str:

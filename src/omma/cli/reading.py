@@ -50,7 +50,7 @@ def read_inputs(
             notes += more
         truth = truth if place is None else _column(truth, place)
     y = _fitted(eta, labels, chosen, truth)
-    if not _any_unknown(y):
+    if y.dtype.kind != "f" or not np.isnan(_stored(y)).any():
         y = y.astype(np.int64 if getattr(y, "ndim", 2) == 1 and batch.m > 1 else np.int8)
         return Inputs(batch.labelled(labels, y).ready(), tuple(notes), rows)
     found = batch.labelled(labels, y)
@@ -64,11 +64,6 @@ def read_inputs(
             ~some, "lack all labels, and are left out: omma stream learns from such"
         )
     return replace(made, batch=made.batch.ready())
-
-
-def _any_unknown(y: Any) -> bool:
-    """Whether there are empty cells."""
-    return bool(y.dtype.kind == "f" and np.isnan(y.data if sparse.issparse(y) else y).any())
 
 
 def _id_columns(paths: Iterable[str | None], id_column: str | None) -> dict[str, str | None]:
@@ -114,7 +109,7 @@ def _checked(path: str, matrix: Matrix) -> Batch:
     try:
         return Batch.read(path, matrix.values).check(path)
     except ValueError as error:
-        told = meaning(np.ravel(_stored(matrix.values)))
+        told = meaning(_stored(matrix.values))
         hint = "" if told else _look_like_labels(matrix.values)
         name = None if hint or told else _odd_column(matrix)
         if name is not None:

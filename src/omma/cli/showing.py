@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
 from scipy import sparse
 
 from omma._json import finite
@@ -24,9 +25,6 @@ from omma.metrics import Metric
 from omma.state import in_proportion
 from omma.tables import UNSUPPORTED, Entry, Grid, fitting
 from omma.trace import Trace
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 # What policies are worth online stands below, in the order of the file.
 RULES = ("rule", "unseen rows", "95 % interval", "to best", "95 % interval")

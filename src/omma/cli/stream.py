@@ -191,7 +191,11 @@ def _run(stream: Stream, source: BinaryIO, reader: Lines, strict: bool) -> int:
     finally:
         stream.save()
         if not quiet:
-            _tell(stream, skipped)
+            say(stream.summary(skipped))
+            for limit in () if stream.learner is None else stream.learner.limits:
+                say(f"{limit}.")
+            if stream.unlearned is not None:
+                say(stream.unlearned)
 
 
 def _taken(stream: Stream, lines: Iterable[bytes | None], reader: Lines) -> Iterator[str]:
@@ -207,22 +211,11 @@ def _taken(stream: Stream, lines: Iterable[bytes | None], reader: Lines) -> Iter
         except StopStreamError as error:
             raise ValueError(f"line {number}: {error}") from error
         except (ValueError, TypeError) as error:
-            yield f"line {number}: {_refused(reader, error, number)}"
+            try:
+                said = reader.refuse(error)
+            except StopStreamError as stop:
+                raise ValueError(f"line {number}: {stop}") from stop
+            yield f"line {number}: {said}"
         if reader.withdrawn:
             yield f"line {number} begins anew: what seemed to be names of columns before it is none"
         stream.count(1)
-
-
-def _refused(reader: Lines, error: Exception, number: int) -> str:
-    try:
-        return reader.refuse(error)
-    except ValueError as stop:
-        raise ValueError(f"line {number}: {stop}") from stop
-
-
-def _tell(stream: Stream, skipped: int) -> None:
-    say(stream.summary(skipped))
-    for limit in () if stream.learner is None else stream.learner.limits:
-        say(f"{limit}.")
-    if stream.unlearned is not None:
-        say(stream.unlearned)

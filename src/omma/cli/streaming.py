@@ -122,7 +122,9 @@ class Stream(Keeping):
         self.learned += line.y is not None
         self.decided += 1
         self._emit(line.id, decision, learner.names)
-        self._hint()
+        # Said where nothing is learned, after a while: such a stream may never end.
+        if self.decided == PATIENCE and self._with_id is not True and (hint := self.unlearned):
+            self.say(hint)
 
     def _decide(self, learner: OnlineClassifier, line: Line) -> NDArray[np.int8]:
         """Decide a row; where its labels are not there yet, they come by its id."""
@@ -194,11 +196,6 @@ class Stream(Keeping):
             learner.update(line.y, prediction=decision.astype(np.int8))
         self.learned += 1
 
-    def _hint(self) -> None:
-        """Say so where nothing is learned, after a while: such a stream may never end."""
-        if self.decided == PATIENCE and self._with_id is not True and (hint := self.unlearned):
-            self.say(hint)
-
     @property
     def unlearned(self) -> str | None:
         """What to do, where a policy that learns from labels gets none."""
@@ -218,8 +215,10 @@ class Stream(Keeping):
     def _emit(self, key: Any, decision: NDArray[np.int8], names: Any) -> None:
         if self._with_id is None:
             self._with_id = key is not None
-            if not self.as_json:
-                self._head(len(decision), names)
+            if not self.as_json and (names is not None or self._with_id):
+                start = ["id"] if self._with_id else []
+                columns = names or map(str, range(len(decision)))
+                self.out.write(",".join([*start, *map(_cell, columns)]) + "\n")
         if self.as_json:
             told = answered(key, decision, names)
             self.out.write(json.dumps({"row": self.decided, **told, "value": self.value}) + "\n")
@@ -227,13 +226,6 @@ class Stream(Keeping):
             start = [_cell("" if key is None else str(key))] if self._with_id else []
             self.out.write(",".join([*start, *map(str, decision.tolist())]) + "\n")
         self.out.flush()
-
-    def _head(self, m: int, names: Names | None) -> None:
-        """The names of columns, where the stream has them."""
-        if names is not None or self._with_id:
-            columns = names or tuple(map(str, range(m)))
-            start = ["id"] if self._with_id else []
-            self.out.write(",".join([*start, *map(_cell, columns)]) + "\n")
 
     def summary(self, skipped: int) -> str:
         """What was done, in a sentence."""

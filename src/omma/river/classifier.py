@@ -237,14 +237,11 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         self.model.learn_one(x, y, **kwargs)
         if found is not None:
             self._pending.drop(found)
-        if decision.chosen is not None:
-            self._count(decision, true, weight)
-
-    def _count(self, decision: Decision, true: Collection[Hashable], weight: float) -> None:
-        """Count what was given to a row, and what either way would have given."""
         given, tuned, plain, row = decision
+        if given is None:
+            return
         self._growing.count(row, true, tuned, weight)
-        if self._hedge is not None and given is not None:
+        if self._hedge is not None:  # what was given, and what either way would have given
             self._hedge.count(true, plain, tuned, given, weight, self._growing.labels)
 
     def _chosen(self, eta: dict[Hashable, float], plain: Labels) -> Decision:
@@ -309,14 +306,10 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
         decision = self._chosen({positive: eta.get(positive, 0.0)}, plain)
         if decision.chosen:
             return positive, decision
-        return self._other(eta) if plain else likeliest, decision
-
-    def _other(self, eta: dict[Hashable, float]) -> Any:
-        """The likeliest class that is not positive, where the positive one is the likeliest."""
-        others = {label: p for label, p in eta.items() if label != self.pos_val}
-        if others:
-            return max(others, key=others.__getitem__)
-        return not self.pos_val
+        if not plain:
+            return likeliest, decision
+        others = [label for label in eta if label != positive]
+        return max(others, key=eta.__getitem__, default=not positive), decision
 
     def _true(self, y: Any) -> Collection[Hashable]:
         check_label("learn_one", "y", y)

@@ -40,9 +40,8 @@ def _of_labels(found: Any, estimator: Any, m: int) -> Any:
     """(n, m) as it is; of (n, m, 2), or of m arrays (n, 2), the part that says yes."""
     if isinstance(found, list | tuple):
         own = getattr(estimator, "classes_", None)
-        own = (
-            own if isinstance(own, list | tuple) and len(own) == len(found) else [None] * len(found)
-        )
+        if not isinstance(own, list | tuple) or len(own) != len(found):
+            own = [None] * len(found)
         columns = [_yes(_plain(one), classes) for one, classes in zip(found, own, strict=True)]
         eta = np.stack(columns, axis=1)
     else:
@@ -84,11 +83,9 @@ def _of_classes(found: Any, estimator: Any, target: Target) -> Any:
         shape = (len(own), len(target.classes))
         move = sparse.csr_array((np.ones(len(own)), (rows, places)), shape=shape)
         found = found @ move
-    return _column(found, target.positive) if target.kind == YES else found
-
-
-def _column(found: Any, j: int) -> NDArray[Any]:
-    column = found[:, [j]]
+    if target.kind != YES:
+        return found
+    column = found[:, [target.positive]]
     return (column.toarray() if sparse.issparse(column) else np.asarray(column)).reshape(-1)
 
 
@@ -99,11 +96,11 @@ def _within(eta: Any) -> Any:
         return eta
     if values.min() < -ROUNDING or values.max() > 1 + ROUNDING:
         return eta
-    if sparse.issparse(eta):
-        eta = eta.copy()
-        eta.data = np.clip(eta.data, 0, 1)
-        return eta
-    return np.clip(eta, 0, 1)
+    if not sparse.issparse(eta):
+        return np.clip(eta, 0, 1)
+    eta = eta.copy()
+    eta.data = np.clip(eta.data, 0, 1)
+    return eta
 
 
 def trained(
