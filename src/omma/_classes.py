@@ -4,8 +4,6 @@ Predictions are judged over the classes that occur in either vector, sorted, as 
 fixed set is given by its ``labels``, or by their number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows of labels set against rows of predictions, and added up."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

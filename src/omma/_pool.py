@@ -1,7 +1,5 @@
 """Work shared out among threads, with a progress bar; Ctrl-C leaves what has finished."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue

@@ -1,7 +1,5 @@
 """A progress bar for whatever takes long."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -3,8 +3,6 @@
 Nothing here looks at the rows of large arrays; that is done while they are read.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Iterable

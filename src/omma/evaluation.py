@@ -1,7 +1,5 @@
 """The online protocol over a whole sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache

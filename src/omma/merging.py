@@ -10,8 +10,6 @@ different: a price has to follow every row, so that each worker decides its rows
 and their prices are averaged.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from functools import reduce

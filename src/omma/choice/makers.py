@@ -1,7 +1,5 @@
 """The rules that compete, and how each is made of labelled rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cross-fitting: every row is decided by a rule that was made without it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace

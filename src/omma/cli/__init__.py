@@ -1,7 +1,5 @@
 """The command ``omma``: a group whose commands are files of this folder, imported when called."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import re

@@ -1,7 +1,5 @@
 """Labels in a file: numbers, or classes by their names in one column of text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import islice, tee
 from pathlib import Path

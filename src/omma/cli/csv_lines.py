@@ -1,7 +1,5 @@
 """Lines of a stream that are CSV: what each column is, and what a line says."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

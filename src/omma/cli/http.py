@@ -4,8 +4,6 @@ An application as ASGI has it, for any server that speaks it. There are six path
 look up: a framework between server and service took longer than to decide a row.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """A page about a journal: what was decided, what it was worth, and each label."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from html import escape

@@ -1,7 +1,5 @@
 """``omma evaluate`` with limits: how a metric fares while they hold, and what each bound costs."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

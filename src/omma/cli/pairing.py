@@ -1,7 +1,5 @@
 """Rows and columns of two files brought together: by ids and names, where both have them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import takewhile

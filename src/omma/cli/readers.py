@@ -1,7 +1,5 @@
 """Which reader goes with a stream: its first good line tells, and bad ones leave nothing behind."""
 
-from __future__ import annotations
-
 from omma.cli.csv_lines import CsvLines
 from omma.cli.json_lines import JsonLines
 from omma.cli.lines import TOO_LONG, Line, Names, Reader, StopStreamError, WrongColumnError

@@ -1,7 +1,5 @@
 """Files of probabilities and labels: read, and brought into one order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

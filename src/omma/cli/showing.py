@@ -1,7 +1,5 @@
 """What ``omma evaluate`` found, as tables and sentences, or as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

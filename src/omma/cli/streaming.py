@@ -1,7 +1,5 @@
 """The work of ``omma stream``: decide each row at once, learn when its labels are known."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What ``omma warmup`` compiles: every path that is asked for, run once on a small stream."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product

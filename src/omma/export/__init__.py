@@ -4,8 +4,6 @@
 each target has to compute is said once, in ``omma.export.parts``.
 """
 
-from __future__ import annotations
-
 
 def register_skl2onnx() -> None:
     """Let ``skl2onnx.to_onnx`` convert ``omma.sklearn.MetricClassifier``, whatever is inside it.

@@ -1,7 +1,5 @@
 """How five databases write the few things that they write differently."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

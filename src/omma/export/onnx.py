@@ -1,7 +1,5 @@
 """A rule as an ONNX graph: probabilities in, decisions out."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import numpy as np

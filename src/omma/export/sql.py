@@ -1,7 +1,5 @@
 """A rule as a SELECT that decides where the probabilities are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Limits against each other and the budget: linear in counts, and checked at once."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Limits as they are written: texts, calls and JSON, checked as far as labels need not be known."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The counts of a policy over labels that turn up while the stream runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace

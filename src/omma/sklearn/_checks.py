@@ -1,7 +1,5 @@
 """What a user gives: checked before anything is learned, and metadata sent to whom it is for."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

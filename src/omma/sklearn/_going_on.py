@@ -1,7 +1,5 @@
 """Rows that come after: the rule learns from each, and the estimator where it can."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Probabilities in every shape that classifiers give them, and by models of other rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is predicted: yes or no, one class of several, or any number of labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
