@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -199,14 +199,7 @@ class Limit:
 
     def to_json(self) -> dict[str, Any]:
         """What ``read_limit`` makes the same limit of."""
-        return {
-            "of": self.of,
-            "sense": self.sense,
-            "bound": self.bound,
-            "label": self.label,
-            "margin": self.margin,
-            "index": self.index,
-        }
+        return asdict(self)
 
     def __repr__(self) -> str:
         made = "at_least" if self.sign > 0 else "at_most"
