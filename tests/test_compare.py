@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import omma
-from omma._progress import progress_bar
+from omma._pool import progress_bar
 from omma.comparison import NAMES, compare, protocol
 
 ETA, Y = omma.datasets.long_tail(n=300, m=8, seed=3)

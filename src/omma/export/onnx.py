@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, require
-from omma.export.parts import logits_of, seats_of
+from omma.export import logits_of, seats_of
 from omma.kernels.layout import LEAST, MOST
 
 OPSET = 17

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import require
+from omma.export import seats_of
 from omma.export.onnx import class_places, write_rule
-from omma.export.parts import seats_of
 from omma.rule import Rule
 from omma.sklearn._target import CLASSES, LABELS, YES
 from omma.sklearn.classifier import MetricClassifier

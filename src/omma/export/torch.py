@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from omma.export.parts import logits_of, seats_of
+from omma.export import logits_of, seats_of
 from omma.kernels.layout import LEAST, MOST
 
 
