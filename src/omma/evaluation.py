@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -148,14 +147,19 @@ def _certified(certificate: Certificate, given: Sequence) -> tuple[Look, ...]:
     """Run a certificate over a sequence; what it saw at each checkpoint, and at the end."""
     looks, weights = [], given.weights
     step = given.eta.rows_per_block
-    for start, stop in pairwise((0, *given.checkpoints.tolist(), given.batch.n)):
-        for begin in range(start, stop, step):
-            end = min(begin + step, stop)
-            part = np.arange(begin, end) if given.order is None else given.order[begin:end]
+    for rows in _stretches(given):
+        for begin in range(0, len(rows), step):
+            part = rows[begin : begin + step]
             true = labels_of(given.batch.labels, part, listed=True)
             certificate.replay(given.eta, part, true, weights[part] if len(weights) else weights)
         looks.append(certificate.look())
     return tuple(looks)
+
+
+def _stretches(given: Sequence) -> list[NDArray[np.int64]]:
+    """The rows of a sequence up to each checkpoint, and after the last."""
+    order = np.arange(given.batch.n) if given.order is None else given.order
+    return np.split(order, given.checkpoints)
 
 
 def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
@@ -230,9 +234,8 @@ def _pair_counts(given: Sequence, labels: Labels, done: Run) -> Iterator[Counts]
     """Counts of class pairs after each checkpoint and at the end, for metrics that need them."""
     batch, weights = given.batch, given.weights
     total = Counts.zeros(batch.m, matrix=True)
-    for start, stop in pairwise((0, *given.checkpoints.tolist(), batch.n)):
-        if start < stop:
-            part = np.arange(start, stop) if given.order is None else given.order[start:stop]
+    for part in _stretches(given):
+        if len(part):
             known = labels.known_of(part)
             part = part[known > 0] if len(known) else part
             starts, _, ids = labels.block(part)

@@ -335,16 +335,7 @@ class Rule:
         """  # noqa: E501
         from omma.export.sql import query_of
 
-        return query_of(
-            self,
-            dialect,
-            table=table,
-            layout=layout,
-            row_id=row_id,
-            label=label,
-            eta=eta,
-            columns=columns,
-        )
+        return query_of(self, dialect, table, layout, row_id, label, eta, columns)
 
     def to_torch(self) -> Any:
         """The rule as an ``nn.Module``: probabilities in, int8 indicators of their shape out.

@@ -1,6 +1,7 @@
 """Lines of a stream that are CSV: what each column is, and what a line says."""
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,30 +14,24 @@ CLASS_NAMES = ("y", "label", "class", "target")
 LONGEST_NAME = 1_000  # signs: what is longer is no name of a column, but a spoiled line
 
 
+@dataclass
 class CsvLines:
     """Columns of probabilities, of labels (``y_NAME``, or one of class ids), and of ids.
 
     Of the probabilities one ``column`` may be chosen, by name or number.
     """
 
-    def __init__(
-        self,
-        separator: str,
-        n_labels: int | None,
-        id_column: str | None,
-        column: str | None = None,
-    ) -> None:
-        self.separator = separator
-        self.n_labels = n_labels
-        self.id_column = id_column
-        self.column = column
-        self.names: Names | None = None
-        self._heads: list[str] = []  # what messages call the columns
-        self._words: Names = ()  # what classes may be called
-        self._id: int | None = None
-        self._eta: list[int] = []
-        self._y: list[int] = []
-        self._classes = False
+    separator: str
+    n_labels: int | None
+    id_column: str | None
+    column: str | None = None
+    names: Names | None = None
+    _heads: list[str] = field(default_factory=list)  # what messages call the columns
+    _words: Names = ()  # what classes may be called
+    _id: int | None = None
+    _eta: list[int] = field(default_factory=list)
+    _y: list[int] = field(default_factory=list)
+    _classes: bool = False
 
     def read(self, text: str) -> Line | None:
         """What a line says; the first may have the names of columns."""

@@ -95,7 +95,6 @@ DIALECTS = {
 def query_of(
     rule: Any,
     dialect: str,
-    *,
     table: str,
     layout: str,
     row_id: str,
