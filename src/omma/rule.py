@@ -17,7 +17,7 @@ from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_budget, check_number, check_positive_int, require, shown
 from omma.kernels.layout import LEAST, MOST
 from omma.kernels.logistic import LARGE
-from omma.rows.arrays import DenseProbabilities, Probabilities, read_probabilities
+from omma.rows.arrays import DenseProbabilities, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened, read_names
 from omma.running.cuts import decided_by_cuts
@@ -202,18 +202,14 @@ class Rule:
         rows = read_probabilities("Rule.predict", np.asarray(eta)[np.newaxis] if single else eta)
         if rows.m != self.m:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
-        predictions = self._cut(rows)
+        predictions, ranked = None, (self.k, self.at_most, self.calibration)
+        # Where each label has a cut of its own, and it takes no more than that.
+        if isinstance(rows, DenseProbabilities) and all(one is None for one in ranked):
+            predictions = decided_by_cuts(rows, self.slope, self.offset)
         if predictions is None:  # the kernels also say what is wrong with probabilities
             given = Sequence(Batch(rows))
             predictions = run("Rule.predict", self.plan, given, timed=False).predictions
         return predictions[0] if single else predictions
-
-    def _cut(self, rows: Probabilities) -> Any:
-        """Decisions where each label has a cut of its own; None where it takes more than that."""
-        ranked = (self.k, self.at_most, self.calibration)
-        if not isinstance(rows, DenseProbabilities) or any(one is not None for one in ranked):
-            return None
-        return decided_by_cuts(rows, self.slope, self.offset)
 
     @property
     def plan(self) -> Plan:

@@ -150,7 +150,11 @@ class CsvLines:
 
     def _name(self, cells: list[str]) -> None:
         """Find out by their names what the columns are."""
-        _check_distinct(cells)
+        name, times = Counter(cells).most_common(1)[0]
+        if times > 1:
+            raise StopStreamError(
+                f"expected names of columns that differ, got {name!r} {times} times"
+            )
         wanted = "id" if self.id_column is None else self.id_column
         if wanted in cells:
             self._id = cells.index(wanted)
@@ -216,9 +220,3 @@ class CsvLines:
         else:
             self._y = list(range(m, width))
             self._classes = over == 1 and len(self._eta) > 1
-
-
-def _check_distinct(cells: list[str]) -> None:
-    name, times = Counter(cells).most_common(1)[0]
-    if times > 1:
-        raise StopStreamError(f"expected names of columns that differ, got {name!r} {times} times")

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from omma._validate import shown
 from omma.cli.lines import Line, Names, StopStreamError
 from omma.counts import Counts
-from omma.metrics import Metric
 from omma.online import OnlineClassifier
 from omma.online.pending import Pending, check_id
-from omma.policies import Policy
 
 Say = Callable[[str], None]
 Make = Callable[[int, Names | None], OnlineClassifier]
@@ -322,14 +320,3 @@ def _cell(text: str) -> str:
     if any(sign in text for sign in ',"\n\r'):
         return '"' + text.replace('"', '""') + '"'
     return text
-
-
-def check_asked_for(
-    path: Path | None, learner: OnlineClassifier, policy: Policy | None, metric: Metric | None
-) -> None:
-    """Refuse a learner that goes by another policy or metric than was asked for."""
-    if policy is not None and learner.policy != policy:
-        raise ValueError(f"{path} holds {learner.policy!r}, and {policy!r} was asked for")
-    if metric is not None and learner.metric != metric:
-        own = "none" if learner.metric is None else learner.metric.name
-        raise ValueError(f"{path} is judged by {own}, and {metric.name} was asked for")

@@ -7,12 +7,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Bunch, indexable
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _raise_for_params,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import _raise_for_params, process_routing
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from omma._validate import shown
@@ -108,19 +103,3 @@ def route(model: Any, method: str, sample_weight: Any, params: dict[str, Any]) -
                 stacklevel=3,
             )
     return Bunch(estimator=Bunch(**{method: given}), splitter=Bunch(split={}))
-
-
-def metadata_router(model: Any) -> Any:
-    """What may go where, for scikit-learn to ask."""
-    mapping = (
-        MethodMapping()
-        .add(caller="fit", callee="fit")
-        .add(caller="partial_fit", callee="partial_fit")
-    )
-    splits = MethodMapping().add(caller="fit", callee="split")
-    return (
-        MetadataRouter(owner=type(model).__name__)
-        .add_self_request(model)
-        .add(estimator=model.estimator, method_mapping=mapping)
-        .add(splitter=None if isinstance(model.cv, str) else model.cv, method_mapping=splits)
-    )

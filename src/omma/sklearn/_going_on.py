@@ -50,8 +50,12 @@ class GoesOn(Decides):
         X, y, weights = checked(X, y, sample_weight, "partial_fit")
         first = not hasattr(self, "estimator_")
         extra: dict[str, Any] = {} if classes is None else {"classes": classes}
-        target: Target = self._first_target(y, classes) if first else self._target
-        if not first:
+        if first:
+            target = read_target(y, find_metric(self.metric), vector(classes), self.pos_label)
+            if classes is None and target.kind != LABELS:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+        else:
+            target = self._target
             check_same_classes(target, classes)
         labels, y = target.encode(y), target.ordered(y)
         estimator = clone(self.estimator) if first else self.estimator_
@@ -97,12 +101,6 @@ class GoesOn(Decides):
         found = self._target.decode(decisions)
         self._go_on(learner, 0)
         return found
-
-    def _first_target(self, y: Any, classes: Any) -> Target:
-        target = read_target(y, find_metric(self.metric), vector(classes), self.pos_label)
-        if classes is None and target.kind != LABELS:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        return target
 
     def _decided(
         self, X: Any, labels: Any, weights: NDArray[Any] | None

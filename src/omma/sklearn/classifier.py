@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metadata_routing import _raise_for_params
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _raise_for_params
 
 from omma._types import Feedback
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.metrics.scoring import check_zero_division
-from omma.sklearn._checks import checked, is_prefit, metadata_router, policy_of, route, vector
+from omma.sklearn._checks import checked, is_prefit, policy_of, route, vector
 from omma.sklearn._deciding import History
 from omma.sklearn._going_on import GoesOn
 from omma.sklearn._passes import find_rule
@@ -205,7 +205,18 @@ class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: igno
 
     def get_metadata_routing(self) -> Any:
         """What metadata goes where."""
-        return metadata_router(self)
+        mapping = (
+            MethodMapping()
+            .add(caller="fit", callee="fit")
+            .add(caller="partial_fit", callee="partial_fit")
+        )
+        splits = MethodMapping().add(caller="fit", callee="split")
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=mapping)
+            .add(splitter=None if isinstance(self.cv, str) else self.cv, method_mapping=splits)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
