@@ -20,7 +20,7 @@ settings.load_profile("omma")
 
 # Pages and docstrings about packages that may not be there, and could not say so themselves.
 PAGES = {
-    "torch": ["src/omma/export/_torch_head.py"],
+    "torch": ["src/omma/export/torch.py"],
     "pyspark": ["src/omma/spark/*", "tests/spark_*.py"],
 }
 RECIPES = {

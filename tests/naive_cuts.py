@@ -1,4 +1,4 @@
-"""The best cut of a label by trying every one, row by row: a slow twin of omma.sklearn._steady."""
+"""The best cut of a label by trying every one, row by row: a slow twin of omma.sklearn._cuts."""
 
 import math
 

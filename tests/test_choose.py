@@ -11,8 +11,7 @@ from scipy.special import expit, logit
 
 import omma
 from omma.choice.makers import Task, makers
-from omma.choice.resample import Resampler
-from omma.choice.truth import Truth
+from omma.choice.truth import Resampler, Truth
 
 
 @pytest.fixture(scope="module")

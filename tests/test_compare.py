@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse
 
 import omma
-from omma._progress import progress_bar
-from omma.comparison import NAMES, compare, runner
+from omma._pool import progress_bar
+from omma.comparison import NAMES, compare, protocol
 
 ETA, Y = omma.datasets.long_tail(n=300, m=8, seed=3)
 TRAIN = omma.datasets.long_tail(n=300, m=8, seed=4)
@@ -136,7 +136,7 @@ def test_results_do_not_depend_on_the_number_of_jobs(found, n_jobs):
 
 
 def test_curves_are_the_same_whether_worked_out_at_once_or_later(found, monkeypatch):
-    monkeypatch.setattr(runner, "KEPT", 0)
+    monkeypatch.setattr(protocol, "KEPT", 0)
     policies = ["baseline", "ofo", "omma", "omma_eta"]
     again = compare(ETA, Y, ["macro_f1", "macro_f1@3"], policies, seeds=range(3))
     assert numbers(again) == numbers(found)
@@ -168,7 +168,7 @@ def test_names_make_the_policies_they_say(monkeypatch):
         made.setdefault((metric.name, policy.budget), []).append(policy)
         return omma.replay(policy, *data, metric=metric, **options)
 
-    monkeypatch.setattr(runner, "replay", replay)
+    monkeypatch.setattr(protocol, "replay", replay)
     names = [name for name in NAMES if not name.startswith("offline_fw")]
     metrics = ["macro_f1", "macro_f1@2"]
     options = {"seeds": [0], "priors": [0.1], "n_jobs": 1, "train": TRAIN}
@@ -290,7 +290,7 @@ def stopped_after(count, monkeypatch):
                 threading.Event().wait(1.0)
         return omma.replay(*arguments, **options)
 
-    monkeypatch.setattr(runner, "replay", replay)
+    monkeypatch.setattr(protocol, "replay", replay)
     return compare(
         ETA, Y, ["macro_f1", "macro_f1@3"], ["baseline", "omma", "ofo"],
         seeds=range(50), priors=(0, 0.1), n_jobs=1,
@@ -322,7 +322,7 @@ def test_a_cell_that_never_ran_is_marked(monkeypatch):
             raise KeyboardInterrupt
         return omma.replay(policy, *data, **options)
 
-    monkeypatch.setattr(runner, "replay", replay)
+    monkeypatch.setattr(protocol, "replay", replay)
     result = compare(ETA, Y, "macro_f1", ["baseline", "omma"], seeds=[0], n_jobs=1)
     assert not result.complete
     assert result.cell("omma", "macro_f1").supported
@@ -334,7 +334,7 @@ def test_ctrl_c_before_anything_has_finished_is_ctrl_c(monkeypatch):
     def replay(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "replay", replay)
+    monkeypatch.setattr(protocol, "replay", replay)
     with pytest.raises(KeyboardInterrupt):
         compare(ETA, Y, "macro_f1", "omma", n_jobs=2)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from rules_elsewhere import calibrated, calibrated_gains, decided
 
 import omma
-from omma.export.dialects import DIALECTS
+from omma.export.sql import DIALECTS
 
 NAMES = ["sports", "it's", 'the "news"', "back\\slash", "a.b", "last"]
 

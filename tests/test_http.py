@@ -7,7 +7,8 @@ import pytest
 
 import omma
 from omma.cli import http
-from omma.cli.service import Kept, Service
+from omma.cli.service import Service
+from omma.cli.streaming import Kept
 
 
 def begun(**kept):

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import omma
 from omma.cli import main
-from omma.cli.pairing import stems
+from omma.cli.classes import stems
 from omma.datasets import read_matrix, write_matrix
 
 ETA, Y = omma.datasets.long_tail(n=60, m=4, seed=1)

@@ -19,8 +19,7 @@ from scipy import sparse
 
 import omma
 from omma.calibration import brier, log_loss, reliability
-from omma.choice.resample import Resampler
-from omma.choice.truth import Truth
+from omma.choice.truth import Resampler, Truth
 from omma.cli import main
 from omma.comparison import compare
 

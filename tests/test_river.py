@@ -642,9 +642,10 @@ def grown(policy, eta, y, labels):
     growing, learner = GrowingCounts(policy), omma.OnlineClassifier(policy, eta.shape[1])
     for row, true, known in zip(eta, y, labels, strict=True):
         shown = {j: row[j] for j in range(known)}
-        chosen = growing.decide(shown)
+        laid = growing.row_of(shown)
+        chosen = growing.decide(laid)
         assert list(chosen) == learner.predict(row).nonzero()[0].tolist()
-        growing.count(shown, true.nonzero()[0].tolist(), chosen, 1.0)
+        growing.count(laid if growing.soft else None, true.nonzero()[0].tolist(), chosen, 1.0)
         learner.update(true)
     return growing, learner
 
@@ -665,7 +666,7 @@ def test_calibration_goes_on_where_a_label_turns_up():
     growing, learner = grown(omma.Auto("macro_f1"), eta[:, :2], y[:, :2], [2] * 60)
     learned = learner.state.calibration.bias
     np.testing.assert_array_equal(growing._state.calibration.bias, learned)
-    growing.decide(dict.fromkeys(range(4), 0.5))
+    growing.row_of(dict.fromkeys(range(4), 0.5))
     np.testing.assert_array_equal(growing._state.calibration.bias, [*learned, 0.0, 0.0])
 
 

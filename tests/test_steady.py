@@ -12,9 +12,16 @@ from omma.rows.batch import Batch
 
 pytest.importorskip("sklearn", reason="omma.sklearn needs the extra 'sklearn'")
 
-from omma.sklearn._cuts import Cuts, counts_of_two, worth_of_two
+from omma.sklearn._cuts import (
+    PLACES,
+    Cuts,
+    Drawn,
+    counts_of_two,
+    drawings,
+    places_of,
+    worth_of_two,
+)
 from omma.sklearn._passes import find_rule
-from omma.sklearn._steady import PLACES, Drawn, drawings, places_of
 
 probabilities = st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.5, 0.8, 1.0])
 row = st.tuples(probabilities, st.integers(0, 1), st.sampled_from([0.5, 1.0, 2.0]))

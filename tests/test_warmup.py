@@ -58,7 +58,7 @@ def test_batches_run_for_every_policy(policy, monkeypatch):
         return done
 
     monkeypatch.setattr(omma, "step", counted)
-    warming.Batches(policy)()
+    warming.batches(policy)
     rows = float(warming.ROWS)
     kinds = [(thin, kind) for thin in (False, True) for kind in ("float64", "float32")]
     assert seen == [(*one, rows) for one in kinds]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from omma.curves import Curve, curve
     from omma.evaluation import replay
     from omma.frontiers import Frontier, frontier
-    from omma.history import History
     from omma.limits import Limit, at_least, at_most
+    from omma.merging import step
     from omma.metrics import Metric, metric
     from omma.moved import Drift, drift
     from omma.online import Journal, OnlineClassifier
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from omma.rows.batch import Batch
     from omma.rule import Rule
     from omma.state import State
-    from omma.stepping import step
-    from omma.trace import Trace
+    from omma.trace import History, Trace
 
 
 # Our own rooms are imported when they are asked for: who replays does without serving, and who
@@ -73,16 +72,15 @@ PLACES = {
     "curves": ("Curve", "curve"),
     "evaluation": ("replay",),
     "frontiers": ("Frontier", "frontier"),
-    "history": ("History",),
     "limits": ("Limit", "at_least", "at_most"),
+    "merging": ("step",),
     "metrics": ("Metric", "metric"),
     "moved": ("Drift", "drift"),
     "online": ("Journal", "OnlineClassifier"),
     "rows.batch": ("Batch",),
     "rule": ("Rule",),
     "state": ("State",),
-    "stepping": ("step",),
-    "trace": ("Trace",),
+    "trace": ("History", "Trace"),
 }
 
 __all__ = [

@@ -4,8 +4,6 @@ A label of probability zero is no candidate. With an exact budget the lowest oth
 so that each row gets its k labels; who did not mean that wants ``at_most``.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -3,8 +3,6 @@
 No colour is set but with the text's own, so that it can be read on white and on black.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterable, Sequence
 from html import escape

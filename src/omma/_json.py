@@ -1,7 +1,5 @@
 """JSON from files and people, and for programs: nothing in it that is none."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

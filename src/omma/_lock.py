@@ -1,7 +1,5 @@
 """A file that one process at a time may write: locked by the system, which frees it by itself."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

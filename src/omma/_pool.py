@@ -1,14 +1,12 @@
-"""Work shared out among threads, with a progress bar; Ctrl-C leaves what has finished."""
+"""Work that takes long: its progress bar, and shared out among threads, which Ctrl-C ends."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-from omma._progress import progress_bar
-
+Progress = Callable[[int], None]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -78,3 +76,33 @@ def run_all(
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return True
+
+
+@contextmanager
+def progress_bar(total: int, title: object, wanted: bool) -> Iterator[Progress | None]:
+    """A progress bar on standard error, if wanted."""
+    if not wanted:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress as Bar,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("compiling", total=total)
+
+        def advance(count: int) -> None:
+            bar.update(task, description=str(title), advance=count)
+
+        yield advance

@@ -1,7 +1,5 @@
 """Types that say what is given and what comes back, for editors and type checkers."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np

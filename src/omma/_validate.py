@@ -3,8 +3,6 @@
 Nothing here looks at the rows of large arrays; that is done while they are read.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Iterable
@@ -86,12 +84,14 @@ def check_number(
     return float(value)
 
 
-def check_positive_int(owner: str, parameter: str, value: Any, *, optional: bool = False) -> Any:
+def check_positive_int(
+    owner: str, parameter: str, value: Any, *, optional: bool = False, least: int = 1
+) -> Any:
     """A whole number of at least one, or None where that is allowed; returns it as Python's own."""
     if optional and value is None:
         return None
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        wanted = "a whole number of at least 1" + (", or None" if optional else "")
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        wanted = f"a whole number of at least {least}" + (", or None" if optional else "")
         kind = ValueError if isinstance(value, Integral) else TypeError
         raise kind(f"{parameter} of {owner} must be {wanted}, got {shown(value)}")
     return int(value)
@@ -99,10 +99,7 @@ def check_positive_int(owner: str, parameter: str, value: Any, *, optional: bool
 
 def check_seed(owner: str, seed: Any) -> int:
     """A whole number of at least zero."""
-    if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
-        kind = ValueError if isinstance(seed, Integral) else TypeError
-        raise kind(f"seed of {owner} must be a whole number of at least 0, got {shown(seed)}")
-    return int(seed)
+    return int(check_positive_int(owner, "seed", seed, least=0))
 
 
 def check_budget(owner: str, k: int | None, m: int) -> None:

@@ -6,6 +6,7 @@ Per label the true positives ``tp``, the predictions ``predicted`` and the occur
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from omma.rows.frames import opened, values_of
 from omma.state import State, sums_of
 
 Vector = NDArray[np.float64]
+CELLS: tuple[str, ...] = ("tp", "predicted", "positive")
 HAIR = 1e-9  # of all rows: sums in another order differ by less
 
 
@@ -85,12 +87,10 @@ class Counts:
             setattr(self, name, state[name])
 
     @classmethod
-    def _unchecked(
-        cls, tp: Vector, predicted: Vector, positive: Vector, n: float, matrix: Any
-    ) -> Counts:
+    def _unchecked(cls, cells: Iterable[Vector], n: float, matrix: Any) -> Counts:
         """What comes of sums: their differences may be below zero, by rounding or on purpose."""
         made = cls.__new__(cls)
-        made.tp, made.predicted, made.positive = tp, predicted, positive
+        made.tp, made.predicted, made.positive = cells
         made.n, made.matrix = n, matrix
         return made
 
@@ -203,7 +203,7 @@ class Counts:
         )
         if row.m != self.m:
             raise ValueError(f"a row of Counts.add must have {self.m} labels, got {row.m}")
-        for name in ("tp", "predicted", "positive"):
+        for name in CELLS:
             vector = getattr(self, name)
             vector += getattr(row, name)
         self.n += row.n
@@ -223,13 +223,8 @@ class Counts:
         matrix = None
         if self.matrix is not None and other.matrix is not None:
             matrix = self.matrix + sign * other.matrix
-        return self._unchecked(
-            self.tp + sign * other.tp,
-            self.predicted + sign * other.predicted,
-            self.positive + sign * other.positive,
-            self.n + sign * other.n,
-            matrix,
-        )
+        cells = (getattr(self, name) + sign * getattr(other, name) for name in CELLS)
+        return self._unchecked(cells, self.n + sign * other.n, matrix)
 
     def __add__(self, other: Any) -> Counts:
         return self._combined(other, 1.0) if isinstance(other, Counts) else NotImplemented
@@ -239,25 +234,20 @@ class Counts:
 
     def __mul__(self, factor: float) -> Counts:
         factor = check_number("Counts", "factor", factor, low=0.0)
-        return self._unchecked(
-            self.tp * factor,
-            self.predicted * factor,
-            self.positive * factor,
-            self.n * factor,
-            None if self.matrix is None else self.matrix * factor,
-        )
+        matrix = None if self.matrix is None else self.matrix * factor
+        cells = (getattr(self, name) * factor for name in CELLS)
+        return self._unchecked(cells, self.n * factor, matrix)
 
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
             return NotImplemented
-        return (
-            self.n == other.n
-            and np.array_equal(self.tp, other.tp)
-            and np.array_equal(self.predicted, other.predicted)
-            and np.array_equal(self.positive, other.positive)
-            and _same_matrix(self.matrix, other.matrix)
+        compared = CELLS
+        if self.matrix is not None and other.matrix is not None:  # pairs that both have counted
+            compared = (*CELLS, "matrix")
+        return self.n == other.n and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in compared
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -265,7 +255,7 @@ class Counts:
     def __repr__(self) -> str:
         parts = ", ".join(
             f"{name}={np.array2string(getattr(self, name), threshold=6, edgeitems=2, precision=6)}"
-            for name in ("tp", "predicted", "positive")
+            for name in CELLS
         )
         return f"Counts(n={self.n:g}, {parts})"
 
@@ -314,11 +304,6 @@ def state_of(counts: Counts) -> State:
     return State(cells, np.concatenate(([counts.n], sums_of(cells))))
 
 
-def _same_matrix(first: Any, second: Any) -> bool:
-    """Equal where both are known."""
-    return first is None or second is None or np.array_equal(first, second)
-
-
 def _vector(name: str, values: ArrayLike, hair: float) -> Vector:
     vector = _counted(f"{name} of Counts", values, hair)
     if vector.ndim != 1 or not len(vector):
@@ -351,7 +336,4 @@ def _counted(what: str, values: ArrayLike, hair: float) -> NDArray[np.float64]:
 
 def _as_rows(row: Any) -> Any:
     """One row as a matrix of one row; a class id as a vector of one."""
-    if sparse.issparse(row):
-        return row
-    array = np.asarray(row)
-    return array[np.newaxis]
+    return row if sparse.issparse(row) else np.asarray(row)[np.newaxis]

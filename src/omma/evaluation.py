@@ -1,22 +1,18 @@
 """The online protocol over a whole sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._candidates import warn_of_rows
-from omma._progress import progress_bar
+from omma._pool import progress_bar
 from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate, Look
 from omma.counts import Counts, counts_of
-from omma.history import History, Snapshots
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
@@ -27,7 +23,7 @@ from omma.running.empty import NO_ROWS
 from omma.running.runner import Run
 from omma.running.sequence import Sequence
 from omma.running.truth import labels_of
-from omma.trace import Trace
+from omma.trace import History, Snapshots, Trace
 
 
 def replay(
@@ -113,7 +109,8 @@ def replay(
     )
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
     done = _run(policy, given, pairs=judged_by.needs_matrix, progress=progress)
-    if not _takes_all(policy):
+    # With a matrix of costs labels of probability zero are candidates, too.
+    if policy.objective is None or not policy.objective.needs_matrix:
         warn_of_rows("replay", batch.eta, policy.budget, done.filled)
     counts, history = _measured(judged_by, given, done)
     if history is not None and policy.limits:
@@ -150,19 +147,19 @@ def _certified(certificate: Certificate, given: Sequence) -> tuple[Look, ...]:
     """Run a certificate over a sequence; what it saw at each checkpoint, and at the end."""
     looks, weights = [], given.weights
     step = given.eta.rows_per_block
-    for start, stop in pairwise((0, *given.checkpoints.tolist(), given.batch.n)):
-        for begin in range(start, stop, step):
-            end = min(begin + step, stop)
-            part = np.arange(begin, end) if given.order is None else given.order[begin:end]
+    for rows in _stretches(given):
+        for begin in range(0, len(rows), step):
+            part = rows[begin : begin + step]
             true = labels_of(given.batch.labels, part, listed=True)
             certificate.replay(given.eta, part, true, weights[part] if len(weights) else weights)
         looks.append(certificate.look())
     return tuple(looks)
 
 
-def _takes_all(policy: Policy) -> bool:
-    """Whether labels of probability zero are candidates: with a matrix of costs they are."""
-    return policy.objective is not None and policy.objective.needs_matrix
+def _stretches(given: Sequence) -> list[NDArray[np.int64]]:
+    """The rows of a sequence up to each checkpoint, and after the last."""
+    order = np.arange(given.batch.n) if given.order is None else given.order
+    return np.split(order, given.checkpoints)
 
 
 def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
@@ -237,9 +234,8 @@ def _pair_counts(given: Sequence, labels: Labels, done: Run) -> Iterator[Counts]
     """Counts of class pairs after each checkpoint and at the end, for metrics that need them."""
     batch, weights = given.batch, given.weights
     total = Counts.zeros(batch.m, matrix=True)
-    for start, stop in pairwise((0, *given.checkpoints.tolist(), batch.n)):
-        if start < stop:
-            part = np.arange(start, stop) if given.order is None else given.order[start:stop]
+    for part in _stretches(given):
+        if len(part):
             known = labels.known_of(part)
             part = part[known > 0] if len(known) else part
             starts, _, ids = labels.block(part)

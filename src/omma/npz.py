@@ -213,9 +213,9 @@ class Archive:
         """A text of at most so many letters."""
         return str(self.array(name, kinds="U", shape=(), most=4 * most)[()])
 
-    def json(self, name: str, most: int = TEXT) -> Any:
+    def json(self, name: str) -> Any:
         """What a text of JSON holds."""
-        return parse_json(f"{name!r} of {self.path}", self.text(name, most))
+        return parse_json(f"{name!r} of {self.path}", self.text(name))
 
     def csr(
         self,
@@ -223,24 +223,20 @@ class Archive:
         *,
         kinds: str = "fiub",
         shape: tuple[int | None, int | None] = (None, None),
-        most: int | None = None,
-        finite: bool = False,
-        low: float | None = None,
-        high: float | None = None,
+        **bounds: Any,
     ) -> sparse.csr_array:
-        """A matrix in CSR, rows in order and without duplicates; parameters as for ``array``."""
+        """A matrix in CSR, rows in order and without duplicates; bounds are those of ``array``."""
         before = f"{name}_" if name else ""
         sides = self._sides(before + "shape", shape)
         parts = {"data": kinds, "indices": "iu", "indptr": "iu"}
         data, indices, indptr = (
-            self.array(before + part, kinds=kind, shape=(None,), most=most)
-            for part, kind in parts.items()
+            self.array(before + part, kinds=kind, shape=(None,)) for part, kind in parts.items()
         )
         self._check_compressed(before, len(data), indices, indptr, *sides)
         stored = int(indptr[-1])
         matrix = sparse.csr_array((data[:stored], indices[:stored], indptr), shape=sides)
         matrix.sum_duplicates()
-        self._check_range(before + "data", matrix.data, finite, low, high)
+        self._check_range(before + "data", matrix.data, **bounds)
         return matrix
 
     def matrix(self) -> sparse.csr_array:
@@ -321,7 +317,12 @@ class Archive:
             )
 
     def _check_range(
-        self, name: str, values: Any, finite: bool, low: float | None, high: float | None
+        self,
+        name: str,
+        values: Any,
+        finite: bool = False,
+        low: float | None = None,
+        high: float | None = None,
     ) -> None:
         checks = []
         if finite and values.dtype.kind == "f":

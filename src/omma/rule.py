@@ -14,10 +14,10 @@ from scipy import sparse
 from omma._html import html_table
 from omma._json import parse_json
 from omma._types import Arrays, Decisions, Given, Sparse
-from omma._validate import check_budget, check_number, check_positive_int, shown
+from omma._validate import check_budget, check_number, check_positive_int, require, shown
 from omma.kernels.layout import LEAST, MOST
 from omma.kernels.logistic import LARGE
-from omma.rows.arrays import DenseProbabilities, Probabilities, read_probabilities
+from omma.rows.arrays import DenseProbabilities, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, opened, read_names
 from omma.running.cuts import decided_by_cuts
@@ -202,18 +202,14 @@ class Rule:
         rows = read_probabilities("Rule.predict", np.asarray(eta)[np.newaxis] if single else eta)
         if rows.m != self.m:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
-        predictions = self._cut(rows)
+        predictions, ranked = None, (self.k, self.at_most, self.calibration)
+        # Where each label has a cut of its own, and it takes no more than that.
+        if isinstance(rows, DenseProbabilities) and all(one is None for one in ranked):
+            predictions = decided_by_cuts(rows, self.slope, self.offset)
         if predictions is None:  # the kernels also say what is wrong with probabilities
             given = Sequence(Batch(rows))
             predictions = run("Rule.predict", self.plan, given, timed=False).predictions
         return predictions[0] if single else predictions
-
-    def _cut(self, rows: Probabilities) -> Any:
-        """Decisions where each label has a cut of its own; None where it takes more than that."""
-        ranked = (self.k, self.at_most, self.calibration)
-        if not isinstance(rows, DenseProbabilities) or any(one is not None for one in ranked):
-            return None
-        return decided_by_cuts(rows, self.slope, self.offset)
 
     @property
     def plan(self) -> Plan:
@@ -335,16 +331,7 @@ class Rule:
         """  # noqa: E501
         from omma.export.sql import query_of
 
-        return query_of(
-            self,
-            dialect,
-            table=table,
-            layout=layout,
-            row_id=row_id,
-            label=label,
-            eta=eta,
-            columns=columns,
-        )
+        return query_of(self, dialect, table, layout, row_id, label, eta, columns)
 
     def to_torch(self) -> Any:
         """The rule as an ``nn.Module``: probabilities in, int8 indicators of their shape out.
@@ -356,9 +343,10 @@ class Rule:
         >>> head(torch.tensor([[0.6, 0.05], [0.4, 0.3]])).tolist()  # doctest: +SKIP
         [[1, 0], [0, 1]]
         """
-        from omma.export.torch import head_of
+        require("torch", "Rule.to_torch needs", '"omma[torch]"')
+        from omma.export.torch import RuleHead
 
-        return head_of(self)
+        return RuleHead(self).eval()
 
     def to_sklearn(self, estimator: Any, *, pos_label: Any = None) -> Any:
         """The rule on top of a classifier of scikit-learn, trained or not.

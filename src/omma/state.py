@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.calibrated import Calibration
 from omma.kernels.layout import (
     ERAS,
     GROWTH,
@@ -35,8 +34,7 @@ from omma.kernels.layout import (
     UNIT,
     N,
 )
-from omma.parts import Array, check_pace, check_part, common_pace, under
-from omma.prices import Prices
+from omma.parts import Array, Calibration, Prices, check_pace, check_part, common_pace, under
 
 Shapes = dict[str, tuple[int, ...] | None]
 # How totals grow when every row counts for more: products grow with the square.
@@ -258,7 +256,9 @@ class State:
         for name, part in self.parts.items():
             part.check(under(f"{name}_", arrays))
 
-    def _checked(self, other: Any) -> State:
+    def _together(self, other: Any, sign: float) -> State:
+        if not isinstance(other, State):
+            return NotImplemented  # type: ignore[no-any-return]
         if type(self) is not State or type(other) is not State:
             raise TypeError(
                 f"states can be added where they are counts only, got {type(self).__name__} and "
@@ -276,7 +276,7 @@ class State:
                     "states can be added where both forget alike only, got half-lives of "
                     f"{1 / np.log2(mine):g} and {1 / np.log2(others):g} rows"
                 )
-        return other
+        return self._combined(other, sign)
 
     def _combined(self, other: State, sign: float) -> State:
         """Both added, in one unit: that of the state whose rows went on for longer."""
@@ -354,18 +354,10 @@ class State:
         return faded
 
     def __add__(self, other: Any) -> State:
-        return (
-            self._combined(self._checked(other), 1.0)
-            if isinstance(other, State)
-            else NotImplemented
-        )
+        return self._together(other, 1.0)
 
     def __sub__(self, other: Any) -> State:
-        return (
-            self._combined(self._checked(other), -1.0)
-            if isinstance(other, State)
-            else NotImplemented
-        )
+        return self._together(other, -1.0)
 
     def __mul__(self, factor: float) -> State:
         parts: dict[str, Any] = {name: part * factor for name, part in self.parts.items()}

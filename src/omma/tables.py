@@ -147,7 +147,7 @@ def _rows(
     for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
         cells = zip((escaped(content(entry, **options)) for entry in row), ranked, strict=True)
         rows.append([escaped(name), *(mark(text, rank) for text, rank in cells)])
-    return _aligned(rows, 1 + grid.words) if aligned else rows
+    return padded(rows, 1 + grid.words) if aligned else rows
 
 
 def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table:
@@ -313,7 +313,7 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def _aligned(rows: list[list[str]], left: int) -> list[list[str]]:
+def padded(rows: list[list[str]], left: int) -> list[list[str]]:
     """Texts filled up with blanks: the first ones of each row to the left, others to the right."""
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
 

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from omma import npz
 from omma._validate import check_positive_int, check_seed
-from omma.calibrated import Calibration
 from omma.calibration.reliability import Reliability, brier, log_loss, reliability
 from omma.kernels.calibrate import INTERCEPT, Calibrator, calibrating
 from omma.kernels.calibration_rows import calibrate_dense, calibrate_sparse
+from omma.parts import Calibration
 from omma.rows.arrays import (
     Probabilities,
     Rows,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 
-from omma.calibrated import Calibration
 from omma.kernels.calibrate import (
     CURVE_BOTH,
     CURVE_INTERCEPT,
@@ -29,6 +28,7 @@ from omma.kernels.calibrate import (
     STEEPEST,
 )
 from omma.kernels.layout import LEAST, MOST
+from omma.parts import Calibration
 from omma.rows.batch import Batch
 
 Floats = NDArray[np.float64]

@@ -1,9 +1,10 @@
 """The rules that compete, and how each is made of labelled rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from omma.evaluation import replay
 from omma.limits import Limit
@@ -44,10 +45,21 @@ def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
     simple = simple_rule(task)
     title = "0.5 threshold" if task.k is None else f"top-{task.k} rule"
     yield Maker(SIMPLE, title, lambda batch: simple)
-    if task.k is None and task.at_most is None:
-        yield from _tuned(task)
-    for name, title, policy in _online(task):
-        yield Maker(name, title, _streamed(policy), policy)
+    metric, k, most, limits = task.metric, task.k, task.at_most, task.limits or None
+    tuned = None
+    if k is None and most is None:
+        with suppress(UnsupportedMetricError):  # no thresholds can be found one label at a time
+            tuned = TunedThresholds(metric, limits)
+    if tuned is not None:
+        yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
+    options: dict[str, Any] = {"at_most": most, "subject_to": limits}
+    online: tuple[tuple[str, str, Policy], ...] = (
+        (AUTO, "Auto", Auto(metric, k, **options)),
+        ("omma_eta", f"OMMA({HAT_ETA})", OMMA(metric, k, feedback="estimates", **options)),
+        ("omma", "OMMA", OMMA(metric, k, **options)),
+    )
+    for name, title, policy in online:
+        yield Maker(name, title, partial(_last_rule, policy), policy)
     if frank_wolfe:
         yield Maker("frank_wolfe", "Frank-Wolfe's best rule", _offline(task))
 
@@ -57,27 +69,8 @@ def simple_rule(task: Task) -> Rule:
     return Rule(*top(task.k, task.m), task.k, at_most=task.at_most)
 
 
-def _tuned(task: Task) -> Iterator[Maker]:
-    try:
-        tuned = TunedThresholds(task.metric, task.limits or None)
-    except UnsupportedMetricError:  # no thresholds can be found one label at a time
-        return
-    yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
-
-
-def _online(task: Task) -> Iterator[tuple[str, str, Policy]]:
-    metric, k, most, limits = task.metric, task.k, task.at_most, task.limits or None
-    yield AUTO, "Auto", Auto(metric, k, most, subject_to=limits)
-    estimates = OMMA(metric, k, feedback="estimates", at_most=most, subject_to=limits)
-    yield "omma_eta", f"OMMA({HAT_ETA})", estimates
-    yield "omma", "OMMA", OMMA(metric, k, at_most=most, subject_to=limits)
-
-
-def _streamed(policy: Policy) -> Make:
-    def make(batch: Batch) -> Rule:
-        return replay(policy, batch, predictions=False, checkpoints=0).rule
-
-    return make
+def _last_rule(policy: Policy, batch: Batch) -> Rule:
+    return replay(policy, batch, predictions=False, checkpoints=0).rule
 
 
 def _offline(task: Task) -> Make:

@@ -1,10 +1,8 @@
 """Cross-fitting: every row is decided by a rule that was made without it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +12,15 @@ from scipy import sparse
 from omma._candidates import warn_of_rows
 from omma._validate import check_positive_int, check_seed, shown
 from omma.choice.makers import SIMPLE, Make, Maker, Task, makers
-from omma.choice.report import Candidate, Choice, PerLabel, missed
-from omma.choice.resample import Resampler
-from omma.choice.truth import Truth
+from omma.choice.report import Candidate, Choice, PerLabel, Range, missed
+from omma.choice.truth import Resampler, Truth
 from omma.comparison.arguments import check_whole, read_rows, read_targets
 from omma.counts import Counts
 from omma.evaluation import replay
 from omma.held import Held
 from omma.limits import Limit, read_limits
 from omma.metrics import Binary, LabelMetric, Metric, OverClasses, metric as find_metric
-from omma.policies import Auto, Policy
+from omma.policies import Auto
 from omma.policies.base import check_task
 from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
@@ -118,61 +115,53 @@ def choose(
     if target.metric.multiclass and at_most is None:
         task = replace(task, k=1)
     warn_of_rows(owner, data.eta, task.k)
-    trial = Trial(data, task, _folds(data.n, folds, seed))
+    dealt = _folds(data.n, folds, seed)
     every, more = _able(makers(task, frank_wolfe), data, task)
     with warnings.catch_warnings():  # said once, not by every fold
         warnings.filterwarnings("ignore", ".*lowest other labels fill up", UserWarning)
-        decided = {one.name: trial.unseen(one.make) for one in every}
-        streams = {one.name: trial.stream(one.policy, seed) for one in every}
+        decided = {one.name: _unseen(data, dealt, one.make) for one in every}
+        streams = {  # what a policy is worth that goes on learning
+            one.name: replay(one.policy, data, seed=seed, predictions=False, checkpoints=0).value
+            for one in every
+            if one.policy is not None
+        }
     truth = Truth.of(data)
     resampler = Resampler(truth, task.metric, draws, seed)
     values = {name: resampler.values(made) for name, made in decided.items()}
     held = {name: _held(limits, truth, made) for name, made in decided.items()}
     # Limits come first; of equals the simplest is the best, which is first.
     best = min(every, key=lambda one: (missed(held[one.name]), -values[one.name][0]))
-    order = np.concatenate(trial.folds)
+    known = "" if truth.missing is None else f", {100 * truth.share:.3g} % of their labels known"
     return Choice(
         target.name if at_most is None else f"{target.name}, at most {at_most} a row",
         tuple(
-            replace(
-                _candidate(one, values, best.name, streams[one.name], possible(task.metric)),
-                limits=held[one.name],
+            Candidate(
+                one.name,
+                one.title,
+                *_judgement(values[one.name], values[best.name], possible(task.metric)),
+                streams.get(one.name),
+                held[one.name],
             )
             for one in every
         ),
-        best.make(data.take(order)).named(data.names),
+        best.make(data.take(np.concatenate(dealt))).named(data.names),
         _labels(task.metric, truth, decided[SIMPLE], decided[best.name]),
-        f"{folds} folds of {data.n:,} rows{_known(truth)}",
+        f"{folds} folds of {data.n:,} rows{known}",
         (*notes, *more, *_remarks(truth, task.metric)),
     )
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Rows in folds, and what is asked of rules."""
-
-    data: Batch
-    task: Task
-    folds: list[NDArray[np.int64]]
-
-    def unseen(self, make: Make) -> Any:
-        """Decisions on every row, by rules that were made of the rows of other folds."""
-        eta = _values(self.data)
-        rows, made = [], []
-        for place, fold in enumerate(self.folds):
-            others = np.concatenate(self.folds[:place] + self.folds[place + 1 :])
-            rule = make(self.data.take(others))
-            rows.append(fold)
-            made.append(sparse.csr_array(rule.predict(eta[fold]), dtype=np.float64))
-        back = np.argsort(np.concatenate(rows))
-        return sparse.csr_array(sparse.vstack(made, format="csr")[back])
-
-    def stream(self, policy: Policy | None, seed: int) -> float | None:
-        """What a policy is worth that goes on learning; nothing where it cannot."""
-        if policy is None:
-            return None
-        trace = replay(policy, self.data, seed=seed, predictions=False, checkpoints=0)
-        return trace.value
+def _unseen(data: Batch, folds: list[NDArray[np.int64]], make: Make) -> Any:
+    """Decisions on every row, by rules that were made of the rows of other folds."""
+    # A column for each label, be it one.
+    eta = data.eta.matrix if isinstance(data.eta, SparseProbabilities) else data.eta.array
+    made = []
+    for place, fold in enumerate(folds):
+        others = np.concatenate(folds[:place] + folds[place + 1 :])
+        rule = make(data.take(others))
+        made.append(sparse.csr_array(rule.predict(eta[fold]), dtype=np.float64))
+    back = np.argsort(np.concatenate(folds))
+    return sparse.csr_array(sparse.vstack(made, format="csr")[back])
 
 
 def _judged(data: Batch) -> tuple[Batch, list[str]]:
@@ -220,11 +209,6 @@ def _able(every: Iterator[Maker], data: Batch, task: Task) -> tuple[list[Maker],
     return able, notes
 
 
-def _known(truth: Truth) -> str:
-    """How much is known, where that is not all."""
-    return "" if truth.missing is None else f", {100 * truth.share:.3g} % of their labels known"
-
-
 def _held(limits: tuple[Limit, ...], truth: Truth, made: Any) -> tuple[Held, ...]:
     """How limits stand by some decisions, at no price."""
     if not limits:
@@ -240,27 +224,14 @@ def _held(limits: tuple[Limit, ...], truth: Truth, made: Any) -> tuple[Held, ...
     return tuple(found)
 
 
-def _candidate(
-    maker: Maker,
-    values: dict[str, NDArray[np.float64]],
-    best: str,
-    stream: float | None,
-    bounds: tuple[float, float],
-) -> Candidate:
-    """What was found of one rule: of the spread of its draws comes the interval."""
-    mine, others = values[maker.name], values[best]
-    half = NORMAL * float(np.std(mine[1:], ddof=1))
-    behind = float(mine[0] - others[0])
-    spread = NORMAL * float(np.std(mine[1:] - others[1:], ddof=1))
-    return Candidate(
-        maker.name,
-        maker.title,
-        float(mine[0]),
-        (max(float(mine[0]) - half, bounds[0]), min(float(mine[0]) + half, bounds[1])),
-        behind,
-        (behind - spread, behind + spread),
-        stream,
-    )
+def _judgement(
+    mine: NDArray[np.float64], best: NDArray[np.float64], bounds: Range
+) -> tuple[float, Range, float, Range]:
+    """A value and how far it is behind the best, each with the interval that its draws give."""
+    value, half = float(mine[0]), NORMAL * float(np.std(mine[1:], ddof=1))
+    behind, spread = float(mine[0] - best[0]), NORMAL * float(np.std(mine[1:] - best[1:], ddof=1))
+    interval = (max(value - half, bounds[0]), min(value + half, bounds[1]))
+    return value, interval, behind, (behind - spread, behind + spread)
 
 
 def possible(metric: Metric) -> tuple[float, float]:
@@ -287,12 +258,6 @@ def _folds(n: int, folds: int, seed: int) -> list[NDArray[np.int64]]:
         )
     order = np.random.default_rng(seed).permutation(n)
     return [order[start::folds] for start in range(folds)]
-
-
-def _values(data: Batch) -> Any:
-    """The probabilities, a column for each label, be it one."""
-    eta = data.eta
-    return eta.matrix if isinstance(eta, SparseProbabilities) else eta.array
 
 
 def _labels(metric: Metric, truth: Truth, simple: Any, best: Any) -> PerLabel | None:

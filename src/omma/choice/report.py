@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,7 @@ from omma._validate import nearest
 from omma.choice.makers import SIMPLE
 from omma.held import Held
 from omma.rule import Rule
-from omma.tables import MISSING
+from omma.tables import MISSING, padded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,9 +105,8 @@ class Table:
     note: str = ""
 
     def __str__(self) -> str:
-        every = (self.columns, *self.lines)
-        wide = [max(_width(line[place]) for line in every) for place in range(len(self.columns))]
-        return "\n".join("  ".join(_placed(line, wide)).rstrip() for line in every)
+        every = padded([list(line) for line in (self.columns, *self.lines)], left=1)
+        return "\n".join("  ".join(line).rstrip() for line in every)
 
     def __rich__(self) -> Drawn:
         from rich import box
@@ -121,17 +118,6 @@ class Table:
         for line in self.lines:
             table.add_row(*line)
         return table
-
-
-def _placed(line: tuple[str, ...], wide: list[int]) -> Iterator[str]:
-    for place, (text, width) in enumerate(zip(line, wide, strict=True)):
-        room = " " * (width - _width(text))
-        yield room + text if place else text + room
-
-
-def _width(text: str) -> int:
-    """Letters that take room: the hat of η̂ does not."""
-    return sum(not unicodedata.combining(letter) for letter in text)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,10 +167,10 @@ class Choice:
     def verdict(self) -> str:
         """What to do, in a sentence or two."""
         best, simple = self.best, self[SIMPLE]
-        if best.limits:
-            return f"{self._under_limits(best)} {_stands(best)}"
         low, high = (100 * one for one in best.interval)
         worth = f"expect {100 * best.value:.2f} % ({low:.2f} to {high:.2f}) on new rows"
+        if best.limits:
+            return f"{self._under_limits(best, worth)} {_stands(best)}"
         if best.name == SIMPLE:
             return f"The {simple.title} is as good as anything here: {worth}."
         less, more = -100 * simple.behind_interval[1], -100 * simple.behind_interval[0]
@@ -196,10 +182,8 @@ class Choice:
             )
         return f"Deploy {best.title}: {worth}, {gain} more than the {simple.title}."
 
-    def _under_limits(self, best: Candidate) -> str:
+    def _under_limits(self, best: Candidate, worth: str) -> str:
         """What to do where limits come first."""
-        low, high = (100 * one for one in best.interval)
-        worth = f"expect {100 * best.value:.2f} % ({low:.2f} to {high:.2f}) on new rows"
         title = f"the {best.title}" if best.name == SIMPLE else best.title
         if not best.holds:
             return f"No rule here keeps the limits; the nearest is {title}: {worth}."

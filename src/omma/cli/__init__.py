@@ -1,21 +1,30 @@
 """The command ``omma``: a group whose commands are files of this folder, imported when called."""
 
-from __future__ import annotations
-
 import codecs
 import io
+import re
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 import click
 
 from omma import __version__
 from omma._validate import nearest
-from omma.cli.errors import OneLineErrors
 from omma.cli.options import sentence
 
 # In the order that the help shows them.
 COMMANDS = ("demo", "evaluate", "stream", "serve", "watch", "run", "report", "list", "warmup")
+# What the library says in the words of Python, in those of the command line.
+WORDS = (
+    (re.compile(r" of (replay|choose|predict) ha(ve|s) "), r" ha\2 "),
+    (re.compile(r"use at_most=(\d+) in place of"), r"pass --at-most \1 in place of"),
+    (re.compile(r" \(this is said once\)"), ""),
+    (re.compile(r": use omma\.metrics\.smoothed\(.*\), or omma\.Auto"), "; that of Auto is not"),
+)
 
 
 def print_utf8() -> None:
@@ -29,12 +38,61 @@ def print_utf8() -> None:
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
 
 
-class Commands(OneLineErrors):
-    """A group that imports a command only when it is asked for."""
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Errors of usage without the usage itself, which click puts before them."""
+    try:
+        yield
+    except click.MissingParameter as error:
+        # click lists what could be chosen below each other
+        raise click.UsageError(" ".join(error.format_message().split())) from error
+    except click.UsageError as error:
+        error.ctx = None  # without it click has no usage to show
+        raise
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Show what the library warns of as a line, without the place in the code, and once."""
+    said: set[str] = set()
+    with warnings.catch_warnings():
+        before = warnings.showwarning
+
+        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+            if category is not UserWarning:
+                before(message, category, *where, **more)
+                return
+            text = in_options(str(message))
+            if text not in said:
+                said.add(text)
+                click.echo(f"Note: {text}.", err=True)
+
+        warnings.showwarning = show
+        yield
+
+
+def in_options(text: str) -> str:
+    """A warning of the library in the words of the command line.
+
+    >>> in_options("2 of 9 rows of replay have fewer than k=3: use at_most=3 in place of k=3")
+    '2 of 9 rows have fewer than k=3: pass --at-most 3 in place of k=3'
+    """
+    for found, instead in WORDS:
+        text = found.sub(instead, text)
+    return text
+
+
+class Commands(click.Group):
+    """A group that imports a command only when it is asked for, and whose errors take one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         print_utf8()  # before anything is printed, help and errors of arguments included
-        return super().parse_args(ctx, args)
+        with _one_line():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _one_line(), _plainly():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]  # not list: here that is a command, once it was called

@@ -1,21 +1,19 @@
 """Labels in a file: numbers, or classes by their names in one column of text."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
-from itertools import islice, tee
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice, takewhile, tee
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import nearest, shown
-from omma.cli.pairing import bare
 from omma.datasets import Matrix, read_matrix
 from omma.datasets._cells import is_number, is_truth, meant, separated, split
 from omma.datasets.matrices import TABLES, file_ending, read_table, split_address
 from omma.datasets.text import opened_text
 
+Names = tuple[str, ...]
 Row = tuple[int, list[str]]  # number of the line, and its cells
 
 
@@ -85,7 +83,9 @@ def _classes(
     if is_number(word):
         return None
     body = [*first, *rows]
-    _check_widths(path, body, width)
+    for number, cells in body:
+        if len(cells) != width:
+            raise ValueError(f"{path}, line {number}: expected {width} cells, got {len(cells)}")
     top = body[0][1][place]
     again = any(cells[place] == top for _, cells in body[1:])
     if which is not None or (top not in names and not again):
@@ -137,12 +137,6 @@ def _id_place(path: str, first: list[Row], id_column: str | None) -> int | None:
     return head.index(id_column)
 
 
-def _check_widths(path: str, body: list[Row], width: int) -> None:
-    for number, cells in body:
-        if len(cells) != width:
-            raise ValueError(f"{path}, line {number}: expected {width} cells, got {len(cells)}")
-
-
 def _class(path: str, number: int, word: str, places: dict[str, int]) -> float:
     if word not in places and is_unknown(word):
         return np.nan
@@ -165,3 +159,39 @@ def _one_or_other(path: str, words: list[tuple[int, str]], positive: str) -> NDA
             f"called, got it in none{hint}"
         )
     return found
+
+
+def stems(names: Sequence[str]) -> Names:
+    """Names without what all of them start with, and then without what all of them end in.
+
+    >>> stems(["p_red", "p_blue"])
+    ('red', 'blue')
+    """
+    return _headless([name[::-1] for name in _headless(names)], turned=True)
+
+
+def bare(names: Names, words: Collection[str]) -> Names:
+    """Names without what all start with or end in, if words are then among them, else as they are.
+
+    >>> bare(("p_sport", "p_art"), {"art", "sport"})
+    ('sport', 'art')
+    """
+    start = len(names[0]) - len(_headless(names)[0])
+    turned = [name[::-1] for name in names]
+    end = len(names[0]) - len(_headless(turned)[0])
+    head, tail = names[0][:start], names[0][len(names[0]) - end :]
+    for before in range(start + 1):
+        if not all(word.startswith(head[before:]) for word in words):
+            continue
+        for after in range(end + 1):
+            if all(word.endswith(tail[: end - after]) for word in words):
+                found = tuple(name[before : len(name) - after] for name in names)
+                if set(words) <= set(found):
+                    return found
+    return names
+
+
+def _headless(names: Sequence[str], turned: bool = False) -> Names:
+    alike = takewhile(lambda signs: len(set(signs)) == 1, zip(*names, strict=False))
+    start = sum(1 for _ in alike)
+    return tuple(name[start:][:: -1 if turned else 1] for name in names)

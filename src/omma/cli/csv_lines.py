@@ -1,8 +1,7 @@
 """Lines of a stream that are CSV: what each column is, and what a line says."""
 
-from __future__ import annotations
-
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,30 +14,24 @@ CLASS_NAMES = ("y", "label", "class", "target")
 LONGEST_NAME = 1_000  # signs: what is longer is no name of a column, but a spoiled line
 
 
+@dataclass
 class CsvLines:
     """Columns of probabilities, of labels (``y_NAME``, or one of class ids), and of ids.
 
     Of the probabilities one ``column`` may be chosen, by name or number.
     """
 
-    def __init__(
-        self,
-        separator: str,
-        n_labels: int | None,
-        id_column: str | None,
-        column: str | None = None,
-    ) -> None:
-        self.separator = separator
-        self.n_labels = n_labels
-        self.id_column = id_column
-        self.column = column
-        self.names: Names | None = None
-        self._heads: list[str] = []  # what messages call the columns
-        self._words: Names = ()  # what classes may be called
-        self._id: int | None = None
-        self._eta: list[int] = []
-        self._y: list[int] = []
-        self._classes = False
+    separator: str
+    n_labels: int | None
+    id_column: str | None
+    column: str | None = None
+    names: Names | None = None
+    _heads: list[str] = field(default_factory=list)  # what messages call the columns
+    _words: Names = ()  # what classes may be called
+    _id: int | None = None
+    _eta: list[int] = field(default_factory=list)
+    _y: list[int] = field(default_factory=list)
+    _classes: bool = False
 
     def read(self, text: str) -> Line | None:
         """What a line says; the first may have the names of columns."""
@@ -157,7 +150,11 @@ class CsvLines:
 
     def _name(self, cells: list[str]) -> None:
         """Find out by their names what the columns are."""
-        _check_distinct(cells)
+        name, times = Counter(cells).most_common(1)[0]
+        if times > 1:
+            raise StopStreamError(
+                f"expected names of columns that differ, got {name!r} {times} times"
+            )
         wanted = "id" if self.id_column is None else self.id_column
         if wanted in cells:
             self._id = cells.index(wanted)
@@ -223,9 +220,3 @@ class CsvLines:
         else:
             self._y = list(range(m, width))
             self._classes = over == 1 and len(self._eta) > 1
-
-
-def _check_distinct(cells: list[str]) -> None:
-    name, times = Counter(cells).most_common(1)[0]
-    if times > 1:
-        raise StopStreamError(f"expected names of columns that differ, got {name!r} {times} times")

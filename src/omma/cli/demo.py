@@ -1,7 +1,5 @@
 """``omma demo``: a made-up stream, decided in several ways."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,26 +24,9 @@ PRIOR = 1e-6  # the default of --prior
 
 if TYPE_CHECKING:
     from omma.cli.evaluation import Job
+    from omma.cli.inputs import Inputs
+    from omma.metrics import Metric
     from omma.rows.batch import Batch
-
-
-class Files(NamedTuple):
-    """What is read, and which columns of it."""
-
-    eta: str
-    labels: str | None
-    train_eta: str | None
-    train_labels: str | None
-    columns: dict[str, Any]
-
-
-class Written(NamedTuple):
-    """What comes out: on the terminal, and in files."""
-
-    as_json: bool
-    picture: Path | None
-    predictions: Path | None
-    rule: Path | None
 
 
 @click.command("evaluate")
@@ -111,29 +95,7 @@ class Written(NamedTuple):
     help="Show what each bound of this limit costs, such as micro_precision; --plot draws it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(
-    eta: str,
-    labels: str | None,
-    metrics: tuple[str, ...],
-    k: int | None,
-    at_most: int | None,
-    policies: tuple[str, ...],
-    prior: tuple[float, ...],
-    seed: int | None,
-    repeat: int,
-    id_column: str | None,
-    column: str | None,
-    by_position: bool,
-    train_eta: str | None,
-    train_labels: str | None,
-    plot: Path | None,
-    predictions: Path | None,
-    rule: Path | None,
-    decide: str | None,
-    subject_to: tuple[str, ...],
-    frontier: str | None,
-    as_json: bool,
-) -> None:
+def command(**given: Any) -> None:
     """Find the rule to deploy on your own probabilities and labels, and what it is worth.
 
     Files may be .npz (SciPy or NumPy), .npy, .csv, .tsv, .parquet, or .txt of the Extreme
@@ -160,54 +122,41 @@ def command(
     \b
     Exit codes: 0 done, 1 a file or the work failed, 2 bad usage.
     """  # noqa: D301
-    targets = [read_metric(text, k) for text in metrics]
+    asked = SimpleNamespace(**given)
+    targets = [read_metric(text, asked.k) for text in asked.metrics]
     for target in targets:
-        check_at_most(*target, at_most)
+        check_at_most(*target, asked.at_most)
     from omma.cli.evaluation import ALL, Job, check_bounded, chosen_policies
-    from omma.limits import at_most as no_more_than
 
-    check_policies((*policies, *([decide] if decide else ())), ALL)
-    if (train_eta is None) != (train_labels is None):
+    decider = (asked.decide,) if asked.decide else ()
+    check_policies((*asked.policies, *decider), ALL)
+    if (asked.train_eta is None) != (asked.train_labels is None):
         raise click.UsageError("--train-eta and --train-labels must be given together.")
-    _check_file("--eta", eta)
-    _check_file("--labels", labels)
-    _check_file("--train-eta", train_eta)
-    _check_file("--train-labels", train_labels)
-    _check_outputs(predictions, rule)
+    for name in ("eta", "labels", "train_eta", "train_labels"):
+        _check_file(f"--{name.replace('_', '-')}", given[name])
+    _check_outputs(asked.predictions, asked.rule)
     with usage("--policy"):
-        names = chosen_policies(policies, labels is not None, at_most)
+        names = chosen_policies(asked.policies, asked.labels is not None, asked.at_most)
     with usage("--decide"):
-        check_bounded((decide,) if decide else (), at_most)
-    if labels is None and (repeat > 1 or len(prior) > 1):
+        check_bounded(decider, asked.at_most)
+    if asked.labels is None and (asked.repeat > 1 or len(asked.prior) > 1):
         raise click.UsageError("--repeat and several --prior need --labels to compare by.")
-    picture = None if plot is None else picture_path(plot, plot, "--plot")
-    if picture is not None and labels is None:
-        raise click.UsageError("--plot needs --labels: without them no performance is known.")
-    columns = {"id_column": id_column, "column": column, "by_position": by_position}
-    files = Files(eta, labels, train_eta, train_labels, columns)
-    written = Written(as_json, picture, predictions, rule)
-    if subject_to or frontier is not None:
-        _check_limited(policies, metrics, labels, predictions, subject_to, frontier)
-        if frontier is not None and at_most is not None:
-            raise click.UsageError("--frontier does not go with --at-most.")
-        _check_unused(subject_to, decide, repeat, prior, train_eta)
-        if frontier is not None and (rule is not None or seed is not None):
-            other = (
-                "--rule: it writes none" if rule is not None else "--seed: rows keep their order"
-            )
-            raise click.UsageError(f"--frontier does not go with {other}.")
-        wanted = make_policy("auto", *targets[0], 1e-6, None, subject_to, at_most)
-        if frontier is not None:
-            with usage("--frontier"):
-                no_more_than(frontier, 1.0)
-        with work():
-            _run_limited(files, written, wanted, frontier, seed, decide)
+    if asked.plot is not None:
+        asked.plot = picture_path(asked.plot, asked.plot, "--plot")
+        if asked.labels is None:
+            raise click.UsageError("--plot needs --labels: without them no performance is known.")
+    if asked.subject_to or asked.frontier is not None:
+        _run_limited(asked, targets[0])
         return
-    seeds = (None,) if seed is None and repeat == 1 else range(seed or 0, (seed or 0) + repeat)
-    priors = tuple(dict.fromkeys(prior))
-    job = Job(targets, names, priors, tuple(seeds), decide, bool(policies), at_most)
+    first = asked.seed or 0
+    seeds = (
+        (None,) if asked.seed is None and asked.repeat == 1 else range(first, first + asked.repeat)
+    )
+    priors = tuple(dict.fromkeys(asked.prior))
+    chosen = bool(asked.policies)
+    job = Job(targets, names, priors, tuple(seeds), asked.decide, chosen, asked.at_most)
     with work():
-        _run(job, files, written)
+        _run(asked, job)
 
 
 def _check_file(option: str, path: str | None) -> None:
@@ -223,90 +172,80 @@ def _check_file(option: str, path: str | None) -> None:
         raise click.BadParameter(f"'{found}' is not a file.", param_hint=option)
 
 
-def _check_limited(
-    policies: tuple[str, ...],
-    metrics: tuple[str, ...],
-    labels: str | None,
-    predictions: Path | None,
-    subject_to: tuple[str, ...],
-    frontier: str | None,
-) -> None:
-    """Refuse what does not go together with limits."""
-    option = "--subject-to" if subject_to else "--frontier"
-    if subject_to and frontier is not None:
+def _check_limited(asked: Any) -> None:
+    """Refuse what does not go together with limits, or has no effect beside them."""
+    costs = asked.frontier is not None
+    option = "--frontier" if costs else "--subject-to"
+    if asked.subject_to and costs:
         raise click.UsageError("Pass --subject-to or --frontier, not both.")
-    if labels is None:
+    if asked.labels is None:
         raise click.UsageError(f"{option} needs --labels.")
-    if len(metrics) > 1:
-        raise click.UsageError(f"{option} takes one --metric, got {len(metrics)}.")
-    if policies or predictions is not None:
-        other = "--policy" if policies else "--predictions"
-        raise click.UsageError(f"{option} does not go with {other}.")
-
-
-def _check_unused(
-    subject_to: tuple[str, ...],
-    decide: str | None,
-    repeat: int,
-    prior: tuple[float, ...],
-    train_eta: str | None,
-) -> None:
-    """Refuse what has no effect beside limits, and say why."""
-    option = "--subject-to" if subject_to else "--frontier"
-    given = {
-        "--repeat": (repeat > 1, "rows come in one order, their own or that of --seed"),
-        "--prior": (tuple(prior) != (PRIOR,), "Auto, which keeps the limits, has its own"),
-        "--train-eta": (train_eta is not None, "rules are made of rows of --eta alone"),
-        "--decide": (decide is not None and not subject_to, "it writes no rule"),
+    if len(asked.metrics) > 1:
+        raise click.UsageError(f"{option} takes one --metric, got {len(asked.metrics)}.")
+    others = {
+        "--policy": asked.policies,
+        "--predictions": asked.predictions is not None,
+        "--at-most": costs and asked.at_most is not None,
+        "--repeat: rows come in one order, their own or that of --seed": asked.repeat > 1,
+        "--prior: Auto, which keeps the limits, has its own": tuple(asked.prior) != (PRIOR,),
+        "--train-eta: rules are made of rows of --eta alone": asked.train_eta is not None,
+        "--decide: it writes no rule": costs and asked.decide is not None,
+        "--rule: it writes none": costs and asked.rule is not None,
+        "--seed: rows keep their order": costs and asked.seed is not None,
     }
-    for other, (there, why) in given.items():
+    for other, there in others.items():
         if there:
-            raise click.UsageError(f"{option} does not go with {other}: {why}.")
-    if decide not in (None, "auto", "tuned"):
+            raise click.UsageError(f"{option} does not go with {other}.")
+    if asked.decide not in (None, "auto", "tuned"):
         raise click.UsageError(
             f"--decide must be auto or tuned with --subject-to, whose rules keep limits, got "
-            f"{decide}."
+            f"{asked.decide}."
         )
 
 
-def _run_limited(
-    files: Files,
-    written: Written,
-    policy: Any,
-    frontier: str | None,
-    seed: int | None,
-    decide: str | None,
-) -> None:
+def _run_limited(asked: Any, target: tuple[Metric, int | None]) -> None:
     """A metric under limits, or what each bound of one costs."""
     from rich.console import Console
 
     from omma.cli import limited
     from omma.cli.inputs import check_task
+    from omma.frontiers import frontier
+    from omma.limits import at_most as no_more_than
+    from omma.plots import plot_frontier, save
+
+    _check_limited(asked)
+    policy: Any = make_policy("auto", *target, PRIOR, None, asked.subject_to, asked.at_most)
+    if asked.frontier is not None:
+        with usage("--frontier"):
+            no_more_than(asked.frontier, 1.0)
+    console = Console(highlight=False)
+    with work():
+        inputs = _read(asked, asked.eta, asked.labels).whole([target])
+        check_task(inputs.batch, [target], asked.at_most)
+        if asked.frontier is not None:
+            found = frontier(inputs.batch, None, target[0], asked.frontier, k=target[1])
+            if asked.plot is not None:
+                save(plot_frontier(found).figure, asked.plot)  # type: ignore[arg-type]
+            if asked.as_json:
+                click.echo(limited.costs_json(found))
+            else:
+                limited.show_costs(found, console)
+            return
+        held = limited.limited(inputs, policy, asked.seed, asked.decide)
+        wrote = list(limited.write(held, asked.plot, asked.rule))
+        if asked.as_json:
+            click.echo(limited.as_json(held))
+            return
+        limited.show(held, console)
+        for sentence in wrote:
+            click.echo(sentence)
+
+
+def _read(asked: Any, eta: str, labels: str | None) -> Inputs:
     from omma.cli.reading import read_inputs
 
-    target = (policy.objective, policy.budget)
-    inputs = read_inputs(files.eta, files.labels, **files.columns).whole([target])
-    check_task(inputs, [target], policy.at_most)
-    console = Console(highlight=False)
-    if frontier is not None:
-        found = limited.costs(inputs, policy.objective, policy.budget, frontier)
-        if written.picture is not None:
-            from omma.plots import plot_frontier, save
-
-            save(plot_frontier(found).figure, written.picture)  # type: ignore[arg-type]
-        if written.as_json:
-            click.echo(limited.costs_json(found))
-        else:
-            limited.show_costs(found, console)
-        return
-    held = limited.limited(inputs, policy, seed, decide)
-    wrote = list(limited.write(held, written.picture, written.rule))
-    if written.as_json:
-        click.echo(limited.as_json(held))
-        return
-    limited.show(held, console)
-    for sentence in wrote:
-        click.echo(sentence)
+    columns = {"id_column": asked.id_column, "column": asked.column}
+    return read_inputs(eta, labels, by_position=asked.by_position, **columns)
 
 
 def _check_outputs(predictions: Path | None, rule: Path | None) -> None:
@@ -322,25 +261,25 @@ def _check_outputs(predictions: Path | None, rule: Path | None) -> None:
         check_folder(rule, "--rule")
 
 
-def _run(job: Job, files: Files, written: Written) -> None:
+def _run(asked: Any, job: Job) -> None:
     from rich.console import Console
 
     from omma.cli import evaluation, showing
     from omma.cli.inputs import check_task, in_order
-    from omma.cli.reading import read_inputs
 
-    inputs = read_inputs(files.eta, files.labels, **files.columns).whole(job.targets)
+    inputs = _read(asked, asked.eta, asked.labels).whole(job.targets)
     train: Batch | None = None
-    if files.train_eta is not None:
-        sample = read_inputs(files.train_eta, files.train_labels, **files.columns)
-        train = in_order(files.train_eta, sample.whole(job.targets).batch, inputs.names)
-    check_task(inputs, job.targets, job.at_most)
+    if asked.train_eta is not None:
+        sample = _read(asked, asked.train_eta, asked.train_labels)
+        train = in_order(asked.train_eta, sample.whole(job.targets).batch, inputs.batch.names)
+    check_task(inputs.batch, job.targets, job.at_most)
     terminal = Console(stderr=True).is_terminal
     if not terminal:
-        click.echo(f"deciding {inputs.n:,} rows; compiling takes some seconds at first", err=True)
+        rows = f"{inputs.batch.n:,} rows"
+        click.echo(f"deciding {rows}; compiling takes some seconds at first", err=True)
     found = evaluation.run(job, inputs, train, progress=terminal)
-    wrote = evaluation.write(found, written.picture, written.predictions, written.rule)
-    if written.as_json:
+    wrote = evaluation.write(found, asked.plot, asked.predictions, asked.rule)
+    if asked.as_json:
         click.echo(showing.as_json(found, wrote))
         return
     showing.show(found, Console(highlight=False))

@@ -36,7 +36,7 @@ USUAL = ("baseline", "tuned", "auto", "ofo", "greedy", "omma", "omma_eta")
 BLIND = ("baseline", "omma_eta")  # what runs without labels, unless somebody asks for more
 TRAINED = ("tuned", "offline_fw")  # what learns beforehand
 BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so many labels a row
-HINDSIGHT = "Tuned on these rows*"
+HINDSIGHT = {"tuned": "Tuned on these rows*", "offline_fw": "Offline-FW on these rows*"}
 FOLDS = 5
 
 
@@ -96,12 +96,12 @@ class Found:
         if self.comparison is not None and (self.decider, name) in self.comparison.cells:
             best = self.comparison.cells[self.decider, name].prior
             prior = prior if best is None else best
+        batch, train = self.inputs.batch, self.train
         try:
-            train = self.train
-            policy = self.job.policy(self.decider, metric, k, prior, self.inputs.m, train)
+            policy = self.job.policy(self.decider, metric, k, prior, batch.m, train)
         except UnsupportedMetricError as error:
             raise ValueError(f"{self.decider} cannot decide by {name}: {error}") from error
-        return replay(policy, self.inputs.batch, metric=metric, seed=self.job.seeds[0])
+        return replay(policy, batch, metric=metric, seed=self.job.seeds[0])
 
 
 def titled(metric: Metric, k: int | None) -> str:
@@ -138,35 +138,31 @@ def run(job: Job, inputs: Inputs, train: Batch | None, *, progress: bool) -> Fou
     """Run every policy for every metric."""
     if inputs.y is None:
         return Found(job, inputs, None, None, dict(_blind(job, inputs)))
-    check_one_class(inputs, job)
+    check_one_class(inputs.batch, job)
     sample = inputs.batch if train is None else train
     results = compare(
         inputs.batch,
         None,
         [(metric, k) if not metric.multiclass else metric for metric, k in job.targets],
-        list(job.policies) if job.at_most is None else _bounded(job, inputs.m),
+        list(job.policies) if job.at_most is None else _bounded(job, inputs.batch.m),
         train=sample if set(TRAINED) & set(job.policies) else None,
         seeds=job.seeds,
         priors=job.priors,
         progress=progress,
     )
-    titles = {name: TITLES[name] for name in results.titles}
-    if "baseline" in titles:
-        titles["baseline"] = baseline_title(job)
-    if "tuned" in titles and train is None:
-        titles["tuned"] = HINDSIGHT
-    if "offline_fw" in titles and train is None:
-        titles["offline_fw"] = "Offline-FW on these rows*"
-    kept = tuple(one for one in results.policies if job.asked or _runs(results, one))
+    own = {"baseline": baseline_title(job)} | (HINDSIGHT if train is None else {})
+    titles = {name: own.get(name, TITLES[name]) for name in results.titles}
+    supported = {cell.policy for cell in results.cells.values() if cell.supported}
+    kept = tuple(one for one in results.policies if job.asked or one in supported)
     compared = replace(results, policies=kept, titles=titles)
     return Found(job, inputs, sample, compared, {}, _choices(job, inputs))
 
 
 def _choices(job: Job, inputs: Inputs) -> dict[str, Choice]:
     """Which rule to deploy, by each metric; nothing where somebody names who is to be compared."""
-    if job.asked or inputs.n < 2:
+    if job.asked or inputs.batch.n < 2:
         return {}
-    folds = min(FOLDS, inputs.n)
+    folds = min(FOLDS, inputs.batch.n)
     return {
         titled(metric, k): choose(
             inputs.batch, None, metric, None if metric.multiclass else k, job.at_most, folds=folds
@@ -184,22 +180,17 @@ def _bounded(job: Job, m: int) -> list[tuple[str, Any]]:
     return [(name, maker(name)) for name in job.policies]
 
 
-def check_one_class(inputs: Inputs, job: Job) -> None:
+def check_one_class(batch: Batch, job: Job) -> None:
     """Refuse rows of several labels, or none, where a metric is for one class a row."""
     metric = next((metric for metric, _ in job.targets if metric.multiclass), None)
-    if metric is None or inputs.class_ids or inputs.m == 1:
+    if metric is None or batch.class_ids or batch.m == 1:
         return
-    if inputs.batch.odd_row is not None:
-        row, found = inputs.batch.odd_row
+    if batch.odd_row is not None:
+        row, found = batch.odd_row
         raise ValueError(
             f"the labels must be one class a row for {metric.name}, got {found} in row {row}; "
             "for rows of several labels choose a macro_ or micro_ metric"
         )
-
-
-def _runs(results: Comparison, policy: str) -> bool:
-    """Whether a policy supports any of the metrics."""
-    return any(results.cell(policy, metric).supported for metric in results.metrics)
 
 
 def baseline_title(job: Job) -> str:
@@ -215,7 +206,7 @@ def _blind(job: Job, inputs: Inputs) -> Iterator[tuple[tuple[str, str], Trace]]:
     for name in job.policies:
         for metric, k in job.targets:
             try:
-                policy = job.policy(name, metric, k, job.priors[0], inputs.m)
+                policy = job.policy(name, metric, k, job.priors[0], inputs.batch.m)
             except UnsupportedMetricError:
                 continue
             yield (
@@ -244,7 +235,7 @@ def write(
         if found.choice is not None:
             made, whose = found.choice.rule, f"{found.choice.best.title} by {found.choice.metric}"
         else:
-            made = found.trace.rule.named(found.inputs.names)
+            made = found.trace.rule.named(found.inputs.batch.names)
         with replacing(rule) as file:
             file.write(made.to_json().encode() + b"\n")
         wrote["rule"] = f"Saved the rule of {whose} to {rule}"
@@ -282,17 +273,17 @@ def _write_decisions(found: Found, path: Path) -> None:
     """The names of columns and rows go where there is a place for them."""
     ending, compressed = file_ending(path)
     table = ending in (*TABLES, ".parquet")
-    inputs = found.inputs
-    if ending in TABLES and inputs.class_ids and inputs.names and found.job.targets[0][1] == 1:
+    batch, rows = found.inputs.batch, found.inputs.rows
+    if ending in TABLES and batch.class_ids and batch.names and found.job.targets[0][1] == 1:
         _write_classes(found, path, TABLES[ending], compressed)
         return
-    names = inputs.names if table or ending == ".npz" else None
-    write_matrix(path, found.trace.predictions, names, inputs.rows if table else None)
+    names = batch.names if table or ending == ".npz" else None
+    write_matrix(path, found.trace.predictions, names, rows if table else None)
 
 
 def _write_classes(found: Found, path: Path, separator: str, compressed: str) -> None:
     """One column with the name of each row's class, as labels are given."""
-    names = np.array(found.inputs.names, dtype=object)
+    names = np.array(found.inputs.batch.names, dtype=object)
     column = names[np.asarray(found.trace.predictions.argmax(axis=1)).ravel()]
     head, rows = found.inputs.rows or ("", ())
     with replacing(path) as file, compressing(file, compressed) as text:

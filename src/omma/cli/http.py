@@ -4,8 +4,6 @@ An application as ASGI has it, for any server that speaks it. There are six path
 look up: a framework between server and service took longer than to decide a row.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
@@ -82,10 +80,10 @@ def application(service: Service, most_bytes: int) -> Application:
             body = await _body(scope, receive, most_bytes) if method == "POST" else b""
             answer = handler(body)
         except Refused as error:
-            answer = _refused(str(error), error.status)
+            answer = _json({"error": str(error)}, error.status)
         except KINDS as error:
             status = next(code for kind, code in STATUS if isinstance(error, kind))
-            answer = _refused(str(error), status)
+            answer = _json({"error": str(error)}, status)
         if path in routes:
             requests.note(path, answer.status, time.perf_counter() - started)
         await _send(send, answer)
@@ -206,7 +204,3 @@ _written = json.JSONEncoder(separators=(",", ":")).encode
 
 def _json(content: Any, status: int = 200) -> Answer:
     return Answer(_written(content).encode(), status)
-
-
-def _refused(sentence: str, status: int) -> Answer:
-    return _json({"error": sentence}, status)

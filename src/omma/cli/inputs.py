@@ -25,38 +25,13 @@ class Inputs:
     rows: tuple[str, tuple[str, ...]] | None = None
 
     @property
-    def eta(self) -> Any:
-        """Probabilities, dense or sparse."""
-        return self.batch.values
-
-    @property
     def y(self) -> Any:
         """Labels, or None."""
         return None if self.batch.labels is None else self.batch.labels.given
 
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """Of the columns."""
-        return self.batch.names
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.batch.n
-
-    @property
-    def m(self) -> int:
-        """Number of labels."""
-        return self.batch.m
-
-    @property
-    def class_ids(self) -> bool:
-        """Whether labels are one class id a row."""
-        return self.batch.class_ids
-
     def without(self, rows: NDArray[np.bool_], why: str) -> Inputs:
         """The same without some rows, and a note that says how many and why."""
-        note = f"{int(rows.sum()):,} of {self.n:,} rows {why}"
+        note = f"{int(rows.sum()):,} of {self.batch.n:,} rows {why}"
         names = self.rows
         if names is not None:
             kept = tuple(one for one, left in zip(names[1], rows, strict=True) if not left)
@@ -79,54 +54,56 @@ class Inputs:
 
     def sentence(self) -> str:
         """The data in a few words."""
-        rows = f"{self.n:,} row{'s' * (self.n != 1)}"
+        rows = f"{self.batch.n:,} row{'s' * (self.batch.n != 1)}"
         kind = "sparse probabilities" if self.batch.thin else "probabilities"
-        if self.m == 1:
+        if self.batch.m == 1:
             return f"{rows}, one yes or no each; {self._positive()}"
-        what = "classes, one a row" if self.class_ids else "labels"
-        return f"{rows}, {self.m:,} {what}; {kind}, {self._positive()}"
+        what = "classes, one a row" if self.batch.class_ids else "labels"
+        return f"{rows}, {self.batch.m:,} {what}; {kind}, {self._positive()}"
 
     def _positive(self) -> str:
         if self.y is None:
             return "no labels."
-        if self.class_ids:
-            found = np.bincount(self.y.astype(np.int64), minlength=self.m)
+        if self.batch.class_ids:
+            found = np.bincount(self.y.astype(np.int64), minlength=self.batch.m)
             return f"the rarest class is in {int(found.min()):,} rows."
         positive = np.asarray(self.y.sum(axis=0, dtype=np.float64)).ravel()
         known = self.rows_known
         per_row = float((positive / np.maximum(known, 1.0)).sum())
-        if self.m == 1:
+        if self.batch.m == 1:
             return f"{100 * per_row:.3g} % are positive."
-        share = known.sum() / (self.n * self.m)
+        share = known.sum() / (self.batch.n * self.batch.m)
         some = "" if share == 1.0 else f", {100 * share:.3g} % of all are known"
         return f"{per_row:.3g} labels a row, the rarest in {int(positive.min()):,} rows{some}."
 
     @property
     def rows_known(self) -> NDArray[np.float64]:
         """In how many rows each label is known."""
-        missing = None if self.batch.labels is None else self.batch.labels.missing
-        every = np.full(self.m, float(self.n))
-        return every if missing is None else every - np.bincount(missing.indices, minlength=self.m)
+        labels, m = self.batch.labels, self.batch.m
+        every = np.full(m, float(self.batch.n))
+        if labels is None or labels.missing is None:
+            return every
+        return every - np.bincount(labels.missing.indices, minlength=m)
 
 
 def check_task(
-    inputs: Inputs, metrics: list[tuple[Metric, int | None]], at_most: int | None = None
+    batch: Batch, metrics: list[tuple[Metric, int | None]], at_most: int | None = None
 ) -> None:
     """Refuse metrics and budgets that do not go with the data, and say what to pass."""
-    if at_most is not None and at_most > inputs.m:
+    if at_most is not None and at_most > batch.m:
         raise ValueError(
-            f"--at-most must be at most the number of labels, {inputs.m}, got {at_most}"
+            f"--at-most must be at most the number of labels, {batch.m}, got {at_most}"
         )
     for metric, k in metrics:
-        if metric.binary and inputs.m == 2:
+        if metric.binary and batch.m == 2:
             raise ValueError(
                 f"{metric.name} takes the probability of one label, and there are 2 columns: pass "
                 "--column 1 for the second, or a macro_ or multiclass_ metric"
             )
-        metric.check_labels(inputs.m)
-        if k is not None and k > inputs.m:
-            raise ValueError(f"k must be at most the number of labels, {inputs.m}, got {k}")
-        if inputs.class_ids and k is None and not metric.multiclass:
+        metric.check_labels(batch.m)
+        if k is not None and k > batch.m:
+            raise ValueError(f"k must be at most the number of labels, {batch.m}, got {k}")
+        if batch.class_ids and k is None and not metric.multiclass:
             raise ValueError(
                 f"the labels are class ids, and {metric.name} has no budget: pass -k 1 to predict "
                 "one class a row, or labels as columns of 0 and 1"

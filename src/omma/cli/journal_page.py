@@ -1,7 +1,5 @@
 """A page about a journal: what was decided, what it was worth, and each label."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from html import escape
@@ -10,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from omma._html import html_table
+from omma._html import html_page, html_table
 from omma.cli.looks import Looks
 from omma.online import OnlineClassifier
 from omma.online.following import Follower
@@ -39,9 +37,10 @@ def page(folder: Path) -> str:
 
     learner = Follower(folder).look(note)
     stats = looks.stats(learner)
-    numbers = _numbers(stats)
+    refused = {f"refused: {name}": n for name, n in stats["refused"].items() if n}
+    plain = {name: one for name, one in stats.items() if isinstance(one, int | float)} | refused
+    numbers = [(name.replace("_", " "), one) for name, one in plain.items()]
     parts = [
-        f"<h1>{escape(folder.name)}</h1>",
         f"<p>{escape(repr(learner.policy))}, {learner.n_labels:,} labels</p>",
         html_table("", ["", "now"], numbers, total=len(numbers), most=len(numbers)),
     ]
@@ -53,17 +52,7 @@ def page(folder: Path) -> str:
     if stats["limits"]:
         parts += ["<h2>Limits</h2>", _limits(stats["limits"])]
     parts += ["<h2>Labels</h2>", _labels(learner)]
-    head = f"<title>{escape(folder.name)}</title><style>{STYLE}</style>"
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        f"{head}</head><body>{''.join(parts)}</body></html>\n"
-    )
-
-
-def _numbers(stats: dict[str, Any]) -> list[tuple[str, Any]]:
-    plain = {name: one for name, one in stats.items() if isinstance(one, int | float)}
-    refused = {f"refused: {name}": n for name, n in stats["refused"].items() if n}
-    return [(name.replace("_", " "), one) for name, one in {**plain, **refused}.items()]
+    return html_page(folder.name, STYLE, parts)
 
 
 def _curve(course: list[tuple[float, float]]) -> str:

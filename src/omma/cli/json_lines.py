@@ -1,7 +1,5 @@
 """Lines of a stream that are JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

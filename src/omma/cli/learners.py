@@ -171,7 +171,12 @@ class Keeper:
         from omma.online import OnlineClassifier
 
         assert self._policy is not None
-        _check_width(self._metric, m)
+        if self._metric.binary and m != 1:
+            raise ValueError(
+                f"{self._metric.name} takes the probability of one label, and there are {m} "
+                "columns: pass --column NAME to take one, or --id NAME if one names rows; the true "
+                "label is in a column y"
+            )
         return OnlineClassifier(
             self._policy,
             m,
@@ -190,7 +195,6 @@ class Keeper:
 
     def found(self) -> OnlineClassifier | None:
         """The learner to go on with; it keeps its bounds, unless others were written."""
-        from omma.cli.streaming import check_asked_for
         from omma.online import OnlineClassifier
 
         state, journal = self._asked.state, self._asked.journal
@@ -200,7 +204,12 @@ class Keeper:
             learner = self._resumed(journal)
         else:
             return None
-        check_asked_for(state or journal, learner, self._policy, self._metric)
+        path, policy, metric = state or journal, self._policy, self._metric
+        if policy is not None and learner.policy != policy:
+            raise ValueError(f"{path} holds {learner.policy!r}, and {policy!r} was asked for")
+        if metric is not None and learner.metric != metric:
+            own = "none" if learner.metric is None else learner.metric.name
+            raise ValueError(f"{path} is judged by {own}, and {metric.name} was asked for")
         if self._waiting is not None or self._asked.max_seconds is not None:
             learner.bound_waiting(self._waiting, self._asked.max_seconds)
         return learner
@@ -258,16 +267,6 @@ def _looking_at(policy: Any, half_life: float | None, window: int | None) -> Any
         with usage("--window"):
             return Window(policy, window)
     return policy
-
-
-def _check_width(metric: Any, m: int) -> None:
-    """A metric of one label takes one column of probabilities."""
-    if metric.binary and m != 1:
-        raise ValueError(
-            f"{metric.name} takes the probability of one label, and there are {m} columns: pass "
-            "--column NAME to take one, or --id NAME if one names rows; the true label is in a "
-            "column y"
-        )
 
 
 def _check_kept(asked: Asked, given: list[str]) -> bool:

@@ -1,15 +1,15 @@
 """``omma evaluate`` with limits: how a metric fares while they hold, and what each bound costs."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.markup import escape
 from scipy import sparse
 
 from omma._atomic import replacing
@@ -18,7 +18,7 @@ from omma.choice.truth import Truth
 from omma.cli.inputs import Inputs
 from omma.counts import Counts
 from omma.evaluation import replay
-from omma.frontiers import Frontier, frontier
+from omma.frontiers import Frontier
 from omma.held import Held
 from omma.limits import Limit
 from omma.metrics import LabelMetric, Macro, Metric
@@ -27,9 +27,6 @@ from omma.policies import Auto, FixedRule, TunedThresholds
 from omma.rule import Rule
 from omma.tables import MISSING, Entry, Grid, texts, to_terminal
 from omma.trace import Trace
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 ONLINE, LAST, TUNED = "Auto, online", "Auto's rule of the first half", "tuned on the first half"
 
@@ -98,8 +95,6 @@ def show(found: Limited, console: Console) -> None:
         (Entry(found.metric.value(counts)), *(Entry(instead=_said(one)) for one in held))
         for counts, held in ((each, found.held(each)) for each in found.halves.values())
     ]
-    from rich.markup import escape
-
     columns = (found.metric.name, *(escape(str(one)) for one in found.limits))
     notes = (
         "the second half of the rows; rules were made of the first; in brackets, where a limit's "
@@ -137,15 +132,8 @@ def write(found: Limited, picture: Path | None, rule: Path | None) -> Iterator[s
         yield f"Rule to deploy, {found.maker}: {rule}"
 
 
-def costs(inputs: Inputs, metric: Metric, k: int | None, limit: str) -> Frontier:
-    """What each bound of a limit leaves of a metric."""
-    return frontier(inputs.batch, None, metric, limit, k=k)
-
-
 def show_costs(found: Frontier, console: Console) -> None:
     """A table with a row for each bound."""
-    from rich.markup import escape
-
     sign = "at least" if found.limit.sign > 0 else "at most"
     rows = zip(found.bounds, found.reached, found.values, found.met, strict=True)
     grid = texts(

@@ -1,7 +1,5 @@
 """``omma list``: metrics, policies, datasets and suites."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

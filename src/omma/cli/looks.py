@@ -1,7 +1,5 @@
 """Looks at a learner that share one window, whoever asks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from omma.online import OnlineClassifier

@@ -1,7 +1,5 @@
 """How a service goes, in the text format that Prometheus reads."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,6 +1,6 @@
 """Which reader goes with a stream: its first good line tells, and bad ones leave nothing behind."""
 
-from __future__ import annotations
+from dataclasses import dataclass
 
 from omma.cli.csv_lines import CsvLines
 from omma.cli.json_lines import JsonLines
@@ -15,29 +15,24 @@ ADVICE = (
 )
 
 
+@dataclass
 class Lines:
     """Reads lines of whatever format the first good one has.
 
     Until ``accept`` was told that a line was good, the next one is looked at afresh.
     """
 
-    def __init__(
-        self,
-        form: str | None = None,
-        n_labels: int | None = None,
-        id_column: str | None = None,
-        column: str | None = None,
-        names: Names | None = None,
-    ) -> None:
-        self.options = n_labels, id_column, column
-        self.form = form
-        self.known = names
-        self._reader: Reader | None = None  # the one that is settled
-        self._tried: Reader | None = None
-        self._good = 0
-        self._odd: tuple[int, int] = (-1, 0)  # a column, and how many rows stumbled over it
-        self._fresh = False  # whether the line read last is looked at afresh, in spite of names
-        self.withdrawn = False  # whether it turned out that those names were none
+    form: str | None = None
+    n_labels: int | None = None
+    id_column: str | None = None
+    column: str | None = None
+    known: Names | None = None  # names that a learner brings
+    withdrawn: bool = False  # whether it turned out that names of columns were none
+    _reader: Reader | None = None  # the one that is settled
+    _tried: Reader | None = None
+    _good: int = 0
+    _odd: tuple[int, int] = (-1, 0)  # a column, and how many rows stumbled over it
+    _fresh: bool = False  # whether the line read last is looked at afresh, in spite of names
 
     @property
     def names(self) -> Names | None:
@@ -95,15 +90,15 @@ class Lines:
         return sentence
 
     def _fitting(self, text: str) -> Reader:
-        n_labels, id_column, column = self.options
         form = self.form or ("json" if text.lstrip().startswith(("{", "[")) else "")
         if form == "json":
-            if column is not None:
+            if self.column is not None:
                 raise StopStreamError(
                     "--column is for CSV: in JSON lines give one probability as eta"
                 )
-            return JsonLines(n_labels, self.known)
-        return CsvLines(SEPARATORS.get(form) or _separator(text), n_labels, id_column, column)
+            return JsonLines(self.n_labels, self.known)
+        separator = SEPARATORS.get(form) or _separator(text)
+        return CsvLines(separator, self.n_labels, self.id_column, self.column)
 
 
 def _separator(text: str) -> str:

@@ -1,22 +1,22 @@
 """Files of probabilities and labels: read, and brought into one order."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from omma._validate import nearest, shown
-from omma.cli.classes import read_labels
+from omma._validate import nearest, repeated, shown
+from omma.cli.classes import read_labels, stems
 from omma.cli.inputs import Inputs
-from omma.cli.pairing import paired_columns, paired_rows
 from omma.datasets import Matrix, read_matrix
 from omma.datasets.matrices import column_names
 from omma.rows.arrays import meaning
 from omma.rows.batch import Batch
+
+Names = tuple[str, ...]
+Files = tuple[str, str]  # of the probabilities, and of the labels
 
 
 def read_inputs(
@@ -40,17 +40,17 @@ def read_inputs(
         return Inputs(batch, rows=rows)
     one = chosen.names[0] if chosen.names and len(chosen.names) == 1 else None
     truth = read_labels(labels, probabilities.names, own[labels], one)
-    truth, notes = paired_rows((eta, labels), probabilities, truth)
+    truth, notes = _paired_rows((eta, labels), probabilities, truth)
     if one is not None and one in (truth.names or ()):
         truth = _column(truth, (truth.names or ()).index(one))
     elif _width(truth) > 1:
         _check_width(eta, labels, probabilities, truth)
         if truth.names and probabilities.names and not by_position:
-            truth, more = paired_columns((eta, labels), probabilities.names, truth)
+            truth, more = _paired_columns((eta, labels), probabilities.names, truth)
             notes += more
         truth = truth if place is None else _column(truth, place)
     y = _fitted(eta, labels, chosen, truth)
-    if not _any_unknown(y):
+    if y.dtype.kind != "f" or not np.isnan(_stored(y)).any():
         y = y.astype(np.int64 if getattr(y, "ndim", 2) == 1 and batch.m > 1 else np.int8)
         return Inputs(batch.labelled(labels, y).ready(), tuple(notes), rows)
     found = batch.labelled(labels, y)
@@ -64,11 +64,6 @@ def read_inputs(
             ~some, "lack all labels, and are left out: omma stream learns from such"
         )
     return replace(made, batch=made.batch.ready())
-
-
-def _any_unknown(y: Any) -> bool:
-    """Whether there are empty cells."""
-    return bool(y.dtype.kind == "f" and np.isnan(y.data if sparse.issparse(y) else y).any())
 
 
 def _id_columns(paths: Iterable[str | None], id_column: str | None) -> dict[str, str | None]:
@@ -114,7 +109,7 @@ def _checked(path: str, matrix: Matrix) -> Batch:
     try:
         return Batch.read(path, matrix.values).check(path)
     except ValueError as error:
-        told = meaning(np.ravel(_stored(matrix.values)))
+        told = meaning(_stored(matrix.values))
         hint = "" if told else _look_like_labels(matrix.values)
         name = None if hint or told else _odd_column(matrix)
         if name is not None:
@@ -206,3 +201,59 @@ def _indicators(path: str, y: Any, hint: str) -> Any:
     if len(wrong):
         raise ValueError(f"{path} must hold only 0 and 1, got {wrong[0]:g}{hint}")
     return y.tocsr() if sparse.issparse(y) else np.asarray(y)
+
+
+def _paired_rows(files: Files, first: Matrix, second: Matrix) -> tuple[Matrix, list[str]]:
+    """The second file in the order of the first's rows, which ids tell where both have them."""
+    wanted, own = first.ids, second.ids
+    if wanted is None or own is None or wanted == own:
+        return second, []
+    for path, ids in zip(files, (wanted, own), strict=True):
+        twice = repeated(ids)
+        if twice is not None:
+            raise ValueError(f"{path} must name each row once, got the id {twice!r} twice")
+    places, known = {name: place for place, name in enumerate(own)}, set(wanted)
+    for here, there, absent in (
+        (*files[::-1], (name for name in wanted if name not in places)),
+        (*files, (name for name in own if name not in known)),
+    ):
+        for name in absent:
+            raise ValueError(f"{here} has no row with the id {name!r}, which {there} has")
+    order = [places[name] for name in wanted]
+    note = f"Rows of {files[1]} were put in the order of {files[0]}, by their ids."
+    return replace(second, values=second.values[order], ids=wanted), [note]
+
+
+def _paired_columns(files: Files, names: Names, labels: Matrix) -> tuple[Matrix, list[str]]:
+    """Columns of labels in the order of the probabilities', which their names tell."""
+    own = labels.names or ()
+    if own == names or _numbered(own) or _numbered(names):
+        return labels, []
+    wanted: Sequence[str] = names
+    if set(own) != set(names):
+        wanted, own = stems(names), stems(own)
+        if set(own) != set(wanted):
+            raise ValueError(_mismatch(files, names, labels.names or ()))
+    if tuple(own) == tuple(wanted):
+        return labels, []
+    place = {name: number for number, name in enumerate(own)}
+    places = [place[name] for name in wanted]
+    note = f"Columns of {files[1]} were put in the order of {files[0]}, by their names."
+    return replace(labels, values=labels.values[:, places], names=names), [note]
+
+
+def _numbered(names: Sequence[str]) -> bool:
+    """Whether columns have numbers for names, as programs give them that know no names."""
+    return list(names) == [str(number) for number in range(len(names))]
+
+
+def _mismatch(files: Files, names: Names, own: Names) -> str:
+    eta, labels = files
+    held = set(own)
+    missing = [name for name in names if name not in held]
+    if len(missing) < len(names):
+        return f"{labels} must have the columns of {eta}, got none named {missing[0]!r}"
+    return (
+        f"{eta} and {labels} must name their columns alike, got {names[0]!r} and {own[0]!r}: "
+        "rename them, or pass --by-position if both have one order"
+    )

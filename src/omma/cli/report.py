@@ -11,10 +11,9 @@ from omma._atomic import replacing
 from omma.cli.options import names_in, say, work
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from matplotlib.figure import Figure
 
     from omma.study.records import Record
-    from omma.tables import Grid
 
 PRINTED = ("latex", "html", "png")  # what the paper's layout is drawn as
 FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
@@ -64,7 +63,7 @@ def command(
         omma report omma-records --format html --output study.html
         omma report --paper --format latex --extended
     """  # noqa: D301
-    if places and _journals(places):
+    if any(place.is_dir() and any(place.glob("snapshot-*.npz")) for place in places):
         _write_journal(places, form, output)
         return
     if paper and form not in PRINTED:
@@ -78,11 +77,6 @@ def command(
         _draw(records, output or PICTURES)
     else:
         _write(_text(form, records, extended), output)
-
-
-def _journals(places: tuple[Path, ...]) -> bool:
-    """Whether what is asked about are journals."""
-    return any(place.is_dir() and any(place.glob("snapshot-*.npz")) for place in places)
 
 
 def _write_journal(places: tuple[Path, ...], form: str, output: Path | None) -> None:
@@ -139,14 +133,11 @@ def _print_as_paper(form: str, records: list[Record], output: Path | None, exten
         drawn = {name: png_of(one, dpi=130) for name, one in pictures.items()}
         _write(printed.page(tables, drawn), output)
         return
-    from omma.plots import save
     from omma.study.records import safe
 
     folder = output or PICTURES
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, picture in pictures.items():
-            save(picture, folder / f"{safe(name)}.png")
+        _save({safe(name): picture for name, picture in pictures.items()}, folder)
     except OSError as error:
         raise _unwritten(error, folder) from error
     click.echo(f"Wrote {len(pictures)} figures into {folder}")
@@ -199,30 +190,22 @@ def _print(records: list[Record], output: Path | None, extended: bool) -> None:
     from rich.console import Console
 
     from omma.study.report import to_terminal
+    from omma.tables import to_terminal as drawn
 
     text = io.StringIO()
     plain = {} if output is None else {"file": text, "width": WIDTH}
     console = Console(highlight=False, **plain)  # type: ignore[arg-type]
+    from omma import theory
+    from omma.study import auto
+
     if _of("study", records):
         to_terminal(_of("study", records), console, extended=extended)
-    if _of("theory", records):
-        from omma import theory
-
-        _print_grids(theory.tables(_of("theory", records)), console)
-    if _of("auto", records):
-        from omma.study import auto
-
-        _print_grids(auto.tables(_of("auto", records)), console)
+    for kind, tables in (("theory", theory.tables), ("auto", auto.tables)):
+        # Tables one after another; a narrow terminal breaks lines, better than numbers cut off.
+        for grid in tables(_of(kind, records)) if _of(kind, records) else ():
+            console.print(drawn(grid), "", width=max(console.width, WIDTH), crop=False)
     if output is not None:
         _write(text.getvalue(), output)
-
-
-def _print_grids(grids: list[Grid], console: Console) -> None:
-    """Tables one after another; a narrow terminal breaks lines, better than numbers cut off."""
-    from omma.tables import to_terminal
-
-    for grid in grids:
-        console.print(to_terminal(grid), "", width=max(console.width, WIDTH), crop=False)
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -245,9 +228,14 @@ def _unwritten(error: OSError, output: Path) -> click.ClickException:
 def _draw(records: list[Record], folder: Path) -> None:
     from omma.study.report import to_png
 
+    study, theory = _of("study", records), _of("theory", records)
     try:
-        paths = list(to_png(_of("study", records), folder)) if _of("study", records) else []
-        paths += _draw_theory(_of("theory", records), folder)
+        paths = list(to_png(study, folder)) if study else []
+        if theory:
+            from omma.theory import figures
+
+            drawn = figures(theory)
+            paths += _save({f"theory-{name}": one for name, one in drawn.items()}, folder)
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
@@ -256,15 +244,11 @@ def _draw(records: list[Record], folder: Path) -> None:
         click.echo(f"Wrote {path}")
 
 
-def _draw_theory(records: list[Record], folder: Path) -> list[Path]:
-    if not records:
-        return []
+def _save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     from omma.plots import save
-    from omma.theory import figures
 
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, figure in figures(records).items():
-        paths.append(folder / f"theory-{name}.png")
-        save(figure, paths[-1])
+    paths = [folder / f"{name}.png" for name in figures]
+    for path, figure in zip(paths, figures.values(), strict=True):
+        save(figure, path)
     return paths

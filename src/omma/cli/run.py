@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,8 @@ def command(
     """  # noqa: D301
     from omma import study, theory
 
-    how: dict[str, Any] = {"progress": _progress(), "report": say}
+    # A bar in a terminal; elsewhere, such as in a log, a line a minute.
+    how: dict[str, Any] = {"progress": sys.stderr.isatty() or Minutely(say), "report": say}
     if policies is not None and (name == "auto" or name.startswith("theory")):
         raise click.ClickException(f"--policies is for suites of policies, and {name} is none")
     try:
@@ -82,19 +82,10 @@ def command(
             found = study.run(suite, out, data=data, n_jobs=jobs, **how)
     except (ValueError, ImportError) as error:
         raise click.ClickException(str(error)) from error
-    except OSError as error:
-        raise _broken(error, out) from error
+    except OSError as error:  # a full disk names no file, and records are what is written
+        what = f"'{error.filename or out}': {error.strerror or error}"
+        raise click.ClickException(what) from error
     _tell(found, out, strict)
-
-
-def _progress() -> bool | Callable[[int, int], None]:
-    """A bar in a terminal; elsewhere, such as in a log, a line a minute."""
-    return sys.stderr.isatty() or Minutely(say)
-
-
-def _broken(error: OSError, out: Path) -> click.ClickException:
-    """Of a file that is named; a full disk names none, and records are what is written."""
-    return click.ClickException(f"'{error.filename or out}': {error.strerror or error}")
 
 
 def _limited(

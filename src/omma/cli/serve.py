@@ -1,16 +1,12 @@
 """``omma serve``: decisions over HTTP."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+import socket
+from typing import Any
 
 import click
 
 from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options
 from omma.cli.options import say, sentence, whole_number
-
-if TYPE_CHECKING:
-    import socket
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 GRACE = 10  # seconds that requests have to end when the server stops
@@ -66,7 +62,8 @@ def command(
     uvicorn = _uvicorn()
 
     from omma.cli.http import application
-    from omma.cli.service import Kept, Service
+    from omma.cli.service import Service
+    from omma.cli.streaming import Kept
 
     with keeper.working("another omma serve or stream"):
         kept = Kept(keeper.begun, asked.state, asked.save_every)
@@ -103,8 +100,6 @@ def _uvicorn() -> Any:
 
 def _listening(host: str, port: int) -> socket.socket:
     """A socket at this address; nobody else may take it."""
-    import socket
-
     try:
         family, kind, number, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,43 +1,28 @@
 """What ``omma serve`` does, whatever carries it: rows in, decisions out, labels by id."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma.cli.json_lines import JsonLines
-from omma.cli.lines import Line, Names
+from omma.cli.lines import Line
 from omma.cli.looks import Looks
-from omma.cli.streaming import answered, check_labels, check_row_width
+from omma.cli.streaming import Keeping, Kept, Make, answered, check_labels, check_row_width
 from omma.online import OnlineClassifier
-
-Make = Callable[[int, Names | None], OnlineClassifier]
 
 
 class NothingYetError(LookupError):
     """A question about a learner that the first row has not begun yet."""
 
 
-class Kept(NamedTuple):
-    """Where a learner is kept: ``begun`` is told of a new one, ``path`` has it saved to it."""
-
-    begun: Callable[[OnlineClassifier], None] | None = None
-    path: Path | None = None
-    every: int = 0  # rows decided or labelled between two saves; 0 is at the end alone
-
-
-class Service:
+class Service(Keeping):
     """A learner that answers requests, each as JSON objects; it holds no connection.
 
     Rows and labels are those of ``omma stream``: ``{"id": "a", "eta": [0.9, 0.2]}``, later
     ``{"id": "a", "y": [1, 0]}``, or lists of these. A list is taken as a whole or not at all.
 
-    ``make`` gives a learner when the first row says how many labels there are, where there is none
-    to go on with. Rows may name labels by numbers if ``n_labels`` is known before.
+    Rows may name labels by numbers if ``n_labels`` is known before.
     """
 
     def __init__(
@@ -47,20 +32,16 @@ class Service:
         n_labels: int | None = None,
         kept: Kept | None = None,
     ) -> None:
-        self.make = make
-        self.learner = learner
+        super().__init__(make, learner, kept)
         self.n_labels = n_labels if learner is None else learner.n_labels
-        self.kept = kept or Kept()
-        self._names = None if learner is None or learner.names is None else tuple(learner.names)
-        self._reader = JsonLines(self.n_labels, self._names)
-        self._since = 0  # rows since the learner was saved
+        self._reader = JsonLines(self.n_labels, self.names)
         self._looks = Looks()
 
     def decide(self, content: Any) -> Any:
         """Decide a row or a list of rows; those with an id wait for their labels."""
         reader = self._reader
         if self.learner is None:  # what a row that is refused says of names is forgotten
-            reader = JsonLines(self.n_labels, self._names)
+            reader = JsonLines(self.n_labels)
         lines = _lines(reader, content)
         for line in lines:
             if line.eta is None or line.y is not None or line.decision is not None:
@@ -70,24 +51,26 @@ class Service:
             raise ValueError(
                 f"expected ids for all rows or for none, got {len(keys)} for {len(lines)} rows"
             )
-        learner = self._begun(lines[0], reader.names)
-        for line in lines:
-            check_row_width(learner, "probabilities", line.eta)
-        asked: dict[str, Any] = {}
-        if len(lines) == 1:
-            eta: Any = lines[0].eta
-            asked = {"id": keys[0]} if keys else asked
-        else:
-            eta = np.stack([line.eta for line in lines if line.eta is not None])
-            asked = {"ids": keys} if keys else asked
+        rows = [line.eta for line in lines if line.eta is not None]
+        learner = self.learner
+        if learner is None:
+            learner = self.make(len(rows[0]), reader.names)
+        for row in rows:
+            check_row_width(learner, "probabilities", row)
+        single = len(rows) == 1
+        eta = rows[0] if single else np.stack(rows)
+        asked: dict[str, Any] = {"id": keys[0]} if single and keys else {}
+        asked |= {"ids": keys} if keys and not single else {}
         made = learner.predict(eta, **asked)
-        self._begin(learner, reader)
+        if self.learner is None:
+            self.begin(learner)
+            self._reader = JsonLines(learner.n_labels, self.names)
         answers = [
             answered(line.id, decision, learner.names)
             for line, decision in zip(lines, made.reshape(len(lines), -1), strict=True)
         ]
         if keys:
-            self._counted(len(lines))
+            self.count(len(lines))
         return answers if isinstance(content, list) else answers[0]
 
     def label(self, content: Any) -> dict[str, int]:
@@ -104,7 +87,7 @@ class Service:
             learner.update(rows[0], id=lines[0].id)
         else:
             learner.update(np.stack(rows), ids=[line.id for line in lines])
-        self._counted(len(lines))
+        self.count(len(lines))
         self._looks.note(learner)
         return {"learned": len(lines)}
 
@@ -116,35 +99,10 @@ class Service:
         """How it goes; recent values are of the last 1,000 labelled rows that are complete."""
         return self._looks.stats(self._known())
 
-    def save(self) -> None:
-        """Save the learner, where that was asked for."""
-        if self.kept.path is not None and self.learner is not None:
-            self.learner.save(self.kept.path)
-            self._since = 0
-
     def _known(self) -> OnlineClassifier:
         if self.learner is None:
             raise NothingYetError("no row has come yet: how many labels there are is not known")
         return self.learner
-
-    def _begun(self, line: Line, names: Names | None) -> OnlineClassifier:
-        if self.learner is not None:
-            return self.learner
-        assert line.eta is not None
-        return self.make(len(line.eta), names)
-
-    def _begin(self, learner: OnlineClassifier, reader: JsonLines) -> None:
-        """The first good request has begun the learner; it is kept before anybody is told."""
-        if self.learner is None:
-            if self.kept.begun is not None:
-                self.kept.begun(learner)
-            names = None if learner.names is None else tuple(learner.names)
-            self.learner, self._reader = learner, JsonLines(learner.n_labels, names)
-
-    def _counted(self, rows: int) -> None:
-        self._since += rows
-        if self.kept.every and self._since >= self.kept.every:
-            self.save()
 
 
 def _lines(reader: JsonLines, content: Any) -> list[Line]:

@@ -1,14 +1,13 @@
 """What ``omma evaluate`` found, as tables and sentences, or as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
 from scipy import sparse
 
 from omma._json import finite
@@ -25,9 +24,6 @@ from omma.state import in_proportion
 from omma.tables import UNSUPPORTED, Entry, Grid, fitting
 from omma.trace import Trace
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 # What policies are worth online stands below, in the order of the file.
 RULES = ("rule", "unseen rows", "95 % interval", "to best", "95 % interval")
 MOST, LEAST = 10, 5  # labels that are shown: those that gain most, and least
@@ -38,11 +34,12 @@ CROSS_FITTED = (
 
 def expected(inputs: Inputs, trace: Trace) -> float:
     """What the metric would be if the probabilities were right: η is counted in place of labels."""
-    eta = inputs.eta if sparse.issparse(inputs.eta) else inputs.eta.reshape(inputs.n, -1)
+    batch, n = inputs.batch, inputs.batch.n
+    eta = batch.values if batch.thin else batch.values.reshape(n, -1)
     chosen = trace.predictions.reshape(eta.shape)
-    both = eta.multiply(chosen) if sparse.issparse(eta) else eta * chosen
-    tp, predicted, positive = (_sums(one, inputs.n) for one in (both, chosen, eta))
-    return trace.metric.value(Counts(tp, predicted, positive, float(inputs.n)))
+    both = eta.multiply(chosen) if batch.thin else eta * chosen
+    tp, predicted, positive = (_sums(one, n) for one in (both, chosen, eta))
+    return trace.metric.value(Counts(tp, predicted, positive, float(n)))
 
 
 def show(found: Found, console: Console) -> None:
@@ -124,8 +121,8 @@ def _blind_grid(found: Found) -> Grid:
 def as_json(found: Found, wrote: dict[str, str]) -> str:
     """Everything as one JSON object; unknown numbers are null."""
     content: dict[str, Any] = {
-        "rows": found.inputs.n,
-        "labels": found.inputs.m,
+        "rows": found.inputs.batch.n,
+        "labels": found.inputs.batch.m,
         "notes": list(found.inputs.notes),
     }
     if found.comparison is None:
@@ -136,7 +133,7 @@ def as_json(found: Found, wrote: dict[str, str]) -> str:
     else:
         content["results"] = found.comparison.rows
         content["runs"] = found.comparison.runs
-        if not found.inputs.class_ids:
+        if not found.inputs.batch.class_ids:
             content["calibration_error"] = trust(found.inputs)[0]
         content["hindsight"] = _hindsight(found.comparison)
         content["choices"] = [_told(choice) for choice in found.choices.values()]
@@ -166,14 +163,14 @@ def remarks(found: Found) -> Iterator[str]:
             what = metric.name if metric.binary else f"{metric.name} without a budget"
             how = "choose another metric, such as f1" if metric.binary else "pass -k"
             yield f"{what} is maximal when everything is predicted: {how}."
-    if found.inputs.y is not None and not found.inputs.class_ids:
+    if found.inputs.y is not None and not found.inputs.batch.class_ids:
         yield trust(found.inputs)[1]
 
 
 def everything_is_best(inputs: Inputs, metric: Metric) -> bool:
     """Whether no decision can be better than to predict every label in every row."""
-    positive = _sums(inputs.eta if inputs.y is None else inputs.y, inputs.n)
-    n = float(inputs.n)
+    positive = _sums(inputs.batch.values if inputs.y is None else inputs.y, inputs.batch.n)
+    n = float(inputs.batch.n)
     positive = in_proportion(positive, n, n - inputs.rows_known)
     if (positive == n).all():  # then it is right, and no fault of the metric
         return False

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from types import FrameType
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -19,18 +22,6 @@ if TYPE_CHECKING:
     from omma.cli.streaming import Stream
 
 SKIPPED = 3  # the code of a stream with lines that could not be read
-
-
-class Saving(NamedTuple):
-    """Where the learner is saved, and after how many lines; 0 is at the end alone."""
-
-    path: Path | None
-    every: int
-
-    def save(self, stream: Stream) -> None:
-        """Save it, where anybody wants that."""
-        if self.path is not None:
-            stream.save(self.path)
 
 
 @click.command("stream")
@@ -97,20 +88,16 @@ def command(
         raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
 
     from omma.cli.readers import Lines
-    from omma.cli.streaming import Stream
+    from omma.cli.streaming import Kept, Stream
 
     with keeper.working("another omma stream"):
-        stream = Stream(sys.stdout, keeper.make, as_json, say, keeper.begun)
-        stream.learner = keeper.found()
-        names = None
-        if stream.learner is not None:
-            if column is None:
-                n_labels = n_labels or stream.learner.n_labels
-            names = None if stream.learner.names is None else tuple(stream.learner.names)
+        kept = Kept(keeper.begun, asked.state, asked.save_every)
+        stream = Stream(sys.stdout, keeper.make, as_json, say, keeper.found(), kept)
+        if stream.learner is not None and column is None:
+            n_labels = n_labels or stream.learner.n_labels
         with _opened(file) as source:
-            reader = Lines(form, n_labels, id_column, column, names)
-            saving = Saving(asked.state, asked.save_every)
-            code = _run(stream, source, reader, saving, strict)
+            reader = Lines(form, n_labels, id_column, column, stream.names)
+            code = _run(stream, source, reader, strict)
     ctx.exit(code)
 
 
@@ -131,15 +118,63 @@ def _opened(file: str) -> Iterator[BinaryIO]:
             raise ValueError(f"{file} is damaged: {error}") from error
 
 
-def _run(stream: Stream, source: BinaryIO, reader: Lines, saving: Saving, strict: bool) -> int:
+class StoppedError(Exception):
+    """Somebody asked to stop; ``code`` is what the process ends with, as shells expect it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.code = 128 + number
+
+
+class Interrupts:
+    """While it is entered, signals stop the loop over ``between`` only while it waits.
+
+    So whatever is saved afterwards has each row wholly or not at all.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._number: int | None = None
+        self._waits = False
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._number = number
+        if self._waits:
+            raise StoppedError(number)
+
+    def between(self, lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
+        """The lines, unless somebody asked to stop before the next one."""
+        while True:
+            self._waits = True
+            if self._number is not None:
+                raise StoppedError(self._number)
+            try:
+                line = next(lines)
+            except StopIteration:
+                return
+            finally:
+                self._waits = False
+            yield line
+
+
+def _run(stream: Stream, source: BinaryIO, reader: Lines, strict: bool) -> int:
     """Take every line; whatever ends it, the learner is saved. The exit code is returned."""
-    from omma.cli.interrupts import Interrupts, StoppedError
     from omma.cli.lines import bounded
 
     skipped, quiet = 0, False
     try:
         with Interrupts() as interrupts:
-            for bad in _taken(stream, interrupts.between(bounded(source)), reader, saving):
+            for bad in _taken(stream, interrupts.between(bounded(source)), reader):
                 say(bad)
                 skipped += 1
                 if strict:
@@ -154,14 +189,16 @@ def _run(stream: Stream, source: BinaryIO, reader: Lines, saving: Saving, strict
         quiet = True
         return 0
     finally:
-        saving.save(stream)
+        stream.save()
         if not quiet:
-            _tell(stream, skipped)
+            say(stream.summary(skipped))
+            for limit in () if stream.learner is None else stream.learner.limits:
+                say(f"{limit}.")
+            if stream.unlearned is not None:
+                say(stream.unlearned)
 
 
-def _taken(
-    stream: Stream, lines: Iterable[bytes | None], reader: Lines, saving: Saving
-) -> Iterator[str]:
+def _taken(stream: Stream, lines: Iterable[bytes | None], reader: Lines) -> Iterator[str]:
     """Take lines; a sentence comes out for each that could not be read."""
     from omma.cli.lines import StopStreamError
 
@@ -174,23 +211,11 @@ def _taken(
         except StopStreamError as error:
             raise ValueError(f"line {number}: {error}") from error
         except (ValueError, TypeError) as error:
-            yield f"line {number}: {_refused(reader, error, number)}"
+            try:
+                said = reader.refuse(error)
+            except StopStreamError as stop:
+                raise ValueError(f"line {number}: {stop}") from stop
+            yield f"line {number}: {said}"
         if reader.withdrawn:
             yield f"line {number} begins anew: what seemed to be names of columns before it is none"
-        if saving.every and number % saving.every == 0:
-            saving.save(stream)
-
-
-def _refused(reader: Lines, error: Exception, number: int) -> str:
-    try:
-        return reader.refuse(error)
-    except ValueError as stop:
-        raise ValueError(f"line {number}: {stop}") from stop
-
-
-def _tell(stream: Stream, skipped: int) -> None:
-    say(stream.summary(skipped))
-    for limit in () if stream.learner is None else stream.learner.limits:
-        say(f"{limit}.")
-    if stream.unlearned is not None:
-        say(stream.unlearned)
+        stream.count(1)

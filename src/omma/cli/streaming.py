@@ -1,11 +1,9 @@
 """The work of ``omma stream``: decide each row at once, learn when its labels are known."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +11,65 @@ from numpy.typing import NDArray
 from omma._validate import shown
 from omma.cli.lines import Line, Names, StopStreamError
 from omma.counts import Counts
-from omma.metrics import Metric
 from omma.online import OnlineClassifier
 from omma.online.pending import Pending, check_id
-from omma.policies import Policy
 
 Say = Callable[[str], None]
 Make = Callable[[int, Names | None], OnlineClassifier]
 PATIENCE = 1_000  # rows without any label, after which it is said what that means
 
 
-class Stream:
+class Kept(NamedTuple):
+    """Where a learner is kept: ``begun`` is told of a new one, ``path`` has it saved to it."""
+
+    begun: Callable[[OnlineClassifier], None] | None = None
+    path: Path | None = None
+    every: int = 0  # rows or lines between two saves; 0 is at the end alone
+
+
+class Keeping:
+    """A learner that the first good row begins, where there is none to go on with.
+
+    ``make`` gives it when that row says how many labels there are; ``kept`` has it before the row
+    is answered.
+    """
+
+    def __init__(self, make: Make, learner: OnlineClassifier | None, kept: Kept | None) -> None:
+        self.make = make
+        self.learner = learner
+        self.kept = kept or Kept()
+        self._since = 0  # rows or lines since the learner was saved
+
+    @property
+    def names(self) -> Names | None:
+        """Of the labels, where the learner has them."""
+        known = None if self.learner is None else self.learner.names
+        return None if known is None else tuple(known)
+
+    def begin(self, learner: OnlineClassifier) -> None:
+        """The first good row has begun the learner; it is kept before anybody is told."""
+        if self.learner is None:
+            if self.kept.begun is not None:
+                self.kept.begun(learner)
+            self.learner = learner
+
+    def count(self, rows: int) -> None:
+        """So many rows or lines have passed: save the learner where it is time to."""
+        self._since += rows
+        if self.kept.every and self._since >= self.kept.every:
+            self.save()
+
+    def save(self) -> None:
+        """Save the learner, with all that waits for labels, where that was asked for."""
+        if self.kept.path is not None and self.learner is not None:
+            self.learner.save(self.kept.path)
+        self._since = 0
+
+
+class Stream(Keeping):
     """A learner and what passes through it: decisions go to ``out``, each at once.
 
-    ``make`` gives the learner when the first row says how many labels there are; ``kept`` is given
-    it once that line turned out to be good, before it is answered. ``say`` is told what is worth to
-    be known, once.
+    ``say`` is told what is worth to be known, once.
     """
 
     def __init__(
@@ -37,14 +78,13 @@ class Stream:
         make: Make,
         as_json: bool,
         say: Say,
-        kept: Callable[[OnlineClassifier], None] | None = None,
+        learner: OnlineClassifier | None = None,
+        kept: Kept | None = None,
     ) -> None:
+        super().__init__(make, learner, kept)
         self.out = out
-        self.make = make
         self.as_json = as_json
         self.say = say
-        self.kept = kept
-        self.learner: OnlineClassifier | None = None
         self.decided = self.learned = 0
         self._told = False  # that rows are forgotten
         self._with_id: bool | None = None  # whether decisions have ids is seen at the first
@@ -71,14 +111,16 @@ class Stream:
             if line.y is None:
                 raise ValueError("expected labels y with a decision, got none")
             self._learn_earlier(learner, line, line.decision, line.eta)
-            self._keep(learner)
+            self.begin(learner)
             return
         decision = self._decide(learner, line)
-        self._keep(learner)
+        self.begin(learner)
         self.learned += line.y is not None
         self.decided += 1
         self._emit(line.id, decision, learner.names)
-        self._hint()
+        # Said where nothing is learned, after a while: such a stream may never end.
+        if self.decided == PATIENCE and self._with_id is not True and (hint := self.unlearned):
+            self.say(hint)
 
     def _decide(self, learner: OnlineClassifier, line: Line) -> NDArray[np.int8]:
         """Decide a row; where its labels are not there yet, they come by its id."""
@@ -113,13 +155,6 @@ class Stream:
         except ValueError as error:  # such as a budget that is larger: no line will do
             raise StopStreamError(str(error)) from error
 
-    def _keep(self, learner: OnlineClassifier) -> None:
-        """The first good line has begun the learner; a journal has it before anybody is told."""
-        if self.learner is None:
-            if self.kept is not None:
-                self.kept(learner)
-            self.learner = learner
-
     def _learn_late(self, line: Line) -> None:
         """Labels of a row decided earlier."""
         if line.y is None:
@@ -129,7 +164,7 @@ class Stream:
         if line.decision is not None and not known:
             learner = self._begun(len(line.decision))
             self._learn_earlier(learner, line, line.decision, line.eta)
-            self._keep(learner)
+            self.begin(learner)
         elif self.learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
@@ -157,11 +192,6 @@ class Stream:
             learner.update(line.y, prediction=decision.astype(np.int8))
         self.learned += 1
 
-    def _hint(self) -> None:
-        """Say so where nothing is learned, after a while: such a stream may never end."""
-        if self.decided == PATIENCE and self._with_id is not True and (hint := self.unlearned):
-            self.say(hint)
-
     @property
     def unlearned(self) -> str | None:
         """What to do, where a policy that learns from labels gets none."""
@@ -181,8 +211,10 @@ class Stream:
     def _emit(self, key: Any, decision: NDArray[np.int8], names: Any) -> None:
         if self._with_id is None:
             self._with_id = key is not None
-            if not self.as_json:
-                self._head(len(decision), names)
+            if not self.as_json and (names is not None or self._with_id):
+                start = ["id"] if self._with_id else []
+                columns = names or map(str, range(len(decision)))
+                self.out.write(",".join([*start, *map(_cell, columns)]) + "\n")
         if self.as_json:
             told = answered(key, decision, names)
             self.out.write(json.dumps({"row": self.decided, **told, "value": self.value}) + "\n")
@@ -190,18 +222,6 @@ class Stream:
             start = [_cell("" if key is None else str(key))] if self._with_id else []
             self.out.write(",".join([*start, *map(str, decision.tolist())]) + "\n")
         self.out.flush()
-
-    def _head(self, m: int, names: Names | None) -> None:
-        """The names of columns, where the stream has them."""
-        if names is not None or self._with_id:
-            columns = names or tuple(map(str, range(m)))
-            start = ["id"] if self._with_id else []
-            self.out.write(",".join([*start, *map(_cell, columns)]) + "\n")
-
-    def save(self, path: Path) -> None:
-        """Save the learner, with all that waits for labels."""
-        if self.learner is not None:
-            self.learner.save(path)
 
     def summary(self, skipped: int) -> str:
         """What was done, in a sentence."""
@@ -300,14 +320,3 @@ def _cell(text: str) -> str:
     if any(sign in text for sign in ',"\n\r'):
         return '"' + text.replace('"', '""') + '"'
     return text
-
-
-def check_asked_for(
-    path: Path | None, learner: OnlineClassifier, policy: Policy | None, metric: Metric | None
-) -> None:
-    """Refuse a learner that goes by another policy or metric than was asked for."""
-    if policy is not None and learner.policy != policy:
-        raise ValueError(f"{path} holds {learner.policy!r}, and {policy!r} was asked for")
-    if metric is not None and learner.metric != metric:
-        own = "none" if learner.metric is None else learner.metric.name
-        raise ValueError(f"{path} is judged by {own}, and {metric.name} was asked for")

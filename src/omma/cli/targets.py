@@ -1,7 +1,5 @@
 """Metrics, budgets and policies as the command line names them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

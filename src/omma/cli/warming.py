@@ -1,12 +1,9 @@
 """What ``omma warmup`` compiles: every path that is asked for, run once on a small stream."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -24,8 +21,7 @@ LAYOUTS = {"dense": np.asarray, "sparse": sparse.csr_array}
 METRIC_POLICIES: tuple[Any, ...] = (omma.OMMA, omma.Greedy)
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(NamedTuple):
     """Something to compile: what it is, and how it is run."""
 
     title: str
@@ -35,9 +31,9 @@ class Path:
 def paths(every: bool) -> list[Path]:
     """The common paths, or every kind of metric, budget, layout, feedback and float type."""
     found = [path for policy in policies(every) for path in replays(policy, every)]
-    found += [Path(f"steps of {name_of(one)}", Steps(one)) for one in policies(every)]
-    batches = batch_policies(every)
-    return found + [Path(f"batches of {name_of(one)}", Batches(one)) for one in batches]
+    found += [Path(f"steps of {name_of(one)}", partial(steps, one)) for one in policies(every)]
+    able = batch_policies(every)
+    return found + [Path(f"batches of {name_of(one)}", partial(batches, one)) for one in able]
 
 
 def batch_policies(every: bool) -> list[Any]:
@@ -129,33 +125,22 @@ def certify(policy: Any, eta: Any, y: Any) -> None:
             raise
 
 
-@dataclass(frozen=True)
-class Steps:
+def steps(policy: Any) -> None:
     """One row decided and counted, dense and sparse."""
-
-    policy: Any
-
-    def __call__(self) -> None:
-        for make in LAYOUTS.values():
-            eta, y = stream(self.policy, make)
-            m = eta.shape[1]
-            learner = omma.OnlineClassifier(self.policy, n_labels=m)
-            first = slice(0, 1) if make is not np.asarray else 0
-            learner.predict(eta[first])
-            learner.update(y[first])
-        learner.rule  # noqa: B018 — works out the rule, which is a kernel of its own
+    for make in LAYOUTS.values():
+        eta, y = stream(policy, make)
+        learner = omma.OnlineClassifier(policy, n_labels=eta.shape[1])
+        first = slice(0, 1) if make is not np.asarray else 0
+        learner.predict(eta[first])
+        learner.update(y[first])
+    learner.rule  # noqa: B018 — works out the rule, which is a kernel of its own
 
 
-@dataclass(frozen=True)
-class Batches:
+def batches(policy: Any) -> None:
     """Rows decided on one state and counted, as workers of a cluster do it; dense and sparse."""
-
-    policy: Any
-
-    def __call__(self) -> None:
-        for make, kind in product(LAYOUTS.values(), (np.float64, np.float32)):
-            eta, y = stream(self.policy, make, kind)
-            omma.step(self.policy, self.policy.init(eta.shape[1]), eta, y)
+    for make, kind in product(LAYOUTS.values(), (np.float64, np.float32)):
+        eta, y = stream(policy, make, kind)
+        omma.step(policy, policy.init(eta.shape[1]), eta, y)
 
 
 def cache_folder() -> str | None:

@@ -1,7 +1,5 @@
 """What ``compare`` is given, read and checked once for all runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral

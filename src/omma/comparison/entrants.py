@@ -1,7 +1,5 @@
 """Who takes part: policies by their names, as they are, or by functions that make them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

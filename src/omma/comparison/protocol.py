@@ -1,14 +1,14 @@
 """Each policy runs on the same shuffled sequences, for several metrics at once."""
 
-from __future__ import annotations
-
+import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from omma._pool import run_all
 from omma._validate import check_positive_int, shown
@@ -23,8 +23,8 @@ from omma.comparison.arguments import (
 )
 from omma.comparison.entrants import Entrant, read_entrants, titles
 from omma.comparison.report import Comparison
-from omma.comparison.results import Cell, Runs
-from omma.comparison.runner import Key, Outcome, Task, cores, run, small
+from omma.comparison.results import Cell, Curve, Runs
+from omma.evaluation import replay
 from omma.policies import Policy, UnsupportedMetricError
 from omma.policies.fixed import Fixed
 from omma.rows.batch import Batch
@@ -33,20 +33,29 @@ from omma.rows.frames import Names
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
 METRICS = ("micro_f1", "macro_f1")
 POLICIES = ("baseline", "ofo", "greedy", "omma", "omma_eta")
+KEPT = 1 << 28  # bytes of counts that wait for curves to be asked for
+
+# What is kept of a run: its value, its seconds, and rows and values of its curve.
+Outcome = tuple[float, float, NDArray[np.int64], Curve]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Made:
-    """The policies of a cell, by prior, or why there are none."""
+    """The policies of a cell, by prior, or why there are none; and what came of their runs."""
 
     name: str
     target: Target
     policies: dict[float | None, Policy]
     reason: str = ""
+    done: dict[tuple[float | None, int | None], Outcome] = field(default_factory=dict)
 
-    def key(self, prior: float | None, seed: int | None) -> Key:
-        """Of one of its runs."""
-        return Key(self.name, self.target.name, prior, seed)
+
+class Task(NamedTuple):
+    """One run of a cell."""
+
+    made: Made
+    prior: float | None
+    seed: int | None
 
 
 def compare(
@@ -129,22 +138,21 @@ def compare(
 
     made = [_made(entrant, target, data) for entrant in entrants for target in targets]
     _check_names(made, data.names)
-    tasks = _tasks(made, sequences)
-    later = small(len(tasks), checkpoints, data.m)
-    outcomes: dict[Key, Outcome] = {}
+    # Seeds come outermost: stopped early, a comparison has all policies on some sequences.
+    tasks = [Task(one, prior, seed) for seed in sequences for one in made for prior in one.policies]
     whole = run_all(
         tasks,
-        partial(run, data, checkpoints, later),
-        lambda task, outcome: outcomes.update({task.key: outcome}),
-        n_jobs=n_jobs or cores(),
+        partial(_run, data, checkpoints, _small(len(tasks), checkpoints, data.m)),
+        lambda task, outcome: task.made.done.update({(task.prior, task.seed): outcome}),
+        n_jobs=n_jobs or _cores(),
         progress=progress,
     )
-    if not whole and not outcomes:
+    if not whole and not any(one.done for one in made):
         raise KeyboardInterrupt
     return Comparison(
         policies=tuple(one.name for one in entrants),
         metrics=tuple(target.name for target in targets),
-        cells={(one.name, one.target.name): _cell(one, outcomes, sequences) for one in made},
+        cells={(one.name, one.target.name): _cell(one, sequences) for one in made},
         seeds=sequences,
         priors=tried,
         complete=whole,
@@ -152,13 +160,28 @@ def compare(
     )
 
 
+def _cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _small(runs: int, checkpoints: int | ArrayLike, m: int) -> bool:
+    """Whether counts at all checkpoints may be kept, and curves be worked out when asked for.
+
+    That takes as long as a short replay, and in Python, so that other threads have to wait.
+    """
+    places = int(checkpoints) if isinstance(checkpoints, Integral) else np.size(checkpoints)
+    return runs * places * m * 24 <= KEPT
+
+
 def _made(entrant: Entrant, target: Target, data: Batch) -> Made:
     """Make the policies of a cell, fitting those that learn beforehand."""
     try:
         policies = entrant.build(target.metric, target.k)
         for policy in policies.values():
-            _check_comparable(policy, target)
-            _check_known(policy, target, data)
+            _check_comparable(policy, target, data)
     except UnsupportedMetricError as error:
         return Made(entrant.name, target, {}, str(error))
     return Made(entrant.name, target, policies)
@@ -175,17 +198,13 @@ def _check_names(made: list[Made], names: Names | None) -> None:
                 )
 
 
-def _check_comparable(policy: Policy, target: Target) -> None:
-    """A policy that predicts more or fewer labels than asked for is not comparable."""
+def _check_comparable(policy: Policy, target: Target, data: Batch) -> None:
+    """Refuse who predicts more or fewer labels than asked for, or cannot take rows as they are."""
     if target.k is not None and policy.budget != target.k:
         number = "any number of" if policy.budget is None else policy.budget
         raise UnsupportedMetricError(
             f"it predicts {number} labels a row, and {target.name} asks for {target.k}"
         )
-
-
-def _check_known(policy: Policy, target: Target, data: Batch) -> None:
-    """A policy that cannot take rows as they are labelled is not comparable either."""
     labels = data.labels
     assert labels is not None
     why = policy.whole_rows(target.metric)
@@ -195,45 +214,39 @@ def _check_known(policy: Policy, target: Target, data: Batch) -> None:
         raise UnsupportedMetricError("it learns from labels alone, and of some rows none is known")
 
 
-def _tasks(made: list[Made], seeds: tuple[int | None, ...]) -> list[Task]:
-    """Seeds come outermost: stopped early, a comparison has all policies on some sequences."""
-    return [
-        Task(one.key(prior, seed), policy, one.target.metric)
-        for seed in seeds
-        for one in made
-        for prior, policy in one.policies.items()
-    ]
+def _run(data: Batch, checkpoints: int | ArrayLike, later: bool, task: Task) -> Outcome:
+    """One run; its curve is worked out at once, or later if asked for."""
+    metric = task.made.target.metric
+    trace = replay(
+        task.made.policies[task.prior],
+        data,
+        metric=metric,
+        seed=task.seed,
+        predictions=False,
+        checkpoints=checkpoints,
+    )
+    value, history = trace.value, trace.history
+    assert value is not None
+    assert history is not None
+    curve = history if later and not metric.needs_matrix else history.values
+    return value, trace.seconds, history.rows, curve
 
 
-def _cell(made: Made, outcomes: dict[Key, Outcome], seeds: tuple[int | None, ...]) -> Cell:
+def _cell(made: Made, seeds: tuple[int | None, ...]) -> Cell:
     by_prior: dict[float | None, Runs] = {}
     for prior in made.policies:
-        found = {
-            seed: outcomes[made.key(prior, seed)]
-            for seed in seeds
-            if made.key(prior, seed) in outcomes
-        }
-        if found:
-            by_prior[prior] = _runs(prior, found)
-    done = sum(len(runs.seeds) for runs in by_prior.values())
+        ran = tuple(seed for seed in seeds if (prior, seed) in made.done)
+        if ran:
+            outcomes = (made.done[prior, seed] for seed in ran)
+            values, seconds, rows, curves = zip(*outcomes, strict=True)
+            numbers = np.array(values), rows[0], np.array(seconds)
+            by_prior[prior] = Runs(prior, ran, *numbers, curves)
     return Cell(
         policy=made.name,
         metric=made.target.name,
         k=made.target.k,
         by_prior=by_prior,
         reason=made.reason,
-        complete=done == len(seeds) * len(made.policies),
+        complete=len(made.done) == len(seeds) * len(made.policies),
         fixed=all(isinstance(policy, Fixed) for policy in made.policies.values()),
-    )
-
-
-def _runs(prior: float | None, found: dict[int | None, Outcome]) -> Runs:
-    outcomes = list(found.values())
-    return Runs(
-        prior,
-        tuple(found),
-        np.array([one.value for one in outcomes]),
-        outcomes[0].rows,
-        np.array([one.seconds for one in outcomes]),
-        tuple(one.curve for one in outcomes),
     )

@@ -129,21 +129,18 @@ class Comparison:
         never change and are far off are left out of the range, unless ``everything`` is true.
         """
         line = f"{title}{self._caption()}."
-        panels = self._panels(metric, running)
+        panels = self.panels(running, metric=metric)
         return plots.plot_bands(panels, title=line, everything=everything)
 
     def plot_priors(self, metric: str | None = None, *, title: str = "") -> Figure:
         """Draw what each λ is worth, mean and standard deviation of the final value."""
         line = f"{title}{self._caption()}. A ring marks the best λ of each policy."
-        return plots.plot_priors(self._panels(metric, by_prior), self.priors, title=line)
+        return plots.plot_priors(self.panels(by_prior, metric=metric), self.priors, title=line)
 
-    def panels(self, draw: Draw, policies: Collection[str]) -> dict[str, dict[str, Band]]:
-        """Curves of some policies, by metric, for those who draw them in their own way."""
-        return self._panels(None, draw, policies)
-
-    def _panels(
-        self, metric: str | None, draw: Draw, policies: Collection[str] | None = None
+    def panels(
+        self, draw: Draw, policies: Collection[str] | None = None, metric: str | None = None
     ) -> dict[str, dict[str, Band]]:
+        """Curves of some policies, by metric, for those who draw them in their own way."""
         if metric is not None:
             _check_name("metric", metric, self.metrics)
         wanted = self.metrics if metric is None else (metric,)

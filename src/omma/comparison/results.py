@@ -1,7 +1,5 @@
 """What came of the runs: of one policy for one metric."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.history import History
 from omma.tables import Entry, content, plain
+from omma.trace import History
 
 Vector = NDArray[np.float64]
 Curve = History | Vector

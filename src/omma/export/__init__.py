@@ -1,10 +1,19 @@
 """Rules at work elsewhere: in ONNX, SQL, PyTorch and scikit-learn, one file each.
 
-``Rule.to_onnx``, ``Rule.to_sql``, ``Rule.to_torch`` and ``Rule.to_sklearn`` are the doors. What
-each target has to compute is said once, in ``omma.export.parts``.
+``Rule.to_onnx``, ``Rule.to_sql``, ``Rule.to_torch`` and ``Rule.to_sklearn`` are the doors.
+What each target has to compute, as plain numbers, is for each row, with η in double precision:
+
+1. where the rule is calibrated and η > 0, c = sigmoid(a·logit(clip(η)) + b + b_j), else c = η;
+2. gain = slope·c + offset, and with a table of costs + Σ c_i·matrix[i, j], in the order of i;
+3. without a table of costs, η = 0 is no candidate: its gain is minus infinity;
+4. every gain of at least 0, of these up to ``at_most`` of the largest, or the k largest whatever
+   they are; equal ones go to the lowest label.
 """
 
-from __future__ import annotations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 def register_skl2onnx() -> None:
@@ -19,3 +28,22 @@ def register_skl2onnx() -> None:
     from omma.export.skl2onnx import register
 
     register()
+
+
+def logits_of(rule: Any) -> tuple[float, NDArray[np.float64]] | None:
+    """The numbers a, and b + b_j of each label; None where η is taken as it is."""
+    if rule.calibration is None:
+        return None
+    scale, common, own = rule.calibration
+    return float(scale), np.asarray(own + common)
+
+
+def seats_of(rule: Any) -> int | None:
+    """How many labels a row can get: k, or at_most; None for any number.
+
+    >>> from omma import Rule
+    >>> seats_of(Rule([1.0, 2.0], [-0.5, -0.2], k=1))
+    1
+    """
+    seats: int | None = rule.at_most if rule.k is None else rule.k
+    return seats

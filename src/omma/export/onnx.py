@@ -1,14 +1,12 @@
 """A rule as an ONNX graph: probabilities in, decisions out."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, require
-from omma.export.parts import Parts
+from omma.export import logits_of, seats_of
 from omma.kernels.layout import LEAST, MOST
 
 OPSET = 17
@@ -21,24 +19,20 @@ class Graph(Protocol):
     def constant(self, name: str, values: NDArray[Any]) -> str:
         """Keep an array; returns the name that it goes by."""
 
-    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node of one output; returns the name of the output."""
-
-    def best(self, gains: str, k: str) -> str:
-        """The places of the k largest of each row."""
+    def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        """Add a node; returns the name of its last output."""
 
 
 def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
     """The rule as an ``onnx.ModelProto``; ``Rule.to_onnx`` says more."""
     onnx = require("onnx", "Rule.to_onnx needs", '"omma[onnx]"')
     check_choice("Rule.to_onnx", "dtype", dtype, ("float32", "float64"))
-    parts = Parts.of(rule)
     graph = _Nodes(onnx.helper, onnx.numpy_helper)
-    decisions = write_rule(graph, parts, "eta")
+    decisions = write_rule(graph, rule, "eta")
     outputs = [
-        ("decisions", graph.node("Identity", decisions), onnx.TensorProto.INT8, ["n", parts.m])
+        ("decisions", graph.node("Identity", decisions), onnx.TensorProto.INT8, ["n", rule.m])
     ]
-    if parts.k == 1:
+    if rule.k == 1:
         outputs.append(("classes", class_places(graph, decisions), onnx.TensorProto.INT64, ["n"]))
     for wanted, found, _, _ in outputs:
         graph.rename(found, wanted)
@@ -49,7 +43,7 @@ def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> A
             onnx.helper.make_tensor_value_info(
                 "eta",
                 onnx.TensorProto.FLOAT if dtype == "float32" else onnx.TensorProto.DOUBLE,
-                ["n", parts.m],
+                ["n", rule.m],
             )
         ],
         [onnx.helper.make_tensor_value_info(one, kind, shape) for one, _, kind, shape in outputs],
@@ -62,20 +56,22 @@ def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> A
     return model
 
 
-def write_rule(graph: Graph, parts: Parts, eta: str) -> str:
+def write_rule(graph: Graph, rule: Any, eta: str) -> str:
     """Write the nodes that decide; returns the name of the int8 indicators."""
     wide = graph.node("Cast", eta, to=11)  # 11 is double
-    gains = _gains(graph, parts, _calibrated(graph, parts, wide))
-    if parts.matrix is None:
+    gains = _gains(graph, rule, _calibrated(graph, rule, wide))
+    if rule.matrix is None:
         zero = graph.constant("zero", np.zeros(1))
         never = graph.constant("never", np.full(1, -np.inf))
         gains = graph.node("Where", graph.node("Greater", wide, zero), gains, never)
-    if parts.seats is None:
+    seats = seats_of(rule)
+    if seats is None:
         return _gaining(graph, gains)
-    best = graph.best(gains, graph.constant("k", np.array([parts.seats], dtype=np.int64)))
+    few = graph.constant("k", np.array([seats], dtype=np.int64))
+    best = graph.node("TopK", gains, few, outputs=2, axis=1, largest=1, sorted=1)
     # Indicators: zeros of the shape of the row, with a one at each of the best.
     zeros = graph.node("Cast", graph.node("Mul", wide, graph.constant("none", np.zeros(1))), to=3)
-    if parts.k is None:
+    if rule.k is None:
         ones = _gaining(graph, graph.node("GatherElements", gains, best, axis=1))
     else:
         first = graph.constant("first", np.zeros(1, dtype=np.int64))
@@ -94,35 +90,36 @@ def class_places(graph: Graph, decisions: str) -> str:
     return graph.node("ArgMax", decisions, axis=1, keepdims=0)
 
 
-def _calibrated(graph: Graph, parts: Parts, eta: str) -> str:
+def _calibrated(graph: Graph, rule: Any, eta: str) -> str:
     """Probabilities as the rule takes them."""
-    if parts.scale is None or parts.bias is None:
+    found = logits_of(rule)
+    if found is None:
         return eta
+    scale, bias = found
     one = graph.constant("one", np.ones(1))
     low = graph.node("Max", eta, graph.constant("least", np.full(1, LEAST)))
     kept = graph.node("Min", low, graph.constant("most", np.full(1, MOST)))
     odds = graph.node("Div", kept, graph.node("Sub", one, kept))
-    scaled = graph.node(
-        "Mul", graph.node("Log", odds), graph.constant("scale", np.full(1, parts.scale))
-    )
-    found = graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", parts.bias)))
-    if parts.matrix is None:
-        return found  # whoever has none is no candidate
+    factor = graph.constant("scale", np.full(1, scale))
+    scaled = graph.node("Mul", graph.node("Log", odds), factor)
+    calibrated = graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", bias)))
+    if rule.matrix is None:
+        return calibrated  # whoever has none is no candidate
     there = graph.node("Greater", eta, graph.constant("absent", np.zeros(1)))
-    return graph.node("Where", there, found, graph.constant("still_absent", np.zeros(1)))
+    return graph.node("Where", there, calibrated, graph.constant("still_absent", np.zeros(1)))
 
 
-def _gains(graph: Graph, parts: Parts, eta: str) -> str:
-    scaled = graph.node("Mul", eta, graph.constant("slope", parts.slope))
-    gains = graph.node("Add", scaled, graph.constant("offset", parts.offset))
-    if parts.matrix is None:
+def _gains(graph: Graph, rule: Any, eta: str) -> str:
+    scaled = graph.node("Mul", eta, graph.constant("slope", rule.slope))
+    gains = graph.node("Add", scaled, graph.constant("offset", rule.offset))
+    if rule.matrix is None:
         return gains
-    if parts.m > MANY:
+    if rule.m > MANY:
         raise ValueError(
             f"a rule with a table of costs must have at most {MANY} classes for Rule.to_onnx, got "
-            f"{parts.m}"
+            f"{rule.m}"
         )
-    for i, row in enumerate(parts.matrix):  # one after another: sums in another order differ
+    for i, row in enumerate(rule.matrix):  # one after another: sums in another order differ
         place = graph.constant(f"place_{i}", np.array([i], dtype=np.int64))
         column = graph.node("Gather", eta, place, axis=1)
         worth = graph.node("Mul", column, graph.constant(f"worth_{i}", row))
@@ -142,17 +139,10 @@ class _Nodes:
         self.constants.append(self._arrays.from_array(np.ascontiguousarray(values), name))
         return name
 
-    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        name = f"{kind.lower()}_{len(self.nodes)}"
-        self.nodes.append(self._helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
-
-    def best(self, gains: str, k: str) -> str:
-        names = [f"best_gains_{len(self.nodes)}", f"best_{len(self.nodes)}"]
-        self.nodes.append(
-            self._helper.make_node("TopK", [gains, k], names, axis=1, largest=1, sorted=1)
-        )
-        return names[1]
+    def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        names = [f"{kind.lower()}_{len(self.nodes)}_{place}" for place in range(outputs)]
+        self.nodes.append(self._helper.make_node(kind, list(inputs), names, **attributes))
+        return names[-1]
 
     def rename(self, found: str, wanted: str) -> None:
         """Give an output of the graph the name that users know it by."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import require
+from omma.export import seats_of
 from omma.export.onnx import class_places, write_rule
-from omma.export.parts import Parts
+from omma.rule import Rule
 from omma.sklearn._target import CLASSES, LABELS, YES
 from omma.sklearn.classifier import MetricClassifier
 
@@ -19,13 +21,7 @@ ALIAS = "OmmaMetricClassifier"
 def register() -> None:
     """Tell skl2onnx how to convert ``MetricClassifier``; twice does no harm."""
     skl2onnx = require("skl2onnx", "register_skl2onnx needs", '"omma[onnx]"')
-    skl2onnx.update_registered_converter(
-        MetricClassifier,
-        ALIAS,
-        _shapes,
-        _convert,
-        parser=_parse,
-    )
+    skl2onnx.update_registered_converter(MetricClassifier, ALIAS, _shapes, _convert, parser=_parse)
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
@@ -68,33 +64,25 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     target = model._target
     graph = _Container(scope, container)
     eta = _probabilities(operator, graph)
-    decisions = write_rule(graph, _single_precision(Parts.of(model.rule_)), eta)
+    decisions = write_rule(graph, _single_precision(model.rule_), eta)
     if target.kind == LABELS:
         found = graph.node("Cast", decisions, to=7)  # int64
     else:
-        places = (
-            class_places(graph, decisions) if target.kind == CLASSES else _yes(graph, decisions)
-        )
         order = target.classes
-        if target.kind == YES and target.positive == 0:
-            order = order[::-1]
-        found = graph.node("Gather", graph.constant("classes", _known(order)), places, axis=0)
+        if target.kind == CLASSES:
+            places = class_places(graph, decisions)
+        else:  # 0 and 1 of the only column are places of two classes
+            flat = graph.node("Reshape", decisions, graph.constant("flat", np.array([-1])))
+            places = graph.node("Cast", flat, to=7)
+            order = order if target.positive == 1 else order[::-1]
+        known = order.astype(str if order.dtype.kind in "UO" else np.int64)
+        found = graph.node("Gather", graph.constant("classes", known), places, axis=0)
     container.add_node(
         "Identity",
         [found],
         [operator.outputs[0].full_name],
         name=scope.get_unique_operator_name("out"),
     )
-
-
-def _yes(graph: _Container, decisions: str) -> str:
-    """0 and 1 of the only column, as places of two classes."""
-    flat = graph.node("Reshape", decisions, graph.constant("flat", np.array([-1])))
-    return graph.node("Cast", flat, to=7)
-
-
-def _known(classes: NDArray[Any]) -> NDArray[Any]:
-    return classes.astype(str) if classes.dtype.kind in "UO" else classes.astype(np.int64)
 
 
 def _probabilities(operator: Any, graph: _Container) -> str:
@@ -122,17 +110,18 @@ def _probabilities(operator: Any, graph: _Container) -> str:
     return str(found)
 
 
-def _single_precision(parts: Parts) -> Parts:
+def _single_precision(rule: Rule) -> Rule:
     """Thresholds as single precision has them, as that is what converted estimators give.
 
     A cut tuned on labels is often a probability that the estimator gives again and again, such as
     that of a leaf: rounded to single precision it must still reach the cut.
     """
-    plain = parts.seats is None and parts.scale is None and (parts.slope > 0).all()
+    plain = seats_of(rule) is None and rule.calibration is None and (rule.slope > 0).all()
     if not plain:
-        return parts
-    cuts = (-parts.offset / parts.slope).astype(np.float32).astype(np.float64)
-    return Parts(np.ones(parts.m), -cuts, None, None, parts.names)
+        return rule
+    # All cuts beyond the probabilities are alike, and those far beyond have no finite number.
+    cuts = np.clip(-rule.offset / rule.slope, -1.0, 2.0).astype(np.float32).astype(np.float64)
+    return replace(rule, slope=np.ones(rule.m), offset=-cuts)
 
 
 class _Container:
@@ -152,18 +141,9 @@ class _Container:
         self._container.add_initializer(unique, kinds[values.dtype.kind], values.shape, content)
         return unique
 
-    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        name = str(self._scope.get_unique_variable_name(f"omma_{kind.lower()}"))
-        self._add(kind, list(inputs), [name], attributes)
-        return name
-
-    def best(self, gains: str, k: str) -> str:
-        names = [
-            str(self._scope.get_unique_variable_name(one)) for one in ("omma_gains", "omma_best")
-        ]
-        self._add("TopK", [gains, k], names, {"axis": 1, "largest": 1, "sorted": 1})
-        return names[1]
-
-    def _add(self, kind: str, inputs: list[str], outputs: list[str], attributes: Any) -> None:
+    def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        wanted = [f"omma_{kind.lower()}"] * outputs
+        names = [str(self._scope.get_unique_variable_name(one)) for one in wanted]
         unique = self._scope.get_unique_operator_name(f"omma_{kind}")
-        self._container.add_node(kind, inputs, outputs, name=unique, **attributes)
+        self._container.add_node(kind, list(inputs), names, name=unique, **attributes)
+        return names[-1]

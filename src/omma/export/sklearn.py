@@ -1,7 +1,5 @@
 """A rule on top of a scikit-learn classifier."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,20 +1,100 @@
-"""A rule as a SELECT that decides where the probabilities are."""
+"""A rule as a SELECT that decides where the probabilities are, in the words of five databases."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from omma._validate import check_choice, shown
-from omma.export.dialects import DIALECTS, Dialect
-from omma.export.parts import Parts
+from omma.export import logits_of, seats_of
 from omma.kernels.layout import LEAST, MOST
+
+CHUNK = 52  # halvings written as one division: 2**52 is read without rounding everywhere
+
+
+def _number(value: float) -> str:
+    """A double in the exponent form, which no database takes for a decimal of fixed places."""
+    text = repr(float(value))
+    return text if "e" in text else f"{text}e0"
+
+
+def _quotient(value: float) -> str:
+    """A double as a whole number and halvings: SQLite rounds some decimals to a neighbour.
+
+    >>> _quotient(0.75)
+    '(3.0 / 4.0)'
+    """
+    mantissa, exponent = math.frexp(value)
+    whole, halvings = int(math.ldexp(mantissa, 53)), 53 - exponent
+    while halvings > 0 and whole % 2 == 0 and whole:
+        whole, halvings = whole // 2, halvings - 1
+    if not whole or halvings <= 0:
+        return f"{value:.1f}"
+    steps = [CHUNK] * (halvings // CHUNK) + [halvings % CHUNK] * bool(halvings % CHUNK)
+    return f"({whole}.0{''.join(f' / {2**step}.0' for step in steps)})"
+
+
+def _doubled(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _escaped(text: str) -> str:
+    marked = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{marked}'"
+
+
+def _values(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table written out: ``VALUES`` under a list of columns."""
+    lines = ",\n    ".join(f"({', '.join(row)})" for row in rows)
+    return f"omma_rule({', '.join(columns)}) AS (\n  VALUES\n    {lines}\n)"
+
+
+def _structs(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same as an array of records."""
+    first = ", ".join(f"{one} AS {name}" for one, name in zip(rows[0], columns, strict=True))
+    lines = [f"STRUCT({first})", *(f"({', '.join(row)})" for row in rows[1:])]
+    listed = ",\n    ".join(lines)
+    return f"omma_rule AS (\n  SELECT * FROM UNNEST([\n    {listed}\n  ])\n)"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The words of a database."""
+
+    double: str
+    quote: str = '"'
+    text: Callable[[str], str] = _doubled
+    number: Callable[[float], str] = _number
+    table: Callable[[Sequence[str], Sequence[Sequence[str]]], str] = _values
+    larger: str = "GREATEST"
+    smaller: str = "LEAST"
+
+    def name(self, given: str) -> str:
+        """The name of a table: quoted, its parts apart where it has dots."""
+        return ".".join(map(self.column, given.split(".")))
+
+    def column(self, given: str) -> str:
+        """A name as it is: quoted."""
+        mark = self.quote
+        return f"{mark}{given.replace(mark, mark * 2)}{mark}"
+
+    def real(self, expression: str) -> str:
+        """An expression in double precision."""
+        return f"CAST({expression} AS {self.double})"
+
+
+DIALECTS = {
+    "postgresql": Dialect("DOUBLE PRECISION"),
+    "duckdb": Dialect("DOUBLE"),
+    "spark": Dialect("DOUBLE", quote="`", text=_escaped),
+    "bigquery": Dialect("FLOAT64", quote="`", text=_escaped, table=_structs),
+    "sqlite": Dialect("REAL", number=_quotient, larger="MAX", smaller="MIN"),
+}
 
 
 def query_of(
     rule: Any,
     dialect: str,
-    *,
     table: str,
     layout: str,
     row_id: str,
@@ -29,67 +109,74 @@ def query_of(
     for parameter, given in (("table", table), ("row_id", row_id), ("label", label), ("eta", eta)):
         if not isinstance(given, str) or not given:
             raise TypeError(f"{parameter} of {owner} must be a name, got {shown(given)}")
-    parts = Parts.of(rule)
-    if parts.matrix is not None:
+    if rule.matrix is not None:
         raise ValueError(
             f"{owner} decides by slope and offset, got a rule with a table of costs: use "
             "Rule.to_onnx or Rule.to_torch"
         )
     words = DIALECTS[dialect]
     if layout == "wide":
-        return _wide(parts, words, words.name(table), words.column(row_id), columns, eta)
+        return _wide(rule, words, words.name(table), words.column(row_id), columns, eta)
     if columns is not None:
         raise ValueError(
             f"columns of {owner} must be None in the long layout, got {shown(columns)}"
         )
     names = _Names(words.name(table), words.column(row_id), words.column(label), words.column(eta))
-    if parts.seats is None:
-        return _all_above(parts, words, names)
-    ranked = _ranked_to_fill if parts.k is not None else _ranked_above
-    return f"""{_rule_table(parts, words)},
-{ranked(parts, words, names)}
+    seats = seats_of(rule)
+    if seats is None:
+        return _all_above(rule, words, names)
+    ranked = _ranked_to_fill if rule.k is not None else _ranked_above
+    return f"""{_rule_table(rule, words)},
+{ranked(rule, words, names)}
 SELECT id AS {names.id}, label AS {names.label}
 FROM omma_ranked
-WHERE seat <= {parts.seats}
+WHERE seat <= {seats}
 ORDER BY id, place"""
 
 
-class _Names:
+class _Names(NamedTuple):
     """What tables and columns are called in the database."""
 
-    def __init__(self, table: str, row_id: str, label: str, eta: str) -> None:
-        self.table, self.id, self.label, self.eta = table, row_id, label, eta
+    table: str
+    id: str
+    label: str
+    eta: str
 
 
-def _rule_table(parts: Parts, words: Dialect) -> str:
+def _rule_table(rule: Any, words: Dialect) -> str:
     """The rule as a table: a row for each label."""
     rows = []
-    for place in range(parts.m):
-        named = str(place) if parts.names is None else words.text(parts.names[place])
-        numbers = [parts.slope[place], parts.offset[place]]
-        if parts.bias is not None:
-            numbers.append(parts.bias[place])
-        rows.append([str(place), named, *(words.number(float(one)) for one in numbers)])
-    columns = ["place", "label", "slope", "shift", *(["bias"] if parts.bias is not None else [])]
-    return f"WITH {words.table(columns, rows)}"
+    for place, numbers in enumerate(_numbers(rule, words)):
+        named = str(place) if rule.names is None else words.text(rule.names[place])
+        rows.append([str(place), named, *numbers])
+    columns = ["place", "label", "slope", "shift", "bias"]
+    return f"WITH {words.table(columns[: len(rows[0])], rows)}"
 
 
-def _gain(parts: Parts, words: Dialect, eta: str, slope: str, shift: str, bias: str) -> str:
+def _numbers(rule: Any, words: Dialect) -> list[list[str]]:
+    """Slope and offset of each label, and its bias where the rule is calibrated."""
+    logits = logits_of(rule)
+    every = [rule.slope, rule.offset, *([] if logits is None else [logits[1]])]
+    return [[words.number(float(one)) for one in label] for label in zip(*every, strict=True)]
+
+
+def _gain(rule: Any, words: Dialect, eta: str, slope: str, shift: str, bias: str = "") -> str:
     """The gain of a label, in double precision."""
     used = words.real(eta)
-    if parts.scale is not None:
+    logits = logits_of(rule)
+    if logits is not None:
         low = f"{words.larger}({used}, {words.real(words.number(LEAST))})"
         kept = f"{words.smaller}({low}, {words.real(words.number(MOST))})"
         logit = f"LN({kept} / (1 - {kept}))"
-        scaled = f"{words.real(words.number(parts.scale))} * {logit} + {words.real(bias)}"
+        scaled = f"{words.real(words.number(logits[0]))} * {logit} + {words.real(bias)}"
         used = f"(1 / (1 + EXP(-({scaled}))))"
     return f"{words.real(slope)} * {used} + {words.real(shift)}"
 
 
-def _all_above(parts: Parts, words: Dialect, names: _Names) -> str:
+def _all_above(rule: Any, words: Dialect, names: _Names) -> str:
     """Every label whose gain is at least zero."""
-    gain = _gain(parts, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
-    return f"""{_rule_table(parts, words)}
+    gain = _gain(rule, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
+    return f"""{_rule_table(rule, words)}
 SELECT p.{names.id} AS {names.id}, r.label AS {names.label}
 FROM {names.table} AS p
 JOIN omma_rule AS r ON r.label = p.{names.label}
@@ -97,9 +184,9 @@ WHERE p.{names.eta} > 0 AND {gain} >= 0
 ORDER BY p.{names.id}, r.place"""
 
 
-def _candidates(parts: Parts, words: Dialect, names: _Names) -> str:
+def _candidates(rule: Any, words: Dialect, names: _Names) -> str:
     """What every label that may be chosen gains."""
-    gain = _gain(parts, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
+    gain = _gain(rule, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
     return f"""omma_candidates AS (
   SELECT p.{names.id} AS id, r.place AS place, r.label AS label, {gain} AS gain
   FROM {names.table} AS p
@@ -108,9 +195,9 @@ def _candidates(parts: Parts, words: Dialect, names: _Names) -> str:
 )"""
 
 
-def _ranked_above(parts: Parts, words: Dialect, names: _Names) -> str:
+def _ranked_above(rule: Any, words: Dialect, names: _Names) -> str:
     """Labels whose gain is at least zero, the largest first."""
-    return f"""{_candidates(parts, words, names)},
+    return f"""{_candidates(rule, words, names)},
 omma_ranked AS (
   SELECT
     id, place, label,
@@ -120,15 +207,15 @@ omma_ranked AS (
 )"""
 
 
-def _ranked_to_fill(parts: Parts, words: Dialect, names: _Names) -> str:
+def _ranked_to_fill(rule: Any, words: Dialect, names: _Names) -> str:
     """The best labels of each row; the lowest others fill up, of which the first k are enough."""
-    return f"""{_candidates(parts, words, names)},
+    return f"""{_candidates(rule, words, names)},
 omma_others AS (
   SELECT i.id AS id, r.place AS place, r.label AS label
   FROM (SELECT DISTINCT {names.id} AS id FROM {names.table}) AS i
   CROSS JOIN omma_rule AS r
   LEFT JOIN omma_candidates AS c ON c.id = i.id AND c.place = r.place
-  WHERE r.place < {parts.k} AND c.place IS NULL
+  WHERE r.place < {rule.k} AND c.place IS NULL
 ),
 omma_all AS (
   SELECT id, place, label, 0 AS filler, gain FROM omma_candidates
@@ -144,36 +231,32 @@ omma_ranked AS (
 
 
 def _wide(
-    parts: Parts, words: Dialect, table: str, row_id: str, columns: Sequence[str] | None, eta: str
+    rule: Any, words: Dialect, table: str, row_id: str, columns: Sequence[str] | None, eta: str
 ) -> str:
     """A column of decisions for each column of probabilities."""
-    if parts.seats is not None:
-        budget = "at_most" if parts.k is None else "k"
+    if seats_of(rule) is not None:
+        budget = "at_most" if rule.k is None else "k"
         raise ValueError(
             "layout of Rule.to_sql must be 'long' for a rule with a budget, got 'wide' with "
-            f"{budget}={parts.seats}"
+            f"{budget}={seats_of(rule)}"
         )
-    given = _columns(parts, columns, eta)
     decisions = []
-    for place, name in enumerate(given):
-        numbers = [parts.slope[place], parts.offset[place]]
-        bias = 0.0 if parts.bias is None else float(parts.bias[place])
-        slope, shift = (words.number(float(one)) for one in numbers)
+    for name, numbers in zip(_columns(rule, columns, eta), _numbers(rule, words), strict=True):
         column = words.column(name)
-        gain = _gain(parts, words, column, slope, shift, words.number(bias))
+        gain = _gain(rule, words, column, *numbers)
         decisions.append(f"  CASE WHEN {column} > 0 AND {gain} >= 0 THEN 1 ELSE 0 END AS {column}")
     listed = ",\n".join(decisions)
     return f"SELECT\n  {row_id},\n{listed}\nFROM {table}"
 
 
-def _columns(parts: Parts, columns: Sequence[str] | None, eta: str) -> list[str]:
+def _columns(rule: Any, columns: Sequence[str] | None, eta: str) -> list[str]:
     if columns is None:
-        if parts.names is not None:
-            return list(parts.names)
-        columns = [eta] if parts.m == 1 else None
-    if columns is None or isinstance(columns, str) or len(set(columns)) != parts.m:
+        if rule.names is not None:
+            return list(rule.names)
+        columns = [eta] if rule.m == 1 else None
+    if columns is None or isinstance(columns, str) or len(set(columns)) != rule.m:
         raise ValueError(
-            f"columns of Rule.to_sql must name the {parts.m} columns of probabilities, got "
+            f"columns of Rule.to_sql must name the {rule.m} columns of probabilities, got "
             f"{shown(columns)}"
         )
     return list(columns)

@@ -5,11 +5,16 @@ A limit is a text such as ``"micro_precision >= 0.9"`` or ``"recall[fraud] >= 0.
 by their linear form; so is the mean of recalls over labels, whose denominators no decision changes.
 """
 
-from omma.limits.budgets import check_limits, check_per_row
 from omma.limits.compiled import limited, price_unit
-from omma.limits.limit import Limit
-from omma.limits.rates import known_limits
-from omma.limits.reading import at_least, at_most, read_limit, read_limits
+from omma.limits.limit import Limit, known_limits
+from omma.limits.reading import (
+    at_least,
+    at_most,
+    check_limits,
+    check_per_row,
+    read_limit,
+    read_limits,
+)
 
 __all__ = [
     "Limit",

@@ -1,7 +1,5 @@
 """Limits as the kernels know them: linear forms, sizes, and what their prices start from."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from omma._classes import class_indicators, is_vector
+from omma._confusion import class_indicators, is_vector
 from omma._validate import shown
 from omma.counts import Counts, counted
 from omma.metrics.averages import KINDS, Macro, OverClasses

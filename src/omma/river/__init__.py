@@ -11,8 +11,6 @@ multi-label. ``Metric`` is any metric of omma, with river's ``update``, ``revert
 multiclass_gmean: 53.55%
 """
 
-from __future__ import annotations
-
 try:
     import river  # noqa: F401
 except ImportError as error:

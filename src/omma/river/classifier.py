@@ -1,7 +1,5 @@
 """A river classifier that decides by the metric it is judged by."""
 
-from __future__ import annotations
-
 import inspect
 from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator
@@ -20,8 +18,15 @@ from omma.policies.base import check_at_most
 from omma.policies.omma import auto_or_omma
 from omma.river.growing import GrowingCounts
 from omma.river.hedge import Hedge
-from omma.river.kind import check_label, check_labels, check_positive, is_multi, is_single
-from omma.river.metric import refuse_for_streams, value_of
+from omma.river.metric import (
+    check_label,
+    check_labels,
+    check_positive,
+    is_multi,
+    is_single,
+    refuse_for_streams,
+    value_of,
+)
 from omma.river.pending import Decision, Labels, Pending
 
 NOTHING = Decision(None)
@@ -230,21 +235,18 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         self.model.learn_one(x, y, **kwargs)
         if found is not None:
             self._pending.drop(found)
-        if decision.chosen is not None:
-            self._count(decision, true, weight)
-
-    def _count(self, decision: Decision, true: Collection[Hashable], weight: float) -> None:
-        """Count what was given to a row, and what either way would have given."""
         given, tuned, plain, row = decision
-        self._growing.count_row(row, true, tuned, weight)
-        if self._hedge is not None and given is not None:
+        if given is None:
+            return
+        self._growing.count(row, true, tuned, weight)
+        if self._hedge is not None:  # what was given, and what either way would have given
             self._hedge.count(true, plain, tuned, given, weight, self._growing.labels)
 
     def _chosen(self, eta: dict[Hashable, float], plain: Labels) -> Decision:
         """Decide a row, of which the model itself says ``plain``."""
         growing = self._growing
         row = growing.row_of(eta)
-        tuned = growing.decide_row(row)
+        tuned = growing.decide(row)
         kept = row if growing.soft else None
         chosen = tuned if self._hedge is None or self._hedge.tuned else plain
         return Decision(chosen, tuned, plain, kept)
@@ -302,14 +304,10 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
         decision = self._chosen({positive: eta.get(positive, 0.0)}, plain)
         if decision.chosen:
             return positive, decision
-        return self._other(eta) if plain else likeliest, decision
-
-    def _other(self, eta: dict[Hashable, float]) -> Any:
-        """The likeliest class that is not positive, where the positive one is the likeliest."""
-        others = {label: p for label, p in eta.items() if label != self.pos_val}
-        if others:
-            return max(others, key=others.__getitem__)
-        return not self.pos_val
+        if not plain:
+            return likeliest, decision
+        others = [label for label in eta if label != positive]
+        return max(others, key=eta.__getitem__, default=not positive), decision
 
     def _true(self, y: Any) -> Collection[Hashable]:
         check_label("learn_one", "y", y)

@@ -1,7 +1,5 @@
 """The counts of a policy over labels that turn up while the stream runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
@@ -13,9 +11,9 @@ import numpy as np
 from omma.counts import Counts, counts_of
 from omma.held import Held, held
 from omma.limits import check_limits
+from omma.parts import Prices
 from omma.policies import OMMA, Auto
 from omma.policies.desk import Desk
-from omma.prices import Prices
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
 
@@ -30,10 +28,10 @@ class GrowingCounts:
     labels depend on how many there are, and so on when one joined.
 
     >>> counts = GrowingCounts(OMMA("macro_f1"))
-    >>> counts.decide({"cat": 0.9, "dog": 0.2})
+    >>> counts.decide(counts.row_of({"cat": 0.9, "dog": 0.2}))
     ('cat',)
     >>> counts.count(None, ["cat", "dog"], ["cat"], 1.0)
-    >>> counts.decide({"cat": 0.9, "dog": 0.2, "owl": 0.0})
+    >>> counts.decide(counts.row_of({"cat": 0.9, "dog": 0.2, "owl": 0.0}))
     ('cat', 'dog')
     >>> counts.labels
     ('cat', 'dog', 'owl')
@@ -105,12 +103,8 @@ class GrowingCounts:
         self._desk = Desk(self._named.stepper(len(self._ids)), self._state)
         return self._desk
 
-    def decide(self, eta: Mapping[Any, float]) -> tuple[Hashable, ...]:
-        """The labels that gain most, at the present counts."""
-        return self.decide_row(self.row_of(eta))
-
-    def decide_row(self, row: Row) -> tuple[Hashable, ...]:
-        """The same for a row of ``row_of``."""
+    def decide(self, row: Row) -> tuple[Hashable, ...]:
+        """The labels that gain most, at the present counts, for a row of ``row_of``."""
         budget, labels = self._budget, self.labels
         if budget is not None and budget >= len(labels):
             return labels  # all labels known fit in, and a budget is filled
@@ -121,23 +115,16 @@ class GrowingCounts:
 
     def count(
         self,
-        eta: Mapping[Any, float] | None,
-        true: Collection[Hashable],
-        chosen: Collection[Hashable],
-        weight: float,
-    ) -> None:
-        """Count a row: the labels it has against those it was given."""
-        row = self.row_of(eta or {}) if self.soft else None
-        self.count_row(row, true, chosen, weight)
-
-    def count_row(
-        self,
         row: Row | None,
         true: Collection[Hashable],
         chosen: Collection[Hashable],
         weight: float,
     ) -> None:
-        """The same for a row of ``row_of``, made before some of the labels were met."""
+        """Count a row: the labels it has against those it was given.
+
+        It may have been made by ``row_of`` before some of the labels were met, and is needed where
+        the policy is ``soft``.
+        """
         ids = self._ids
         for label in true:
             if label not in ids:

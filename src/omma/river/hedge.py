@@ -1,7 +1,5 @@
 """Which of two ways to decide is better to go on with: the model's own, or the tuned one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Hashable
 

@@ -1,7 +1,5 @@
 """Decisions that wait for their labels, in bounded memory."""
 
-from __future__ import annotations
-
 import copy
 from collections import deque
 from collections.abc import Hashable

@@ -34,7 +34,7 @@ from omma.kernels.partly import Parted
 from omma.kernels.ranks import ranked
 from omma.kernels.signs import forms
 from omma.kernels.slide import Sliding
-from omma.prices import Prices
+from omma.parts import Prices
 from omma.recent import WindowState
 from omma.rows.labels import Ids
 from omma.running.empty import NO_NUMBERS

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._progress import Progress
+from omma._pool import Progress
 from omma.rows.arrays import Probabilities, Rows
 from omma.rows.batch import Batch
 from omma.rows.labels import Ids

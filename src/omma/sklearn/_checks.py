@@ -1,13 +1,14 @@
-"""What a user gives, checked before anything is learned."""
+"""What a user gives: checked before anything is learned, and metadata sent to whom it is for."""
 
-from __future__ import annotations
-
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import indexable
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils import Bunch, indexable
+from sklearn.utils.metadata_routing import _raise_for_params, process_routing
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from omma._validate import shown
 from omma.metrics import metric as find_metric
@@ -81,3 +82,24 @@ def check_same_classes(target: Target, classes: Any) -> None:
 def vector(classes: Any) -> Any:
     """Classes of one output; those of several say nothing that indicators do not."""
     return None if classes is None or np.ndim(classes[0]) else classes
+
+
+def route(model: Any, method: str, sample_weight: Any, params: dict[str, Any]) -> Any:
+    """What the estimator and the splitter are to be given."""
+    if get_config()["enable_metadata_routing"]:
+        return process_routing(model, method, sample_weight=sample_weight, **params)
+    _raise_for_params(params, model, method)
+    given = {}
+    if sample_weight is not None:
+        inner = getattr(model.estimator, method)
+        if has_fit_parameter(model.estimator, "sample_weight"):
+            given = {"sample_weight": sample_weight}
+        else:
+            warnings.warn(
+                f"{type(model.estimator).__name__}.{inner.__name__} takes no sample_weight: the "
+                f"weights of {OWNER} count for its rule alone. Metadata routing can pass them "
+                "on: sklearn.set_config(enable_metadata_routing=True)",
+                UserWarning,
+                stacklevel=3,
+            )
+    return Bunch(estimator=Bunch(**{method: given}), splitter=Bunch(split={}))

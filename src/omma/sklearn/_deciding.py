@@ -1,8 +1,7 @@
-"""Decisions of a fitted classifier by its rule, and what they are made of; nothing changes."""
+"""What a fitted classifier keeps, and decisions by its rule, which change nothing."""
 
-from __future__ import annotations
-
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +10,70 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from omma.calibrated import Calibration
 from omma.calibration.online import OnlineCalibrator
+from omma.counts import Counts
 from omma.held import Held
+from omma.metrics import metric as find_metric
+from omma.metrics.scoring import value_with
+from omma.online import OnlineClassifier
+from omma.parts import Calibration
+from omma.policies import OMMA, Auto
 from omma.rule import Rule
-from omma.sklearn._fitted import Fitted, inner_has
 from omma.sklearn._probabilities import probabilities
 from omma.sklearn._target import CLASSES, OWNER, YES, Target
 
 
-class Decides(ClassifierMixin, Fitted):  # type: ignore[misc]
-    """The part of ``MetricClassifier`` that decides."""
+class History(NamedTuple):
+    """The metric so far, at some numbers of rows."""
+
+    rows: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def inner_has(method: str) -> Callable[[Any], bool]:
+    """Whether the estimator, fitted or not, has a method; if not, its own error says so."""
+
+    def check(self: Any) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), method)
+        return True
+
+    return check
+
+
+class Decides(ClassifierMixin):  # type: ignore[misc]
+    """The part of ``MetricClassifier`` that decides, by what is known after ``fit``."""
+
+    estimator: Any
+    metric: Any
+    zero_division: float
+    history_: History
+    n_samples_seen_: int
+    _target: Target
+    _learner: OnlineClassifier
+
+    def _begin(self, estimator: Any, target: Target, policy: OMMA | Auto) -> None:
+        """Forget what was learned before."""
+        self.estimator_ = estimator
+        self.classes_ = target.classes
+        self._target = target
+        self._learner = OnlineClassifier(policy, target.m, names=target.names)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _keep(self, rule: Rule, rows: int) -> None:
+        self.rule_ = rule
+        self.counts_: Counts = self._learner.counts
+        self.value_ = self._value(self._learner)
+        self.n_samples_seen_ = int(rows)
+
+    def _value(self, learner: OnlineClassifier) -> float | None:
+        """The metric of what a learner has counted; None before that."""
+        if learner.value is None:
+            return None
+        return value_with(find_metric(self.metric), learner.counts, self.zero_division)
 
     def predict(self, X: Any) -> Any:
         """Decide rows by the rule; nothing changes.
@@ -95,7 +147,8 @@ def decision_scores(rule: Rule, eta: Any, target: Target) -> Floats:
     eta = dense.reshape(decided.shape).astype(np.float64)
     gains = _gains(rule, eta)
     if target.kind == CLASSES:
-        return _of_classes(gains, decided)
+        two = gains.shape[1] == 2
+        return _signed((gains[:, 1] - gains[:, 0]) / 2, decided[:, 1]) if two else gains
     seats = rule.at_most if rule.k is None else rule.k
     if seats is None:
         scores = _above(rule, eta, decided)
@@ -138,12 +191,6 @@ def _above(rule: Rule, eta: Floats, decided: Any) -> Floats:
     return _signed(
         np.where(plain, eta - np.where(plain, cuts, 0.0), eta - 2 + 3 * decided), decided
     )
-
-
-def _of_classes(gains: Floats, decided: Any) -> Floats:
-    if gains.shape[1] == 2:
-        return _signed((gains[:, 1] - gains[:, 0]) / 2, decided[:, 1])
-    return gains
 
 
 def _signed(scores: Floats, decided: Any) -> Floats:

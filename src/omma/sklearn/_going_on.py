@@ -1,7 +1,5 @@
 """Rows that come after: the rule learns from each, and the estimator where it can."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 
@@ -16,14 +14,13 @@ from omma.metrics import metric as find_metric
 from omma.online import OnlineClassifier
 from omma.policies.starts import top
 from omma.rule import Rule
-from omma.sklearn._checks import check_same_classes, checked, policy_of, vector
-from omma.sklearn._fitted import Fitted, History, inner_has
+from omma.sklearn._checks import check_same_classes, checked, policy_of, route, vector
+from omma.sklearn._deciding import Decides, History, inner_has
 from omma.sklearn._probabilities import probabilities
-from omma.sklearn._routing import route
 from omma.sklearn._target import CLASSES, LABELS, Target, read_target
 
 
-class GoesOn(Fitted):
+class GoesOn(Decides):
     """The part of ``MetricClassifier`` that goes on learning."""
 
     pos_label: Any
@@ -53,8 +50,12 @@ class GoesOn(Fitted):
         X, y, weights = checked(X, y, sample_weight, "partial_fit")
         first = not hasattr(self, "estimator_")
         extra: dict[str, Any] = {} if classes is None else {"classes": classes}
-        target: Target = self._first_target(y, classes) if first else self._target
-        if not first:
+        if first:
+            target = read_target(y, find_metric(self.metric), vector(classes), self.pos_label)
+            if classes is None and target.kind != LABELS:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+        else:
+            target = self._target
             check_same_classes(target, classes)
         labels, y = target.encode(y), target.ordered(y)
         estimator = clone(self.estimator) if first else self.estimator_
@@ -100,12 +101,6 @@ class GoesOn(Fitted):
         found = self._target.decode(decisions)
         self._go_on(learner, 0)
         return found
-
-    def _first_target(self, y: Any, classes: Any) -> Target:
-        target = read_target(y, find_metric(self.metric), vector(classes), self.pos_label)
-        if classes is None and target.kind != LABELS:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        return target
 
     def _decided(
         self, X: Any, labels: Any, weights: NDArray[Any] | None

@@ -1,8 +1,5 @@
 """Probabilities in every shape that classifiers give them, and by models of other rows."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,9 +37,8 @@ def _of_labels(found: Any, estimator: Any, m: int) -> Any:
     """(n, m) as it is; of (n, m, 2), or of m arrays (n, 2), the part that says yes."""
     if isinstance(found, list | tuple):
         own = getattr(estimator, "classes_", None)
-        own = (
-            own if isinstance(own, list | tuple) and len(own) == len(found) else [None] * len(found)
-        )
+        if not isinstance(own, list | tuple) or len(own) != len(found):
+            own = [None] * len(found)
         columns = [_yes(_plain(one), classes) for one, classes in zip(found, own, strict=True)]
         eta = np.stack(columns, axis=1)
     else:
@@ -84,11 +80,9 @@ def _of_classes(found: Any, estimator: Any, target: Target) -> Any:
         shape = (len(own), len(target.classes))
         move = sparse.csr_array((np.ones(len(own)), (rows, places)), shape=shape)
         found = found @ move
-    return _column(found, target.positive) if target.kind == YES else found
-
-
-def _column(found: Any, j: int) -> NDArray[Any]:
-    column = found[:, [j]]
+    if target.kind != YES:
+        return found
+    column = found[:, [target.positive]]
     return (column.toarray() if sparse.issparse(column) else np.asarray(column)).reshape(-1)
 
 
@@ -99,11 +93,11 @@ def _within(eta: Any) -> Any:
         return eta
     if values.min() < -ROUNDING or values.max() > 1 + ROUNDING:
         return eta
-    if sparse.issparse(eta):
-        eta = eta.copy()
-        eta.data = np.clip(eta.data, 0, 1)
-        return eta
-    return np.clip(eta, 0, 1)
+    if not sparse.issparse(eta):
+        return np.clip(eta, 0, 1)
+    eta = eta.copy()
+    eta.data = np.clip(eta.data, 0, 1)
+    return eta
 
 
 def trained(
@@ -122,32 +116,10 @@ def trained(
             f"refit of {OWNER} must be True where cv has several splits, got False with "
             f"{len(splits)}: which of their estimators should be kept is not clear"
         )
-    params = routed.estimator.fit
-    work: dict[str, Any] = {"n_jobs": model.n_jobs, "verbose": model.verbose}
-    sample, models = out_of_fold(model.estimator, X, y, target, splits, params, weights, **work)
-    if model.refit:
-        return clone(model.estimator).fit(X, y, **params), sample, _num_samples(X)
-    part = np.arange(_num_samples(X))[splits[0][0]]  # by ids or by flags
-    return models[0], sample, len(part)
-
-
-def out_of_fold(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    target: Target,
-    splits: Iterable[tuple[Any, Any]],
-    fit_params: dict[str, Any],
-    weights: NDArray[Any] | None,
-    *,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-) -> tuple[Batch, list[Any]]:
-    """Train a clone on each training part, and take its probabilities of the other part."""
-    labels = target.encode(y)
-    work = Parallel(n_jobs=n_jobs, verbose=verbose)
-    done = work(
-        delayed(_fold)(clone(estimator), X, y, target, train, test, fit_params)
+    params, labels = routed.estimator.fit, target.encode(y)
+    # A clone is trained on each training part, and gives its probabilities of the other part.
+    done = Parallel(n_jobs=model.n_jobs, verbose=model.verbose)(
+        delayed(_fold)(clone(model.estimator), X, y, target, train, test, params)
         for train, test in splits
     )
     if not done:
@@ -155,8 +127,11 @@ def out_of_fold(
     models, parts, rows = zip(*done, strict=True)
     every = np.concatenate([np.flatnonzero(test) if test.dtype == bool else test for test in rows])
     taken = None if weights is None else weights[every]
-    sample = Batch.read(OWNER, _stacked(list(parts)), labels[every], taken)
-    return sample.ready(), list(models)
+    sample = Batch.read(OWNER, _stacked(list(parts)), labels[every], taken).ready()
+    if model.refit:
+        return clone(model.estimator).fit(X, y, **params), sample, _num_samples(X)
+    part = np.arange(_num_samples(X))[splits[0][0]]  # by ids or by flags
+    return models[0], sample, len(part)
 
 
 def _fold(

@@ -1,7 +1,5 @@
 """What is predicted: yes or no, one class of several, or any number of labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +100,10 @@ def read_target(y: Any, metric: Metric, classes: Any = None, pos_label: Any = No
     if kind == "multilabel-indicator":
         if pos_label is not None:
             _refuse_pos_label(pos_label, "indicators of labels")
-        return _labels(y)
+        table = opened(OWNER, "y", y)  # a frame brings the names of its columns
+        given = table.values if hasattr(table.values, "shape") else np.asarray(table.values)
+        every, thin = np.arange(given.shape[1]), sparse.issparse(given)
+        return Target(LABELS, every, table.names, given.dtype, thin)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
             f"y of {OWNER} must be classes or 0/1 indicators. Unknown label type: {kind}"
@@ -114,8 +115,13 @@ def read_target(y: Any, metric: Metric, classes: Any = None, pos_label: Any = No
             f"y of {OWNER} must have at least two classes, got one class, {shown(known.tolist())}"
         )
     one = metric.binary and len(known) == 2
+    if metric.binary and metric.name in OF_CLASSES and not one:  # another number over classes
+        raise ValueError(
+            f"metric of {OWNER} must be one of classes for {len(known)} classes, got "
+            f"{metric.name}: use multiclass_{metric.name}"
+        )
     if not one:
-        _refuse_classes(metric, len(known))
+        metric.check_labels(len(known))
     positive = _positive(known, metric, pos_label)
     names = tuple(str(name) for name in (known[[positive]] if one else known))
     return Target(YES if one else CLASSES, known, names, known.dtype, positive=positive)
@@ -138,26 +144,8 @@ def _positive(known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
     return 1
 
 
-def _refuse_classes(metric: Metric, m: int) -> None:
-    """Refuse a metric of one label for many classes: some are another number over classes."""
-    if metric.binary and metric.name in OF_CLASSES:
-        raise ValueError(
-            f"metric of {OWNER} must be one of classes for {m} classes, got {metric.name}: use "
-            f"multiclass_{metric.name}"
-        )
-    metric.check_labels(m)
-
-
 def _refuse_pos_label(pos_label: Any, found: str) -> None:
     raise ValueError(
         f"pos_label of {OWNER} must be one of two classes, got {shown(pos_label)} where y has "
         f"{found}"
     )
-
-
-def _labels(y: Any) -> Target:
-    """Indicators; a frame brings the names of its columns."""
-    table = opened(OWNER, "y", y)
-    values = table.values if hasattr(table.values, "shape") else np.asarray(table.values)
-    m = values.shape[1]
-    return Target(LABELS, np.arange(m), table.names, values.dtype, sparse.issparse(values))

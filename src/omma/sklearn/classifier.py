@@ -7,23 +7,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metadata_routing import _raise_for_params
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _raise_for_params
 
 from omma._types import Feedback
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.metrics.scoring import check_zero_division
-from omma.sklearn._checks import checked, is_prefit, policy_of, vector
-from omma.sklearn._deciding import Decides
-from omma.sklearn._fitted import History
+from omma.sklearn._checks import checked, is_prefit, policy_of, route, vector
+from omma.sklearn._deciding import History
 from omma.sklearn._going_on import GoesOn
 from omma.sklearn._passes import find_rule
 from omma.sklearn._probabilities import probabilities, trained
-from omma.sklearn._routing import metadata_router, route
 from omma.sklearn._target import LABELS, OWNER, read_target
 
 
-class MetricClassifier(Decides, GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier with the decisions that maximize a metric, for any kind of problem.
 
     It is to every metric and task what ``TunedThresholdClassifierCV`` is to binary problems.
@@ -207,7 +205,18 @@ class MetricClassifier(Decides, GoesOn, MetaEstimatorMixin, BaseEstimator):  # t
 
     def get_metadata_routing(self) -> Any:
         """What metadata goes where."""
-        return metadata_router(self)
+        mapping = (
+            MethodMapping()
+            .add(caller="fit", callee="fit")
+            .add(caller="partial_fit", callee="partial_fit")
+        )
+        splits = MethodMapping().add(caller="fit", callee="split")
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=mapping)
+            .add(splitter=None if isinstance(self.cv, str) else self.cv, method_mapping=splits)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,14 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from omma._validate import shown
 from omma.rule import Rule
+from omma.sklearn._deciding import inner_has
 from omma.sklearn._probabilities import probabilities
 from omma.sklearn._target import CLASSES, LABELS, YES, Target
 
 OWNER = "RuledClassifier"
-
-
-def _has_probabilities(model: Any) -> bool:
-    return hasattr(getattr(model, "estimator_", model.estimator), "predict_proba")
 
 
 class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -72,7 +69,7 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         target = self._target()
         return target.decode(self.rule.predict(probabilities(self._trained(), X, target).values))
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(inner_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """The estimator's probabilities."""
         return self._trained().predict_proba(X)

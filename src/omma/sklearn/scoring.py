@@ -1,7 +1,5 @@
 """Metrics of omma where scikit-learn asks for ``scoring``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -92,27 +90,17 @@ class BudgetScorer:
         y_pred = estimator.predict(X)
         single = np.ndim(y_true) == 1 and not sparse.issparse(y_true)
         if single and self.k > 1:
-            y_true, y_pred = self._classes(estimator, X, np.asarray(y_true))
-        elif not single and not self._fits(y_pred):
-            y_pred = self._best(estimator, X, y_pred.shape[1])
+            classes = np.asarray(estimator.classes_)
+            y_true = (np.asarray(y_true)[:, np.newaxis] == classes).astype(np.int8)
+            y_pred = self._most_probable(np.asarray(estimator.predict_proba(X)), len(classes))
+        elif not single and (np.asarray(y_pred.sum(axis=1)) != self.k).any():
+            m = y_pred.shape[1]
+            problem = Problem(LABELS, np.arange(m), None, np.dtype(np.int8))
+            y_pred = self._most_probable(probabilities(estimator, X, problem).values, m)
         return self.metric.score(y_true, y_pred, sample_weight, zero_division=self.zero_division)
 
-    def _fits(self, y_pred: Any) -> bool:
-        """Whether decisions are k labels a row already."""
-        return bool((np.asarray(y_pred.sum(axis=1)).ravel() == self.k).all())
-
-    def _best(self, estimator: Any, X: Any, m: int) -> Any:
-        """The k most probable labels."""
-        problem = Problem(LABELS, np.arange(m), None, np.dtype(np.int8))
-        return self._most_probable(probabilities(estimator, X, problem).values, m)
-
-    def _classes(self, estimator: Any, X: Any, y_true: Any) -> tuple[Any, Any]:
-        """The classes of rows as indicators, and the k most probable ones."""
-        classes = np.asarray(estimator.classes_)
-        true = (y_true[:, np.newaxis] == classes).astype(np.int8)
-        return true, self._most_probable(np.asarray(estimator.predict_proba(X)), len(classes))
-
     def _most_probable(self, eta: Any, m: int) -> Any:
+        """The k most probable labels, or classes, as indicators."""
         return Rule(np.ones(m), np.zeros(m), self.k).predict(eta)
 
     def __repr__(self) -> str:
