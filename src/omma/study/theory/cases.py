@@ -11,6 +11,7 @@ from omma.metrics import Metric, macro, metric as find_metric
 from omma.policies import Policy
 from omma.study.theory import utilities
 from omma.study.theory.best import exhaustive, optimum
+from omma.study.theory.curves import until
 from omma.study.theory.distributions import (
     Beta,
     Discrete,
@@ -19,7 +20,8 @@ from omma.study.theory.distributions import (
     LogisticNormal,
     Softmax,
 )
-from omma.study.theory.shortfall import Problem
+from omma.study.theory.shortfall import Distort, Measured, Problem, measure
+from omma.study.theory.suite import Spec
 from omma.tables import HAT_ETA
 
 OMMA, ESTIMATES, GREEDY, OFO, ONLINE = "OMMA", f"OMMA({HAT_ETA})", "Greedy", "OFO", "Online-FW"
@@ -74,6 +76,13 @@ def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
     kinds = {OMMA: policies.OMMA, GREEDY: policies.Greedy, ONLINE: policies.OnlineFrankWolfe}
     made: Policy = kinds[name](metric, k=k)
     return made
+
+
+def measured(problem: Problem, spec: Spec, distort: Distort | None = None) -> Measured:
+    """The sequences of a run, by its policy."""
+    chosen = policy(spec["policy"], problem.metric, problem.k)
+    rows = until(spec["rows"])
+    return measure(problem, chosen, rows, spec["sequences"], seed=spec["seed"], distort=distort)
 
 
 def beta() -> Independent:

@@ -83,6 +83,11 @@ def table(
     return lambda records: [texts(title, records, words, numbers)]
 
 
+def titled(cases: Mapping[str, Any]) -> Column:
+    """How tables name the problem of a run."""
+    return lambda record: str(cases[record["spec"]["dataset"]].title)
+
+
 def label(record: Record) -> str:
     """How tables name a run."""
     return str(record["label"])

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omma.study.records import Record
-from omma.study.theory.cases import AUTO, CASES, ESTIMATES, OMMA, policy
-from omma.study.theory.curves import averaged, fitted_rate, until
-from omma.study.theory.shortfall import measure
-from omma.study.theory.suite import Spec, Suite, label, last, power, table, with_power
-from omma.study.theory.suites.drawing import COLORS, band, legend, named, panels
+from omma.study.theory.cases import AUTO, CASES, ESTIMATES, OMMA, measured
+from omma.study.theory.curves import averaged, fitted_rate
+from omma.study.theory.suite import Spec, Suite, label, last, power, table, titled
+from omma.study.theory.suites.drawing import curve, pictured
 from omma.study.theory.suites.estimation import distortion
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PROBLEMS = ("f1", "macro-f1")
 # The first two are what calibration can undo, the last is not.
@@ -27,22 +23,12 @@ ENTRANTS = (OMMA, ESTIMATES, AUTO)
 
 def simulate(spec: Spec) -> dict[str, Any]:
     """One policy on one problem, told the wrong probabilities."""
-    problem = CASES[spec["dataset"]].problem()
-    chosen = policy(spec["policy"], problem.metric, problem.k)
     distort = distortion(*WRONG[spec["distortion"]])
-    found = measure(
-        problem,
-        chosen,
-        until(spec["rows"]),
-        spec["sequences"],
-        seed=spec["seed"],
-        distort=distort,
-    )
-    rate = fitted_rate(found.rows, found.regret)
+    found = measured(CASES[spec["dataset"]].problem(), spec, distort)
     return {
         "rows": found.rows.tolist(),
         **averaged("regret", found.regret),
-        "rate": rate and list(rate),
+        "rate": fitted_rate(found.rows, found.regret),
     }
 
 
@@ -60,7 +46,7 @@ def _at(rows: int) -> Any:
 tables = table(
     "Regret with wrong probabilities, with and without calibration",
     {
-        "problem": lambda record: CASES[record["spec"]["dataset"]].title,
+        "problem": titled(CASES),
         "told": lambda record: record["spec"]["distortion"],
         "policy": label,
     },
@@ -74,34 +60,13 @@ tables = table(
 )
 
 
-def figures(records: list[Record]) -> dict[str, Figure]:
-    """A panel for each problem and distortion, on logarithmic axes."""
-    places = [(name, told) for name in PROBLEMS for told in WRONG]
-    mine = {
-        place: {
-            record["label"]: record
-            for record in records
-            if (record["spec"]["dataset"], record["spec"]["distortion"]) == place
-        }
-        for place in places
-    }
-    present = [place for place in places if mine[place]]
-    if not present:
-        return {}
-    titles = [f"{told}: {CASES[name].title}" for name, told in present]
-    figure, axes = panels(titles, columns=3, high=2.8, logs=True)
-    for ax, place in zip(axes, present, strict=True):
-        for entrant in ENTRANTS:
-            if entrant in mine[place]:
-                result = mine[place][entrant]["result"]
-                curve = (result["rows"], result["regret"], result["regret_error"])
-                said = with_power(entrant, mine[place][entrant])
-                band(ax, *curve, color=COLORS[entrant], label=said)
-        named(ax, "rows n", "regret")
-        legend(ax, loc="best")
-    return {"calibration": figure}
+def _draw(ax: Any, records: list[Record]) -> None:
+    for record in records:
+        curve(ax, record)
 
 
+TITLE = "{distortion}: {case.title}"
+figures = pictured("calibration", TITLE, _draw, CASES, place="best", columns=3, high=2.8)
 SUITE = Suite(
     "theory-calibration",
     "What wrong probabilities cost when they are calibrated on the way",

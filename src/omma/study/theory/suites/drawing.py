@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 from omma.plots.frames import INK, bare, require_matplotlib
 from omma.plots.palette import ESTIMATES, LEARNING, color_of
+from omma.study.records import Record
+from omma.study.theory.suite import with_power
 from omma.tables import HAT_ETA
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ COLORS = {
 BOUND = color_of("baseline")
 DASHED: Any = (0, (4, 3))
 MORE = LEARNING
+LARGE = (6.4, 3.8)  # inches of a figure of one panel
 
 
 def panels(
@@ -52,6 +55,40 @@ def panels(
     return figure, places[: len(titles)]
 
 
+def pictured(
+    name: str,
+    title: str,
+    draw: Callable[[Axes, list[Record]], None],
+    cases: Mapping[str, Any] | None = None,
+    *,
+    names: tuple[str, str] = ("rows n", "regret"),
+    place: str = "lower left",
+    size: tuple[float, float] | None = None,
+    **options: Any,
+) -> Callable[[list[Record]], dict[str, Figure]]:
+    """What makes a figure of records: those of one title are drawn into one panel.
+
+    A title has fields of the specification in braces, the ``label``, or the ``case``.
+    """
+
+    def figures(records: list[Record]) -> dict[str, Figure]:
+        groups: dict[str, list[Record]] = {}
+        for record in records:
+            spec, label = record["spec"], record["label"]
+            case = (cases or {}).get(spec["dataset"])
+            groups.setdefault(title.format(**spec, label=label, case=case), []).append(record)
+        figure, places = panels(list(groups), **{"logs": True, **options})
+        if size is not None:
+            figure.set_size_inches(*size)
+        for ax, some in zip(places, groups.values(), strict=True):
+            draw(ax, some)
+            named(ax, *names)
+            legend(ax, loc=place)
+        return {name: figure}
+
+    return figures
+
+
 def named(ax: Axes, below: str, aside: str) -> None:
     """Names of both axes."""
     ax.set_xlabel(below, size=9.5, color=INK)
@@ -71,6 +108,13 @@ def band(ax: Axes, x: ArrayLike, mean: ArrayLike, error: ArrayLike, **look: Any)
     ax.fill_between(
         places, low, middle + 2.0 * wide, color=look.get("color"), alpha=0.15, linewidth=0
     )
+
+
+def curve(ax: Axes, record: Record, of: str = "regret", **look: Any) -> None:
+    """What a record has against the number of rows; named by who ran, and the power of n."""
+    result, who = record["result"], record["label"]
+    look = {"color": COLORS.get(who), "label": with_power(who, record), **look}
+    band(ax, result["rows"], result[of], result[f"{of}_error"], **look)
 
 
 def bound(ax: Axes, x: ArrayLike, y: ArrayLike, label: str, width: float = 1.0) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,12 +10,9 @@ from omma.metrics import metric as find_metric
 from omma.study.records import Record
 from omma.study.theory.cases import ESTIMATES, OMMA, Case, beta
 from omma.study.theory.distributions import Independent, LogisticNormal
-from omma.study.theory.suite import Spec, Suite, label, table, with_power
-from omma.study.theory.suites.drawing import COLORS, band, bound, legend, named, panels
+from omma.study.theory.suite import Spec, Suite, label, table, titled
+from omma.study.theory.suites.drawing import bound, curve, pictured
 from omma.study.theory.suites.regret import NUMBERS, simulated
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BOTH = (OMMA, ESTIMATES)
 LONG = 10_000_000
@@ -57,32 +54,22 @@ def constant(record: Record) -> str:
 
 tables = table(
     "Ratios of linear forms: regret at the end of a sequence, and the power of n it falls with",
-    {"problem": lambda record: CASES[record["spec"]["dataset"]].title, "policy": label},
+    {"problem": titled(CASES), "policy": label},
     {**NUMBERS, "n · regret, early and late": constant},
 )
 
 
-def figures(records: list[Record]) -> dict[str, Figure]:
-    """A panel for each problem, on logarithmic axes."""
-    present = [name for name in CASES if any(r["spec"]["dataset"] == name for r in records)]
-    titles = [CASES[name].title for name in present]
-    figure, places = panels(titles, columns=3, logs=True)
-    for ax, name in zip(places, present, strict=True):
-        for record in (one for one in records if one["spec"]["dataset"] == name):
-            result = record["result"]
-            curve = (result["rows"], result["regret"], result["regret_error"])
-            said = with_power(record["label"], record)
-            band(ax, *curve, color=COLORS[record["label"]], label=said)
-            if record["label"] == OMMA:
-                rows = np.array(result["rows"], dtype=float)
-                for shape, words in ((1 / rows, "1 / n"), (np.log(rows) / rows, "ln n / n")):
-                    scale = 2.0 * result["regret"][3] / shape[3]
-                    bound(ax, rows, scale * shape, f"shape of {words}", 0.7 + 0.6 * ("ln" in words))
-        named(ax, "rows n", "regret")
-        legend(ax, loc="lower left")
-    return {"ratios": figure}
+def _draw(ax: Any, records: list[Record]) -> None:
+    for record in records:
+        curve(ax, record)
+        if record["label"] == OMMA:
+            regret, rows = record["result"]["regret"], np.array(record["result"]["rows"], float)
+            for shape, words in ((1 / rows, "1 / n"), (np.log(rows) / rows, "ln n / n")):
+                scale = 2.0 * regret[3] / shape[3]
+                bound(ax, rows, scale * shape, f"shape of {words}", 0.7 + 0.6 * ("ln" in words))
 
 
+figures = pictured("ratios", "{case.title}", _draw, CASES, columns=3)
 SUITE = Suite(
     "theory-ratios",
     "Regret of F1, micro-F1 and Jaccard against n",
