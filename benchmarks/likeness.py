@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import omma
-from omma.datasets.shapes import SHAPES
+from omma.datasets.paper_like import SHAPES
 from omma.metrics.target import Target
 from omma.study.paper import find
 

@@ -23,7 +23,7 @@ from scipy.stats import pearsonr, spearmanr
 from study_cells import MADE, load, mean, percent, table
 
 from omma.comparison.entrants import TITLES
-from omma.datasets.shapes import SHAPES
+from omma.datasets.paper_like import SHAPES
 from omma.plots.palette import color_of
 from omma.study.packed import pack
 from omma.study.paper import find

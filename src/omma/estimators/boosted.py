@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import check_number, check_positive_int, check_seed
-from omma.estimators._data import check_rows_fit, read_classes, read_features, read_indicators
-from omma.estimators._sklearn import one_thread, require_sklearn
+from omma.estimators._shared import (
+    check_rows_fit,
+    one_thread,
+    read_classes,
+    read_features,
+    read_indicators,
+    require_sklearn,
+)
 
 OWNER = "BoostedTrees"
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_number, check_positive_int, check_seed, shown
-from omma.estimators.scaling import check_standardise
+from omma.estimators._shared import check_standardise
 
 Rows = NDArray[np.int64]
 

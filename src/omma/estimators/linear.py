@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
-from omma.estimators._data import read_features, row_blocks
+from omma.estimators._shared import read_features, row_blocks
 from omma.rows.arrays import csr
 
 Floats = NDArray[np.float64]

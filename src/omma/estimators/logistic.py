@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.calibration import log_loss
-from omma.estimators._data import check_rows_fit, read_features, read_indicators
-from omma.estimators._sklearn import require_sklearn
+from omma.estimators._shared import (
+    check_rows_fit,
+    read_features,
+    read_indicators,
+    require_sklearn,
+    scaled,
+)
 from omma.estimators.choosing import GRID, check_regularized, choose, folds, sample
-from omma.estimators.liblinear import fit_labels
 from omma.estimators.linear import LinearModel
-from omma.estimators.newton import fit_in_batches
-from omma.estimators.scaling import scaled
+from omma.estimators.solvers import fit_in_batches, fit_labels
 
 OWNER = "LogisticRegression"
 

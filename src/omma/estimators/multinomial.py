@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.calibration import log_loss
-from omma.estimators._data import check_rows_fit, read_classes, read_features
-from omma.estimators._sklearn import one_thread, require_sklearn
+from omma.estimators._shared import (
+    check_rows_fit,
+    one_thread,
+    read_classes,
+    read_features,
+    require_sklearn,
+    scaled,
+)
 from omma.estimators.choosing import GRID, check_regularized, choose, folds, sample
 from omma.estimators.linear import LinearModel
-from omma.estimators.scaling import scaled
 
 OWNER = "Multinomial"
 Floats = NDArray[np.float64]

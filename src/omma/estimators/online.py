@@ -11,17 +11,18 @@ from scipy import sparse
 
 from omma._validate import check_choice, check_number, check_positive_int, shown
 from omma.calibration import log_loss
-from omma.estimators._data import (
+from omma.estimators._shared import (
     check_rows_fit,
+    check_standardise,
     is_indicator,
     read_classes,
     read_either,
     read_features,
     read_indicators,
+    wants_scaling,
 )
+from omma.estimators.adam import Floats, Moments, check_adam, hyperparameters
 from omma.estimators.choosing import choose
-from omma.estimators.moments import Floats, Moments, check_adam, hyperparameters
-from omma.estimators.scaling import check_standardise, wants_scaling
 from omma.kernels.adam import run_dense, run_sparse
 from omma.rows.arrays import unflagged
 

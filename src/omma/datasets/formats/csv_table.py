@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest
-from omma.datasets._cells import meant
+from omma.datasets._columns import meant
 from omma.datasets.dataset import Dataset
 from omma.datasets.fast_csv import read_large
 from omma.datasets.formats.part import Part, assemble, is_finite
