@@ -21,8 +21,7 @@ from rich.console import Console
 import omma
 from benchmarks.table import Table
 from omma.study.auto.cells import SOURCES
-from omma.study.data import AbsentError
-from omma.study.estimates import Desk
+from omma.study.estimates import AbsentError, Desk
 
 CASES = (
     ("mammography", "f1", "predicted_rate <= 0.01"),

@@ -22,8 +22,7 @@ from omma.policies import Policy
 from omma.spark.columns import Columns, check_there, indicators
 from omma.spark.runner import Runner, collected, schema_of
 from omma.spark.store import Store
-from omma.spark.warm import compiled_once
-from omma.spark.work import DELTA, PREDICTION, Decide, packed
+from omma.spark.work import DELTA, PREDICTION, Decide, compiled_once, packed
 from omma.state import State
 
 LATE = "omma_label"  # which of the two streams a row is from

@@ -12,9 +12,8 @@ from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StructField, S
 from omma._validate import shown
 from omma.merging import handed_out, merged
 from omma.policies import Policy
-from omma.spark import owner
 from omma.spark.columns import Columns
-from omma.spark.store import Saved, Store, TornError, check_same, restored
+from omma.spark.store import Saved, Store, TornError, check_same, hold, is_held, restored
 from omma.spark.work import DELTA, PREDICTION, Decide, unpacked
 from omma.state import State
 
@@ -46,8 +45,8 @@ class Runner:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Read the state before, decide, write decisions, write the state after: in this order."""
-        if not owner.is_held(self.store):  # the process that runs batches is not that which began
-            owner.hold(self.store)
+        if not is_held(self.store):  # the process that runs batches is not that which began
+            hold(self.store)
         if self._is_done(number):
             return
         state, m, more = self._before(batch, number)

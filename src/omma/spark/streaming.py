@@ -11,11 +11,10 @@ from pyspark.sql.streaming import StreamingQuery
 
 from omma._validate import shown
 from omma.policies import Policy
-from omma.spark import owner
 from omma.spark.columns import check_there, read_columns
 from omma.spark.late import late_runner, united
 from omma.spark.runner import Function, Runner
-from omma.spark.store import Store, check_same, restored
+from omma.spark.store import Release, Store, belongs_to, check_same, hold, release, restored
 from omma.state import State
 
 
@@ -120,7 +119,7 @@ def stream(
     if labels is not None:
         late = late_runner(linear, columns, Store(kept), place, id, time, watermark)
         runner, sdf = late, united(sdf, labels, columns, str(id), late.time)
-    taken = None if is_remote(sdf) else owner.hold(runner.store)
+    taken = None if is_remote(sdf) else hold(runner.store)
     try:
         runner.check()
         writer = sdf.writeStream.foreachBatch(runner).option("checkpointLocation", kept)
@@ -128,13 +127,13 @@ def stream(
         writer = writer if name is None else writer.queryName(name)
         query = writer.start()
     except BaseException:
-        owner.release(taken)
+        release(taken)
         raise
     if taken is not None:
-        owner.belongs_to(taken, query)
-        sdf.sparkSession.streams.addListener(owner.Release(sdf.sparkSession, str(query.id), taken))
+        belongs_to(taken, query)
+        sdf.sparkSession.streams.addListener(Release(sdf.sparkSession, str(query.id), taken))
         if not query.isActive:  # it ended before anybody listened
-            owner.release(taken)
+            release(taken)
     return query
 
 

@@ -15,8 +15,7 @@ from omma.evaluation import replay
 from omma.metrics import metric as find_metric
 from omma.policies import Policy
 from omma.policies.frank_wolfe import ConvergenceWarning
-from omma.study.data import Estimates
-from omma.study.estimates import Desk
+from omma.study.estimates import Desk, Estimates
 from omma.study.jobs import Job, Outcome, Summary, perform
 from omma.study.policies import TRAINED, make
 from omma.study.suite import Run, Suite

@@ -1,6 +1,9 @@
 """Records: one JSON file for each run, written once, read by every table and figure.
 
-A record says what was run, what came out, how long it took, and with which versions.
+A record says what was run, what came out, how long it took, and with which versions. Many of them
+go into one small file: a line of JSON for each, compressed by xz. There, running values and seconds
+are kept to the digits that tables and figures show; where there are many labels, the counts of each
+are kept of the first sequence alone. The rest is as it was.
 """
 
 from __future__ import annotations
@@ -180,7 +183,7 @@ def read(
 ) -> list[Record]:
     """All records of folders, their subfolders, and files, in the order of their paths.
 
-    Files of many records, as ``omma.study.packed.pack`` writes them, are read, too. ``check`` is
+    Files of many records, as ``omma.study.records.pack`` writes them, are read, too. ``check`` is
     called with each record; a ``ValueError`` says why it is none. ``bad`` is called with one
     sentence for each file that is none, which is then left out; without it such a file is an error.
 
@@ -220,7 +223,7 @@ def packed(path: Path) -> bool:
 
 
 def read_packed(path: Path, check: Callable[[Record], None] | None = None) -> list[Record]:
-    """All records of a file that ``omma.study.packed`` wrote."""
+    """All records of a file that ``omma.study.records`` wrote."""
     try:
         with lzma.open(path) as file:
             lines = _limited(file.read(LARGEST + 1)).decode("utf-8").splitlines()
@@ -292,3 +295,52 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"a record cannot hold the number {value}: JSON has finite ones only")
     return value
+
+
+ROUNDED = 4  # digits of running values, which are drawn and not compared
+MANY = 200  # labels
+
+
+def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
+    """Write finished records into a folder, a file for each suite and dataset.
+
+    Failures are left out. What was there of the same suite and dataset is replaced.
+
+    >>> from omma.study.records import make, read
+    >>> record = make("mine", {"dataset": "toy", "policy": "omma"}, "OMMA", result={"value": 0.7})
+    >>> [path.name for path in pack([record], "folder-of-pack")]
+    ['mine-toy.jsonl.xz']
+    >>> read("folder-of-pack") == [record]
+    True
+    """
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record["result"] is not None:
+            named = record["kind"] == "study" and "dataset" in record["spec"]
+            words = [record["suite"], *([record["spec"]["dataset"]] if named else [])]
+            groups.setdefault(safe("-".join(words)), []).append(record)
+    return [_write(Path(folder) / f"{name}{PACKED}", some) for name, some in groups.items()]
+
+
+def _write(path: Path, records: list[Record]) -> Path:
+    lines = [json.dumps(_slim(one), ensure_ascii=False, sort_keys=True) for one in records]
+    data = lzma.compress("".join(f"{line}\n" for line in lines).encode())
+    write_whole(path, lambda file: file.write(data))
+    return path
+
+
+def _slim(record: Record) -> Record:
+    seconds = {name: float(f"{value:.3g}") for name, value in record["seconds"].items()}
+    return {**record, "seconds": seconds, "result": _short(record["result"], record["spec"])}
+
+
+def _short(result: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    short = dict(result)
+    if (history := result.get("history")) is not None:
+        values = [round(value, ROUNDED) for value in history["values"]]
+        short["history"] = {**history, "values": values}
+    if (counts := result.get("counts")) is not None:
+        labels = len(counts["tp"])
+        if labels > MANY and spec.get("seed"):
+            short |= {"counts": None, "labels": labels, "names": None}
+    return short

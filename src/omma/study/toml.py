@@ -11,8 +11,7 @@ from typing import Any
 from omma._validate import check_choice, check_number, check_positive_int, nearest, shown
 from omma.comparison.protocol import PRIORS
 from omma.metrics import read_target
-from omma.study.estimators import check_estimator
-from omma.study.policies import TRAINED, check_name, check_options
+from omma.study.policies import TRAINED, check_estimator, check_name, check_options
 from omma.study.suite import SEEDS, Source, Suite
 
 if sys.version_info >= (3, 11):

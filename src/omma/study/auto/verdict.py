@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from omma.metrics.target import Target
-from omma.study.auto.cells import TREES, USUAL_PRIOR
-from omma.study.auto.distort import AS_IS, DISTORTIONS
+from omma.study.auto.cells import AS_IS, DISTORTIONS, TREES, USUAL_PRIOR
 from omma.study.records import Record
 from omma.tables import Grid, plain, texts
 

@@ -3,17 +3,154 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 from importlib import resources
+from typing import Any
 
-from omma.plots.palette import FIXED, LEARNING, variables
-from omma.study.grids import grid_of
-from omma.study.page.model import model
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.comparison.results import Cell
+from omma.counts import Counts
+from omma.metrics import Metric, metric as find_metric
+from omma.metrics.averages import Macro, Micro
+from omma.plots.palette import FIXED, LEARNING, looks, variables
+from omma.study.grids import grid_of, heading
 from omma.study.records import Record
-from omma.study.sections import Section, grouped, section_of
+from omma.study.sections import Section, grouped, policy_of, section_of, title
 from omma.tables import to_html
+
+FEW = 500  # labels: of more, only some policies are shown label by label
+FIRST = ("baseline", "greedy", "omma", "omma_eta")
+
+
+def model(section: Section, records: Iterable[Record]) -> dict[str, Any]:
+    """All that can be looked into of a section."""
+    comparison = section.comparison
+    still = {policy for policy in comparison.policies if _fixed(section, policy)}
+    return {
+        "id": section.name,
+        "columns": {name: heading(*target) for name, target in section.targets.items()},
+        "policies": {
+            policy: {"title": comparison.titles[policy], **look}
+            for policy, look in looks(comparison.policies, still).items()
+        },
+        "running": _by_column(section, _running),
+        "priors": _by_column(section, _priors),
+        "labels": labels(section, records),
+    }
+
+
+def _fixed(section: Section, policy: str) -> bool:
+    cells = section.comparison.cells
+    return any(cells[policy, name].fixed for name in section.targets)
+
+
+def _by_column(section: Section, of_cell: Any) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name in section.targets:
+        for policy in section.comparison.policies:
+            cell = section.comparison.cells[policy, name]
+            if len(cell.values):
+                found.setdefault(name, {})[policy] = of_cell(cell)
+    return found
+
+
+def _running(cell: Cell) -> dict[str, Any]:
+    return {
+        "rows": cell.rows.tolist(),
+        "mean": percents(cell.running_mean),
+        "std": percents(cell.running_std),
+    }
+
+
+def _priors(cell: Cell) -> list[dict[str, Any]]:
+    """What each λ is worth; a policy without one has a single entry."""
+    return [
+        {"prior": prior, "mean": percents(runs.mean), "std": percents(runs.std)}
+        for prior, runs in cell.by_prior.items()
+    ]
+
+
+def percents(values: Any) -> Any:
+    """Fractions in %, short enough for a page; null where there is no number.
+
+    >>> percents([0.123456, float("nan")])
+    [12.35, None]
+    """
+    if isinstance(values, float):
+        return None if math.isnan(values) else round(100 * values, 2)
+    return [percents(float(value)) for value in values]
+
+
+def labels(section: Section, records: Iterable[Record]) -> dict[str, Any] | None:
+    """The metric of each label by itself, with the prior that the table shows."""
+    counted = _counted(section, records)
+    if not counted:
+        return None
+    any_counts = next(iter(counted.values()))
+    return {
+        "names": _names(section, records),
+        "rates": [float(f"{share:.3g}") for share in any_counts.positive / max(any_counts.n, 1.0)],
+        "measured": {name: measured_by(metric)[0] for name, metric in _metrics(section).items()},
+        "values": {
+            name: {
+                policy: percents(measured_by(metric)[1](counts))
+                for (policy, column), counts in counted.items()
+                if column == name
+            }
+            for name, metric in _metrics(section).items()
+        },
+    }
+
+
+def _metrics(section: Section) -> dict[str, Metric]:
+    return {name: find_metric(metric) for name, (metric, _) in section.targets.items()}
+
+
+def measured_by(metric: Metric) -> tuple[str, Any]:
+    """By what a label is measured alone: its part of the mean, or its recall.
+
+    >>> from omma.metrics import metric
+    >>> measured_by(metric("macro_f1"))[0], measured_by(metric("multiclass_gmean"))[0]
+    ('f1', 'recall')
+    """
+    part = metric.of if isinstance(metric, Macro | Micro) else find_metric("recall")
+    return part.name, Macro(part).of_labels  # type: ignore[arg-type]
+
+
+def _counted(section: Section, records: Iterable[Record]) -> dict[tuple[str, str], Counts]:
+    """Counts of all seeds together, of each policy and column, with the prior of the table."""
+    found: dict[tuple[str, str], Counts] = {}
+    for record in records:
+        spec = record["spec"]
+        policy, name = policy_of(record), title(spec["metric"], spec["k"])
+        if record["result"] is None or (section.m > FEW and policy not in FIRST):
+            continue
+        kept = record["result"]["counts"]  # None where left out, of many labels
+        if kept is not None and spec["prior"] == section.comparison.cells[policy, name].prior:
+            counts = _counts(kept)
+            key = policy, name
+            found[key] = found[key] + counts if key in found else counts
+    return found
+
+
+def _counts(kept: Mapping[str, Any]) -> Counts:
+    def cells(name: str) -> NDArray[np.float64]:
+        return np.asarray(kept[name], dtype=np.float64)
+
+    return Counts(cells("tp"), cells("predicted"), cells("positive"), float(kept["n"]))
+
+
+def _names(section: Section, records: Iterable[Record]) -> list[str]:
+    for record in records:
+        if record["result"] is not None and record["result"].get("names"):
+            return list(record["result"]["names"])
+    return [f"label {j}" for j in range(section.m)]
+
 
 __all__ = ["page"]
 
