@@ -16,7 +16,6 @@ from omma.study.theory.suites import (
     calibration,
     estimation,
     population,
-    ratios,
     regret,
     shift,
     smoothing,
@@ -58,7 +57,7 @@ def test_regret_shrinks_for_f1_and_not_for_precision_at_1(folder):
 
 def test_regret_of_a_ratio_shrinks_nearly_as_one_by_n(folder):
     (record,) = records_of(
-        ratios.SUITE,
+        regret.RATIOS,
         folder,
         lambda spec: (spec["dataset"], spec["policy"]) == ("micro-f1", "OMMA"),
     )
@@ -66,8 +65,8 @@ def test_regret_of_a_ratio_shrinks_nearly_as_one_by_n(folder):
     assert result["rows"][-1] == 10_000
     assert abs(result["gap"]) < 1e-8
     assert result["regret"][-1] < 0.05 * result["regret"][0]
-    assert ratios.tables([record])[0].entries[0][-1].instead.count(",") == 1
-    assert ratios.SUITE.runs[0].spec["rows"] == 10_000_000
+    assert regret.RATIOS.tables([record])[0].entries[0][-1].instead.count(",") == 1
+    assert regret.RATIOS.runs[0].spec["rows"] == 10_000_000
 
 
 def test_the_last_rule_is_worth_more_on_the_population_than_one_drawn_from_all(folder):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,12 @@ from scipy import sparse
 
 from omma import npz
 from omma._atomic import replacing
-from omma._validate import nearest
-from omma.datasets import _columns, parquet
+from omma._validate import nearest, require
+from omma.datasets import _columns
+from omma.datasets._columns import Names, named_columns, refuse_word
 from omma.datasets.formats import pairs
 from omma.datasets.text import OPENERS, compressing, opened_text
+from omma.npz import largest
 
 TABLES = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".txt")
@@ -95,7 +98,7 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
         _check_kind(path, values.dtype, values.shape)
         return Matrix(values)
     if ending == ".parquet":
-        return Matrix(*parquet.read(path, id_column))
+        return Matrix(*read_parquet(path, id_column))
     with opened_text(path) as file:
         if ending in TABLES:
             return read_table(path, file, id_column)
@@ -153,7 +156,7 @@ def column_names(path: str | Path) -> tuple[str, ...] | None:
     path = Path(path)
     ending, _ = file_ending(split_address(path)[0])
     if ending == ".parquet":
-        return parquet.names_of(path)
+        return parquet_names(path)
     if ending not in TABLES:
         return None
     with opened_text(path) as file:
@@ -212,7 +215,7 @@ def write_matrix(
         elif ending == ".npy":
             np.save(file, matrix, allow_pickle=False)
         elif ending == ".parquet":
-            parquet.write(file, matrix, names, rows)
+            write_parquet(file, matrix, names, rows)
         else:
             with compressing(file, compressed) as text:
                 if ending in TABLES:
@@ -264,3 +267,64 @@ def _writable(values: Any) -> Any:
             f"{matrix.dtype} and shape {matrix.shape}"
         )
     return matrix.view(np.uint8) if matrix.dtype.kind == "b" else matrix
+
+
+TIMES = 1000  # equal values of a column take next to no room, so files may be far smaller
+
+
+def _pyarrow(name: str, path: Any) -> Any:
+    return require(name, f"{path} needs", "pyarrow", "pyarrow")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What pyarrow raises within, as a sentence that names the file."""
+    try:
+        yield
+    except (ValueError, OSError, NotImplementedError, LookupError, TypeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is not a sound Parquet file: {reason}") from error
+
+
+def read_parquet(path: Path, id_column: str | None) -> tuple[Any, Names, Names]:
+    """Columns of numbers, with their names."""
+    parquet = _pyarrow("pyarrow.parquet", path)
+    with path.open("rb") as file:
+        with _told(path):
+            found = parquet.ParquetFile(file, page_checksum_verification=True)
+            size = 8 * found.metadata.num_rows * len(found.schema_arrow.names)
+        if not 0 < size <= largest(path, TIMES):
+            most = largest(path, TIMES) // 8
+            raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
+        with _told(path):
+            table = found.read()
+    names, which = named_columns(path, tuple(table.column_names), id_column)
+    with _told(path):
+        ids = None if which is None else tuple(map(str, table.column(which).to_pylist()))
+        columns = [column.to_numpy() for column in table.columns]
+    if which is not None:
+        del columns[which]
+    for name, column in zip(names, columns, strict=True):
+        if column.dtype.kind not in "fiub":
+            refuse_word(str(path), name, column[0] if len(column) else column.dtype)
+    return np.column_stack(columns), names, ids
+
+
+def parquet_names(path: Path) -> tuple[str, ...]:
+    """What the columns are called."""
+    parquet = _pyarrow("pyarrow.parquet", path)
+    with path.open("rb") as file, _told(path):
+        return tuple(parquet.read_schema(file).names)
+
+
+def write_parquet(
+    file: BinaryIO, matrix: Any, names: Names, rows: tuple[str, tuple[str, ...]] | None
+) -> None:
+    """A column for each label, after the one that names rows."""
+    arrow, parquet = _pyarrow("pyarrow", "Parquet"), _pyarrow("pyarrow.parquet", "Parquet")
+    dense = matrix.toarray() if sparse.issparse(matrix) else matrix.reshape(len(matrix), -1)
+    names = tuple(str(j) for j in range(dense.shape[1])) if names is None else names
+    table = arrow.table(list(dense.T), names=list(names))
+    if rows is not None:
+        table = table.add_column(0, rows[0], [arrow.array(rows[1], arrow.string())])
+    parquet.write_table(table, file)

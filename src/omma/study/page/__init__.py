@@ -18,9 +18,8 @@ from omma.counts import Counts
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.averages import Macro, Micro
 from omma.plots.palette import FIXED, LEARNING, looks, variables
-from omma.study.grids import grid_of, heading
 from omma.study.records import Record
-from omma.study.sections import Section, grouped, policy_of, section_of, title
+from omma.study.sections import Section, grid_of, grouped, heading, policy_of, section_of, title
 from omma.tables import to_html
 
 FEW = 500  # labels: of more, only some policies are shown label by label

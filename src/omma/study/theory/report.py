@@ -21,7 +21,6 @@ from omma.study.theory.suites import (
     calibration,
     estimation,
     population,
-    ratios,
     regret,
     shift,
     smoothing,
@@ -43,18 +42,18 @@ img { max-width: 100%; background: white; }
 """
 ALL = "theory"
 _SUITES = {
-    module.SUITE.name: module.SUITE
-    for module in (
-        regret,
-        ratios,
-        population,
-        bounds,
-        estimation,
-        calibration,
-        smoothing,
-        adversary,
-        shift,
-        agreement,
+    suite.name: suite
+    for suite in (
+        regret.SUITE,
+        regret.RATIOS,
+        population.SUITE,
+        bounds.SUITE,
+        estimation.SUITE,
+        calibration.SUITE,
+        smoothing.SUITE,
+        adversary.SUITE,
+        shift.SUITE,
+        agreement.SUITE,
     )
 }
 

@@ -114,6 +114,9 @@ def interval(record: Record) -> str:
     return "–" if rate is None else f"{rate[1]:.2f} to {rate[2]:.2f}"
 
 
+RATE: dict[str, Column] = {"power": power, "95% interval": interval}
+
+
 def with_power(name: str, record: Record, of: str = "n") -> str:
     """A curve's name in a legend, and the power of n that was fitted to it."""
     return name if record["result"]["rate"] is None else f"{name}: {of}^{power(record)}"

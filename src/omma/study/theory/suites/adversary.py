@@ -16,7 +16,7 @@ from omma.evaluation import replay
 from omma.study.records import Record
 from omma.study.theory import utilities
 from omma.study.theory.cases import ESTIMATES, GREEDY, OMMA, policy
-from omma.study.theory.curves import standard_error
+from omma.study.theory.shortfall import standard_error
 from omma.study.theory.suite import Spec, Suite, label, last, table
 from omma.study.theory.suites.drawing import BOUND, COLORS, DASHED, LARGE, pictured
 

@@ -17,10 +17,9 @@ from omma.metrics import Metric
 from omma.rule import Rule
 from omma.study.records import Record
 from omma.study.theory.cases import CASES, GREEDY, OMMA, policy
-from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Discrete, Distribution, Independent
-from omma.study.theory.shortfall import Problem, counts_at, decisions
-from omma.study.theory.suite import Spec, Suite, interval, last, power, table, titled, with_power
+from omma.study.theory.shortfall import Problem, averaged, counts_at, decisions, fitted_rate, until
+from omma.study.theory.suite import Spec, Suite, interval, last, power, table, titled
 from omma.study.theory.suites.drawing import COLORS, band, bound, curve, pictured
 
 PROBLEMS = ("binary", "f1", "macro-f1", "multilabel-at-2")
@@ -99,8 +98,7 @@ def _draw(ax: Any, records: list[Record]) -> None:
     """Both rates against t."""
     for record in records:
         result = record["result"]
-        said = with_power("on the same counts", record, of="t")
-        curve(ax, record, "same", color=COLORS[OMMA], label=said)
+        curve(ax, record, "same", "on the same counts", power="t", color=COLORS[OMMA])
         own = (result["middles"], result["own"], result["own_error"])
         band(ax, *own, color=COLORS[GREEDY], label="each on its own path")
         rows = np.array(result["rows"], dtype=float)

@@ -3,73 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from omma.metrics import Metric, macro
 from omma.study.records import Record
 from omma.study.theory import utilities
-from omma.study.theory.best import optimum
 from omma.study.theory.bounds import Task, estimates_bound, frequency_bound, omma_bound
-from omma.study.theory.cases import ESTIMATES, OMMA, beta, five_kinds, five_labels, measured
-from omma.study.theory.curvature import Constants, constants, worst_constants
-from omma.study.theory.curves import standard_error
-from omma.study.theory.distributions import Distribution
-from omma.study.theory.shortfall import Problem
+from omma.study.theory.cases import ESTIMATES, OMMA, Case, beta, five_kinds, five_labels, measured
+from omma.study.theory.curvature import constants, worst_constants
+from omma.study.theory.shortfall import standard_error
 from omma.study.theory.suite import Spec, Suite, label, last, titled
 from omma.study.theory.suites.drawing import COLORS, DASHED, band, pictured
 from omma.tables import Grid, texts
 
 SHOWN = ("recall", "balanced_accuracy", "f1", "jaccard", "precision", "gmean", "hmean", "qmean")
-
-
-@dataclass(frozen=True)
-class Bounded:
-    """A utility that is concave everywhere, on a distribution."""
-
-    title: str
-    utility: Callable[[], utilities.Utility]
-    distribution: Callable[[], Distribution]
-    k: int | None = None
-
-    def problem(self) -> tuple[Problem, Constants, Task]:
-        """The problem, and what its bound is made of."""
-        distribution, utility = self.distribution(), self.utility()
-        one = distribution.m == 1
-        metric: Metric = utility.metric if one else macro(utility.metric)
-        found = utility.constants if one else utility.constants.averaged(distribution.m)
-        best = optimum(metric, distribution, self.k)
-        return (
-            Problem(distribution, metric, best, self.k),
-            found,
-            Task.multilabel(distribution.m),
-        )
-
-
 EVERY = {
-    "accuracy": Bounded("accuracy", utilities.accuracy, beta),
-    "geometric": Bounded("√((tp + δ)(tn + δ))", utilities.geometric, beta),
-    "harmonic": Bounded("harmonic mean, five kinds of rows", utilities.harmonic, five_kinds),
-    "soft-least": Bounded("smooth min{tp, tn}", lambda: utilities.soft_least(0.05), beta),
-    "macro-at-2": Bounded(
-        "macro √((tp + δ)(tn + δ)) at 2 of 5", utilities.geometric, five_labels, k=2
-    ),
+    case.name: case
+    for case in (
+        Case("accuracy", "accuracy", beta, utilities.accuracy),
+        Case("geometric", "√((tp + δ)(tn + δ))", beta, utilities.geometric),
+        Case("harmonic", "harmonic mean, five kinds of rows", five_kinds, utilities.harmonic),
+        Case("soft-least", "smooth min{tp, tn}", beta, lambda: utilities.soft_least(0.05)),
+        Case(
+            "macro-at-2", "macro √((tp + δ)(tn + δ)) at 2 of 5", five_labels, utilities.geometric, 2
+        ),
+    )
 }
-
-
-@cache
-def prepared(name: str) -> tuple[Problem, Constants, Task]:
-    """A problem, made once for both policies."""
-    return EVERY[name].problem()
 
 
 def simulate(spec: Spec) -> dict[str, Any]:
     """ψ(C*) minus the metric, which the theorems bound, and the bound."""
-    problem, found, task = prepared(spec["dataset"])
+    case = EVERY[spec["dataset"]]
+    assert not isinstance(case.about, str)
+    problem = case.problem()
+    m = problem.distribution.m
+    found, task = case.about().constants.averaged(m), Task.multilabel(m)
     curves = measured(problem, spec)
     bound = estimates_bound if spec["policy"] == ESTIMATES else omma_bound
     return {

@@ -6,7 +6,7 @@ from typing import Any
 
 from omma.study.records import Record
 from omma.study.theory.cases import AUTO, CASES, ESTIMATES, OMMA, measured
-from omma.study.theory.curves import averaged, fitted_rate
+from omma.study.theory.shortfall import averaged, fitted_rate
 from omma.study.theory.suite import Spec, Suite, label, last, power, table, titled
 from omma.study.theory.suites.drawing import curve, pictured
 from omma.study.theory.suites.estimation import distortion

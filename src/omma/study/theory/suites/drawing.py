@@ -110,10 +110,13 @@ def band(ax: Axes, x: ArrayLike, mean: ArrayLike, error: ArrayLike, **look: Any)
     )
 
 
-def curve(ax: Axes, record: Record, of: str = "regret", **look: Any) -> None:
+def curve(
+    ax: Axes, record: Record, of: str = "regret", name: str = "", power: str = "n", **look: Any
+) -> None:
     """What a record has against the number of rows; named by who ran, and the power of n."""
     result, who = record["result"], record["label"]
-    look = {"color": COLORS.get(who), "label": with_power(who, record), **look}
+    said = with_power(name or who, record, power)
+    look = {"color": COLORS.get(who), "label": said, **look}
     band(ax, result["rows"], result[of], result[f"{of}_error"], **look)
 
 

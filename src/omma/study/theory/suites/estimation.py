@@ -13,8 +13,7 @@ from omma.study.records import Record
 from omma.study.theory import utilities
 from omma.study.theory.bounds import Task, omma_bound
 from omma.study.theory.cases import CASES, ESTIMATES, OMMA, Case, policy
-from omma.study.theory.curves import standard_error
-from omma.study.theory.shortfall import Distort, measure
+from omma.study.theory.shortfall import Distort, measure, standard_error
 from omma.study.theory.suite import Spec, Suite
 from omma.study.theory.suites.drawing import BOUND, COLORS, MORE, band, bound, legend, named, panels
 from omma.tables import HAT_ETA, Grid, texts

@@ -17,20 +17,9 @@ from omma.counts import Counts
 from omma.rule import Rule
 from omma.study.records import Record
 from omma.study.theory.cases import CASES, ESTIMATES, OMMA, policy
-from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Distribution, Stream
-from omma.study.theory.shortfall import Problem, decisions, so_far
-from omma.study.theory.suite import (
-    Spec,
-    Suite,
-    interval,
-    label,
-    last,
-    power,
-    table,
-    titled,
-    with_power,
-)
+from omma.study.theory.shortfall import Problem, averaged, decisions, fitted_rate, so_far, until
+from omma.study.theory.suite import RATE, Spec, Suite, label, last, table, titled
 from omma.study.theory.suites.drawing import MORE, bound, curve, pictured
 from omma.tables import Grid
 
@@ -128,8 +117,7 @@ def tables(records: list[Record]) -> list[Grid]:
             "rows": last("rows", ","),
             "shortfall": last("shortfall", ".2e"),
             "± 2 s.e.": last("shortfall_error", ".1e", times=2),
-            "power": power,
-            "95% interval": interval,
+            **RATE,
         },
     )
     return shown(_by_way(records))
@@ -138,7 +126,7 @@ def tables(records: list[Record]) -> list[Grid]:
 def _draw(ax: Any, records: list[Record]) -> None:
     """A curve for each classifier."""
     for record, color in zip(_by_way(records), MORE, strict=False):
-        curve(ax, record, "shortfall", color=color, label=with_power(record["way"], record))
+        curve(ax, record, "shortfall", record["way"], color=color)
     rows = np.array(records[0]["result"]["rows"], dtype=float)
     scale = 2.0 * records[0]["result"][DRAWN]["shortfall"][0] * rows[0]
     bound(ax, rows, scale / rows, "shape of 1 / n")

@@ -18,9 +18,8 @@ from omma.metrics import metric as find_metric
 from omma.policies import OMMA, FixedRule, Policy
 from omma.study.records import Record
 from omma.study.theory.best import optimum
-from omma.study.theory.curves import averaged, standard_error
 from omma.study.theory.distributions import Independent, LogisticNormal, Stream, threshold
-from omma.study.theory.shortfall import counts_at
+from omma.study.theory.shortfall import averaged, counts_at, standard_error
 from omma.study.theory.suite import Spec, Suite, label, table
 from omma.study.theory.suites.drawing import BOUND, DASHED, MORE, in_thousands, pictured
 

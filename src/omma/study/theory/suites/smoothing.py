@@ -21,10 +21,9 @@ from omma.study.theory import utilities
 from omma.study.theory.best import Optimum
 from omma.study.theory.bounds import Task, smoothed_bound
 from omma.study.theory.cases import beta
-from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Independent, threshold
-from omma.study.theory.shortfall import Measured, Problem, measure
-from omma.study.theory.suite import Spec, Suite, interval, label, last, power, table
+from omma.study.theory.shortfall import Measured, Problem, averaged, fitted_rate, measure, until
+from omma.study.theory.suite import RATE, Spec, Suite, label, last, table
 from omma.study.theory.suites.drawing import LARGE, MORE, bound, curve, pictured
 
 WAYS: dict[str, Callable[[Metric, int], Metric]] = {
@@ -96,8 +95,7 @@ tables = table(
         "shortfall": last("shortfall", ".1e"),
         "± 2 s.e.": last("shortfall_error", ".0e", times=2),
         "bound": _bound,
-        "power": power,
-        "95% interval": interval,
+        **RATE,
         "regret": last("regret", ".1e"),
     },
 )
