@@ -21,7 +21,7 @@ from rich.console import Console
 import omma
 from benchmarks.table import Table
 from omma.study.auto.cells import SOURCES
-from omma.study.estimates import AbsentError, Desk
+from omma.study.estimates import Desk
 
 CASES = (
     ("mammography", "f1", "predicted_rate <= 0.01"),
@@ -60,7 +60,7 @@ def lines(seeds: int, desk: Desk, console: Console) -> Iterator[dict[str, Any]]:
     for name, metric, limit in CASES:
         try:
             batch = desk.estimates(linear[name], 0).batch
-        except AbsentError as error:
+        except FileNotFoundError as error:
             console.print(str(error))
             continue
         found = [halves(batch, metric, limit, seed) for seed in range(seeds)]

@@ -27,10 +27,6 @@ from omma.study.suite import Source
 GENERATORS = ("like", "long_tail")
 
 
-class AbsentError(LookupError):
-    """A dataset that is known and not there."""
-
-
 @dataclass(frozen=True)
 class Estimates:
     """A sequence to decide: probabilities, labels, and what is known of both.
@@ -51,7 +47,7 @@ def load(source: Source, folder: Path | None) -> Dataset | Estimates:
     """The data of a source; classes become indicators where the task is multi-label."""
     if source.made:
         return make(source.made)
-    found = _stored(source.dataset, folder)
+    found = datasets.load(source.dataset, folder)
     if source.task == "multilabel" and found.task == "multiclass":
         return as_labels(found)
     if source.task != found.task:
@@ -70,13 +66,6 @@ def make(made: Any) -> Estimates:
     drawn = (draw(**options, seed=one) for one in (seed, seed + 1))
     batch, train = (Batch.read("made data", eta, y).ready() for eta, y in drawn)
     return Estimates(batch, train)
-
-
-def _stored(name: str, folder: Path | None) -> Dataset:
-    try:
-        return datasets.load(name, folder)
-    except FileNotFoundError as error:
-        raise AbsentError(str(error)) from error
 
 
 def as_labels(given: Dataset) -> Dataset:
@@ -138,7 +127,7 @@ class Desk:
         for source in {repr(one): one for one in sources}.values():
             try:
                 self.dataset(source)
-            except AbsentError as error:
+            except FileNotFoundError as error:
                 found[source.dataset] = str(error)
         return found
 

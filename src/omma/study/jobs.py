@@ -130,7 +130,7 @@ def _finished(job: Job, folder: Path) -> bool:
     if not path.exists():
         return False
     try:
-        return read_file(path)["result"] is not None
+        return read_file(path)[0]["result"] is not None
     except ValueError:  # half a file, or another's: it is written anew
         return False
 

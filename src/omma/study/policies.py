@@ -10,7 +10,7 @@ from typing import Any
 from omma._validate import nearest, shown
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy, UnsupportedMetricError
-from omma.policies.roster import ETA, NAMES, ONLINE, ROSTER, TRAINED as LEARNS_BEFOREHAND
+from omma.policies.roster import ETA, NAMES, ROSTER, TRAINED as LEARNS_BEFOREHAND
 from omma.rows.batch import Batch
 
 # They learn from the training part.
@@ -48,15 +48,6 @@ def name_of(policy: str, feedback: str | None) -> str:
 def has_prior(name: str) -> bool:
     """Whether λ has to be chosen for it."""
     return ROSTER[name].priors
-
-
-def learns(name: str) -> bool:
-    """Whether its rule changes as rows come.
-
-    >>> learns("auto"), learns("offline_fw")
-    (True, False)
-    """
-    return ROSTER[name].kind == ONLINE
 
 
 def supports(name: str, metric: str, k: int | None) -> bool:

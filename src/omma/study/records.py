@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -80,13 +80,18 @@ def make(
         "result": None if result is None else dict(result),
         "estimator": None if estimator is None else dict(estimator),
         "seconds": dict(seconds or {}),
-        "versions": versions(),
+        "versions": dict(versions()),
         "error": None if error is None else _told(error),
     }
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of omma, of Python, and of the packages that numbers depend on.
+
+    >>> "numpy" in versions()
+    True
+    """
     from omma import __version__
 
     found = {"omma": __version__, "python": platform.python_version()}
@@ -96,15 +101,6 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:  # optional, and not there
             continue
     return found
-
-
-def versions() -> dict[str, str]:
-    """Of omma, of Python, and of the packages that numbers depend on.
-
-    >>> "numpy" in versions()
-    True
-    """
-    return dict(_versions())
 
 
 def checked(record: Any) -> Record:
@@ -164,15 +160,15 @@ def write(folder: str | Path, record: Record) -> Path:
     """
     path = path_of(folder, record["suite"], record["kind"], record["spec"])
     text = _text(checked(record), separators=(",", ":")) + "\n"
-    write_whole(path, lambda file: file.write(text.encode()))
+    write_whole(path, text.encode())
     return path
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write a file, and the folder that it goes to, so that nobody ever finds half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        write(file)
+        file.write(data)
 
 
 def read(
@@ -198,7 +194,7 @@ def read(
     found: list[Record] = []
     for path in sorted({path for place in given for path in _files(Path(place))}):
         try:
-            found += read_packed(path, check) if packed(path) else [read_file(path, check)]
+            found += read_file(path, check)
         except ValueError as error:
             if bad is None:
                 raise
@@ -206,40 +202,27 @@ def read(
     return found
 
 
-def read_file(path: Path, check: Callable[[Record], None] | None = None) -> Record:
-    """One record."""
+def read_file(path: Path, check: Callable[[Record], None] | None = None) -> list[Record]:
+    """The one record of a file, or all of a file that ``pack`` wrote."""
+    packed = path.name.endswith(PACKED)
     try:
-        record = checked(parse_json(str(path), path.read_text(encoding="utf-8")))
-        if check is not None:
-            check(record)
-    except ValueError as error:  # of JSON, of UTF-8, or of what it holds
-        raise ValueError(f"{path} is no record: {error}") from error
-    return record
-
-
-def packed(path: Path) -> bool:
-    """Whether a file holds many records."""
-    return path.name.endswith(PACKED)
-
-
-def read_packed(path: Path, check: Callable[[Record], None] | None = None) -> list[Record]:
-    """All records of a file that ``omma.study.records`` wrote."""
-    try:
-        with lzma.open(path) as file:
-            lines = _limited(file.read(LARGEST + 1)).decode("utf-8").splitlines()
+        lines = _unpacked(path).splitlines() if packed else [path.read_text(encoding="utf-8")]
         found = [checked(parse_json(str(path), line)) for line in lines]
         if check is not None:
             for record in found:
                 check(record)
-    except (ValueError, lzma.LZMAError, EOFError) as error:
-        raise ValueError(f"{path} holds no records: {error}") from error
+    except (ValueError, lzma.LZMAError, EOFError) as error:  # of UTF-8, of JSON, of what it holds
+        what = "holds no records" if packed else "is no record"
+        raise ValueError(f"{path} {what}: {error}") from error
     return found
 
 
-def _limited(data: bytes) -> bytes:
+def _unpacked(path: Path) -> str:
+    with lzma.open(path) as file:
+        data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise ValueError(f"it must unpack to at most {LARGEST:,} bytes, and has more")
-    return data
+    return data.decode("utf-8")
 
 
 def distinct(records: Iterable[Record]) -> list[Record]:
@@ -325,22 +308,18 @@ def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
 def _write(path: Path, records: list[Record]) -> Path:
     lines = [json.dumps(_slim(one), ensure_ascii=False, sort_keys=True) for one in records]
     data = lzma.compress("".join(f"{line}\n" for line in lines).encode())
-    write_whole(path, lambda file: file.write(data))
+    write_whole(path, data)
     return path
 
 
 def _slim(record: Record) -> Record:
     seconds = {name: float(f"{value:.3g}") for name, value in record["seconds"].items()}
-    return {**record, "seconds": seconds, "result": _short(record["result"], record["spec"])}
-
-
-def _short(result: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    short = dict(result)
-    if (history := result.get("history")) is not None:
+    short = dict(record["result"])
+    if (history := short.get("history")) is not None:
         values = [round(value, ROUNDED) for value in history["values"]]
         short["history"] = {**history, "values": values}
-    if (counts := result.get("counts")) is not None:
+    if (counts := short.get("counts")) is not None:
         labels = len(counts["tp"])
-        if labels > MANY and spec.get("seed"):
+        if labels > MANY and record["spec"].get("seed"):
             short |= {"counts": None, "labels": labels, "names": None}
-    return short
+    return {**record, "seconds": seconds, "result": short}

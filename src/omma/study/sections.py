@@ -12,8 +12,9 @@ from omma.comparison import Comparison
 from omma.comparison.results import Cell, Runs
 from omma.datasets import CATALOGUE
 from omma.metrics.target import Target as Named
+from omma.policies.roster import ONLINE, ROSTER
 from omma.study.paper import STAND_INS, Figure, find
-from omma.study.policies import has_prior, learns, name_of, supports
+from omma.study.policies import has_prior, name_of, supports
 from omma.study.records import Record
 from omma.tables import Entry, Grid
 
@@ -180,7 +181,7 @@ def _cell(policy: str, target: Target, records: list[Record], seeds: int, priors
         by_prior={prior: _runs(prior, by_prior[prior]) for prior in order},
         reason=reason,
         complete=bool(reason) or sum(map(len, by_prior.values())) == wanted,
-        fixed=not learns(policy),
+        fixed=ROSTER[policy].kind != ONLINE,
     )
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from html import escape
 from importlib import resources
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from omma.comparison.results import Cell
 from omma.counts import Counts
@@ -29,7 +26,7 @@ FIRST = ("baseline", "greedy", "omma", "omma_eta")
 def model(section: Section, records: Iterable[Record]) -> dict[str, Any]:
     """All that can be looked into of a section."""
     comparison = section.comparison
-    still = {policy for policy in comparison.policies if _fixed(section, policy)}
+    still = {policy for (policy, _), cell in comparison.cells.items() if cell.fixed}
     return {
         "id": section.name,
         "columns": {name: heading(*target) for name, target in section.targets.items()},
@@ -41,11 +38,6 @@ def model(section: Section, records: Iterable[Record]) -> dict[str, Any]:
         "priors": _by_column(section, _priors),
         "labels": labels(section, records),
     }
-
-
-def _fixed(section: Section, policy: str) -> bool:
-    cells = section.comparison.cells
-    return any(cells[policy, name].fixed for name in section.targets)
 
 
 def _by_column(section: Section, of_cell: Any) -> dict[str, dict[str, Any]]:
@@ -131,17 +123,9 @@ def _counted(section: Section, records: Iterable[Record]) -> dict[tuple[str, str
             continue
         kept = record["result"]["counts"]  # None where left out, of many labels
         if kept is not None and spec["prior"] == section.comparison.cells[policy, name].prior:
-            counts = _counts(kept)
-            key = policy, name
+            counts, key = Counts(**kept), (policy, name)
             found[key] = found[key] + counts if key in found else counts
     return found
-
-
-def _counts(kept: Mapping[str, Any]) -> Counts:
-    def cells(name: str) -> NDArray[np.float64]:
-        return np.asarray(kept[name], dtype=np.float64)
-
-    return Counts(cells("tp"), cells("predicted"), cells("positive"), float(kept["n"]))
 
 
 def _names(section: Section, records: Iterable[Record]) -> list[str]:
@@ -170,7 +154,10 @@ def page(records: Iterable[Record], *, title: str = "omma: the study") -> str:
         "style": _filled("style.css", light=variables(dark=False), dark=variables(dark=True)),
         "script": _filled("script.js", learning=str(len(LEARNING)), fixed=str(len(FIXED))),
         "versions": escape(_versions(groups)),
-        "links": "\n".join(map(_link, sections)),
+        "links": "\n".join(
+            f'<option value="{escape(one.name)}">{escape(f"{one.suite}: {one.dataset}")}</option>'
+            for one in sections
+        ),
         "sections": "\n".join(map(_section, sections)) or "<p>There are no finished runs.</p>",
         # "<" would let a label's name end the script.
         "models": json.dumps(models, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
@@ -193,11 +180,6 @@ def _versions(groups: list[list[Record]]) -> str:
     records = [record for group in groups for record in group]
     every = {pair for record in records for pair in record["versions"].items()}
     return ", ".join(f"{name} {version}" for name, version in sorted(every))
-
-
-def _link(section: Section) -> str:
-    text = escape(f"{section.suite}: {section.dataset}")
-    return f'<option value="{escape(section.name)}">{text}</option>'
 
 
 def _section(section: Section) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
@@ -156,9 +157,11 @@ def text(records: list[Record], form: str) -> str:
 
 
 def written(found: Sequence[Grid], figures: dict[str, Figure], form: str, *, title: str) -> str:
-    """Tables in a format, on a page of HTML with figures."""
+    """Tables in a format; a page of HTML has the figures, too, and needs no other file."""
     if form == "html":
-        return page(found, figures, title=title)
+        body = [html_picture(name, png_of(figure, dpi=110)) for name, figure in figures.items()]
+        body += [f"<h2>{escape(one.title)}</h2><div>{to_html(one)}</div>" for one in found]
+        return html_page(title, STYLE, body)
     if form == "csv":
         return to_csv([line for table in found for line in _numbers(table)])
     if form == "markdown":
@@ -180,13 +183,6 @@ def _numbers(table: Grid) -> Iterator[dict[str, str]]:
         numbers = list(zip(table.columns, cells, strict=True))[table.words :]
         for column, value in numbers:
             yield {"table": table.title, "row": about, "column": column, "value": value}
-
-
-def page(found: Sequence[Grid], figures: dict[str, Figure], *, title: str) -> str:
-    """One page of HTML with tables and figures, which needs no other file."""
-    body = [html_picture(name, png_of(figure, dpi=110)) for name, figure in figures.items()]
-    body += [f"<h2>{escape(one.title)}</h2><div>{to_html(one)}</div>" for one in found]
-    return html_page(title, STYLE, body)
 
 
 def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:
@@ -212,8 +208,4 @@ def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:
 
 def _key(spec: Any) -> str:
     """A specification as text: records keep lists where plans have tuples."""
-    return repr(sorted((key, _listed(value)) for key, value in spec.items()))
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return json.dumps(spec, sort_keys=True)
