@@ -152,18 +152,10 @@ def _unit_rows(data: Dataset) -> Dataset:
     return replace(data, X=sparse.diags_array(scale) @ matrix)
 
 
-def _shuffled(data: Dataset) -> Dataset:
-    """Rows in random order, always the same."""
-    return data.take(np.random.default_rng(0).permutation(data.n))
-
-
-def _as_sparse(data: Dataset) -> Dataset:
-    """Features as CSR, which most of them being zero makes smaller."""
-    return replace(data, X=sparse.csr_array(data.X))
-
-
 PREPARATIONS: dict[str, Callable[[Dataset], Dataset]] = {
     "unit rows": _unit_rows,
-    "shuffled": _shuffled,
-    "sparse": _as_sparse,
+    # Rows in random order, always the same.
+    "shuffled": lambda data: data.take(np.random.default_rng(0).permutation(data.n)),
+    # Most features are zero, so that CSR is smaller.
+    "sparse": lambda data: replace(data, X=sparse.csr_array(data.X)),
 }

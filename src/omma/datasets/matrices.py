@@ -18,6 +18,7 @@ from omma._validate import nearest, require
 from omma.datasets import _columns
 from omma.datasets._columns import Names, named_columns, refuse_word
 from omma.datasets.formats import pairs
+from omma.datasets.formats.arrays import of_numbers
 from omma.datasets.text import OPENERS, compressing, opened_text
 from omma.npz import largest
 
@@ -94,9 +95,7 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     if ending == ".npz":
         return _from_npz(path, member)
     if ending == ".npy":
-        values = npz.mapped(path)
-        _check_kind(path, values.dtype, values.shape)
-        return Matrix(values)
+        return Matrix(of_numbers(path, npz.mapped(path)))
     if ending == ".parquet":
         return Matrix(*read_parquet(path, id_column))
     with opened_text(path) as file:
@@ -124,7 +123,7 @@ def _from_npz(path: Path, member: str | None) -> Matrix:
             values: Any = archive.matrix()
         else:
             values = archive.array(_member(path, set(archive.names), member), kinds="fiubSU")
-    _check_kind(path, values.dtype, values.shape)
+    of_numbers(path, values)
     if names is not None and len(names) != (values.shape[1] if values.ndim == 2 else 1):
         raise ValueError(f"{path}: expected a name for each column, got {len(names)}")
     return Matrix(values, names)
@@ -141,14 +140,6 @@ def _member(path: Path, found: set[str], member: str | None) -> str:
         hint = nearest(member, arrays) or f"; it has {', '.join(arrays) or 'none'}"
         raise ValueError(f"{path} has no array {member!r}{hint}")
     return member
-
-
-def _check_kind(path: Path, dtype: Any, shape: tuple[int, ...]) -> None:
-    if dtype.kind not in "fiub" or len(shape) not in (1, 2):
-        raise ValueError(
-            f"{path} must hold numbers in one or two dimensions, got the type {dtype} and shape "
-            f"{tuple(shape)}"
-        )
 
 
 def column_names(path: str | Path) -> tuple[str, ...] | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.calibration import log_loss
@@ -116,7 +115,9 @@ class LogisticRegression:
         C, chosen = self._choose(X, Y) if self.C is None else (float(self.C), {})  # noqa: N806
         weights, intercept = self._solve(X, Y, C, self.truncate)
         weights, intercept = undo(weights, intercept)
-        report = {"C": C, "rows": X.shape[0], **chosen, **_unlearned(intercept)}
+        never, always = (int(test(intercept).sum()) for test in (np.isneginf, np.isposinf))
+        labels = {"labels": len(intercept), "never": never, "always": always}
+        report = {"C": C, "rows": X.shape[0], **chosen, **labels}
         if self.truncate:
             report["stored_weights"] = int(weights.nnz)
         return LinearModel(weights, intercept, "logistic", self.keep, report)
@@ -152,12 +153,3 @@ class LogisticRegression:
             if len(learned):
                 losses.append(log_loss(model.predict_proba(X[judge]), Y[judge][:, learned]))
         return float(np.mean(losses)) if losses else np.nan
-
-
-def _unlearned(intercept: NDArray[np.float64]) -> dict[str, int]:
-    """How many labels were in no row, and in all."""
-    return {
-        "labels": len(intercept),
-        "never": int(np.isneginf(intercept).sum()),
-        "always": int(np.isposinf(intercept).sum()),
-    }

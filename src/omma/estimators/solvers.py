@@ -191,20 +191,14 @@ def fit_labels(
         warnings.simplefilter("ignore", ConvergenceWarning)  # a solver at its limit is good enough
         run = Parallel(n_jobs=n_jobs, prefer="threads")
         found = run(
-            delayed(_fit_label)(solver, X, _rows_of(columns, j), truncate)
-            for j in range(columns.shape[1])
+            delayed(_fit_label)(solver, X, positive, truncate)
+            for positive in np.split(columns.indices, columns.indptr[1:-1])
         )
     intercept = np.array([each[1] for each in found])
     kept = [each[0] for each in found]
     if truncate:
         return sparse.hstack(kept, format="csr"), intercept
     return np.ascontiguousarray(np.array(kept).T), intercept
-
-
-def _rows_of(columns: Any, label: int) -> NDArray[Any]:
-    start, end = columns.indptr[label : label + 2]
-    rows: NDArray[Any] = columns.indices[start:end]
-    return rows
 
 
 def _fit_label(solver: Any, X: Any, positive: NDArray[Any], truncate: float) -> tuple[Any, float]:  # noqa: N803

@@ -16,7 +16,7 @@ from omma.plots.frames import (
     entitle,
     frames,
     label_ends,
-    require_matplotlib,
+    new_figure,
 )
 from omma.plots.palette import DASHES, FIXED, LEARNING
 from omma.tables import plain
@@ -105,7 +105,7 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         draw_running(ax, metric, bands)
         ax.set_ylim(*limits(bands.values(), 0.1 * ax.get_xlim()[1], everything))
-        label_bands(ax, bands, digits=2)
+        label_bands(ax, bands)
     return figure
 
 
@@ -134,9 +134,12 @@ def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
     ax.set_xlim(0, max(int(band.x[-1]) for band in bands.values()))
 
 
-def label_bands(ax: Axes, bands: Bands, digits: int) -> None:
-    """Last value and name of each curve at its end."""
-    texts = [f"{band.end:.{digits}f}  {name}" for name, band in bands.items()]
+def label_bands(ax: Axes, bands: Bands, digits: int = 2, most: float = np.inf) -> None:
+    """Last value and name of each curve at its end; the name alone of more points than ``most``."""
+    texts = [
+        f"{band.end:.{digits}f}  {name}" if len(band.x) <= most else name
+        for name, band in bands.items()
+    ]
     every = bands.values()
     label_ends(ax, texts, [band.end for band in every], [band.look for band in every])
 
@@ -211,7 +214,7 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
         ax.set_xticks(range(len(priors)), [plain(prior) for prior in priors])
         ax.set_xlim(-0.4, len(priors) - 0.6)
         ax.set_ylim(*limits(bands.values()))
-        _label(ax, bands)
+        label_bands(ax, bands, most=1)  # of level lines their value, too
     return figure
 
 
@@ -232,15 +235,6 @@ def _draw(ax: Axes, at: NDArray[np.float64], band: Band, width: float) -> None:
     best = int(np.nanargmax(band.mean))
     ring: dict[str, Any] = {"markersize": 8.5, "fillstyle": "none", "markeredgewidth": 1.1}
     ax.plot(at[best], mean[best], "o", color=band.look["color"], **ring)
-
-
-def _label(ax: Axes, bands: Bands) -> None:
-    """Names of all, and of level lines their value."""
-    texts = [
-        f"{band.end:.2f}  {name}" if len(band.x) == 1 else name for name, band in bands.items()
-    ]
-    every = bands.values()
-    label_ends(ax, texts, [band.end for band in every], [band.look for band in every])
 
 
 WIDE, HIGH = 1.9, 1.45  # inches of a panel with its margins
@@ -271,14 +265,11 @@ def plot_family(
     >>> [ax.get_title() for ax in figure.axes]
     ['macro F1', 'micro F1']
     """
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
     if not rows or not all(rows.values()):
         raise ValueError("rows of plot_family must each hold at least one panel, got none")
     columns = list(dict.fromkeys(metric for panels in rows.values() for metric in panels))
     size = max(WIDE * len(columns), 6.0), HIGH * len(rows) + 0.25 * len(rows) + 0.6
-    figure = Figure(figsize=size, layout="constrained")
+    figure = new_figure(*size, layout="constrained")
     parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
     for part, (dataset, panels) in zip(parts, rows.items(), strict=True):
         part.suptitle(dataset, size=9, color=INK)

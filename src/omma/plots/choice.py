@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from omma.plots.frames import AXIS, INK, bare, require_matplotlib
+from omma.plots.frames import AXIS, INK, bare, new_figure
 from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
@@ -37,12 +37,9 @@ def plot_choice(bars: Bars, best: str, *, title: str = "") -> Figure:
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['0.5', 'Auto']
     """
-    require_matplotlib()
     _check(bars)
-    from matplotlib.figure import Figure
-
     height = _height(bars)
-    figure = Figure(figsize=(WIDE, height))
+    figure = new_figure(WIDE, height)
     _panel(figure, bars, best, title, WIDE, height, height)
     return figure
 

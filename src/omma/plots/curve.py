@@ -8,7 +8,7 @@ import numpy as np
 
 from omma.curves import Curve, Line
 from omma.frontiers import Frontier
-from omma.plots.frames import INK, clean, entitle, require_matplotlib
+from omma.plots.frames import INK, clean, entitle, new_figure, require_matplotlib
 from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3) -> Figure:
     >>> [ax.get_title(loc="left") for ax in figure.axes]
     ['label 0', 'label 1', 'label 2']
     """
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
     if not 1 <= len(curve) <= PANELS:
         raise ValueError(
             f"curve of plot_curve must have from 1 to {PANELS} lines, got {len(curve)}: pick some "
@@ -53,7 +50,7 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3) -> Figure:
         )
     columns = min(columns, len(curve))
     rows = -(-len(curve) // columns)
-    figure = Figure(figsize=(WIDE * columns + 0.3, HIGH * rows + 0.4), layout="constrained")
+    figure = new_figure(WIDE * columns + 0.3, HIGH * rows + 0.4, layout="constrained")
     figure.suptitle(title, size=10, color=INK, x=0.02, ha="left")
     name = curve.metric.name.removeprefix("macro_")  # a panel is of one label
     for place, line in enumerate(curve):

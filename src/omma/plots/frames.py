@@ -25,6 +25,14 @@ def require_matplotlib() -> None:
     require("matplotlib", "plots need", '"omma[plots]"')
 
 
+def new_figure(wide: float, high: float, **options: Any) -> Figure:
+    """An empty figure, so many inches wide and high."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(wide, high), **options)
+
+
 def save(figure: Figure, path: str | Path) -> None:
     """Write a figure to a file; its ending (.png, .svg, .pdf) says in which form.
 
@@ -58,8 +66,6 @@ def frames(
     panels: Mapping[str, Collection[str]], title: str, columns: int = 2
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a frame for each panel, and room to its right for the names of curves."""
-    from matplotlib.figure import Figure
-
     longest = max(len(name) for names in panels.values() for name in names)
     most = max(map(len, panels.values()))
     columns = min(len(panels), columns)
@@ -69,7 +75,7 @@ def frames(
     right = 0.6 + 0.08 * min(longest + 7, LONGEST)
     wide, high = (3.6, max(2.2, 0.2 * most + 0.3)) if columns > 1 else (4.8, max(2.9, 0.2 * most))
     width, height = columns * (left + wide + right), rows * (below + high + above) + head
-    figure = Figure(figsize=(width, height))
+    figure = new_figure(width, height)
     figure.text(left / width, 1 - 0.16 / height, title, size=10, color=INK, va="top")
     places = []
     for place in range(len(panels)):

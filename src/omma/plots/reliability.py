@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omma.calibration import Reliability
-from omma.plots.frames import AXIS, INK, clean, entitle, require_matplotlib
+from omma.plots.frames import AXIS, INK, clean, entitle, new_figure
 from omma.plots.palette import DASHES, LEARNING
 
 if TYPE_CHECKING:
@@ -42,12 +42,9 @@ def plot_reliability(curves: Mapping[str, Reliability], *, title: str = "") -> F
     >>> figure.axes[0].get_xlabel(), figure.axes[1].get_xlabel()
     ('', 'probability, %')
     """
-    require_matplotlib()
     if not curves:
         raise ValueError("curves of plot_reliability must hold at least one curve, got none")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2, 5.6))
+    figure = new_figure(5.2, 5.6)
     figure.text(0.03, 0.985, title, size=10, color=INK, va="top")
     above = figure.add_axes((0.11, 0.38, 0.85, 0.5))
     below = figure.add_axes((0.11, 0.1, 0.85, 0.19))

@@ -19,6 +19,7 @@ from omma.plots.frames import (
     entitle,
     frames,
     label_ends,
+    new_figure,
     require_matplotlib,
 )
 from omma.plots.palette import looks, name_of
@@ -195,12 +196,9 @@ def plot_limits(traces: Mapping[str, Trace]) -> Figure:
     >>> [ax.get_ylabel() for ax in figure.axes]
     ['macro_recall so far, %', 'micro_precision so far, %']
     """
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
     limits = _limits(traces)
     beside = 0.6 + 0.085 * min(max(map(len, traces)) + 6, LONGEST)  # inches for names of curves
-    figure = Figure(figsize=(5.2 + beside, 3.2 + 2.2 * len(limits)), dpi=150)
+    figure = new_figure(5.2 + beside, 3.2 + 2.2 * len(limits), dpi=150)
     heights = [3.0, *(2.0 for _ in limits)]
     grid = figure.add_gridspec(
         len(heights), 1, height_ratios=heights, left=0.6 / (5.2 + beside), hspace=0.42,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from omma.plots.frames import INK, bare, require_matplotlib
+from omma.plots.frames import INK, bare, new_figure
 from omma.plots.palette import ESTIMATES, LEARNING, color_of
 from omma.study.records import Record
 from omma.study.theory.suite import with_power
@@ -36,12 +36,9 @@ def panels(
     titles: Sequence[str], columns: int = 2, high: float = 3.2, *, logs: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each title, some inches high; axes may be logarithmic."""
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
-    figure = Figure(figsize=(0.4 + 4.3 * columns, 0.3 + high * rows), layout="constrained")
+    figure = new_figure(0.4 + 4.3 * columns, 0.3 + high * rows, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
     places = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax in places[len(titles) :]:
