@@ -1,7 +1,5 @@
 """Matrices as columns of text: CSV, TSV, or numbers with blanks between them."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ Numbers of the public sets are those of the data after the preparation their not
 of the paper's sets are the paper's, and those of the providers where the paper gives none.
 """
 
-from __future__ import annotations
-
 from omma.datasets.entry import Entry, File
 
 REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"

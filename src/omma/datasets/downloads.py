@@ -1,7 +1,5 @@
 """Sets of the catalogue from where their providers keep them, by pooch or scikit-learn."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import tarfile

@@ -1,7 +1,5 @@
 """What the catalogue says of a dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ only asked for tables in which nothing is unusual, and whatever they refuse is r
 library's own readers, which have the last word and the messages. Both ways give the same bits.
 """
 
-from __future__ import annotations
-
 import io
 import mmap
 from importlib import import_module

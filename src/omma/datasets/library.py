@@ -1,7 +1,5 @@
 """Datasets by name, or from a path: kept in the folder of data, or brought there."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Probabilities and labels in files: one function to read any of them, one to write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

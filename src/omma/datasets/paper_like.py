@@ -1,7 +1,5 @@
 """Streams with known η in the shapes of the OMMA paper's sets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What estimators share: features and labels laid out for fitting, and scikit-learn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Choosing one number of a model by cross-validated log-loss."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A fitted linear model: weights and intercepts, turned into probabilities block by block."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One logistic regression a label, by LIBLINEAR."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

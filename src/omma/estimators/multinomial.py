@@ -1,7 +1,5 @@
 """Multinomial logistic regression: one class a row."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any

@@ -9,8 +9,6 @@ eurlex4k (sparse text): 2.9, where L-BFGS on X with a constant column takes 4.4 
 elsewhere LIBLINEAR may win.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -5,8 +5,6 @@
 ``stream_per_key`` keeps a state for each key, and ``load_states`` reads them.
 """
 
-from __future__ import annotations
-
 try:
     import pyarrow  # noqa: F401
     import pyspark.sql  # noqa: F401

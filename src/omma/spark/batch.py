@@ -1,7 +1,5 @@
 """Frames that are whole: decided by a rule, or counted for a state."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -6,8 +6,6 @@ that was made then. Which batches still wait is part of the state, so that all o
 once, and what a failed batch has written is written again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """One state for each key, such as a tenant: each learns for itself, in one query."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One batch after the other: decided on the state before it, and counted once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

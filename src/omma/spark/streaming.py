@@ -1,7 +1,5 @@
 """A stream of batches: each is decided on the state before it, and counted exactly once."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What workers do: decide the rows of a partition on one state, and say what they add to it."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """Performs the runs of a suite: each becomes a job that leaves a record."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Data of a study, and their probabilities by an estimator: made once, kept, shared by all runs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

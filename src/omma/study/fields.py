@@ -1,7 +1,5 @@
 """What the record of a study must hold, so that tables and figures can be made of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

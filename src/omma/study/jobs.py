@@ -1,7 +1,5 @@
 """A list of jobs, carried out side by side; each leaves a record, be it of its failure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figures that the paper reports, to stand beside one's own."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The policies and estimators that suites may name: what they support, how they are made."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import fields, replace

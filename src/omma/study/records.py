@@ -6,8 +6,6 @@ are kept to the digits that tables and figures show; where there are many labels
 are kept of the first sequence alone. The rest is as it was.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import lzma

@@ -1,7 +1,5 @@
 """Records in the order of tables: a section for each dataset with its estimator."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Suites from TOML files: those shipped with omma, and a user's own."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import resources

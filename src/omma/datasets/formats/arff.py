@@ -1,7 +1,5 @@
 """ARFF, the format of Weka, with the label conventions of Mulan and MEKA."""
 
-from __future__ import annotations
-
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Arrays in files of NumPy and SciPy, and folders of them: how this library keeps data."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables with a column, or several, of labels."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

@@ -4,8 +4,6 @@ svmlight is what LIBSVM and LIBLINEAR read, too; the Extreme Classification Repo
 with the numbers of rows, features and labels first.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """What a reader finds in one file, and how files become a dataset."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is run: sets, estimators, distortions and metrics, and everybody on the same sequences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

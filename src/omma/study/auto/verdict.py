@@ -1,7 +1,5 @@
 """What records of the grid show: cells, goals, and every cell that was lost."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The report as one page that works without a network: tables, and curves to look into."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

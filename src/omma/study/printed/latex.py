@@ -1,7 +1,5 @@
 """Tables of the paper in LaTeX, in its own layout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 

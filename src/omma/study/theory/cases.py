@@ -1,7 +1,5 @@
 """Problems of every kind whose best classifier is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

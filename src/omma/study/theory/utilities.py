@@ -4,8 +4,6 @@ Most metrics are concave, if at all, only while the frequency of a label stands 
 concave without that, Lipschitz and (but for ``least``) smooth, everywhere.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

@@ -5,8 +5,6 @@ first half of both, every row is positive with probability 2/3; in the second ha
 (sequence 1) or with 1/3 (sequence 2). Whoever prepares for one is caught by the other.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

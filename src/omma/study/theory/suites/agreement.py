@@ -5,8 +5,6 @@ property of the distribution. On its own path, each has counts of its own, and r
 the two decide differently.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

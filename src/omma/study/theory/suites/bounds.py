@@ -1,7 +1,5 @@
 """Item 2: what is measured stays under the bounds, for utilities that they hold for."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

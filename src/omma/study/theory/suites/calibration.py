@@ -1,7 +1,5 @@
 """What wrong probabilities cost when they are calibrated on the way: the floor goes away."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from omma.study.records import Record

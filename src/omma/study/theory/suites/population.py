@@ -5,8 +5,6 @@ anew for each row; and the rule whose slopes and offsets are the averages of the
 by the metric of its average counts on the distribution itself.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 ``RATIOS`` is what the paper leaves open: its rate where the metric is a ratio of linear forms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Probabilities stay exact throughout; only how common the label is changes, after half of the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

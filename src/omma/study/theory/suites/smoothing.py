@@ -4,8 +4,6 @@ The metric is min{tp, tn}: concave and 1-Lipschitz, but not smooth, so that the 
 nothing. On a smoothed one OMMA is bounded by O(√(ln n / n)).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any
