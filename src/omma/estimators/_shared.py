@@ -34,7 +34,7 @@ BLOCK = 1 << 22  # numbers made at a time when probabilities are computed
 Ids = NDArray[np.int64]
 
 
-def read_features(owner: str, X: Any, d: int | None = None) -> Any:  # noqa: N803
+def read_features(owner: str, X: Any, d: int | None = None) -> Any:
     """A CSR matrix, or a C-ordered array of float32 or float64, all of it finite."""
     found = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     if found.dtype.kind not in "fiub":
@@ -66,7 +66,7 @@ def _tidy(matrix: Any) -> Any:
     return matrix
 
 
-def check_rows_fit(owner: str, X: Any, rows: int) -> None:  # noqa: N803
+def check_rows_fit(owner: str, X: Any, rows: int) -> None:
     """As many labels as rows, and at least one."""
     if X.shape[0] != rows:
         raise ValueError(f"y of {owner} must have {X.shape[0]} rows as X has, got {rows}")
@@ -140,7 +140,7 @@ Floats = NDArray[np.float64]
 Undo = Callable[[Any, Floats], tuple[Any, Floats]]
 
 
-def scaled(owner: str, standardise: Any, X: Any) -> tuple[Any, Undo]:  # noqa: N803
+def scaled(owner: str, standardise: Any, X: Any) -> tuple[Any, Undo]:
     """Features brought to mean zero and deviation one where that is wanted, in their own type.
 
     A feature that never varies is only shifted. What comes with them brings weights (d, m), sparse
@@ -170,7 +170,7 @@ def scaled(owner: str, standardise: Any, X: Any) -> tuple[Any, Undo]:  # noqa: N
     return found, undo
 
 
-def wants_scaling(owner: str, standardise: Any, X: Any) -> bool:  # noqa: N803
+def wants_scaling(owner: str, standardise: Any, X: Any) -> bool:
     """What ``standardise`` means for these features."""
     if standardise == "auto":
         return not sparse.issparse(X)

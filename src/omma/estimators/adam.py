@@ -120,12 +120,12 @@ class LinearAdam:
             check_positive_int(OWNER, name, getattr(self, name))
         check_standardise(OWNER, self.standardise)
 
-    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
+    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:
         """Fit on class ids of shape (n,), or on indicators of shape (n, m)."""
-        X = read_features(OWNER, X)  # noqa: N806
+        X = read_features(OWNER, X)
         y, m, link = read_either(OWNER, y, n_labels)
         check_rows_fit(OWNER, X, y.shape[0])
-        X, undo = scaled(OWNER, self.standardise, X)  # noqa: N806
+        X, undo = scaled(OWNER, self.standardise, X)
         rate, l2, chosen = self._choose(X, y, m, link)
         weights, intercept = self._solve(X, y, m, link, rate, l2)
         weights, intercept = undo(weights, intercept)
@@ -133,13 +133,7 @@ class LinearAdam:
         return LinearModel(weights, intercept, link, report={**report, "labels": m, **chosen})
 
     def _solve(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        m: int,
-        link: str,
-        rate: float,
-        l2: float,
+        self, X: Any, y: Any, m: int, link: str, rate: float, l2: float
     ) -> tuple[Floats, Floats]:
         """Weights (d, m) and intercepts (m,) after all epochs."""
         state = Moments.start(X.shape[1], m, self.seed)
@@ -158,14 +152,14 @@ class LinearAdam:
                 step_all(gradient, hyper, state.clock, state.weights, state.first, state.second)
         return state.weights[:-1].copy(), state.weights[-1].copy()
 
-    def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[float, float, dict[str, Any]]:  # noqa: N803
+    def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[float, float, dict[str, Any]]:
         """Learning rate, l2, and a report on how they were found."""
         rate, l2 = self.learning_rate, self.l2
         rng = np.random.default_rng(self.seed)
         rows = sample(X.shape[0], self.max_rows, rng)
         if (rate is not None and l2 is not None) or len(rows) < 5:
             return 0.01 if rate is None else rate, 0.0 if l2 is None else l2, {}
-        X, y = X[rows], y[rows]  # noqa: N806
+        X, y = X[rows], y[rows]
         fit, judge = folds(len(rows), 5, rng)[0]
 
         def loss(rate: float, l2: float) -> float:

@@ -59,7 +59,7 @@ class BoostedTrees:
         check_number(OWNER, "rate", self.rate, low=0.0, strict=True)
         check_seed(OWNER, self.seed)
 
-    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> BoostedModel:  # noqa: N803
+    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> BoostedModel:
         """Fit to indicators of shape (n, m), or to class ids where ``n_labels`` is given."""
         require_sklearn(OWNER)
         dense = _dense(read_features(OWNER, X))
@@ -74,7 +74,7 @@ class BoostedTrees:
         models = tuple(self._fitted(dense, column) for column in columns)
         return BoostedModel(models, len(columns), report)
 
-    def _fitted(self, X: Floats, y: NDArray[Any]) -> Any:  # noqa: N803
+    def _fitted(self, X: Floats, y: NDArray[Any]) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         if len(np.unique(y)) < 2:
@@ -97,7 +97,7 @@ class BoostedModel:
     n_labels: int
     report: dict[str, Any] = field(default_factory=dict)
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: Any) -> Floats:
         """Probability of each label in each row."""
         dense = _dense(read_features("predict_proba", X))
         found = np.zeros((len(dense), self.n_labels))
@@ -112,5 +112,5 @@ class BoostedModel:
         return found
 
 
-def _dense(X: Any) -> Any:  # noqa: N803
+def _dense(X: Any) -> Any:
     return X.toarray() if sparse.issparse(X) else X

@@ -43,7 +43,7 @@ class LinearModel:
         """How many labels or classes."""
         return len(self.intercept)
 
-    def predict_proba(self, X: Any) -> Any:  # noqa: N803
+    def predict_proba(self, X: Any) -> Any:
         """Probability of each label in each row.
 
         Parameters
@@ -54,7 +54,7 @@ class LinearModel:
         -------
         ndarray of shape (n, m), or CSR where ``keep`` is given
         """
-        X = read_features("predict_proba", X, self.weights.shape[0])  # noqa: N806
+        X = read_features("predict_proba", X, self.weights.shape[0])
         n, m = X.shape[0], self.n_labels
         width = m + (0 if sparse.issparse(X) else X.shape[1])
         if self.keep is not None and self.keep < m:
@@ -65,7 +65,7 @@ class LinearModel:
             eta[rows] = self._block(X[rows])
         return eta
 
-    def _block(self, X: Any) -> Floats:  # noqa: N803
+    def _block(self, X: Any) -> Floats:
         scores = X @ self.weights
         scores = scores.toarray() if sparse.issparse(scores) else np.asarray(scores)
         scores = scores + self.intercept

@@ -136,10 +136,7 @@ class OnlineLinear:
         return OnlineModel(Moments.start(d, m, self.seed), hyper, link, standardise)
 
     def estimates(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        n_labels: int | None = None,
+        self, X: Any, y: Any, n_labels: int | None = None
     ) -> tuple[Floats, dict[str, Any]]:
         """Probabilities of every row, each predicted before it is learned.
 
@@ -158,7 +155,7 @@ class OnlineLinear:
             The learning rate and, if it was chosen, the log-loss of each that was tried; the
             log-loss of all estimates.
         """
-        X = read_features(OWNER, X)  # noqa: N806
+        X = read_features(OWNER, X)
         y, m, link = read_either(OWNER, y, n_labels)
         check_rows_fit(OWNER, X, y.shape[0])
         if self.standardise != CHOOSE:
@@ -172,7 +169,7 @@ class OnlineLinear:
         report = {"learning_rate": rate, "l2": best.l2, "log_loss": log_loss(eta, y), **chosen}
         return eta, report
 
-    def _run(self, X: Any, y: Any, m: int, link: str, rate: float) -> Floats:  # noqa: N803
+    def _run(self, X: Any, y: Any, m: int, link: str, rate: float) -> Floats:
         model = replace(self, learning_rate=rate).start(
             X.shape[1], m, link, sparse=sparse.issparse(X)
         )
@@ -188,13 +185,7 @@ class OnlineLinear:
             for l2 in penalties
         ]
 
-    def _choose(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        m: int,
-        link: str,
-    ) -> tuple[OnlineLinear, dict[str, Any]]:
+    def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[OnlineLinear, dict[str, Any]]:
         """The candidate whose best learning rate has the least log-loss."""
         rates = self.rates if self.learning_rate is None else (self.learning_rate,)
         candidates = self._candidates(not sparse.issparse(X))
@@ -247,14 +238,14 @@ class OnlineModel:
         """How many labels or classes there are."""
         return int(self.moments.weights.shape[1])
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: Any) -> Floats:
         """Probabilities of rows (n, d), or of one row (d,); nothing is changed."""
         alone = not sparse.issparse(X) and np.ndim(X) == 1
         rows = self._read(X)
         eta = self.run(rows, None, learns=False, predicts=True)
         return eta[0] if alone else eta
 
-    def partial_fit(self, X: Any, y: Any) -> OnlineModel:  # noqa: N803
+    def partial_fit(self, X: Any, y: Any) -> OnlineModel:
         """Learn from rows (n, d) with their labels, one after another, or from one row (d,)."""
         rows = self._read(X)
         if np.ndim(X) == 1 and not sparse.issparse(X):
@@ -272,7 +263,7 @@ class OnlineModel:
         self.run(rows, true_labels(given), learns=True, predicts=False)
         return self
 
-    def run(self, X: Any, true: Any, *, learns: bool, predicts: bool) -> Floats:  # noqa: N803
+    def run(self, X: Any, true: Any, *, learns: bool, predicts: bool) -> Floats:
         """Rows that are known to be good through the kernel."""
         n, m = X.shape[0], self.n_labels
         eta = np.empty((n if predicts else 0, m))
@@ -291,7 +282,7 @@ class OnlineModel:
             run(unflagged(X), *true, *flags, self.standardise, *adam, self.stats, *arrays, eta)
         return eta
 
-    def _read(self, X: Any) -> Any:  # noqa: N803
+    def _read(self, X: Any) -> Any:
         given = X if sparse.issparse(X) else np.atleast_2d(np.asarray(X))
         rows = read_features("OnlineModel", given, self.n_features)
         if self.standardise and sparse.issparse(rows):

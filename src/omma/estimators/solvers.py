@@ -28,7 +28,7 @@ FORCING = 0.1  # how far conjugate gradients go, as a share of the gradient's no
 class Problem:
     """X with the intercept's feature, and the products that Newton's method asks for."""
 
-    def __init__(self, X: Any, C: float, intercept_scaling: float) -> None:  # noqa: N803
+    def __init__(self, X: Any, C: float, intercept_scaling: float) -> None:
         self.X: Any = X.astype(np.float64)
         self.squares: Any = self.X.multiply(self.X) if sparse.issparse(X) else self.X**2
         self.C, self.scaling = C, intercept_scaling
@@ -126,13 +126,7 @@ def loss(problem: Problem, theta: Floats, scores: Floats, y: Floats) -> Floats:
 
 
 def fit_in_batches(
-    X: Any,  # noqa: N803
-    Y: Any,  # noqa: N803
-    C: float,  # noqa: N803
-    truncate: float,
-    intercept_scaling: float,
-    tol: float,
-    n_jobs: int,
+    X: Any, Y: Any, C: float, truncate: float, intercept_scaling: float, tol: float, n_jobs: int
 ) -> tuple[Any, Floats]:
     """As ``fit_labels`` of LIBLINEAR, by batches of labels in threads."""
     from joblib import Parallel, delayed
@@ -164,13 +158,7 @@ def fit_in_batches(
 
 
 def fit_labels(
-    X: Any,  # noqa: N803
-    Y: Any,  # noqa: N803
-    C: float,  # noqa: N803
-    truncate: float,
-    intercept_scaling: float,
-    tol: float,
-    n_jobs: int,
+    X: Any, Y: Any, C: float, truncate: float, intercept_scaling: float, tol: float, n_jobs: int
 ) -> tuple[Any, Floats]:
     """Weights (d, m), stored sparse if truncated, and intercepts (m,) of one model a label.
 
@@ -199,7 +187,7 @@ def fit_labels(
     return np.ascontiguousarray(np.array(kept).T), intercept
 
 
-def _fit_label(solver: Any, X: Any, positive: NDArray[Any], truncate: float) -> tuple[Any, float]:  # noqa: N803
+def _fit_label(solver: Any, X: Any, positive: NDArray[Any], truncate: float) -> tuple[Any, float]:
     """One label: its weights, and its intercept, which is infinite where nothing can be learned."""
     from sklearn import clone, config_context
 
