@@ -2,10 +2,9 @@
 
 from omma.plots.bands import Band, plot_bands, plot_family, plot_priors
 from omma.plots.choice import plot_choice
-from omma.plots.curve import plot_curve, plot_frontier
+from omma.plots.curve import plot_curve, plot_frontier, plot_reliability
 from omma.plots.frames import require_matplotlib, save, spread
 from omma.plots.palette import FIXED, LEARNING, color_of
-from omma.plots.reliability import plot_reliability
 from omma.plots.running import plot_limits, plot_panels, plot_running
 
 __all__ = [

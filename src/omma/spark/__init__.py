@@ -13,8 +13,7 @@ except ImportError as error:
         'omma.spark needs PySpark and Arrow, which are not installed: pip install "omma[spark]"'
     ) from error
 
-from omma.spark.batch import count, predict
 from omma.spark.per_key import load_states, stream_per_key
-from omma.spark.streaming import load_state, stream
+from omma.spark.streaming import count, load_state, predict, stream
 
 __all__ = ["count", "load_state", "load_states", "predict", "stream", "stream_per_key"]

@@ -1,8 +1,9 @@
 """What is run: sets, estimators, distortions and metrics, and everybody on the same sequences."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
@@ -149,41 +150,30 @@ def contenders(metric: Metric, k: int | None, priors: Sequence[float]) -> dict[s
     return found
 
 
-def distortions_of(source: Source) -> tuple[str, ...]:
-    """Trees are off by themselves; they are taken as they come."""
-    return (AS_IS,) if source.estimator["name"] == TREES else tuple(DISTORTIONS)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How much is run."""
-
-    sources: tuple[Source, ...]
-    seeds: int = SEEDS
-    priors: tuple[float, ...] = PRIORS
-
-    def specs(self) -> Iterator[tuple[Source, dict[str, Any]]]:
-        """All runs; distortions come outermost, so that each is made once."""
-        for source in self.sources:
-            for distortion in distortions_of(source):
-                for seed in range(self.seeds):
-                    for metric, k in METRICS[source.task]:
-                        yield (
-                            source,
-                            {
-                                **source.spec,
-                                "distortion": distortion,
-                                "metric": metric,
-                                "k": k,
-                                "priors": list(self.priors),
-                                "seed": seed,
-                            },
-                        )
+def specs(
+    sources: Iterable[Source], seeds: int = SEEDS, priors: Sequence[float] = PRIORS
+) -> Iterator[tuple[Source, dict[str, Any]]]:
+    """All runs; distortions come outermost, so that each is made once."""
+    for source in sources:
+        # Trees are off by themselves; they are taken as they come.
+        told = (AS_IS,) if source.estimator["name"] == TREES else DISTORTIONS
+        for distortion, seed, (metric, k) in product(told, range(seeds), METRICS[source.task]):
+            yield (
+                source,
+                {
+                    **source.spec,
+                    "distortion": distortion,
+                    "metric": metric,
+                    "k": k,
+                    "priors": list(priors),
+                    "seed": seed,
+                },
+            )
 
 
 def size() -> int:
     """How many records a whole run leaves."""
-    return sum(1 for _ in Plan(SOURCES).specs())
+    return sum(1 for _ in specs(SOURCES))
 
 
 def run(
@@ -222,11 +212,10 @@ def run(
     wanted = seeds if seeds is not None else 1 if quick else SEEDS
     bench = Bench(Desk(None if data is None else Path(data), Path(out) / CACHE, report))
     skipped = bench.desk.absent(chosen)
-    kept = tuple(one for one in chosen if one.dataset not in skipped)
-    plan = Plan(kept, wanted, (USUAL_PRIOR,) if quick else PRIORS)
+    kept = [one for one in chosen if one.dataset not in skipped]
     jobs = [
         Job(SUITE, spec, "Auto", partial(bench.run, source, spec), kind="auto")
-        for source, spec in plan.specs()
+        for source, spec in specs(kept, wanted, (USUAL_PRIOR,) if quick else PRIORS)
     ]
     return Performed(perform(jobs, out, n_jobs=n_jobs, progress=progress, report=report), skipped)
 
