@@ -66,6 +66,15 @@ def _tidy(matrix: Any) -> Any:
     return matrix
 
 
+def read_sample(
+    owner: str, X: Any, y: Any, n_labels: int | None, read: Callable[..., Any]
+) -> tuple[Any, Any]:
+    """Features, and labels as one of the functions below reads them, of as many rows."""
+    features, found = read_features(owner, X), read(owner, y, n_labels)
+    check_rows_fit(owner, features, (found[0] if isinstance(found, tuple) else found).shape[0])
+    return features, found
+
+
 def check_rows_fit(owner: str, X: Any, rows: int) -> None:
     """As many labels as rows, and at least one."""
     if X.shape[0] != rows:

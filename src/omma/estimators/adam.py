@@ -11,13 +11,7 @@ from scipy import sparse
 
 from omma._validate import check_number, check_positive_int, check_seed
 from omma.calibration import log_loss
-from omma.estimators._shared import (
-    check_rows_fit,
-    check_standardise,
-    read_either,
-    read_features,
-    scaled,
-)
+from omma.estimators._shared import check_standardise, read_either, read_sample, scaled
 from omma.estimators.choosing import check_grid, choose, folds, sample
 from omma.estimators.linear import LinearModel, probabilities
 from omma.kernels.adam import step_all
@@ -122,9 +116,7 @@ class LinearAdam:
 
     def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:
         """Fit on class ids of shape (n,), or on indicators of shape (n, m)."""
-        X = read_features(OWNER, X)
-        y, m, link = read_either(OWNER, y, n_labels)
-        check_rows_fit(OWNER, X, y.shape[0])
+        X, (y, m, link) = read_sample(OWNER, X, y, n_labels, read_either)
         X, undo = scaled(OWNER, self.standardise, X)
         rate, l2, chosen = self._choose(X, y, m, link)
         weights, intercept = self._solve(X, y, m, link, rate, l2)

@@ -7,13 +7,7 @@ import numpy as np
 
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.calibration import log_loss
-from omma.estimators._shared import (
-    check_rows_fit,
-    read_features,
-    read_indicators,
-    require_sklearn,
-    scaled,
-)
+from omma.estimators._shared import read_indicators, read_sample, require_sklearn, scaled
 from omma.estimators.choosing import GRID, check_regularized, choose, folds, sample
 from omma.estimators.linear import LinearModel
 from omma.estimators.solvers import fit_in_batches, fit_labels
@@ -106,9 +100,7 @@ class LogisticRegression:
             How many classes there are, where y may lack the last ones.
         """
         require_sklearn(OWNER)
-        X = read_features(OWNER, X)
-        Y = read_indicators(OWNER, y, n_labels)
-        check_rows_fit(OWNER, X, Y.shape[0])
+        X, Y = read_sample(OWNER, X, y, n_labels, read_indicators)
         X, undo = scaled(OWNER, self.standardise, X)
         C, chosen = self._choose(X, Y) if self.C is None else (float(self.C), {})
         weights, intercept = self._solve(X, Y, C, self.truncate)

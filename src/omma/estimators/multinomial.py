@@ -8,14 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.calibration import log_loss
-from omma.estimators._shared import (
-    check_rows_fit,
-    one_thread,
-    read_classes,
-    read_features,
-    require_sklearn,
-    scaled,
-)
+from omma.estimators._shared import one_thread, read_classes, read_sample, require_sklearn, scaled
 from omma.estimators.choosing import GRID, check_regularized, choose, folds, sample
 from omma.estimators.linear import LinearModel
 
@@ -79,9 +72,7 @@ class Multinomial:
             How many classes there are, where y may lack the last ones.
         """
         require_sklearn(OWNER)
-        X = read_features(OWNER, X)
-        ids, m = read_classes(OWNER, y, n_labels)
-        check_rows_fit(OWNER, X, len(ids))
+        X, (ids, m) = read_sample(OWNER, X, y, n_labels, read_classes)
         X, undo = scaled(OWNER, self.standardise, X)
         C, chosen = self._choose(X, ids, m) if self.C is None else (float(self.C), {})
         weights, intercept, steps = self._solve(X, ids, m, C)

@@ -11,16 +11,7 @@ from scipy import sparse
 
 from omma._validate import check_choice, check_number, check_positive_int, shown
 from omma.calibration import log_loss
-from omma.estimators._shared import (
-    check_rows_fit,
-    check_standardise,
-    is_indicator,
-    read_classes,
-    read_either,
-    read_features,
-    read_indicators,
-    wants_scaling,
-)
+from omma.estimators import _shared
 from omma.estimators.adam import Floats, Moments, check_adam, hyperparameters
 from omma.estimators.choosing import choose
 from omma.kernels.adam import run_dense, run_sparse
@@ -102,7 +93,7 @@ class OnlineLinear:
             check_number(OWNER, "l2", self.l2, low=0.0)
         check_positive_int(OWNER, "prefix", self.prefix)
         if self.standardise != CHOOSE:
-            check_standardise(OWNER, self.standardise)
+            _shared.check_standardise(OWNER, self.standardise)
 
     def start(
         self, n_features: int, n_labels: int, link: str = "logistic", *, sparse: bool = False
@@ -155,11 +146,9 @@ class OnlineLinear:
             The learning rate and, if it was chosen, the log-loss of each that was tried; the
             log-loss of all estimates.
         """
-        X = read_features(OWNER, X)
-        y, m, link = read_either(OWNER, y, n_labels)
-        check_rows_fit(OWNER, X, y.shape[0])
+        X, (y, m, link) = _shared.read_sample(OWNER, X, y, n_labels, _shared.read_either)
         if self.standardise != CHOOSE:
-            wants_scaling(OWNER, self.standardise, X)
+            _shared.wants_scaling(OWNER, self.standardise, X)
         best, chosen = self, dict[str, Any]()
         if self.learning_rate is None or CHOOSE in (self.l2, self.standardise):
             best, chosen = self._choose(X[: self.prefix], y[: self.prefix], m, link)
@@ -251,15 +240,15 @@ class OnlineModel:
         if np.ndim(X) == 1 and not sparse.issparse(X):
             y = np.reshape(y, -1) if self.link == "softmax" else np.reshape(y, (1, -1))
         if self.link == "softmax":
-            given, _ = read_classes("partial_fit", y, self.n_labels)
-        elif not is_indicator(y):
+            given, _ = _shared.read_classes("partial_fit", y, self.n_labels)
+        elif not _shared.is_indicator(y):
             raise ValueError(
                 f"y of partial_fit must be indicators of shape (rows, {self.n_labels}), "
                 f"got {shown(y)}"
             )
         else:
-            given = read_indicators("partial_fit", y, self.n_labels)
-        check_rows_fit("partial_fit", rows, given.shape[0])
+            given = _shared.read_indicators("partial_fit", y, self.n_labels)
+        _shared.check_rows_fit("partial_fit", rows, given.shape[0])
         self.run(rows, true_labels(given), learns=True, predicts=False)
         return self
 
@@ -284,7 +273,7 @@ class OnlineModel:
 
     def _read(self, X: Any) -> Any:
         given = X if sparse.issparse(X) else np.atleast_2d(np.asarray(X))
-        rows = read_features("OnlineModel", given, self.n_features)
+        rows = _shared.read_features("OnlineModel", given, self.n_features)
         if self.standardise and sparse.issparse(rows):
             raise ValueError(
                 "X of OnlineModel must be dense, since features are standardised, got a sparse "

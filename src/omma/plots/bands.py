@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.plots.frames import (
-    INK,
-    check_panels,
-    clean,
-    entitle,
-    frames,
-    label_ends,
-    new_figure,
-)
+from omma.plots.frames import INK, clean, entitle, frames, label_ends, new_figure
 from omma.plots.palette import DASHES, FIXED, LEARNING
 from omma.tables import plain
 
@@ -101,7 +93,7 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool
     'macro_f1 so far, %'
     """
     check_bands("plot_bands", panels)
-    figure, places = frames(panels, title)
+    figure, places = frames("plot_bands", panels, title)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         draw_running(ax, metric, bands)
         ax.set_ylim(*limits(bands.values(), 0.1 * ax.get_xlim()[1], everything))
@@ -110,8 +102,7 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool
 
 
 def check_bands(owner: str, panels: Mapping[str, Bands]) -> None:
-    """Something to draw in each panel."""
-    check_panels(owner, panels)
+    """Something to draw of each curve."""
     for metric, bands in panels.items():
         for name, band in bands.items():
             if not len(band.x):
@@ -203,7 +194,7 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
     ['0', '0.1']
     """
     check_bands("plot_priors", panels)
-    figure, places = frames(panels, title)
+    figure, places = frames("plot_priors", panels, title)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         clean(ax)
         entitle(ax, f"{metric}, %", "prior λ")

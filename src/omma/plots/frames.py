@@ -52,20 +52,18 @@ def png_of(figure: Figure, dpi: int) -> bytes:
     return file.getvalue()
 
 
-def check_panels(owner: str, panels: Mapping[str, Collection[str]]) -> None:
-    """At least one panel, and in each at least one curve."""
-    require_matplotlib()
+def frames(
+    owner: str, panels: Mapping[str, Collection[str]], title: str, columns: int = 2
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a frame for each panel, and room to its right for the names of curves.
+
+    There must be at least one panel, and in each at least one curve.
+    """
     if not panels:
         raise ValueError(f"panels of {owner} must hold at least one panel, got none")
     for metric, names in panels.items():
         if not names:
             raise ValueError(f"panels of {owner} must have curves, got none for {metric!r}")
-
-
-def frames(
-    panels: Mapping[str, Collection[str]], title: str, columns: int = 2
-) -> tuple[Figure, list[Axes]]:
-    """A figure with a frame for each panel, and room to its right for the names of curves."""
     longest = max(len(name) for names in panels.values() for name in names)
     most = max(map(len, panels.values()))
     columns = min(len(panels), columns)

@@ -14,7 +14,6 @@ from omma.limits import Limit
 from omma.plots.bands import Band, draw_running, label_bands
 from omma.plots.frames import (
     LONGEST,
-    check_panels,
     clean,
     entitle,
     frames,
@@ -106,8 +105,7 @@ def plot_panels(
     -------
     matplotlib Figure, with a ``savefig`` of its own
     """
-    check_panels("plot_panels", panels)
-    figure, places = frames(panels, title, columns)
+    figure, places = frames("plot_panels", panels, title, columns)
     for ax, (name, traces) in zip(places, panels.items(), strict=True):
         plot_running(traces, ax, name=name, bottom=0.0)
     return figure
