@@ -17,7 +17,7 @@ from omma.datasets import _columns
 from omma.datasets._columns import Names, named_columns, refuse_word
 from omma.datasets.formats import pairs
 from omma.datasets.formats.arrays import of_numbers
-from omma.datasets.text import OPENERS, compressing, opened_text
+from omma.datasets.text import OPENERS, compressing, ending, opened_text
 from omma.npz import largest
 
 TABLES = {".csv": ",", ".tsv": "\t"}
@@ -87,17 +87,17 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     [[1, 0, 0, 1], [0, 1, 0, 0]]
     """
     path, member = split_address(path)
-    ending, _ = file_ending(path)
-    if id_column is not None and ending not in (*TABLES, ".parquet"):
+    kind, _ = file_ending(path)
+    if id_column is not None and kind not in (*TABLES, ".parquet"):
         raise ValueError(f"{path} has no columns with names, so none of them is {id_column!r}")
-    if ending == ".npz":
+    if kind == ".npz":
         return _from_npz(path, member)
-    if ending == ".npy":
+    if kind == ".npy":
         return Matrix(of_numbers(path, npz.mapped(path)))
-    if ending == ".parquet":
+    if kind == ".parquet":
         return Matrix(*read_parquet(path, id_column))
     with opened_text(path) as file:
-        if ending in TABLES:
+        if kind in TABLES:
             return read_table(path, file, id_column)
         lines = file.read().splitlines()
     if pairs.is_sized(lines):
@@ -143,13 +143,13 @@ def _member(path: Path, found: set[str], member: str | None) -> str:
 def column_names(path: str | Path) -> tuple[str, ...] | None:
     """What a table calls its columns, the one that names rows among them; None without names."""
     path = Path(path)
-    ending, _ = file_ending(split_address(path)[0])
-    if ending == ".parquet":
+    kind, _ = file_ending(split_address(path)[0])
+    if kind == ".parquet":
         return parquet_names(path)
-    if ending not in TABLES:
+    if kind not in TABLES:
         return None
     with opened_text(path) as file:
-        return _columns.first_names(path, file, TABLES[ending])
+        return _columns.first_names(path, file, TABLES[kind])
 
 
 def write_matrix(
@@ -184,7 +184,7 @@ def write_matrix(
     <BLANKLINE>
     """
     path = Path(path)
-    ending, compressed = file_ending(path)
+    kind, compressed = file_ending(path)
     matrix = _writable(values)
     columns = 1 if matrix.ndim == 1 else matrix.shape[1]
     if names is not None and len(names) != columns:
@@ -192,29 +192,29 @@ def write_matrix(
             f"names of write_matrix must be {columns}, one for each column, got {len(names)}"
         )
     if rows is not None:
-        _check_rows(path, ending, rows[1], matrix.shape[0])
+        _check_rows(path, kind, rows[1], matrix.shape[0])
         names = tuple(map(str, range(columns))) if names is None else names
-    if ending == ".npy" and sparse.issparse(matrix):
+    if kind == ".npy" and sparse.issparse(matrix):
         raise ValueError(f"{path} cannot hold a sparse matrix: let its name end in .npz")
     with replacing(path) as file:
-        if ending == ".npz":
+        if kind == ".npz":
             more = {} if names is None else {NAMES: np.array(names, dtype=np.str_)}
             values_name = "" if sparse.issparse(matrix) else "values"
             npz.write(file, {values_name: matrix, **more}, pack=True)
-        elif ending == ".npy":
+        elif kind == ".npy":
             np.save(file, matrix, allow_pickle=False)
-        elif ending == ".parquet":
+        elif kind == ".parquet":
             write_parquet(file, matrix, names, rows)
         else:
             with compressing(file, compressed) as text:
-                if ending in TABLES:
-                    _columns.write(text, matrix, names, TABLES[ending], rows)
+                if kind in TABLES:
+                    _columns.write(text, matrix, names, TABLES[kind], rows)
                 else:
                     pairs.write_sized(text, matrix)
 
 
-def _check_rows(path: Path, ending: str, ids: tuple[str, ...], n: int) -> None:
-    if ending not in (*TABLES, ".parquet"):
+def _check_rows(path: Path, kind: str, ids: tuple[str, ...], n: int) -> None:
+    if kind not in (*TABLES, ".parquet"):
         raise ValueError(
             f"{path} has no place for names of rows: let it end in .csv, .tsv or .parquet"
         )
@@ -232,18 +232,15 @@ def split_address(path: str | Path) -> tuple[Path, str | None]:
 
 def file_ending(path: Path) -> tuple[str, str]:
     """What a file is by its name, and how it is compressed; refuses a name that says nothing."""
-    name, compressed = path, ""
-    if path.suffix.lower() in OPENERS:
-        name, compressed = path.with_suffix(""), path.suffix.lower()
-    ending = name.suffix.lower()
-    text = ending in TABLES or ending == ".txt"
-    if ending not in ENDINGS or (compressed and not text):
-        hint = nearest(ending, ENDINGS, count=1) if ending else ""
+    found, last = ending(path), path.suffix.lower()
+    compressed = last if last in OPENERS else ""
+    if found not in ENDINGS or (compressed and found not in (*TABLES, ".txt")):
+        hint = nearest(found, ENDINGS, count=1) if found else ""
         raise ValueError(
             f"{path} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, text also in "
             f"{', '.join(OPENERS)} after that{hint}"
         )
-    return ending, compressed
+    return found, compressed
 
 
 def _writable(values: Any) -> Any:

@@ -106,8 +106,3 @@ def stack(blocks: list[Any], m: int) -> Any:
     kind = np.int32 if len(data) < 2**31 else np.int64
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(kind)
     return csr((data, indices, indptr), (len(lengths), m))
-
-
-def truncated(weights: Floats, least: float) -> Any:
-    """Weights whose size is below ``least`` set to zero, the others stored sparse."""
-    return sparse.csr_array(np.where(np.abs(weights) < least, 0.0, weights))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 
 from omma.estimators._shared import one_thread
-from omma.estimators.linear import truncated
 
 Floats = NDArray[np.float64]
 
@@ -139,7 +138,9 @@ def fit_in_batches(
 
     def fit(labels: NDArray[Any]) -> tuple[Any, Floats]:
         theta = fit_batch(problem, columns[:, labels].toarray().astype(np.float64), tol)
-        weights = truncated(theta[:-1], truncate) if truncate else theta[:-1]
+        weights = theta[:-1]
+        if truncate:
+            weights = sparse.csr_array(np.where(np.abs(weights) < truncate, 0.0, weights))
         return weights, intercept_scaling * theta[-1]
 
     batches = [varied[at : at + BATCH] for at in range(0, len(varied), BATCH)]

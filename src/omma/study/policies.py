@@ -1,7 +1,6 @@
 """The policies and estimators that suites may name: what they support, how they are made."""
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -82,10 +81,7 @@ def check_options(owner: str, name: str, options: Mapping[str, Any]) -> None:
         raise ValueError(f"the policy {name!r} of {owner} takes no options, got {shown(options)}")
     made = make(name, find_metric("macro_f1"), None, 0.0)
     known = {one.name for one in fields(made)} - {"metric", "k", "feedback", "prior", "average"}  # type: ignore[arg-type]
-    for option in options:
-        if option not in known:
-            hint = nearest(option, known) or f"; it has {', '.join(sorted(known)) or 'none'}"
-            raise ValueError(f"the policy {name!r} of {owner} has no option {option!r}{hint}")
+    _check_known(f"the policy {name!r} of {owner}", options, known)
     replace(made, **options)  # type: ignore[type-var]
 
 
@@ -117,17 +113,16 @@ def check_estimator(owner: str, given: Mapping[str, Any], protocol: str) -> None
             f"estimator of {owner} must fit the protocol {protocol!r}, got {name!r}; those that do "
             f"are {', '.join(PROTOCOLS[protocol])}"
         )
-    if name == KNOWN:
-        _check_options(owner, name, given, set())
-    else:
-        kind = _class(name)
-        _check_options(owner, name, given, {one.name for one in dataclasses.fields(kind)})
+    known = set() if name == KNOWN else {one.name for one in fields(_class(name))}
+    _check_known(f"the estimator {name!r} of {owner}", given, {"name", *known})
+    if name != KNOWN:
         make_estimator(given)
 
 
 def make_estimator(given: Mapping[str, Any]) -> Any:
     """The estimator with its options."""
-    return _class(given["name"])(**_options(given))
+    options = {key: value for key, value in given.items() if key != "name"}
+    return _class(given["name"])(**options)
 
 
 def _class(name: str) -> Any:
@@ -136,12 +131,9 @@ def _class(name: str) -> Any:
     return getattr(estimators, CLASSES[name])
 
 
-def _options(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in given.items() if key != "name"}
-
-
-def _check_options(owner: str, name: str, given: Mapping[str, Any], known: set[str]) -> None:
-    for option in _options(given):
+def _check_known(whose: str, options: Iterable[str], known: set[str]) -> None:
+    for option in options:
         if option not in known:
-            hint = nearest(option, known) or f"; it has {', '.join(sorted(known)) or 'none'}"
-            raise ValueError(f"the estimator {name!r} of {owner} has no option {option!r}{hint}")
+            names = sorted(known - {"name"})
+            hint = nearest(option, names) or f"; it has {', '.join(names) or 'none'}"
+            raise ValueError(f"{whose} has no option {option!r}{hint}")

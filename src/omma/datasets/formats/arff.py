@@ -97,7 +97,6 @@ def _attribute(path: Path, number: int, text: str) -> Attribute:
     return Attribute(name)
 
 
-Converter = Callable[[str], float]
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -106,7 +105,10 @@ class Table:
 
     def __init__(self, path: Path, attributes: Sequence[Attribute]) -> None:
         self.path, self.attributes = path, attributes
-        self.converters = [_converter(one) for one in attributes]
+        # From the text of a cell to its number; KeyError or ValueError for what does not fit.
+        self.converters: list[Callable[[str], float]] = [
+            _finite if one.values is None else one.codes().__getitem__ for one in attributes
+        ]
         self.values, self.columns, self.counts = array("f"), array("q"), array("q")
         self.sparse = False
 
@@ -185,11 +187,6 @@ class Table:
         whole = from_entries(counts, columns, values.copy(), len(self.attributes))
         whole.eliminate_zeros()
         return whole
-
-
-def _converter(attribute: Attribute) -> Converter:
-    """From the text of a cell to its number; KeyError or ValueError for what does not fit."""
-    return _finite if attribute.values is None else attribute.codes().__getitem__
 
 
 def _finite(text: str) -> float:

@@ -18,6 +18,7 @@ from omma._validate import nearest
 from omma.comparison.protocol import PRIORS
 from omma.evaluation import replay
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.target import parse_target
 from omma.policies import OMMA, ROSTER, Auto, Policy
 from omma.rows.batch import Batch
 from omma.study.bench import CACHE, Performed
@@ -114,27 +115,17 @@ SOURCES = (  # the quickest first: an early end leaves whole sets
     Source("covtype", "multiclass", "fixed", _TREES, max_train=20_000),
 )
 DATASETS = tuple(dict.fromkeys(one.dataset for one in SOURCES))
-METRICS: dict[str, tuple[tuple[str, int | None], ...]] = {
+METRICS = {
     "multilabel": (
-        ("micro_f1", None),
-        ("macro_f1", None),
-        ("macro_f1", 3),
-        ("macro_recall", 3),
-        ("macro_precision", 3),
-        ("macro_gmean", None),
-        ("macro_hmean", None),
+        "micro_f1", "macro_f1", "macro_f1@3", "macro_recall@3", "macro_precision@3",
+        "macro_gmean", "macro_hmean",
     ),
     "multiclass": (
-        ("macro_f1", 1),
-        ("macro_f1", 3),
-        ("macro_recall", 3),
-        ("macro_precision", 3),
-        ("multiclass_gmean", None),
-        ("multiclass_hmean", None),
-        ("multiclass_qmean", None),
+        "macro_f1@1", "macro_f1@3", "macro_recall@3", "macro_precision@3",
+        "multiclass_gmean", "multiclass_hmean", "multiclass_qmean",
     ),
-    "binary": (("f1", None), ("mcc", None), ("gmean", None), ("hmean", None)),
-}
+    "binary": ("f1", "mcc", "gmean", "hmean"),
+}  # fmt: skip
 
 
 def contenders(metric: Metric, k: int | None, priors: Sequence[float]) -> dict[str, Policy]:
@@ -157,7 +148,8 @@ def specs(
     for source in sources:
         # Trees are off by themselves; they are taken as they come.
         told = (AS_IS,) if source.estimator["name"] == TREES else DISTORTIONS
-        for distortion, seed, (metric, k) in product(told, range(seeds), METRICS[source.task]):
+        targets = map(parse_target, METRICS[source.task])
+        for distortion, seed, (metric, k) in product(told, range(seeds), targets):
             yield (
                 source,
                 {

@@ -102,18 +102,17 @@ def last(name: str, form: str, times: float = 1) -> Column:
     return lambda record: format(times * record["result"][name][-1], form)
 
 
-def power(record: Record) -> str:
-    """The power of n that was fitted."""
-    rate = record["result"]["rate"]
-    return "–" if rate is None else f"{rate[0]:.2f}"
+def of_rate(form: str) -> Column:
+    """The power of n that was fitted, and where that lies with 95%: {0}, and {1} to {2}."""
+
+    def cell(record: Record) -> str:
+        rate = record["result"]["rate"]
+        return "–" if rate is None else form.format(*rate)
+
+    return cell
 
 
-def interval(record: Record) -> str:
-    """Where that power lies with 95%."""
-    rate = record["result"]["rate"]
-    return "–" if rate is None else f"{rate[1]:.2f} to {rate[2]:.2f}"
-
-
+power, interval = of_rate("{0:.2f}"), of_rate("{1:.2f} to {2:.2f}")
 RATE: dict[str, Column] = {"power": power, "95% interval": interval}
 
 
