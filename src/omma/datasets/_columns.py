@@ -108,10 +108,10 @@ def is_header(path: Path | str, cells: list[str], after: list[str] | None = None
     words = [cell for cell in cells if not is_number(cell)]
     if not words:
         numbered = cells == [str(number) for number in range(len(cells))]
-        return numbered and (len(cells) > 2 or _has_fractions(after or []))
+        return numbered and (len(cells) > 2 or bool(_fractions(after or [])))
     if after is not None and are_truths(cells) and are_truths(after):
         return False
-    fractions = [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
+    fractions = _fractions(cells)
     if fractions:
         raise ValueError(
             f"{path}, line 1: expected names of columns or numbers, got {shown(words[0])} and "
@@ -120,8 +120,8 @@ def is_header(path: Path | str, cells: list[str], after: list[str] | None = None
     return True
 
 
-def _has_fractions(cells: list[str]) -> bool:
-    return any(is_number(cell) and not cell.isdecimal() for cell in cells)
+def _fractions(cells: list[str]) -> list[str]:
+    return [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
 
 
 Names = tuple[str, ...] | None

@@ -81,23 +81,22 @@ def labels(section: Section, records: Iterable[Record]) -> dict[str, Any] | None
     if not counted:
         return None
     any_counts = next(iter(counted.values()))
+    measures = {
+        name: measured_by(find_metric(metric)) for name, (metric, _) in section.targets.items()
+    }
     return {
         "names": _names(section, records),
         "rates": [float(f"{share:.3g}") for share in any_counts.positive / max(any_counts.n, 1.0)],
-        "measured": {name: measured_by(metric)[0] for name, metric in _metrics(section).items()},
+        "measured": {name: said for name, (said, _) in measures.items()},
         "values": {
             name: {
-                policy: percents(measured_by(metric)[1](counts))
+                policy: percents(measure(counts))
                 for (policy, column), counts in counted.items()
                 if column == name
             }
-            for name, metric in _metrics(section).items()
+            for name, (_, measure) in measures.items()
         },
     }
-
-
-def _metrics(section: Section) -> dict[str, Metric]:
-    return {name: find_metric(metric) for name, (metric, _) in section.targets.items()}
 
 
 def measured_by(metric: Metric) -> tuple[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from omma.counts import Counts, state_of
-from omma.metrics import Metric
 from omma.rule import Rule
 from omma.study.records import Record
 from omma.study.theory.cases import CASES, GREEDY, OMMA, policy
@@ -42,12 +41,10 @@ def disagreement(first: Rule, second: Rule, distribution: Distribution) -> float
 
 def on_same_counts(problem: Problem, counts: Counts) -> float:
     """How often both would differ on the next row, were these the counts of both."""
-    first, second = (_rule(name, problem.metric, problem.k, counts) for name in (OMMA, GREEDY))
+    first, second = (
+        policy(name, problem.metric, problem.k).rule(state_of(counts)) for name in (OMMA, GREEDY)
+    )
     return disagreement(first, second, problem.distribution)
-
-
-def _rule(name: str, metric: Metric, k: int | None, counts: Counts) -> Rule:
-    return policy(name, metric, k).rule(state_of(counts))
 
 
 def simulate(spec: Spec) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from omma.counts import Counts
 from omma.rule import Rule
 from omma.study.records import Record
 from omma.study.theory.cases import CASES, ESTIMATES, OMMA, policy
-from omma.study.theory.distributions import Distribution, Stream
+from omma.study.theory.distributions import Stream
 from omma.study.theory.shortfall import Problem, averaged, decisions, fitted_rate, so_far, until
 from omma.study.theory.suite import RATE, Spec, Suite, label, last, table, titled
 from omma.study.theory.suites.drawing import MORE, bound, curve, pictured
@@ -61,15 +61,13 @@ def shortfalls(
         )
         found[LAST].append(metric.value(cells[at]))
         found[DRAWN].append(metric.value(Counts(tp, predicted, distribution.frequencies, 1.0)))
-        found[AVERAGE].append(metric.value(_of_average(distribution, rules[:at], shares)))
+        slope, offset = (
+            shares @ np.array([getattr(rule, part) for rule in rules[:at]])
+            for part in ("slope", "offset")
+        )
+        average = distribution.counts(Rule(slope, offset, problem.k))
+        found[AVERAGE].append(metric.value(average))
     return {way: problem.best.value - np.array(values) for way, values in found.items()}
-
-
-def _of_average(distribution: Distribution, rules: list[Rule], shares: Curve) -> Counts:
-    slope, offset = (
-        shares @ np.array([getattr(rule, part) for rule in rules]) for part in ("slope", "offset")
-    )
-    return distribution.counts(Rule(slope, offset, rules[0].k))
 
 
 def simulate(spec: Spec) -> dict[str, Any]:
