@@ -73,11 +73,7 @@ def sample(n: int, most: int, rng: np.random.Generator) -> Rows:
 def folds(n: int, count: int, rng: np.random.Generator) -> list[tuple[Rows, Rows]]:
     """Drawn parts of n rows: (to fit on, to judge by) for each fold."""
     parts = np.array_split(rng.permutation(n), count)
-    every = range(count)
-    return [
-        (np.sort(np.concatenate([parts[i] for i in every if i != held])), np.sort(parts[held]))
-        for held in every
-    ]
+    return [(np.setdiff1d(np.arange(n), held), np.sort(held)) for held in parts]
 
 
 def check_regularized(owner: str, estimator: Any, *whole: str) -> None:

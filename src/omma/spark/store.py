@@ -56,11 +56,9 @@ class Store:
 
     @property
     def _place(self) -> tuple[Any, str]:
-        if "://" not in self.checkpoint and not self.checkpoint.startswith("file:"):
-            return fs.LocalFileSystem(), str(Path(self.checkpoint).absolute() / FOLDER)
-        if self.checkpoint.startswith("file:"):
-            self_path = re.sub(r"^file:(//)?", "", self.checkpoint)
-            return fs.LocalFileSystem(), str(Path(self_path) / FOLDER)
+        local = re.sub(r"^file:(//)?", "", self.checkpoint)
+        if "://" not in local:
+            return fs.LocalFileSystem(), str(Path(local).absolute() / FOLDER)
         system, path = fs.FileSystem.from_uri(self.checkpoint)
         return system, f"{path.rstrip('/')}/{FOLDER}"
 
