@@ -192,17 +192,16 @@ def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:
     """
     found = []
     for suite in suites():
-        mine = [
-            record
-            for record in records
-            if record["suite"] == suite.name and record["result"] is not None
-        ]
-        full, short = ([_key(one.spec) for one in suite.jobs(quick)] for quick in (False, True))
-        kept = [one for one in mine if _key(one["spec"]) in full]
-        kept = kept or [one for one in mine if _key(one["spec"]) in short]
-        if kept:
-            order = full if _key(kept[0]["spec"]) in full else short
-            found.append((suite, sorted(kept, key=lambda one: order.index(_key(one["spec"])))))
+        mine: dict[str, list[Record]] = {}
+        for record in records:
+            if record["suite"] == suite.name and record["result"] is not None:
+                mine.setdefault(_key(record["spec"]), []).append(record)
+        full, short = (
+            [one for job in suite.jobs(quick) for one in mine.get(_key(job.spec), [])]
+            for quick in (False, True)
+        )
+        if full or short:
+            found.append((suite, full or short))
     return found
 
 
