@@ -96,11 +96,18 @@ def bare(ax: Axes, lines: Literal["both", "x", "y"], ticks: Any = "major") -> No
 
 def clean(ax: Axes) -> None:
     """The same for values above numbers, of which there are few."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+    from matplotlib.ticker import MaxNLocator
 
     bare(ax, "y")
-    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    in_thousands(ax)
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+
+
+def in_thousands(ax: Axes) -> None:
+    """Few numbers of rows, written as people do."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 

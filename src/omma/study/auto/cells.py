@@ -39,12 +39,9 @@ def _logits(values: Floats) -> Floats:
     return found
 
 
-def _moved(scale: float, shift: float) -> Callable[[Floats, Any, int], Floats]:
-    def change(values: Floats, places: Any, m: int) -> Floats:
-        found: Floats = expit(scale * _logits(values) + shift)
-        return found
-
-    return change
+def _moved(scale: float, shift: float, values: Floats, places: Any, m: int) -> Floats:
+    found: Floats = expit(scale * _logits(values) + shift)
+    return found
 
 
 def _powers(values: Floats, places: Any, m: int) -> Floats:
@@ -57,10 +54,10 @@ def _powers(values: Floats, places: Any, m: int) -> Floats:
 AS_IS = "as is"
 DISTORTIONS: dict[str, Callable[[Floats, Any, int], Floats] | None] = {
     AS_IS: None,
-    "logits × 0.5": _moved(0.5, 0.0),
-    "logits × 2": _moved(2.0, 0.0),
-    "logits + 1.5": _moved(1.0, 1.5),
-    "logits − 1.5": _moved(1.0, -1.5),
+    "logits × 0.5": partial(_moved, 0.5, 0.0),
+    "logits × 2": partial(_moved, 2.0, 0.0),
+    "logits + 1.5": partial(_moved, 1.0, 1.5),
+    "logits − 1.5": partial(_moved, 1.0, -1.5),
     "powers by label": _powers,
 }
 

@@ -126,10 +126,9 @@ def _counted(section: Section, records: Iterable[Record]) -> dict[tuple[str, str
 
 
 def _names(section: Section, records: Iterable[Record]) -> list[str]:
-    for record in records:
-        if record["result"] is not None and record["result"].get("names"):
-            return list(record["result"]["names"])
-    return [f"label {j}" for j in range(section.m)]
+    results = (record["result"] for record in records if record["result"] is not None)
+    named = (result["names"] for result in results if result.get("names"))
+    return list(next(named, [f"label {j}" for j in range(section.m)]))
 
 
 __all__ = ["page"]

@@ -122,15 +122,6 @@ def bound(ax: Axes, x: ArrayLike, y: ArrayLike, label: str, width: float = 1.0) 
     ax.plot(x, y, color=BOUND, linestyle=DASHED, linewidth=width, label=label)
 
 
-def in_thousands(ax: Axes) -> None:
-    """Few numbers of rows, written as people do."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-
-
 def legend(ax: Axes, **more: Any) -> None:
     """Names of the curves, without a frame."""
-    options: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "labelcolor": INK, **more}
-    ax.legend(**options)
+    ax.legend(**{"frameon": False, "fontsize": 8.5, "labelcolor": INK, **more})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,18 +119,15 @@ def tables(records: list[Record]) -> list[Grid]:
     pairs = _pairs(records)
     rows = next(iter(pairs.values()))[OMMA]["result"]["rows"] if pairs else []
 
-    def at(place: int) -> Callable[[tuple[str, str]], str]:
-        def cell(which: tuple[str, str]) -> str:
-            found = crossing(pairs[which][ESTIMATES], pairs[which][OMMA], place)
-            return "never" if found is None else f"{found:.2f}"
-
-        return cell
+    def at(place: int, which: tuple[str, str]) -> str:
+        found = crossing(pairs[which][ESTIMATES], pairs[which][OMMA], place)
+        return "never" if found is None else f"{found:.2f}"
 
     words: dict[str, Callable[[tuple[str, str]], str]] = {
         "problem": lambda which: CASES[which[0]].title,
         "distortion": lambda which: f"{which[1]}, {MEANING[which[1]]}",
     }
-    numbers = {f"n = {n:,}": at(place) for place, n in enumerate(rows)}
+    numbers = {f"n = {n:,}": partial(at, place) for place, n in enumerate(rows)}
     title = f"{OMMA} is better than {ESTIMATES} from this strength on"
     return [texts(title, pairs, words, numbers)]
 

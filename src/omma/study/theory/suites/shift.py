@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from omma.counts import Counts
 from omma.evaluation import replay
 from omma.metrics import metric as find_metric
+from omma.plots.frames import in_thousands
 from omma.policies import OMMA, FixedRule, Policy
 from omma.study.records import Record
 from omma.study.theory.best import optimum
 from omma.study.theory.distributions import Independent, LogisticNormal, Stream, threshold
 from omma.study.theory.shortfall import averaged, counts_at, standard_error
 from omma.study.theory.suite import Spec, Suite, label, table
-from omma.study.theory.suites.drawing import BOUND, DASHED, MORE, in_thousands, pictured
+from omma.study.theory.suites.drawing import BOUND, DASHED, MORE, pictured
 
 WINDOWS = 40
 COMMON, RARE, SPREAD = -0.5, -3.5, 1.5
