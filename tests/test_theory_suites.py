@@ -6,14 +6,13 @@ from click.testing import CliRunner
 
 import omma
 from omma.cli import main
-from omma.study.jobs import perform
+from omma.study.bench import perform
 from omma.study.records import read
 from omma.study.theory.cases import CASES, policy
 from omma.study.theory.suites import (
     adversary,
     agreement,
     bounds,
-    calibration,
     estimation,
     population,
     regret,
@@ -197,7 +196,7 @@ def test_greedy_and_omma_agree_more_and_more(folder):
 
 def test_calibration_takes_the_floor_away(folder):
     found = records_of(
-        calibration.SUITE,
+        estimation.CALIBRATION,
         folder,
         lambda spec: spec["dataset"] == "f1" and spec["distortion"] == "log-odds × 2",
     )

@@ -21,9 +21,8 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.target import parse_target
 from omma.policies import OMMA, ROSTER, Auto, Policy
 from omma.rows.batch import Batch
-from omma.study.bench import CACHE, Performed
+from omma.study.bench import CACHE, Job, Outcome, Performed, perform
 from omma.study.estimates import Desk
-from omma.study.jobs import Job, Outcome, perform
 from omma.study.suite import SEEDS, Source
 from omma.tables import plain
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 from omma._html import html_page, html_picture
 from omma._validate import nearest
 from omma.plots.frames import png_of
-from omma.study.jobs import Summary, perform
+from omma.study.bench import Summary, perform
 from omma.study.records import Record
 from omma.study.theory.suite import Suite
 from omma.study.theory.suites import (
     adversary,
     agreement,
     bounds,
-    calibration,
     estimation,
     population,
     regret,
@@ -50,7 +49,7 @@ _SUITES = {
         population.SUITE,
         bounds.SUITE,
         estimation.SUITE,
-        calibration.SUITE,
+        estimation.CALIBRATION,
         smoothing.SUITE,
         adversary.SUITE,
         shift.SUITE,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from omma.study.jobs import Job, Outcome
+from omma.study.bench import Job, Outcome
 from omma.study.records import Record
 from omma.tables import Grid, texts
 

@@ -12,7 +12,7 @@ from omma._validate import check_number
 from omma.metrics.binary import LabelMetric
 from omma.metrics.catalog import accuracy as plain_accuracy, minimum
 from omma.metrics.custom import custom
-from omma.study.theory.curvature import Constants
+from omma.study.theory.bounds import Constants
 
 DELTA = 0.1
 

@@ -7,9 +7,15 @@ import numpy as np
 
 from omma.study.records import Record
 from omma.study.theory import utilities
-from omma.study.theory.bounds import Task, estimates_bound, frequency_bound, omma_bound
+from omma.study.theory.bounds import (
+    Task,
+    constants,
+    estimates_bound,
+    frequency_bound,
+    omma_bound,
+    worst_constants,
+)
 from omma.study.theory.cases import ESTIMATES, OMMA, Case, beta, five_kinds, five_labels, measured
-from omma.study.theory.curvature import constants, worst_constants
 from omma.study.theory.shortfall import standard_error
 from omma.study.theory.suite import Spec, Suite, label, last, titled
 from omma.study.theory.suites.drawing import COLORS, DASHED, band, pictured
