@@ -25,9 +25,8 @@ from study_cells import MADE, load, mean, percent, table
 from omma.comparison.entrants import TITLES
 from omma.datasets.paper_like import SHAPES
 from omma.plots.palette import color_of
-from omma.study.paper import find
 from omma.study.records import pack, read
-from omma.study.sections import policy_of
+from omma.study.sections import find, policy_of
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records"

@@ -11,7 +11,7 @@ from streams import dense
 import omma
 from omma.datasets import CATALOGUE, like, load
 from omma.datasets.paper_like import SHAPES, clearness, draw_classes, places
-from omma.study.paper import find
+from omma.study.sections import find
 
 LABELS = [name for name, shape in SHAPES.items() if not shape.classes]
 CLASSES = [name for name, shape in SHAPES.items() if shape.classes]

@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from omma.datasets.catalogue import CATALOGUE
-from omma.datasets.dataset import Dataset
-from omma.datasets.entry import Entry, File
+from omma.datasets.dataset import Dataset, Entry, File
 from omma.datasets.library import load
 from omma.datasets.synthetic import long_tail
 

@@ -4,7 +4,7 @@ Numbers of the public sets are those of the data after the preparation their not
 of the paper's sets are the paper's, and those of the providers where the paper gives none.
 """
 
-from omma.datasets.entry import Entry, File
+from omma.datasets.dataset import Entry, File
 
 REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
 LEXGLUE = "https://huggingface.co/datasets/coastalcph/lex_glue"

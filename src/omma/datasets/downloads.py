@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import require
-from omma.datasets.dataset import Dataset
-from omma.datasets.entry import Entry, File
+from omma.datasets.dataset import Dataset, Entry, File
 from omma.datasets.formats.part import identify
 
 NEED = "downloads of this set need"

@@ -11,8 +11,7 @@ from scipy import sparse
 
 from omma._validate import nearest
 from omma.datasets.catalogue import CATALOGUE
-from omma.datasets.dataset import Dataset
-from omma.datasets.entry import Entry
+from omma.datasets.dataset import Dataset, Entry
 from omma.datasets.formats.arrays import is_folder, read_folder, write_folder
 
 VARIABLE = "OMMA_DATA"

@@ -92,8 +92,7 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool
     >>> figure.axes[0].get_ylabel()
     'macro_f1 so far, %'
     """
-    check_bands("plot_bands", panels)
-    figure, places = frames("plot_bands", panels, title)
+    figure, places = _frames("plot_bands", panels, title)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         draw_running(ax, metric, bands)
         ax.set_ylim(*limits(bands.values(), 0.1 * ax.get_xlim()[1], everything))
@@ -101,8 +100,8 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool
     return figure
 
 
-def check_bands(owner: str, panels: Mapping[str, Bands]) -> None:
-    """Something to draw of each curve."""
+def _frames(owner: str, panels: Mapping[str, Bands], title: str) -> tuple[Figure, list[Axes]]:
+    """A frame for each panel; there must be something to draw of each curve."""
     for metric, bands in panels.items():
         for name, band in bands.items():
             if not len(band.x):
@@ -110,6 +109,7 @@ def check_bands(owner: str, panels: Mapping[str, Bands]) -> None:
                     f"panels of {owner} must have curves with points, got none for {name!r} in "
                     f"{metric!r}"
                 )
+    return frames(owner, panels, title)
 
 
 def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
@@ -193,8 +193,7 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     ['0', '0.1']
     """
-    check_bands("plot_priors", panels)
-    figure, places = frames("plot_priors", panels, title)
+    figure, places = _frames("plot_priors", panels, title)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         clean(ax)
         entitle(ax, f"{metric}, %", "prior λ")

@@ -37,7 +37,6 @@ def plot_choice(bars: Bars, best: str, *, title: str = "") -> Figure:
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['0.5', 'Auto']
     """
-    _check(bars)
     height = _height(bars)
     figure = new_figure(WIDE, height)
     _panel(figure, bars, best, title, WIDE, height, height)
@@ -50,8 +49,6 @@ def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
     Panels are bars and the best of them, as ``plot_choice`` takes them, by their titles.
     """
     width, old = figure.get_size_inches()
-    for bars, _ in panels.values():
-        _check(bars)
     new = old + sum(_height(bars) for bars, _ in panels.values()) + GAP
     width, wider = max(width, WIDE), max(1.0, WIDE / width)
     figure.set_size_inches(width, new)
@@ -67,12 +64,9 @@ def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
     return figure
 
 
-def _check(bars: Bars) -> None:
+def _height(bars: Bars) -> float:
     if not bars:
         raise ValueError("bars of plot_choice must hold at least one rule, got none")
-
-
-def _height(bars: Bars) -> float:
     return HIGH * len(bars) + 0.9
 
 

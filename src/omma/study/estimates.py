@@ -86,6 +86,7 @@ def _buffers(array: Any) -> list[Any]:
 
 
 Found = TypeVar("Found")
+Made = tuple[Mapping[str, Any], Mapping[str, Any]]  # arrays, and what the estimator says of itself
 
 TEST = 0.3  # the share of test rows where there is no split, as in the paper
 SPLIT_SEED = 0
@@ -174,7 +175,7 @@ class Desk:
         return Estimates(batch, None, found.report, found.seconds, ordered=True)
 
     def _kept(
-        self, source: Source, given: Dataset, more: dict[str, Any], make: Callable[[], Stored]
+        self, source: Source, given: Dataset, more: dict[str, Any], make: Callable[[], Made]
     ) -> Stored:
         known_by = {
             "source": source.spec,
@@ -191,7 +192,9 @@ class Desk:
             if self.report is not None:
                 rows = f"{given.n:,} rows"
                 self.report(f"Estimating {source.dataset} by {estimator}, {rows}")
-            found = make()
+            started = time.perf_counter()
+            arrays, said = make()
+            found = Stored(arrays, dict(said), time.perf_counter() - started)
             _write(path, found)
         return found
 
@@ -227,19 +230,17 @@ def _batch(eta: Any, given: Dataset) -> Batch:
     return replace(Batch.read("the study", eta, given.y).ready(), names=names)
 
 
-def _fit(source: Source, train: Dataset, test: Dataset) -> Stored:
-    started = time.perf_counter()
+def _fit(source: Source, train: Dataset, test: Dataset) -> Made:
     # The training part may lack classes that the test part has.
     more = {"n_labels": train.m} if train.task == "multiclass" else {}
     fitted = make_estimator(source.estimator).fit(train.X, train.y, **more)
     arrays = {"eta": fitted.predict_proba(test.X), "train": fitted.predict_proba(train.X)}
-    return Stored(arrays, dict(fitted.report), time.perf_counter() - started)
+    return arrays, fitted.report
 
 
-def _along(source: Source, rows: Dataset) -> Stored:
-    started = time.perf_counter()
+def _along(source: Source, rows: Dataset) -> Made:
     eta, report = make_estimator(source.estimator).estimates(rows.X, rows.y)
-    return Stored({"eta": eta}, dict(report), time.perf_counter() - started)
+    return {"eta": eta}, report
 
 
 def _known(source: Source, given: Dataset | Estimates) -> Estimates:

@@ -32,14 +32,10 @@ SPREAD = 3.0  # powers of labels are from a third to three
 POWERS_SEED = 0
 
 
-def _logits(values: Floats) -> Floats:
-    near = np.clip(values, NEAR, 1.0 - NEAR)
-    found: Floats = np.log(near) - np.log1p(-near)
-    return found
-
-
 def _moved(scale: float, shift: float, values: Floats, places: Any, m: int) -> Floats:
-    found: Floats = expit(scale * _logits(values) + shift)
+    """Logits that are scaled and shifted."""
+    near = np.clip(values, NEAR, 1.0 - NEAR)
+    found: Floats = expit(scale * (np.log(near) - np.log1p(-near)) + shift)
     return found
 
 

@@ -55,7 +55,7 @@ def panels(
 def pictured(
     name: str,
     title: str,
-    draw: Callable[[Axes, list[Record]], None],
+    draw: Callable[[Axes, list[Record]], None] | None = None,
     cases: Mapping[str, Any] | None = None,
     *,
     names: tuple[str, str] = ("rows n", "regret"),
@@ -78,7 +78,11 @@ def pictured(
         if size is not None:
             figure.set_size_inches(*size)
         for ax, some in zip(places, groups.values(), strict=True):
-            draw(ax, some)
+            if draw is not None:
+                draw(ax, some)
+            else:
+                for record in some:
+                    curve(ax, record)
             named(ax, *names)
             legend(ax, loc=place)
         return {name: figure}

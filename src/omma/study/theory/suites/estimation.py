@@ -251,13 +251,8 @@ _tables = table(
 )
 
 
-def _draw(ax: Any, records: list[Record]) -> None:
-    for record in records:
-        drawing.curve(ax, record)
-
-
 TITLE = "{distortion}: {case.title}"
-_figures = drawing.pictured("calibration", TITLE, _draw, CASES, place="best", columns=3, high=2.8)
+_figures = drawing.pictured("calibration", TITLE, None, CASES, place="best", columns=3, high=2.8)
 CALIBRATION = Suite(
     "theory-calibration",
     "What wrong probabilities cost when they are calibrated on the way",
