@@ -18,6 +18,10 @@ TRUTHS = {"true": 1.0, "false": 0.0}
 ANSWERS = {"yes": 1, "y": 1, "t": 1, "positive": 1, "no": 0, "n": 0, "f": 0, "negative": 0}
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas", " ": "blanks"}
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+Names = tuple[str, ...] | None
+# What programs call a column that numbers the rows; pandas leaves the name of its own empty.
+ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "__index_level_0__")
+BLOCK = 1 << 20  # numbers written at a time
 
 
 def split(line: str, separator: str | None) -> list[str]:
@@ -122,12 +126,6 @@ def is_header(path: Path | str, cells: list[str], after: list[str] | None = None
 
 def _fractions(cells: list[str]) -> list[str]:
     return [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
-
-
-Names = tuple[str, ...] | None
-# What programs call a column that numbers the rows; pandas leaves the name of its own empty.
-ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "__index_level_0__")
-BLOCK = 1 << 20  # numbers written at a time
 
 
 class Table:

@@ -14,6 +14,8 @@ from scipy import sparse
 from omma._validate import check_choice, check_number, check_seed, shown
 from omma.npz import HIGHEST
 
+TASKS = ("binary", "multiclass", "multilabel")
+
 
 @dataclass(frozen=True)
 class File:
@@ -104,9 +106,6 @@ class Entry:
         """Whether ``load`` can get it by itself."""
         fetched = self.reader.startswith("fetch ")
         return fetched or (bool(self.files) and all(file.url for file in self.files))
-
-
-TASKS = ("binary", "multiclass", "multilabel")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -23,6 +23,7 @@ from omma.npz import largest
 TABLES = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".txt")
 NAMES = "names"  # the array with them in an .npz file
+TIMES = 1000  # equal values of a column take next to no room, so files may be far smaller
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,9 +254,6 @@ def _writable(values: Any) -> Any:
             f"{matrix.dtype} and shape {matrix.shape}"
         )
     return matrix.view(np.uint8) if matrix.dtype.kind == "b" else matrix
-
-
-TIMES = 1000  # equal values of a column take next to no room, so files may be far smaller
 
 
 def _pyarrow(name: str, path: Any) -> Any:

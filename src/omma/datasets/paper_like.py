@@ -11,6 +11,9 @@ from scipy.special import expit, ndtri
 from omma._validate import check_positive_int, check_seed, nearest
 from omma.datasets.catalogue import CATALOGUE
 
+BLOCK = 1 << 21  # probabilities drawn at a time
+LEAST = -80.0  # log-odds: what is stored is above 0, in single precision too
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -113,10 +116,6 @@ SHAPES: dict[str, Shape] = {
               clarity=0.107, kin=1.5, classes=True),
     )
 }  # fmt: skip
-
-
-BLOCK = 1 << 21  # probabilities drawn at a time
-LEAST = -80.0  # log-odds: what is stored is above 0, in single precision too
 
 
 def like(name: str, rows: int | None = None, *, seed: int = 0) -> tuple[Any, Any]:

@@ -11,6 +11,11 @@ from scipy import sparse
 from omma._validate import check_positive_int, require, shown
 from omma.rows.labels import read_sparse_labels
 
+BLOCK = 1 << 22  # numbers made at a time when probabilities are computed
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Undo = Callable[[Any, Floats], tuple[Any, Floats]]
+
 
 def require_sklearn(owner: str) -> None:
     """Say how to get scikit-learn where it is missing."""
@@ -27,11 +32,6 @@ def one_thread(of: str | None = "blas") -> Iterator[None]:
 
     with threadpool_limits(limits=1, user_api=of):
         yield
-
-
-BLOCK = 1 << 22  # numbers made at a time when probabilities are computed
-
-Ids = NDArray[np.int64]
 
 
 def read_features(owner: str, X: Any, d: int | None = None) -> Any:
@@ -143,10 +143,6 @@ def row_blocks(n: int, width: int) -> Iterator[slice]:
     step = max(1, BLOCK // max(1, width))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
-
-
-Floats = NDArray[np.float64]
-Undo = Callable[[Any, Floats], tuple[Any, Floats]]
 
 
 def scaled(owner: str, standardise: Any, X: Any) -> tuple[Any, Undo]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+WIDE, HIGH = 1.9, 1.45  # inches of a panel with its margins
+
 
 @dataclass(frozen=True)
 class Band:
@@ -225,9 +227,6 @@ def _draw(ax: Axes, at: NDArray[np.float64], band: Band, width: float) -> None:
     best = int(np.nanargmax(band.mean))
     ring: dict[str, Any] = {"markersize": 8.5, "fillstyle": "none", "markeredgewidth": 1.1}
     ax.plot(at[best], mean[best], "o", color=band.look["color"], **ring)
-
-
-WIDE, HIGH = 1.9, 1.45  # inches of a panel with its margins
 
 
 def plot_family(

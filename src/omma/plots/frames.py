@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 INK, FAINT, AXIS = "#333333", "#e4e4e4", "#999999"
 LONGEST = 40  # letters of a label, its value included
+SIZE = 10.0  # points of the name at the end of a curve
+AWAY = 16.0  # points from there to its name
 
 
 def require_matplotlib() -> None:
@@ -117,10 +119,6 @@ def entitle(ax: Axes, title: str, below: str) -> None:
     # The label of the vertical axis reads as a title: level, above its numbers.
     ax.set_ylabel(title, size=11, color=INK, rotation=0, ha="left", va="bottom")
     ax.yaxis.set_label_coords(0.0, 1.05)
-
-
-SIZE = 10.0  # points, as all that follows
-AWAY = 16.0  # of a name from the end of its curve
 
 
 def label_ends(

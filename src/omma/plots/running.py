@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+BROKEN = "#B00020"
+
 
 def plot_running(
     traces: Mapping[str, Trace],
@@ -166,9 +168,6 @@ def _attainable(traces: Mapping[str, Trace]) -> dict[str, Band]:
     value, error = np.array(pairs).T
     name = "attainable?" if trace.gap.heuristic else "attainable"
     return {name: Band(trace.history.rows, value, error, color=2, dash=1, fixed=True)}
-
-
-BROKEN = "#B00020"
 
 
 def plot_limits(traces: Mapping[str, Trace]) -> Figure:

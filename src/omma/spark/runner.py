@@ -32,6 +32,7 @@ from omma.spark.work import DELTA, PREDICTION, Decide, compiled_once, packed, un
 from omma.state import State
 
 Function = Callable[[DataFrame, int], None]
+LATE = "omma_label"  # which of the two streams a row is from
 
 
 @dataclass(frozen=True)
@@ -159,9 +160,6 @@ def labels_in(batch: DataFrame, eta: str | tuple[str, str]) -> int | None:
         size = functions.lit(1)
     first = batch.where(column.isNotNull()).select(size.cast("int")).first()
     return None if first is None or first[0] < 1 else int(first[0])
-
-
-LATE = "omma_label"  # which of the two streams a row is from
 
 
 @dataclass(frozen=True)

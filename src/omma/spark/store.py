@@ -32,6 +32,8 @@ WHAT = "state of an omma stream"
 FOLDER = "omma"
 NAME = re.compile(r"(\d{1,18})\.npz")
 KEPT = 100  # batches: as many as Spark itself can go back by default
+_HELD: dict[Path, Holding] = {}
+_GUARD = threading.Lock()
 
 
 class TornError(ValueError):
@@ -186,10 +188,6 @@ def restored(saved: Saved, policy: Policy | None = None) -> State | None:
     made: State = (policy or policy_from_json(saved.policy)).init(saved.m)
     made.restore(saved.state.arrays())
     return made
-
-
-_HELD: dict[Path, Holding] = {}
-_GUARD = threading.Lock()
 
 
 class Holding:

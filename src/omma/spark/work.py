@@ -24,6 +24,7 @@ if sys.platform != "win32":
     import fcntl
 
 _DONE: set[Any] = set()
+PREDICTION, DELTA = "prediction", "delta"
 
 
 @contextmanager
@@ -46,9 +47,6 @@ def compiled_once(policy: Any, columns: Columns) -> Iterator[None]:
     finally:
         os.close(handle)
     _DONE.add(what)
-
-
-PREDICTION, DELTA = "prediction", "delta"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ from omma.study.policies import TRAINED, make as make_policy
 from omma.study.records import Record, make, path_of, read_file, write
 from omma.study.suite import Run, Suite
 
+CACHE = "estimates"  # the folder beside the records
+WARM = 64  # rows: enough for each part of a policy to be compiled
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -158,10 +161,6 @@ def _sentence(record: Record) -> str:
     error = record["error"]
     first = error["message"].splitlines()[0] if error["message"] else ""
     return f"{stem} failed with {error['type']}: {first}"
-
-
-CACHE = "estimates"  # the folder beside the records
-WARM = 64  # rows: enough for each part of a policy to be compiled
 
 
 @dataclass(frozen=True)

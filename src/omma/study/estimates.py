@@ -23,6 +23,12 @@ from omma.study.records import versions
 from omma.study.suite import Source
 
 GENERATORS = ("like", "long_tail")
+Found = TypeVar("Found")
+Made = tuple[Mapping[str, Any], Mapping[str, Any]]  # arrays, and what the estimator says of itself
+TEST = 0.3  # the share of test rows where there is no split, as in the paper
+SPLIT_SEED = 0
+NAMES = ("eta", "train")  # of the arrays that are kept
+HELD = 2  # of the latest in memory: runs come ordered by their source
 
 
 @dataclass(frozen=True)
@@ -83,15 +89,6 @@ def _buffers(array: Any) -> list[Any]:
     if sparse.issparse(array):
         return [array.data, array.indices, array.indptr]
     return [np.ascontiguousarray(array)]
-
-
-Found = TypeVar("Found")
-Made = tuple[Mapping[str, Any], Mapping[str, Any]]  # arrays, and what the estimator says of itself
-
-TEST = 0.3  # the share of test rows where there is no split, as in the paper
-SPLIT_SEED = 0
-NAMES = ("eta", "train")  # of the arrays that are kept
-HELD = 2  # of the latest in memory: runs come ordered by their source
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,18 @@ from omma.rows.batch import Batch
 
 # They learn from the training part.
 TRAINED = tuple(name for name, entry in ROSTER.items() if entry.kind == LEARNS_BEFOREHAND)
+KNOWN = "known"  # the probabilities that made-up data were drawn with
+CLASSES = {
+    "logistic": "LogisticRegression",
+    "multinomial": "Multinomial",
+    "adam": "LinearAdam",
+    "boosted": "BoostedTrees",
+    "online": "OnlineLinear",
+}
+PROTOCOLS = {
+    "fixed": ("logistic", "multinomial", "adam", "boosted", KNOWN),
+    "online": ("online", KNOWN),
+}
 
 
 def check_name(owner: str, name: Any) -> str:
@@ -83,20 +95,6 @@ def check_options(owner: str, name: str, options: Mapping[str, Any]) -> None:
     known = {one.name for one in fields(made)} - {"metric", "k", "feedback", "prior", "average"}  # type: ignore[arg-type]
     _check_known(f"the policy {name!r} of {owner}", options, known)
     replace(made, **options)  # type: ignore[type-var]
-
-
-KNOWN = "known"  # the probabilities that made-up data were drawn with
-CLASSES = {
-    "logistic": "LogisticRegression",
-    "multinomial": "Multinomial",
-    "adam": "LinearAdam",
-    "boosted": "BoostedTrees",
-    "online": "OnlineLinear",
-}
-PROTOCOLS = {
-    "fixed": ("logistic", "multinomial", "adam", "boosted", KNOWN),
-    "online": ("online", KNOWN),
-}
 
 
 def check_estimator(owner: str, given: Mapping[str, Any], protocol: str) -> None:

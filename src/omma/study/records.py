@@ -44,6 +44,11 @@ FIELDS: dict[str, type | tuple[type, ...]] = {
     "versions": dict,
     "error": (dict, type(None)),
 }
+DIGITS = 16  # of the hash: two of a million runs share it once in some 10**7 studies
+NAMED = ("dataset", "policy", "metric", "k", "prior", "seed")  # parts of a spec worth reading
+LONGEST = 100
+ROUNDED = 4  # digits of running values, which are drawn and not compared
+MANY = 200  # labels, of which counts are kept of the first sequence alone
 
 
 def make(
@@ -126,11 +131,6 @@ def _told(error: BaseException) -> dict[str, str]:
         "message": str(error),
         "traceback": "".join(lines),
     }
-
-
-DIGITS = 16  # of the hash: two of a million runs share it once in some 10**7 studies
-NAMED = ("dataset", "policy", "metric", "k", "prior", "seed")  # parts of a spec worth reading
-LONGEST = 100
 
 
 def path_of(folder: str | Path, suite: str, kind: str, spec: Mapping[str, Any]) -> Path:
@@ -276,10 +276,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"a record cannot hold the number {value}: JSON has finite ones only")
     return value
-
-
-ROUNDED = 4  # digits of running values, which are drawn and not compared
-MANY = 200  # labels
 
 
 def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:

@@ -18,6 +18,44 @@ from omma.study.policies import has_prior, name_of, supports
 from omma.study.records import Record
 from omma.tables import Entry, Grid
 
+# Sets of the paper that cannot be had here, by those that stand in for them.
+STAND_INS = {
+    "youtube_deepwalk": "YouTube",
+    "eurlex4k": "Eurlex-LexGlue",
+    "rcv1_subsets": "RCV1X",
+    "delicious": "AmazonCat",
+    "kddcup99": "Ledgar-LexGlue",
+    "covtype": "Caltech-256",
+}
+# Ours that decide as the code behind the paper's tables, by the paper's names.
+VARIANTS = {
+    "greedy_plug_in": "greedy",
+    "greedy_plug_in_eta": "greedy_eta",
+    "online_fw_random": "online_fw",
+    "online_fw_random_eta": "online_fw_eta",
+    "offline_fw_random": "offline_fw",
+}
+KNOWN_AS = {"baseline": "top_k_or_half", **VARIANTS}
+# As the paper's tables have them; others come after these.
+POLICIES = (
+    "baseline", "top_k_or_half", "ofo", "greedy", "greedy_eta", "greedy_plug_in",
+    "greedy_plug_in_eta", "online_fw", "online_fw_eta", "online_fw_random", "online_fw_random_eta",
+    "omma", "omma_eta", "auto", "offline_fw", "offline_fw_top", "offline_fw_random", "tuned",
+)  # fmt: skip
+METRICS = (
+    "micro_f1", "macro_f1", "macro_recall", "macro_precision", "macro_gmean", "macro_hmean",
+    "multiclass_gmean", "multiclass_hmean", "multiclass_qmean",
+)  # fmt: skip
+WHOLE = ("micro_f1", "macro_f1")  # without a budget they come before those with one
+Target = tuple[str, int | None]
+NAMES = {
+    "f1": "F1", "recall": "recall", "precision": "precision", "gmean": "G-mean",
+    "hmean": "H-mean", "qmean": "Q-mean", "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy", "jaccard": "Jaccard", "mcc": "MCC",
+    "kappa": "kappa", "specificity": "specificity",
+}  # fmt: skip
+AVERAGES = {"micro": "Micro", "macro": "Macro", "multiclass": "Multi-class"}
+
 
 class Place(NamedTuple):
     """Where in the paper a figure stands."""
@@ -68,26 +106,6 @@ def _figure(row: dict[str, str]) -> tuple[Place, Figure]:
     return place, figure
 
 
-# Sets of the paper that cannot be had here, by those that stand in for them.
-STAND_INS = {
-    "youtube_deepwalk": "YouTube",
-    "eurlex4k": "Eurlex-LexGlue",
-    "rcv1_subsets": "RCV1X",
-    "delicious": "AmazonCat",
-    "kddcup99": "Ledgar-LexGlue",
-    "covtype": "Caltech-256",
-}
-# Ours that decide as the code behind the paper's tables, by the paper's names.
-VARIANTS = {
-    "greedy_plug_in": "greedy",
-    "greedy_plug_in_eta": "greedy_eta",
-    "online_fw_random": "online_fw",
-    "online_fw_random_eta": "online_fw_eta",
-    "offline_fw_random": "offline_fw",
-}
-KNOWN_AS = {"baseline": "top_k_or_half", **VARIANTS}
-
-
 def decides_as(policy: str, policies: Collection[str]) -> bool:
     """Whether, of those that were run, it is the policy that the paper's figures are of.
 
@@ -100,21 +118,6 @@ def decides_as(policy: str, policies: Collection[str]) -> bool:
 def find(protocol: str, dataset: str, policy: str, metric: str, k: int | None) -> Figure | None:
     """The paper's figure for a cell, under the paper's name of the dataset."""
     return figures().get(Place(protocol, dataset, KNOWN_AS.get(policy, policy), metric, k))
-
-
-# As the paper's tables have them; others come after these.
-POLICIES = (
-    "baseline", "top_k_or_half", "ofo", "greedy", "greedy_eta", "greedy_plug_in",
-    "greedy_plug_in_eta", "online_fw", "online_fw_eta", "online_fw_random", "online_fw_random_eta",
-    "omma", "omma_eta", "auto", "offline_fw", "offline_fw_top", "offline_fw_random", "tuned",
-)  # fmt: skip
-METRICS = (
-    "micro_f1", "macro_f1", "macro_recall", "macro_precision", "macro_gmean", "macro_hmean",
-    "multiclass_gmean", "multiclass_hmean", "multiclass_qmean",
-)  # fmt: skip
-WHOLE = ("micro_f1", "macro_f1")  # without a budget they come before those with one
-
-Target = tuple[str, int | None]
 
 
 @dataclass(frozen=True)
@@ -279,15 +282,6 @@ def _runs(prior: float | None, records: list[Record]) -> Runs:
         np.array([record["seconds"]["run"] for record in records]),
         tuple(np.array(result["history"]["values"]) for result in results),
     )
-
-
-NAMES = {
-    "f1": "F1", "recall": "recall", "precision": "precision", "gmean": "G-mean",
-    "hmean": "H-mean", "qmean": "Q-mean", "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy", "jaccard": "Jaccard", "mcc": "MCC",
-    "kappa": "kappa", "specificity": "specificity",
-}  # fmt: skip
-AVERAGES = {"micro": "Micro", "macro": "Macro", "multiclass": "Multi-class"}
 
 
 def heading(metric: str, k: int | None) -> str:

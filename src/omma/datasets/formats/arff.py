@@ -21,6 +21,7 @@ ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|\S+?)\s*(\{{.*\}}|\s\S.*)$", re
 CELL = re.compile(rf"\s*({QUOTED}|[^,]*?)\s*(?:,|$)")
 MEKA = re.compile(r"-C\s+(-?\d{1,9})(?!\d)", re.IGNORECASE)
 NUMERIC = ("numeric", "real", "integer")
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,6 @@ def _attribute(path: Path, number: int, text: str) -> Attribute:
     if kind.split()[0].lower() not in NUMERIC:
         raise wrong(path, number, "a numeric or a nominal attribute", kind)
     return Attribute(name)
-
-
-LARGEST = float(np.finfo(np.float32).max)
 
 
 class Table:

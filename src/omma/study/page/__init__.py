@@ -19,6 +19,7 @@ from omma.tables import to_html
 
 FEW = 500  # labels: of more, only some policies are shown label by label
 FIRST = ("baseline", "greedy", "omma", "omma_eta")
+__all__ = ["page"]
 
 
 def model(section: Section, records: Iterable[Record]) -> dict[str, Any]:
@@ -129,9 +130,6 @@ def _names(section: Section, records: Iterable[Record]) -> list[str]:
     results = (record["result"] for record in records if record["result"] is not None)
     named = (result["names"] for result in results if result.get("names"))
     return list(next(named, [f"label {j}" for j in range(section.m)]))
-
-
-__all__ = ["page"]
 
 
 def page(records: Iterable[Record], *, title: str = "omma: the study") -> str:

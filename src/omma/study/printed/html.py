@@ -35,6 +35,13 @@ thead th + th { text-align: center; }
 small { color: var(--faint); }
 img { max-width: 100%; background: white; }
 """
+# Policies of the paper's figures, and Auto; each as it decides best.
+SHOWN = ("baseline", "ofo", "greedy", "online_fw", "online_fw_eta", "omma", "omma_eta", "auto")
+KINDS = {"running": running, "priors": by_prior}
+CAPTIONS = {
+    "running": "The metric so far, against the number of rows",
+    "priors": "The final value with each prior λ",
+}
 
 
 def page(
@@ -108,15 +115,6 @@ def _cell(number: Number, extended: bool) -> str:
 
 def _deviation(value: float, say: Callable[[float], str]) -> str:
     return "" if math.isnan(value) else f" <small>± {say(value)}</small>"
-
-
-# Policies of the paper's figures, and Auto; each as it decides best.
-SHOWN = ("baseline", "ofo", "greedy", "online_fw", "online_fw_eta", "omma", "omma_eta", "auto")
-KINDS = {"running": running, "priors": by_prior}
-CAPTIONS = {
-    "running": "The metric so far, against the number of rows",
-    "priors": "The final value with each prior λ",
-}
 
 
 def families(records: Iterable[Record]) -> dict[str, Figure]:

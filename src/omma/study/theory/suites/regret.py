@@ -17,6 +17,7 @@ from omma.study.theory.suite import RATE, Spec, Suite, label, last, table, title
 from omma.study.theory.suites.drawing import bound, curve, pictured
 
 ONLINE_ROWS = 100_000  # Online-FW looks at the past again and again
+LONG = 10_000_000
 
 
 def simulate(cases: Mapping[str, Case], spec: Spec) -> dict[str, Any]:
@@ -80,8 +81,6 @@ SUITE = Suite(
     tables=tables,
     figures=figures,
 )
-
-LONG = 10_000_000
 
 
 def two_labels() -> Independent:
