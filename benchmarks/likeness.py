@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 import omma
-from omma.datasets.shapes import SHAPES
+from omma.datasets.paper_like import SHAPES
 from omma.metrics.target import Target
-from omma.study.paper import find
+from omma.study.sections import find
 
 LABELS = (
     ("micro_f1", None), ("macro_f1", None), ("macro_gmean", None), ("macro_hmean", None),

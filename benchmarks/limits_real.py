@@ -21,7 +21,6 @@ from rich.console import Console
 import omma
 from benchmarks.table import Table
 from omma.study.auto.cells import SOURCES
-from omma.study.data import AbsentError
 from omma.study.estimates import Desk
 
 CASES = (
@@ -61,7 +60,7 @@ def lines(seeds: int, desk: Desk, console: Console) -> Iterator[dict[str, Any]]:
     for name, metric, limit in CASES:
         try:
             batch = desk.estimates(linear[name], 0).batch
-        except AbsentError as error:
+        except FileNotFoundError as error:
             console.print(str(error))
             continue
         found = [halves(batch, metric, limit, seed) for seed in range(seeds)]

@@ -21,7 +21,7 @@ from scipy import sparse
 import omma
 from omma.estimators import LogisticRegression
 from omma.policies import ConvergenceWarning
-from omma.study.data import as_labels
+from omma.study.estimates import as_labels
 
 TASKS = (("macro_gmean", None), ("macro_hmean", None), ("macro_f1", None), ("macro_f1", 3))
 STARTS = ("top", "random", "best")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from study_cells import MADE, mean, percent, table
 
-from omma.study.paper import find
+from omma.study.sections import find
 
 BASELINE = "baseline"
 NEAR = 0.02  # a difference within 2 points is called the same

@@ -5,7 +5,7 @@ from __future__ import annotations
 from likeness_match import streams
 
 from omma.comparison.entrants import TITLES
-from omma.datasets.shapes import SHAPES
+from omma.datasets.paper_like import SHAPES
 from omma.study import suite as suite_of
 from omma.study.policies import has_prior
 

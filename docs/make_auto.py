@@ -15,8 +15,7 @@ import click
 
 from omma import tables
 from omma.study import auto
-from omma.study.packed import pack
-from omma.study.records import read
+from omma.study.records import pack, read
 
 HERE = Path(__file__).parent
 KEPT, PAGE = HERE / "records" / "auto.jsonl.xz", HERE / "auto.md"

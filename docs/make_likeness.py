@@ -23,12 +23,10 @@ from scipy.stats import pearsonr, spearmanr
 from study_cells import MADE, load, mean, percent, table
 
 from omma.comparison.entrants import TITLES
-from omma.datasets.shapes import SHAPES
+from omma.datasets.paper_like import SHAPES
 from omma.plots.palette import color_of
-from omma.study.packed import pack
-from omma.study.paper import find
-from omma.study.records import read
-from omma.study.sections import policy_of
+from omma.study.records import pack, read
+from omma.study.sections import find, policy_of
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records"

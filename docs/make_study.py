@@ -22,8 +22,7 @@ from study_times import keep_times, times
 from omma.comparison.entrants import TITLES
 from omma.datasets import CATALOGUE
 from omma.study import suite
-from omma.study.packed import pack
-from omma.study.records import PACKED, distinct, path_of, read
+from omma.study.records import PACKED, distinct, pack, path_of, read
 from omma.study.sections import policy_of
 
 HERE = Path(__file__).parent

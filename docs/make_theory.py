@@ -15,8 +15,7 @@ from pathlib import Path
 import click
 
 from omma import tables, theory
-from omma.study.packed import pack
-from omma.study.records import read
+from omma.study.records import pack, read
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records"

@@ -23,8 +23,7 @@ from omma import tables
 from omma.comparison.entrants import TITLES
 from omma.metrics.target import parse_target
 from omma.study import suite as suite_of
-from omma.study.grids import find_figure, grid_of, heading, points
-from omma.study.paper import decides_as
+from omma.study.sections import decides_as, find_figure, grid_of, heading, points
 
 CLOSE = 0.005  # half a point
 NEARLY_ALL, MOST = 0.9, 0.5  # shares of cells

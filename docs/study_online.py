@@ -8,8 +8,7 @@ from study_cells import LABELS, ONLINE, mean, pairs, percent, table
 from study_claims import CLOSE, heads, verdict
 
 from omma.comparison.entrants import TITLES
-from omma.study.grids import points
-from omma.study.paper import find
+from omma.study.sections import find, points
 
 BOTH = ("micro_f1", "macro_f1", "macro_f1@3", "macro_precision@3", "macro_gmean")
 OURS = ("omma", "omma_eta")

@@ -9,8 +9,7 @@ from scipy.special import expit, logit
 import omma
 from omma.cli import main
 from omma.study import Source, auto
-from omma.study.auto.cells import contenders
-from omma.study.auto.distort import DISTORTIONS, distorted
+from omma.study.auto.cells import DISTORTIONS, contenders, distorted
 from omma.study.records import make, read
 
 MADE = {"by": "long_tail", "n": 300, "m": 5, "seed": 0}

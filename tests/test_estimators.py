@@ -9,7 +9,7 @@ from scipy import optimize, sparse, special
 from sklearn.linear_model import LogisticRegression as Sklearn
 
 from omma.calibration import log_loss
-from omma.estimators import LinearAdam, LogisticRegression, Multinomial, _data
+from omma.estimators import LinearAdam, LogisticRegression, Multinomial, _shared
 from omma.estimators.linear import keep_largest
 
 
@@ -120,7 +120,7 @@ def test_blocks_of_rows_do_not_matter(monkeypatch, keep, layout):
     X, Y, _ = made(6)
     model = LogisticRegression(C=1.0, keep=keep, truncate=0.01 if keep else 0.0).fit(layout(X), Y)
     whole = model.predict_proba(layout(X))
-    monkeypatch.setattr(_data, "BLOCK", 40)
+    monkeypatch.setattr(_shared, "BLOCK", 40)
     parts = model.predict_proba(layout(X))
     if keep:
         whole, parts = whole.toarray(), parts.toarray()

@@ -10,9 +10,8 @@ from streams import dense
 
 import omma
 from omma.datasets import CATALOGUE, like, load
-from omma.datasets.paper_like import clearness, draw_classes, places
-from omma.datasets.shapes import SHAPES
-from omma.study.paper import find
+from omma.datasets.paper_like import SHAPES, clearness, draw_classes, places
+from omma.study.sections import find
 
 LABELS = [name for name, shape in SHAPES.items() if not shape.classes]
 CLASSES = [name for name, shape in SHAPES.items() if shape.classes]

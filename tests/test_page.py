@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import omma
-from omma.study.page import page
-from omma.study.page.model import FEW, model
+from omma.study.page import FEW, model, page
 from omma.study.records import make
 from omma.study.sections import grouped, section_of
 

@@ -12,9 +12,9 @@ from omma import study
 from omma.cli import main
 from omma.comparison.entrants import TITLES
 from omma.study import printed
-from omma.study.paper import STAND_INS, decides_as, figures, find
 from omma.study.policies import NAMES
 from omma.study.records import make, write
+from omma.study.sections import STAND_INS, decides_as, figures, find
 
 TARGETS = (("micro_f1", None), ("macro_f1", None), ("macro_precision", 3), ("macro_gmean", None))
 

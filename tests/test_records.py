@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from omma.study.bench import Job, Outcome, perform
 from omma.study.fields import check_study
-from omma.study.jobs import Job, Outcome, perform
-from omma.study.packed import pack
 from omma.study.page import page as to_page
-from omma.study.records import distinct, make, path_of, read, write
+from omma.study.records import distinct, make, pack, path_of, read, write
 from omma.study.sections import sections
 
 WORDS = st.text(max_size=8)

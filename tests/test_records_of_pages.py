@@ -8,8 +8,7 @@ import pytest
 from pictures import colliding, cut_off
 
 from omma import theory
-from omma.study.packed import pack
-from omma.study.records import make, read, write
+from omma.study.records import make, pack, read, write
 from omma.study.sections import sections
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -7,7 +7,7 @@ import pytest
 
 from omma import study
 from omma.datasets import CATALOGUE
-from omma.study.paper import figures
+from omma.study.sections import figures
 from omma.study.toml import parse
 
 GOOD = """

@@ -5,8 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import omma
-from omma.study.theory.curves import fitted_rate
-from omma.study.theory.shortfall import counts_at
+from omma.study.theory.shortfall import counts_at, fitted_rate
 from omma.theory import (
     Beta,
     Discrete,

@@ -6,17 +6,15 @@ from click.testing import CliRunner
 
 import omma
 from omma.cli import main
-from omma.study.jobs import perform
+from omma.study.bench import perform
 from omma.study.records import read
 from omma.study.theory.cases import CASES, policy
 from omma.study.theory.suites import (
     adversary,
     agreement,
     bounds,
-    calibration,
     estimation,
     population,
-    ratios,
     regret,
     shift,
     smoothing,
@@ -58,7 +56,7 @@ def test_regret_shrinks_for_f1_and_not_for_precision_at_1(folder):
 
 def test_regret_of_a_ratio_shrinks_nearly_as_one_by_n(folder):
     (record,) = records_of(
-        ratios.SUITE,
+        regret.RATIOS,
         folder,
         lambda spec: (spec["dataset"], spec["policy"]) == ("micro-f1", "OMMA"),
     )
@@ -66,8 +64,8 @@ def test_regret_of_a_ratio_shrinks_nearly_as_one_by_n(folder):
     assert result["rows"][-1] == 10_000
     assert abs(result["gap"]) < 1e-8
     assert result["regret"][-1] < 0.05 * result["regret"][0]
-    assert ratios.tables([record])[0].entries[0][-1].instead.count(",") == 1
-    assert ratios.SUITE.runs[0].spec["rows"] == 10_000_000
+    assert regret.RATIOS.tables([record])[0].entries[0][-1].instead.count(",") == 1
+    assert regret.RATIOS.runs[0].spec["rows"] == 10_000_000
 
 
 def test_the_last_rule_is_worth_more_on_the_population_than_one_drawn_from_all(folder):
@@ -198,7 +196,7 @@ def test_greedy_and_omma_agree_more_and_more(folder):
 
 def test_calibration_takes_the_floor_away(folder):
     found = records_of(
-        calibration.SUITE,
+        estimation.CALIBRATION,
         folder,
         lambda spec: spec["dataset"] == "f1" and spec["distortion"] == "log-odds × 2",
     )

@@ -8,14 +8,16 @@ rate can be seen. ``suites`` lists the simulations, ``run`` leaves records of th
 from omma.study.theory import utilities
 from omma.study.theory.best import Optimum, exhaustive, optimum
 from omma.study.theory.bounds import (
+    Constants,
     Smoothing,
     Task,
+    constants,
     estimates_bound,
     frequency_bound,
     omma_bound,
     smoothed_bound,
+    worst_constants,
 )
-from omma.study.theory.curvature import Constants, constants, worst_constants
 from omma.study.theory.distributions import (
     Beta,
     Discrete,

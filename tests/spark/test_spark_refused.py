@@ -17,9 +17,8 @@ POLICY = omma.OMMA("macro_f1", prior=1.0)
 N = 60
 TRY_TO_HOLD = """
 import sys
-from omma.spark import owner
-from omma.spark.store import Store
-owner.hold(Store(sys.argv[1]))
+from omma.spark.store import Store, hold
+hold(Store(sys.argv[1]))
 """
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from omma._validate import nearest, shown
 from omma.cli.lines import Line, Names, StopStreamError, Vector, WrongColumnError
-from omma.datasets._cells import is_header, is_number, is_truth, meant, split, to_number
+from omma.datasets._columns import is_header, is_number, is_truth, meant, split, to_number
 
 CLASS_NAMES = ("y", "label", "class", "target")
 LONGEST_NAME = 1_000  # signs: what is longer is no name of a column, but a spoiled line

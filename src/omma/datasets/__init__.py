@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from omma.datasets.catalogue import CATALOGUE
-from omma.datasets.dataset import Dataset
-from omma.datasets.entry import Entry, File
+from omma.datasets.dataset import Dataset, Entry, File
 from omma.datasets.library import load
 from omma.datasets.synthetic import long_tail
 
@@ -20,25 +19,21 @@ if TYPE_CHECKING:
 
 # Found when they are asked for: serving does without readers, and starts faster.
 _LATER = {
-    "like": "paper_like",
-    "Matrix": "matrices",
-    "read": "any_format",
-    "read_arff": "formats.arff",
-    "read_arrays": "formats.arrays",
-    "read_csv": "formats.csv_table",
-    "read_folder": "formats.arrays",
-    "read_matrix": "matrices",
-    "read_svmlight": "formats.pairs",
-    "read_xc": "formats.pairs",
-    "write_folder": "formats.arrays",
-    "write_matrix": "matrices",
+    "any_format": ("read",),
+    "formats.arff": ("read_arff",),
+    "formats.arrays": ("read_arrays", "read_folder", "write_folder"),
+    "formats.csv_table": ("read_csv",),
+    "formats.pairs": ("read_svmlight", "read_xc"),
+    "matrices": ("Matrix", "read_matrix", "write_matrix"),
+    "paper_like": ("like",),
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import a reader when it is asked for."""
-    if name in _LATER:
-        return getattr(import_module(f"omma.datasets.{_LATER[name]}"), name)
+    for place, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f"omma.datasets.{place}"), name)
     raise AttributeError(f"module 'omma.datasets' has no attribute {name!r}")
 
 

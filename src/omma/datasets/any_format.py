@@ -1,7 +1,5 @@
 """Files in any format that is known, chosen by how their names end."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from pathlib import Path

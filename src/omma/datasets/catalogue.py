@@ -4,9 +4,7 @@ Numbers of the public sets are those of the data after the preparation their not
 of the paper's sets are the paper's, and those of the providers where the paper gives none.
 """
 
-from __future__ import annotations
-
-from omma.datasets.entry import Entry, File
+from omma.datasets.dataset import Entry, File
 
 REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
 LEXGLUE = "https://huggingface.co/datasets/coastalcph/lex_glue"
@@ -22,6 +20,12 @@ EURLEX = "napkinxc-0.6.2/python/examples/data/Eurlex"
 
 NO_LICENCE = "not stated"
 XC_FILES = (File("train.txt"), File("test.txt"))
+
+
+def _mulan(name: str) -> tuple[File, ...]:
+    files = (f"{name}-{part}.arff" for part in ("train", "test"))
+    return tuple(File(file, f"{MULAN}/{name}/{file}") for file in files)
+
 
 _PAPER = (
     Entry(
@@ -217,10 +221,7 @@ _PUBLIC = (
         source="GitHub tsoumakas/mulan, data/multi-label/delicious",
         licence="not stated for the data (the Mulan library is GPL-3.0)",
         reader="arff",
-        files=(
-            File("delicious-train.arff", f"{MULAN}/delicious/delicious-train.arff"),
-            File("delicious-test.arff", f"{MULAN}/delicious/delicious-test.arff"),
-        ),
+        files=_mulan("delicious"),
         options={"labels": -983},
         prepare="sparse",
         stands_for=("AmazonCat",),
@@ -257,10 +258,7 @@ _PUBLIC = (
         source="GitHub tsoumakas/mulan, data/multi-label/yeast",
         licence="not stated for the data (the Mulan library is GPL-3.0)",
         reader="arff",
-        files=(
-            File("yeast-train.arff", f"{MULAN}/yeast/yeast-train.arff"),
-            File("yeast-test.arff", f"{MULAN}/yeast/yeast-test.arff"),
-        ),
+        files=_mulan("yeast"),
         options={"labels": -14},
     ),
     Entry(

@@ -1,7 +1,5 @@
 """Sets of the catalogue from where their providers keep them, by pooch or scikit-learn."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import tarfile
@@ -15,8 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import require
-from omma.datasets.dataset import Dataset
-from omma.datasets.entry import Entry, File
+from omma.datasets.dataset import Dataset, Entry, File
 from omma.datasets.formats.part import identify
 
 NEED = "downloads of this set need"
@@ -64,15 +61,12 @@ def _download(file: File, home: Path) -> None:
             downloader=pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT),
         )
     if file.member:
-        _unpack(Path(archive), file.member, home / file.name)
-
-
-def _unpack(archive: Path, member: str, target: Path) -> None:
-    with tarfile.open(archive) as packed:
-        inside = packed.extractfile(member) if member in packed.getnames() else None
-        if inside is None:
-            raise ValueError(f"{archive}: expected a file {member}, got none")
-        target.write_bytes(inside.read())
+        with tarfile.open(archive) as packed:
+            there = file.member in packed.getnames()
+            inside = packed.extractfile(file.member) if there else None
+            if inside is None:
+                raise ValueError(f"{archive}: expected a file {file.member}, got none")
+            (home / file.name).write_bytes(inside.read())
 
 
 @contextmanager

@@ -5,8 +5,6 @@ only asked for tables in which nothing is unusual, and whatever they refuse is r
 library's own readers, which have the last word and the messages. Both ways give the same bits.
 """
 
-from __future__ import annotations
-
 import io
 import mmap
 from importlib import import_module
@@ -41,17 +39,14 @@ def read_large(
     start = data.find(b"\n") + 1 if named else 3 * (data[:3] == b"\xef\xbb\xbf")
     body = memoryview(data)[start:]
     # Quotes, bytes that are no text, and ends of lines as nobody writes them.
-    if any(data.find(sign, start) >= 0 for sign in (b'"', b"\0")) or _lone_returns(body):
+    odd = any(data.find(sign, start) >= 0 for sign in (b'"', b"\0"))
+    returns = _count(body, b"\r")
+    if odd or (returns and returns != _count(body, b"\r\n")):
         return None
     found = _parsed(body, separator, width, words)
     cells = None if found is None else _count(body, separator.encode()) + len(found[0])
     # Neither library minds a cell too few in a row.
     return found if found is not None and cells == len(found[0]) * width else None
-
-
-def _lone_returns(body: memoryview) -> bool:
-    returns = _count(body, b"\r")
-    return bool(returns) and returns != _count(body, b"\r\n")
 
 
 def _count(body: memoryview, sign: bytes) -> int:

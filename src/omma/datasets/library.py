@@ -1,7 +1,5 @@
 """Datasets by name, or from a path: kept in the folder of data, or brought there."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable
@@ -13,8 +11,7 @@ from scipy import sparse
 
 from omma._validate import nearest
 from omma.datasets.catalogue import CATALOGUE
-from omma.datasets.dataset import Dataset
-from omma.datasets.entry import Entry
+from omma.datasets.dataset import Dataset, Entry
 from omma.datasets.formats.arrays import is_folder, read_folder, write_folder
 
 VARIABLE = "OMMA_DATA"
@@ -77,17 +74,26 @@ def _obtained(entry: Entry, root: Path | None, *, download: bool) -> Dataset:
             f"{entry.name} is looked up in the folder of data: set the environment variable "
             "OMMA_DATA to it, or pass folder="
         )
-    home = root / entry.name
+    home, instead = root / entry.name, _by_hand(entry)
+    there = bool(entry.files) and all((home / file.name).is_file() for file in entry.files)
+    if not download and not there:
+        raise FileNotFoundError(f"{home} does not hold {entry.name}: {instead}")
     if not download:
-        if not _at_hand(entry, home):
-            raise FileNotFoundError(f"{home} does not hold {entry.name}: {_by_hand(entry, home)}")
         return _read(entry, home)
-    data = _fetched(entry, home)
+    if not there and not entry.downloadable:
+        raise FileNotFoundError(f"{entry.name} cannot be downloaded by itself: {instead}")
+    from omma.datasets.downloads import download_files, fetch
+
+    if entry.reader.startswith("fetch "):
+        data = _checked(entry, fetch(entry, instead))
+    else:
+        download_files(entry, home, instead)
+        data = _read(entry, home)
     write_folder(data, home, source=entry.source, licence=entry.licence, note=entry.note)
     return data
 
 
-def _by_hand(entry: Entry, home: Path) -> str:
+def _by_hand(entry: Entry) -> str:
     """What to do, in words."""
     files = " and ".join(file.name for file in entry.files)
     either = f"{files}, or " if files else ""
@@ -96,28 +102,6 @@ def _by_hand(entry: Entry, home: Path) -> str:
         f"{ask}put {either}X.npz, Y.npz and meta.json there, from {entry.source}; OMMA_DATA or "
         f"folder= names the folder that {entry.name}/ is in"
     )
-
-
-def _at_hand(entry: Entry, home: Path) -> bool:
-    return bool(entry.files) and all((home / file.name).is_file() for file in entry.files)
-
-
-def _fetched(entry: Entry, home: Path) -> Dataset:
-    """From the files of the provider, which are downloaded where they are missing."""
-    if _at_hand(entry, home):
-        return _read(entry, home)
-    if not entry.downloadable:
-        raise FileNotFoundError(
-            f"{entry.name} cannot be downloaded by itself: {_by_hand(entry, home)}"
-        )
-    if entry.reader.startswith("fetch "):
-        from omma.datasets.downloads import fetch
-
-        return _checked(entry, fetch(entry, _by_hand(entry, home)))
-    from omma.datasets.downloads import download_files
-
-    download_files(entry, home, _by_hand(entry, home))
-    return _read(entry, home)
 
 
 def _read(entry: Entry, home: Path) -> Dataset:
@@ -152,18 +136,10 @@ def _unit_rows(data: Dataset) -> Dataset:
     return replace(data, X=sparse.diags_array(scale) @ matrix)
 
 
-def _shuffled(data: Dataset) -> Dataset:
-    """Rows in random order, always the same."""
-    return data.take(np.random.default_rng(0).permutation(data.n))
-
-
-def _as_sparse(data: Dataset) -> Dataset:
-    """Features as CSR, which most of them being zero makes smaller."""
-    return replace(data, X=sparse.csr_array(data.X))
-
-
 PREPARATIONS: dict[str, Callable[[Dataset], Dataset]] = {
     "unit rows": _unit_rows,
-    "shuffled": _shuffled,
-    "sparse": _as_sparse,
+    # Rows in random order, always the same.
+    "shuffled": lambda data: data.take(np.random.default_rng(0).permutation(data.n)),
+    # Most features are zero, so that CSR is smaller.
+    "sparse": lambda data: replace(data, X=sparse.csr_array(data.X)),
 }

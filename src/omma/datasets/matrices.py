@@ -1,11 +1,10 @@
 """Probabilities and labels in files: one function to read any of them, one to write."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +12,18 @@ from scipy import sparse
 
 from omma import npz
 from omma._atomic import replacing
-from omma._validate import nearest
-from omma.datasets import _columns, parquet
+from omma._validate import nearest, require
+from omma.datasets import _columns
+from omma.datasets._columns import Names, named_columns, refuse_word
 from omma.datasets.formats import pairs
-from omma.datasets.text import OPENERS, compressing, opened_text
+from omma.datasets.formats.arrays import of_numbers
+from omma.datasets.text import OPENERS, compressing, ending, opened_text
+from omma.npz import largest
 
 TABLES = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".txt")
 NAMES = "names"  # the array with them in an .npz file
+TIMES = 1000  # equal values of a column take next to no room, so files may be far smaller
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,19 +88,17 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     [[1, 0, 0, 1], [0, 1, 0, 0]]
     """
     path, member = split_address(path)
-    ending, _ = file_ending(path)
-    if id_column is not None and ending not in (*TABLES, ".parquet"):
+    kind, _ = file_ending(path)
+    if id_column is not None and kind not in (*TABLES, ".parquet"):
         raise ValueError(f"{path} has no columns with names, so none of them is {id_column!r}")
-    if ending == ".npz":
+    if kind == ".npz":
         return _from_npz(path, member)
-    if ending == ".npy":
-        values = npz.mapped(path)
-        _check_kind(path, values.dtype, values.shape)
-        return Matrix(values)
-    if ending == ".parquet":
-        return Matrix(*parquet.read(path, id_column))
+    if kind == ".npy":
+        return Matrix(of_numbers(path, npz.mapped(path)))
+    if kind == ".parquet":
+        return Matrix(*read_parquet(path, id_column))
     with opened_text(path) as file:
-        if ending in TABLES:
+        if kind in TABLES:
             return read_table(path, file, id_column)
         lines = file.read().splitlines()
     if pairs.is_sized(lines):
@@ -121,7 +122,7 @@ def _from_npz(path: Path, member: str | None) -> Matrix:
             values: Any = archive.matrix()
         else:
             values = archive.array(_member(path, set(archive.names), member), kinds="fiubSU")
-    _check_kind(path, values.dtype, values.shape)
+    of_numbers(path, values)
     if names is not None and len(names) != (values.shape[1] if values.ndim == 2 else 1):
         raise ValueError(f"{path}: expected a name for each column, got {len(names)}")
     return Matrix(values, names)
@@ -140,24 +141,16 @@ def _member(path: Path, found: set[str], member: str | None) -> str:
     return member
 
 
-def _check_kind(path: Path, dtype: Any, shape: tuple[int, ...]) -> None:
-    if dtype.kind not in "fiub" or len(shape) not in (1, 2):
-        raise ValueError(
-            f"{path} must hold numbers in one or two dimensions, got the type {dtype} and shape "
-            f"{tuple(shape)}"
-        )
-
-
 def column_names(path: str | Path) -> tuple[str, ...] | None:
     """What a table calls its columns, the one that names rows among them; None without names."""
     path = Path(path)
-    ending, _ = file_ending(split_address(path)[0])
-    if ending == ".parquet":
-        return parquet.names_of(path)
-    if ending not in TABLES:
+    kind, _ = file_ending(split_address(path)[0])
+    if kind == ".parquet":
+        return parquet_names(path)
+    if kind not in TABLES:
         return None
     with opened_text(path) as file:
-        return _columns.first_names(path, file, TABLES[ending])
+        return _columns.first_names(path, file, TABLES[kind])
 
 
 def write_matrix(
@@ -192,7 +185,7 @@ def write_matrix(
     <BLANKLINE>
     """
     path = Path(path)
-    ending, compressed = file_ending(path)
+    kind, compressed = file_ending(path)
     matrix = _writable(values)
     columns = 1 if matrix.ndim == 1 else matrix.shape[1]
     if names is not None and len(names) != columns:
@@ -200,29 +193,29 @@ def write_matrix(
             f"names of write_matrix must be {columns}, one for each column, got {len(names)}"
         )
     if rows is not None:
-        _check_rows(path, ending, rows[1], matrix.shape[0])
+        _check_rows(path, kind, rows[1], matrix.shape[0])
         names = tuple(map(str, range(columns))) if names is None else names
-    if ending == ".npy" and sparse.issparse(matrix):
+    if kind == ".npy" and sparse.issparse(matrix):
         raise ValueError(f"{path} cannot hold a sparse matrix: let its name end in .npz")
     with replacing(path) as file:
-        if ending == ".npz":
+        if kind == ".npz":
             more = {} if names is None else {NAMES: np.array(names, dtype=np.str_)}
             values_name = "" if sparse.issparse(matrix) else "values"
             npz.write(file, {values_name: matrix, **more}, pack=True)
-        elif ending == ".npy":
+        elif kind == ".npy":
             np.save(file, matrix, allow_pickle=False)
-        elif ending == ".parquet":
-            parquet.write(file, matrix, names, rows)
+        elif kind == ".parquet":
+            write_parquet(file, matrix, names, rows)
         else:
             with compressing(file, compressed) as text:
-                if ending in TABLES:
-                    _columns.write(text, matrix, names, TABLES[ending], rows)
+                if kind in TABLES:
+                    _columns.write(text, matrix, names, TABLES[kind], rows)
                 else:
                     pairs.write_sized(text, matrix)
 
 
-def _check_rows(path: Path, ending: str, ids: tuple[str, ...], n: int) -> None:
-    if ending not in (*TABLES, ".parquet"):
+def _check_rows(path: Path, kind: str, ids: tuple[str, ...], n: int) -> None:
+    if kind not in (*TABLES, ".parquet"):
         raise ValueError(
             f"{path} has no place for names of rows: let it end in .csv, .tsv or .parquet"
         )
@@ -240,18 +233,15 @@ def split_address(path: str | Path) -> tuple[Path, str | None]:
 
 def file_ending(path: Path) -> tuple[str, str]:
     """What a file is by its name, and how it is compressed; refuses a name that says nothing."""
-    name, compressed = path, ""
-    if path.suffix.lower() in OPENERS:
-        name, compressed = path.with_suffix(""), path.suffix.lower()
-    ending = name.suffix.lower()
-    text = ending in TABLES or ending == ".txt"
-    if ending not in ENDINGS or (compressed and not text):
-        hint = nearest(ending, ENDINGS, count=1) if ending else ""
+    found, last = ending(path), path.suffix.lower()
+    compressed = last if last in OPENERS else ""
+    if found not in ENDINGS or (compressed and found not in (*TABLES, ".txt")):
+        hint = nearest(found, ENDINGS, count=1) if found else ""
         raise ValueError(
             f"{path} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, text also in "
             f"{', '.join(OPENERS)} after that{hint}"
         )
-    return ending, compressed
+    return found, compressed
 
 
 def _writable(values: Any) -> Any:
@@ -264,3 +254,61 @@ def _writable(values: Any) -> Any:
             f"{matrix.dtype} and shape {matrix.shape}"
         )
     return matrix.view(np.uint8) if matrix.dtype.kind == "b" else matrix
+
+
+def _pyarrow(name: str, path: Any) -> Any:
+    return require(name, f"{path} needs", "pyarrow", "pyarrow")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What pyarrow raises within, as a sentence that names the file."""
+    try:
+        yield
+    except (ValueError, OSError, NotImplementedError, LookupError, TypeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is not a sound Parquet file: {reason}") from error
+
+
+def read_parquet(path: Path, id_column: str | None) -> tuple[Any, Names, Names]:
+    """Columns of numbers, with their names."""
+    parquet = _pyarrow("pyarrow.parquet", path)
+    with path.open("rb") as file:
+        with _told(path):
+            found = parquet.ParquetFile(file, page_checksum_verification=True)
+            size = 8 * found.metadata.num_rows * len(found.schema_arrow.names)
+        if not 0 < size <= largest(path, TIMES):
+            most = largest(path, TIMES) // 8
+            raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
+        with _told(path):
+            table = found.read()
+    names, which = named_columns(path, tuple(table.column_names), id_column)
+    with _told(path):
+        ids = None if which is None else tuple(map(str, table.column(which).to_pylist()))
+        columns = [column.to_numpy() for column in table.columns]
+    if which is not None:
+        del columns[which]
+    for name, column in zip(names, columns, strict=True):
+        if column.dtype.kind not in "fiub":
+            refuse_word(str(path), name, column[0] if len(column) else column.dtype)
+    return np.column_stack(columns), names, ids
+
+
+def parquet_names(path: Path) -> tuple[str, ...]:
+    """What the columns are called."""
+    parquet = _pyarrow("pyarrow.parquet", path)
+    with path.open("rb") as file, _told(path):
+        return tuple(parquet.read_schema(file).names)
+
+
+def write_parquet(
+    file: BinaryIO, matrix: Any, names: Names, rows: tuple[str, tuple[str, ...]] | None
+) -> None:
+    """A column for each label, after the one that names rows."""
+    arrow, parquet = _pyarrow("pyarrow", "Parquet"), _pyarrow("pyarrow.parquet", "Parquet")
+    dense = matrix.toarray() if sparse.issparse(matrix) else matrix.reshape(len(matrix), -1)
+    names = tuple(str(j) for j in range(dense.shape[1])) if names is None else names
+    table = arrow.table(list(dense.T), names=list(names))
+    if rows is not None:
+        table = table.add_column(0, rows[0], [arrow.array(rows[1], arrow.string())])
+    parquet.write_table(table, file)

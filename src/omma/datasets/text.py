@@ -1,7 +1,5 @@
 """Text files, compressed or not, and what is said of a line that does not fit."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -6,16 +6,54 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._validate import check_number, check_positive_int
+from omma._validate import check_number, check_positive_int, check_seed
 from omma.calibration import log_loss
-from omma.estimators._data import check_rows_fit, read_either, read_features
-from omma.estimators.choosing import choose, folds, sample
+from omma.estimators._shared import check_standardise, read_either, read_sample, scaled
+from omma.estimators.choosing import check_grid, choose, folds, sample
 from omma.estimators.linear import LinearModel, probabilities
-from omma.estimators.moments import Floats, Moments, check_adam, hyperparameters
-from omma.estimators.scaling import check_standardise, scaled
 from omma.kernels.adam import step_all
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Moments:
+    """Weights (d + 1, m), the last row being intercepts, with their running means, and a clock."""
+
+    weights: Floats
+    first: Floats
+    second: Floats
+    clock: NDArray[np.int64]
+
+    @classmethod
+    def start(cls, d: int, m: int, seed: int) -> Moments:
+        """Weights drawn evenly from ±1/√d, as PyTorch's linear layer does."""
+        bound = 1 / np.sqrt(max(d, 1))
+        weights = np.random.default_rng(seed).uniform(-bound, bound, size=(d + 1, m))
+        zeros = np.zeros((2, d + 1, m))
+        return cls(weights, zeros[0], zeros[1], np.zeros(2, dtype=np.int64))
+
+
+def check_adam(owner: str, estimator: Any) -> None:
+    """Options that every model learned by Adam has."""
+    if estimator.learning_rate is not None:
+        check_number(owner, "learning_rate", estimator.learning_rate, low=0.0, strict=True)
+    for name in ("beta1", "beta2"):
+        if check_number(owner, name, getattr(estimator, name), low=0.0, high=1.0) == 1.0:
+            raise ValueError(f"{name} of {owner} must be below 1, got 1")
+    check_number(owner, "epsilon", estimator.epsilon, low=0.0, strict=True)
+    for name in ("rates", "penalties"):
+        object.__setattr__(estimator, name, check_grid(owner, name, getattr(estimator, name)))
+    check_seed(owner, estimator.seed)
+
+
+def hyperparameters(estimator: Any, learning_rate: float, l2: float) -> Floats:
+    """Numbers in the order that kernels read them."""
+    return np.array([learning_rate, estimator.beta1, estimator.beta2, estimator.epsilon, l2])
+
 
 OWNER = "LinearAdam"
 
@@ -76,12 +114,10 @@ class LinearAdam:
             check_positive_int(OWNER, name, getattr(self, name))
         check_standardise(OWNER, self.standardise)
 
-    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
+    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:
         """Fit on class ids of shape (n,), or on indicators of shape (n, m)."""
-        X = read_features(OWNER, X)  # noqa: N806
-        y, m, link = read_either(OWNER, y, n_labels)
-        check_rows_fit(OWNER, X, y.shape[0])
-        X, undo = scaled(OWNER, self.standardise, X)  # noqa: N806
+        X, (y, m, link) = read_sample(OWNER, X, y, n_labels, read_either)
+        X, undo = scaled(OWNER, self.standardise, X)
         rate, l2, chosen = self._choose(X, y, m, link)
         weights, intercept = self._solve(X, y, m, link, rate, l2)
         weights, intercept = undo(weights, intercept)
@@ -89,13 +125,7 @@ class LinearAdam:
         return LinearModel(weights, intercept, link, report={**report, "labels": m, **chosen})
 
     def _solve(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        m: int,
-        link: str,
-        rate: float,
-        l2: float,
+        self, X: Any, y: Any, m: int, link: str, rate: float, l2: float
     ) -> tuple[Floats, Floats]:
         """Weights (d, m) and intercepts (m,) after all epochs."""
         state = Moments.start(X.shape[1], m, self.seed)
@@ -114,14 +144,14 @@ class LinearAdam:
                 step_all(gradient, hyper, state.clock, state.weights, state.first, state.second)
         return state.weights[:-1].copy(), state.weights[-1].copy()
 
-    def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[float, float, dict[str, Any]]:  # noqa: N803
+    def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[float, float, dict[str, Any]]:
         """Learning rate, l2, and a report on how they were found."""
         rate, l2 = self.learning_rate, self.l2
         rng = np.random.default_rng(self.seed)
         rows = sample(X.shape[0], self.max_rows, rng)
         if (rate is not None and l2 is not None) or len(rows) < 5:
             return 0.01 if rate is None else rate, 0.0 if l2 is None else l2, {}
-        X, y = X[rows], y[rows]  # noqa: N806
+        X, y = X[rows], y[rows]
         fit, judge = folds(len(rows), 5, rng)[0]
 
         def loss(rate: float, l2: float) -> float:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import check_number, check_positive_int, check_seed
-from omma.estimators._data import check_rows_fit, read_classes, read_features, read_indicators
-from omma.estimators._sklearn import one_thread, require_sklearn
+from omma.estimators import _shared
 
 OWNER = "BoostedTrees"
 Floats = NDArray[np.float64]
@@ -53,22 +52,19 @@ class BoostedTrees:
         check_number(OWNER, "rate", self.rate, low=0.0, strict=True)
         check_seed(OWNER, self.seed)
 
-    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> BoostedModel:  # noqa: N803
+    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> BoostedModel:
         """Fit to indicators of shape (n, m), or to class ids where ``n_labels`` is given."""
-        require_sklearn(OWNER)
-        dense = _dense(read_features(OWNER, X))
-        report = {"rounds": self.rounds, "rows": len(dense)}
-        if n_labels is not None:
-            ids, m = read_classes(OWNER, y, n_labels)
-            check_rows_fit(OWNER, dense, len(ids))
-            return BoostedModel((self._fitted(dense, ids),), m, report)
-        table = read_indicators(OWNER, y, None)
-        check_rows_fit(OWNER, dense, table.shape[0])
-        columns = table.toarray().T
+        _shared.require_sklearn(OWNER)
+        read = _shared.read_indicators if n_labels is None else _shared.read_classes
+        features, found = _shared.read_sample(OWNER, X, y, n_labels, read)
+        columns = found.toarray().T if n_labels is None else found[:1]
+        dense = _dense(features)
         models = tuple(self._fitted(dense, column) for column in columns)
-        return BoostedModel(models, len(columns), report)
+        return BoostedModel(
+            models, n_labels or len(columns), {"rounds": self.rounds, "rows": len(dense)}
+        )
 
-    def _fitted(self, X: Floats, y: NDArray[Any]) -> Any:  # noqa: N803
+    def _fitted(self, X: Floats, y: NDArray[Any]) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         if len(np.unique(y)) < 2:
@@ -79,7 +75,7 @@ class BoostedTrees:
             early_stopping=False,
             random_state=self.seed,
         )
-        with one_thread(None):  # more of them wait for each other where processors are busy
+        with _shared.one_thread(None):  # more of them wait for each other where processors are busy
             return made.fit(X, y)
 
 
@@ -91,9 +87,9 @@ class BoostedModel:
     n_labels: int
     report: dict[str, Any] = field(default_factory=dict)
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: Any) -> Floats:
         """Probability of each label in each row."""
-        dense = _dense(read_features("predict_proba", X))
+        dense = _dense(_shared.read_features("predict_proba", X))
         found = np.zeros((len(dense), self.n_labels))
         of_classes = len(self.models) < self.n_labels
         for place, model in enumerate(self.models):
@@ -106,5 +102,5 @@ class BoostedModel:
         return found
 
 
-def _dense(X: Any) -> Any:  # noqa: N803
+def _dense(X: Any) -> Any:
     return X.toarray() if sparse.issparse(X) else X

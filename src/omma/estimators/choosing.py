@@ -1,7 +1,5 @@
 """Choosing one number of a model by cross-validated log-loss."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_number, check_positive_int, check_seed, shown
-from omma.estimators.scaling import check_standardise
+from omma.estimators._shared import check_standardise
 
 Rows = NDArray[np.int64]
 
@@ -75,11 +73,7 @@ def sample(n: int, most: int, rng: np.random.Generator) -> Rows:
 def folds(n: int, count: int, rng: np.random.Generator) -> list[tuple[Rows, Rows]]:
     """Drawn parts of n rows: (to fit on, to judge by) for each fold."""
     parts = np.array_split(rng.permutation(n), count)
-    every = range(count)
-    return [
-        (np.sort(np.concatenate([parts[i] for i in every if i != held])), np.sort(parts[held]))
-        for held in every
-    ]
+    return [(np.setdiff1d(np.arange(n), held), np.sort(held)) for held in parts]
 
 
 def check_regularized(owner: str, estimator: Any, *whole: str) -> None:

@@ -1,7 +1,5 @@
 """A fitted linear model: weights and intercepts, turned into probabilities block by block."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
-from omma.estimators._data import read_features, row_blocks
+from omma.estimators._shared import read_features, row_blocks
 from omma.rows.arrays import csr
 
 Floats = NDArray[np.float64]
@@ -45,7 +43,7 @@ class LinearModel:
         """How many labels or classes."""
         return len(self.intercept)
 
-    def predict_proba(self, X: Any) -> Any:  # noqa: N803
+    def predict_proba(self, X: Any) -> Any:
         """Probability of each label in each row.
 
         Parameters
@@ -56,7 +54,7 @@ class LinearModel:
         -------
         ndarray of shape (n, m), or CSR where ``keep`` is given
         """
-        X = read_features("predict_proba", X, self.weights.shape[0])  # noqa: N806
+        X = read_features("predict_proba", X, self.weights.shape[0])
         n, m = X.shape[0], self.n_labels
         width = m + (0 if sparse.issparse(X) else X.shape[1])
         if self.keep is not None and self.keep < m:
@@ -67,7 +65,7 @@ class LinearModel:
             eta[rows] = self._block(X[rows])
         return eta
 
-    def _block(self, X: Any) -> Floats:  # noqa: N803
+    def _block(self, X: Any) -> Floats:
         scores = X @ self.weights
         scores = scores.toarray() if sparse.issparse(scores) else np.asarray(scores)
         scores = scores + self.intercept
@@ -108,8 +106,3 @@ def stack(blocks: list[Any], m: int) -> Any:
     kind = np.int32 if len(data) < 2**31 else np.int64
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(kind)
     return csr((data, indices, indptr), (len(lengths), m))
-
-
-def truncated(weights: Floats, least: float) -> Any:
-    """Weights whose size is below ``least`` set to zero, the others stored sparse."""
-    return sparse.csr_array(np.where(np.abs(weights) < least, 0.0, weights))

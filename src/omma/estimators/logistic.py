@@ -1,22 +1,16 @@
 """One logistic regression a label, by LIBLINEAR."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.calibration import log_loss
-from omma.estimators._data import check_rows_fit, read_features, read_indicators
-from omma.estimators._sklearn import require_sklearn
+from omma.estimators._shared import read_indicators, read_sample, require_sklearn, scaled
 from omma.estimators.choosing import GRID, check_regularized, choose, folds, sample
-from omma.estimators.liblinear import fit_labels
 from omma.estimators.linear import LinearModel
-from omma.estimators.newton import fit_in_batches
-from omma.estimators.scaling import scaled
+from omma.estimators.solvers import fit_in_batches, fit_labels
 
 OWNER = "LogisticRegression"
 
@@ -94,7 +88,7 @@ class LogisticRegression:
         check_choice(OWNER, "solver", self.solver, ("liblinear", "newton"))
         check_number(OWNER, "intercept_scaling", self.intercept_scaling, low=0.0, strict=True)
 
-    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
+    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:
         """Fit one model for each label.
 
         Parameters
@@ -106,40 +100,40 @@ class LogisticRegression:
             How many classes there are, where y may lack the last ones.
         """
         require_sklearn(OWNER)
-        X = read_features(OWNER, X)  # noqa: N806
-        Y = read_indicators(OWNER, y, n_labels)  # noqa: N806
-        check_rows_fit(OWNER, X, Y.shape[0])
-        X, undo = scaled(OWNER, self.standardise, X)  # noqa: N806
-        C, chosen = self._choose(X, Y) if self.C is None else (float(self.C), {})  # noqa: N806
+        X, Y = read_sample(OWNER, X, y, n_labels, read_indicators)
+        X, undo = scaled(OWNER, self.standardise, X)
+        C, chosen = self._choose(X, Y) if self.C is None else (float(self.C), {})
         weights, intercept = self._solve(X, Y, C, self.truncate)
         weights, intercept = undo(weights, intercept)
-        report = {"C": C, "rows": X.shape[0], **chosen, **_unlearned(intercept)}
+        never, always = (int(test(intercept).sum()) for test in (np.isneginf, np.isposinf))
+        labels = {"labels": len(intercept), "never": never, "always": always}
+        report = {"C": C, "rows": X.shape[0], **chosen, **labels}
         if self.truncate:
             report["stored_weights"] = int(weights.nnz)
         return LinearModel(weights, intercept, "logistic", self.keep, report)
 
-    def _solve(self, X: Any, Y: Any, C: float, truncate: float = 0.0) -> Any:  # noqa: N803
+    def _solve(self, X: Any, Y: Any, C: float, truncate: float = 0.0) -> Any:
         solve = fit_labels if self.solver == "liblinear" else fit_in_batches
         return solve(X, Y, C, truncate, self.intercept_scaling, self.tol, self.n_jobs)
 
-    def _choose(self, X: Any, Y: Any) -> tuple[float, dict[str, Any]]:  # noqa: N803
+    def _choose(self, X: Any, Y: Any) -> tuple[float, dict[str, Any]]:
         """The common C, and a report on how it was found."""
         rng = np.random.default_rng(self.seed)
         rows = sample(X.shape[0], self.max_rows, rng)
-        X, Y = X[rows], Y[rows]  # noqa: N806
+        X, Y = X[rows], Y[rows]
         seen = Y.sum(axis=0)
         varied = np.flatnonzero((seen > 0) & (seen < len(rows)))
         labels = varied[sample(len(varied), self.max_labels, rng)]
         parts = folds(len(rows), min(self.folds, len(rows)), rng)
         if not len(labels) or len(rows) < 2:
             return 1.0, {"chosen": "nothing to choose by"}
-        Y = Y.tocsc()[:, labels].tocsr()  # noqa: N806
-        choice = choose(self.grid, lambda C: self._loss(X, Y, parts, C))  # noqa: N803
+        Y = Y.tocsc()[:, labels].tocsr()
+        choice = choose(self.grid, lambda C: self._loss(X, Y, parts, C))
         words = f"cross-validated log-loss of {len(labels)} labels in {len(rows)} rows"
         chosen = {"folds": self.folds, "rows": len(rows), "labels": len(labels)}
         return choice.value, {**choice.report, "chosen": words, "chosen_on": chosen}
 
-    def _loss(self, X: Any, Y: Any, parts: Any, C: float) -> float:  # noqa: N803
+    def _loss(self, X: Any, Y: Any, parts: Any, C: float) -> float:
         """Mean log-loss over folds, of labels that the rest of the rows had something to say of."""
         losses = []
         for fit, judge in parts:
@@ -149,12 +143,3 @@ class LogisticRegression:
             if len(learned):
                 losses.append(log_loss(model.predict_proba(X[judge]), Y[judge][:, learned]))
         return float(np.mean(losses)) if losses else np.nan
-
-
-def _unlearned(intercept: NDArray[np.float64]) -> dict[str, int]:
-    """How many labels were in no row, and in all."""
-    return {
-        "labels": len(intercept),
-        "never": int(np.isneginf(intercept).sum()),
-        "always": int(np.isposinf(intercept).sum()),
-    }

@@ -1,7 +1,5 @@
 """Multinomial logistic regression: one class a row."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.calibration import log_loss
-from omma.estimators._data import check_rows_fit, read_classes, read_features
-from omma.estimators._sklearn import one_thread, require_sklearn
+from omma.estimators._shared import one_thread, read_classes, read_sample, require_sklearn, scaled
 from omma.estimators.choosing import GRID, check_regularized, choose, folds, sample
 from omma.estimators.linear import LinearModel
-from omma.estimators.scaling import scaled
 
 OWNER = "Multinomial"
 Floats = NDArray[np.float64]
@@ -65,7 +61,7 @@ class Multinomial:
     def __post_init__(self) -> None:
         check_regularized(OWNER, self, "max_iter")
 
-    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:  # noqa: N803
+    def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:
         """Fit on class ids.
 
         Parameters
@@ -76,11 +72,9 @@ class Multinomial:
             How many classes there are, where y may lack the last ones.
         """
         require_sklearn(OWNER)
-        X = read_features(OWNER, X)  # noqa: N806
-        ids, m = read_classes(OWNER, y, n_labels)
-        check_rows_fit(OWNER, X, len(ids))
-        X, undo = scaled(OWNER, self.standardise, X)  # noqa: N806
-        C, chosen = self._choose(X, ids, m) if self.C is None else (float(self.C), {})  # noqa: N806
+        X, (ids, m) = read_sample(OWNER, X, y, n_labels, read_classes)
+        X, undo = scaled(OWNER, self.standardise, X)
+        C, chosen = self._choose(X, ids, m) if self.C is None else (float(self.C), {})
         weights, intercept, steps = self._solve(X, ids, m, C)
         weights, intercept = undo(weights, intercept)
         report = {"C": C, "rows": len(ids), **chosen, "classes": m}
@@ -88,11 +82,7 @@ class Multinomial:
         return LinearModel(weights, intercept, "softmax", report=report)
 
     def _solve(
-        self,
-        X: Any,  # noqa: N803
-        ids: NDArray[np.int64],
-        m: int,
-        C: float,  # noqa: N803
+        self, X: Any, ids: NDArray[np.int64], m: int, C: float
     ) -> tuple[Floats, Floats, int]:
         """Weights (d, m), intercepts (m,) and the number of steps."""
         from sklearn.exceptions import ConvergenceWarning
@@ -113,16 +103,16 @@ class Multinomial:
             weights[:, seen], intercept[seen] = model.coef_.T, model.intercept_
         return weights, intercept, int(model.n_iter_[0])
 
-    def _choose(self, X: Any, ids: Any, m: int) -> tuple[float, dict[str, Any]]:  # noqa: N803
+    def _choose(self, X: Any, ids: Any, m: int) -> tuple[float, dict[str, Any]]:
         """C, and a report on how it was found."""
         rng = np.random.default_rng(self.seed)
         rows = sample(len(ids), self.max_rows, rng)
         if len(rows) < 2 or len(np.unique(ids[rows])) == 1:
             return 1.0, {"chosen": "nothing to choose by"}
-        X, ids = X[rows], ids[rows]  # noqa: N806
+        X, ids = X[rows], ids[rows]
         parts = folds(len(rows), min(self.folds, len(rows)), rng)
 
-        def loss(C: float) -> float:  # noqa: N803
+        def loss(C: float) -> float:
             losses = []
             for fit, judge in parts:
                 weights, intercept, _ = self._solve(X[fit], ids[fit], m, C)

@@ -11,17 +11,9 @@ from scipy import sparse
 
 from omma._validate import check_choice, check_number, check_positive_int, shown
 from omma.calibration import log_loss
-from omma.estimators._data import (
-    check_rows_fit,
-    is_indicator,
-    read_classes,
-    read_either,
-    read_features,
-    read_indicators,
-)
+from omma.estimators import _shared
+from omma.estimators.adam import Floats, Moments, check_adam, hyperparameters
 from omma.estimators.choosing import choose
-from omma.estimators.moments import Floats, Moments, check_adam, hyperparameters
-from omma.estimators.scaling import check_standardise, wants_scaling
 from omma.kernels.adam import run_dense, run_sparse
 from omma.rows.arrays import unflagged
 
@@ -101,7 +93,7 @@ class OnlineLinear:
             check_number(OWNER, "l2", self.l2, low=0.0)
         check_positive_int(OWNER, "prefix", self.prefix)
         if self.standardise != CHOOSE:
-            check_standardise(OWNER, self.standardise)
+            _shared.check_standardise(OWNER, self.standardise)
 
     def start(
         self, n_features: int, n_labels: int, link: str = "logistic", *, sparse: bool = False
@@ -135,10 +127,7 @@ class OnlineLinear:
         return OnlineModel(Moments.start(d, m, self.seed), hyper, link, standardise)
 
     def estimates(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        n_labels: int | None = None,
+        self, X: Any, y: Any, n_labels: int | None = None
     ) -> tuple[Floats, dict[str, Any]]:
         """Probabilities of every row, each predicted before it is learned.
 
@@ -157,11 +146,9 @@ class OnlineLinear:
             The learning rate and, if it was chosen, the log-loss of each that was tried; the
             log-loss of all estimates.
         """
-        X = read_features(OWNER, X)  # noqa: N806
-        y, m, link = read_either(OWNER, y, n_labels)
-        check_rows_fit(OWNER, X, y.shape[0])
+        X, (y, m, link) = _shared.read_sample(OWNER, X, y, n_labels, _shared.read_either)
         if self.standardise != CHOOSE:
-            wants_scaling(OWNER, self.standardise, X)
+            _shared.wants_scaling(OWNER, self.standardise, X)
         best, chosen = self, dict[str, Any]()
         if self.learning_rate is None or CHOOSE in (self.l2, self.standardise):
             best, chosen = self._choose(X[: self.prefix], y[: self.prefix], m, link)
@@ -171,7 +158,7 @@ class OnlineLinear:
         report = {"learning_rate": rate, "l2": best.l2, "log_loss": log_loss(eta, y), **chosen}
         return eta, report
 
-    def _run(self, X: Any, y: Any, m: int, link: str, rate: float) -> Floats:  # noqa: N803
+    def _run(self, X: Any, y: Any, m: int, link: str, rate: float) -> Floats:
         model = replace(self, learning_rate=rate).start(
             X.shape[1], m, link, sparse=sparse.issparse(X)
         )
@@ -187,13 +174,7 @@ class OnlineLinear:
             for l2 in penalties
         ]
 
-    def _choose(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        m: int,
-        link: str,
-    ) -> tuple[OnlineLinear, dict[str, Any]]:
+    def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[OnlineLinear, dict[str, Any]]:
         """The candidate whose best learning rate has the least log-loss."""
         rates = self.rates if self.learning_rate is None else (self.learning_rate,)
         candidates = self._candidates(not sparse.issparse(X))
@@ -246,32 +227,32 @@ class OnlineModel:
         """How many labels or classes there are."""
         return int(self.moments.weights.shape[1])
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: Any) -> Floats:
         """Probabilities of rows (n, d), or of one row (d,); nothing is changed."""
         alone = not sparse.issparse(X) and np.ndim(X) == 1
         rows = self._read(X)
         eta = self.run(rows, None, learns=False, predicts=True)
         return eta[0] if alone else eta
 
-    def partial_fit(self, X: Any, y: Any) -> OnlineModel:  # noqa: N803
+    def partial_fit(self, X: Any, y: Any) -> OnlineModel:
         """Learn from rows (n, d) with their labels, one after another, or from one row (d,)."""
         rows = self._read(X)
         if np.ndim(X) == 1 and not sparse.issparse(X):
             y = np.reshape(y, -1) if self.link == "softmax" else np.reshape(y, (1, -1))
         if self.link == "softmax":
-            given, _ = read_classes("partial_fit", y, self.n_labels)
-        elif not is_indicator(y):
+            given, _ = _shared.read_classes("partial_fit", y, self.n_labels)
+        elif not _shared.is_indicator(y):
             raise ValueError(
                 f"y of partial_fit must be indicators of shape (rows, {self.n_labels}), "
                 f"got {shown(y)}"
             )
         else:
-            given = read_indicators("partial_fit", y, self.n_labels)
-        check_rows_fit("partial_fit", rows, given.shape[0])
+            given = _shared.read_indicators("partial_fit", y, self.n_labels)
+        _shared.check_rows_fit("partial_fit", rows, given.shape[0])
         self.run(rows, true_labels(given), learns=True, predicts=False)
         return self
 
-    def run(self, X: Any, true: Any, *, learns: bool, predicts: bool) -> Floats:  # noqa: N803
+    def run(self, X: Any, true: Any, *, learns: bool, predicts: bool) -> Floats:
         """Rows that are known to be good through the kernel."""
         n, m = X.shape[0], self.n_labels
         eta = np.empty((n if predicts else 0, m))
@@ -290,9 +271,9 @@ class OnlineModel:
             run(unflagged(X), *true, *flags, self.standardise, *adam, self.stats, *arrays, eta)
         return eta
 
-    def _read(self, X: Any) -> Any:  # noqa: N803
+    def _read(self, X: Any) -> Any:
         given = X if sparse.issparse(X) else np.atleast_2d(np.asarray(X))
-        rows = read_features("OnlineModel", given, self.n_features)
+        rows = _shared.read_features("OnlineModel", given, self.n_features)
         if self.standardise and sparse.issparse(rows):
             raise ValueError(
                 "X of OnlineModel must be dense, since features are standardised, got a sparse "

@@ -1,16 +1,11 @@
 """Pictures of how a metric develops along a sequence; the only room that knows matplotlib."""
 
-from omma.plots.bands import Band, plot_bands, plot_priors
+from omma.plots.bands import Band, plot_bands, plot_family, plot_priors
 from omma.plots.choice import plot_choice
-from omma.plots.curve import plot_curve
-from omma.plots.families import plot_family
-from omma.plots.frames import require_matplotlib, save
-from omma.plots.frontier import plot_frontier
-from omma.plots.labels import spread
-from omma.plots.limits import plot_limits
+from omma.plots.curve import plot_curve, plot_frontier, plot_reliability
+from omma.plots.frames import require_matplotlib, save, spread
 from omma.plots.palette import FIXED, LEARNING, color_of
-from omma.plots.reliability import plot_reliability
-from omma.plots.running import plot_panels, plot_running
+from omma.plots.running import plot_limits, plot_panels, plot_running
 
 __all__ = [
     "FIXED",

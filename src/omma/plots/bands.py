@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.plots.frames import check_panels, clean, entitle, frames
-from omma.plots.labels import label_ends
+from omma.plots.frames import INK, clean, entitle, frames, label_ends, new_figure
 from omma.plots.palette import DASHES, FIXED, LEARNING
 from omma.tables import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+WIDE, HIGH = 1.9, 1.45  # inches of a panel with its margins
 
 
 @dataclass(frozen=True)
@@ -93,18 +94,16 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool
     >>> figure.axes[0].get_ylabel()
     'macro_f1 so far, %'
     """
-    check_bands("plot_bands", panels)
-    figure, places = frames(panels, title)
+    figure, places = _frames("plot_bands", panels, title)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         draw_running(ax, metric, bands)
         ax.set_ylim(*limits(bands.values(), 0.1 * ax.get_xlim()[1], everything))
-        label_bands(ax, bands, digits=2)
+        label_bands(ax, bands)
     return figure
 
 
-def check_bands(owner: str, panels: Mapping[str, Bands]) -> None:
-    """Something to draw in each panel."""
-    check_panels(owner, panels)
+def _frames(owner: str, panels: Mapping[str, Bands], title: str) -> tuple[Figure, list[Axes]]:
+    """A frame for each panel; there must be something to draw of each curve."""
     for metric, bands in panels.items():
         for name, band in bands.items():
             if not len(band.x):
@@ -112,6 +111,7 @@ def check_bands(owner: str, panels: Mapping[str, Bands]) -> None:
                     f"panels of {owner} must have curves with points, got none for {name!r} in "
                     f"{metric!r}"
                 )
+    return frames(owner, panels, title)
 
 
 def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
@@ -127,9 +127,12 @@ def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
     ax.set_xlim(0, max(int(band.x[-1]) for band in bands.values()))
 
 
-def label_bands(ax: Axes, bands: Bands, digits: int) -> None:
-    """Last value and name of each curve at its end."""
-    texts = [f"{band.end:.{digits}f}  {name}" for name, band in bands.items()]
+def label_bands(ax: Axes, bands: Bands, digits: int = 2, most: float = np.inf) -> None:
+    """Last value and name of each curve at its end; the name alone of more points than ``most``."""
+    texts = [
+        f"{band.end:.{digits}f}  {name}" if len(band.x) <= most else name
+        for name, band in bands.items()
+    ]
     every = bands.values()
     label_ends(ax, texts, [band.end for band in every], [band.look for band in every])
 
@@ -192,8 +195,7 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     ['0', '0.1']
     """
-    check_bands("plot_priors", panels)
-    figure, places = frames(panels, title)
+    figure, places = _frames("plot_priors", panels, title)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         clean(ax)
         entitle(ax, f"{metric}, %", "prior λ")
@@ -204,7 +206,7 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
         ax.set_xticks(range(len(priors)), [plain(prior) for prior in priors])
         ax.set_xlim(-0.4, len(priors) - 0.6)
         ax.set_ylim(*limits(bands.values()))
-        _label(ax, bands)
+        label_bands(ax, bands, most=1)  # of level lines their value, too
     return figure
 
 
@@ -227,10 +229,81 @@ def _draw(ax: Axes, at: NDArray[np.float64], band: Band, width: float) -> None:
     ax.plot(at[best], mean[best], "o", color=band.look["color"], **ring)
 
 
-def _label(ax: Axes, bands: Bands) -> None:
-    """Names of all, and of level lines their value."""
-    texts = [
-        f"{band.end:.2f}  {name}" if len(band.x) == 1 else name for name, band in bands.items()
-    ]
-    every = bands.values()
-    label_ends(ax, texts, [band.end for band in every], [band.look for band in every])
+def plot_family(
+    rows: Mapping[str, Mapping[str, Bands]], priors: Sequence[float] | None = None
+) -> Figure:
+    """Draw panels of many datasets (rows) and metrics (columns), with one legend for all.
+
+    Parameters
+    ----------
+    rows : dict of str to dict of str to dict of str to Band
+        Curves by their names, by metric, by dataset; x is the number of rows, or the prior.
+    priors : sequence of float, optional
+        All priors where x is the prior: they stand at equal distances.
+
+    Returns
+    -------
+    matplotlib Figure, with a ``savefig`` of its own
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omma.plots import Band, plot_family
+    >>> band = Band(np.array([10, 20]), np.array([0.4, 0.5]), np.array([0.02, 0.01]))
+    >>> figure = plot_family({"yeast": {"macro F1": {"OMMA": band}, "micro F1": {"OMMA": band}}})
+    >>> [ax.get_title() for ax in figure.axes]
+    ['macro F1', 'micro F1']
+    """
+    if not rows or not all(rows.values()):
+        raise ValueError("rows of plot_family must each hold at least one panel, got none")
+    columns = list(dict.fromkeys(metric for panels in rows.values() for metric in panels))
+    size = max(WIDE * len(columns), 6.0), HIGH * len(rows) + 0.25 * len(rows) + 0.6
+    figure = new_figure(*size, layout="constrained")
+    parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
+    for part, (dataset, panels) in zip(parts, rows.items(), strict=True):
+        part.suptitle(dataset, size=9, color=INK)
+        places = part.subplots(1, len(columns), squeeze=False)[0]
+        for ax, metric in zip(places, columns, strict=True):
+            if metric in panels:
+                _panel(ax, metric, panels[metric], priors)
+            else:
+                ax.set_axis_off()
+    _legend(figure, rows)
+    return figure
+
+
+def _panel(ax: Axes, metric: str, bands: Bands, priors: Sequence[float] | None) -> None:
+    clean(ax)
+    for band in bands.values():
+        mean, std = 100 * band.mean, 100 * np.nan_to_num(band.std)
+        if priors is not None and len(band.x) == 1:
+            ax.axhline(mean[0], linewidth=1.0, **band.look)
+            continue
+        x = band.x if priors is None else np.array([list(priors).index(one) for one in band.x])
+        ax.plot(x, mean, linewidth=1.1, **band.look)
+        ax.fill_between(x, mean - std, mean + std, color=band.look["color"], alpha=0.1, linewidth=0)
+    ax.set_title(metric, size=7.5, color=INK)
+    ax.tick_params(labelsize=6.5, pad=1.5)
+    if priors is None:
+        longest = max(float(band.x[-1]) for band in bands.values())
+        ax.set_xlim(0, longest)
+        ax.set_xticks([0, longest], ["0", f"{longest:,.0f}"])
+        ax.set_ylim(*limits(bands.values(), 0.1 * longest))
+    else:
+        ax.set_xticks(range(len(priors)), [plain(one) for one in priors])
+        ax.set_ylim(*limits(bands.values()))
+
+
+def _legend(figure: Figure, rows: Mapping[str, Mapping[str, Bands]]) -> None:
+    """Every name once, under all panels."""
+    from matplotlib.lines import Line2D
+
+    every: dict[str, Band] = {
+        name: band
+        for panels in rows.values()
+        for bands in panels.values()
+        for name, band in bands.items()
+    }
+    lines = [Line2D([], [], linewidth=1.4, **band.look) for band in every.values()]
+    options = {"frameon": False, "fontsize": 8, "ncols": min(len(every), 8)}
+    figure.legend(lines, list(every), loc="outside lower center", **options)

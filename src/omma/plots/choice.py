@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from omma.plots.frames import AXIS, INK, bare, require_matplotlib
+from omma.plots.frames import AXIS, INK, bare, new_figure
 from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
@@ -37,12 +37,8 @@ def plot_choice(bars: Bars, best: str, *, title: str = "") -> Figure:
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['0.5', 'Auto']
     """
-    require_matplotlib()
-    _check(bars)
-    from matplotlib.figure import Figure
-
     height = _height(bars)
-    figure = Figure(figsize=(WIDE, height))
+    figure = new_figure(WIDE, height)
     _panel(figure, bars, best, title, WIDE, height, height)
     return figure
 
@@ -53,8 +49,6 @@ def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
     Panels are bars and the best of them, as ``plot_choice`` takes them, by their titles.
     """
     width, old = figure.get_size_inches()
-    for bars, _ in panels.values():
-        _check(bars)
     new = old + sum(_height(bars) for bars, _ in panels.values()) + GAP
     width, wider = max(width, WIDE), max(1.0, WIDE / width)
     figure.set_size_inches(width, new)
@@ -70,12 +64,9 @@ def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
     return figure
 
 
-def _check(bars: Bars) -> None:
+def _height(bars: Bars) -> float:
     if not bars:
         raise ValueError("bars of plot_choice must hold at least one rule, got none")
-
-
-def _height(bars: Bars) -> float:
     return HIGH * len(bars) + 0.9
 
 

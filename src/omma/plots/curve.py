@@ -1,14 +1,17 @@
-"""A metric against the threshold."""
+"""A metric against the threshold or the bound of a limit, and truth against probability."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from omma.calibration import Reliability
 from omma.curves import Curve, Line
-from omma.plots.frames import INK, clean, entitle, require_matplotlib
-from omma.plots.palette import LEARNING
+from omma.frontiers import Frontier
+from omma.plots.frames import AXIS, INK, clean, entitle, new_figure, require_matplotlib
+from omma.plots.palette import DASHES, FIXED, LEARNING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,9 +45,6 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3) -> Figure:
     >>> [ax.get_title(loc="left") for ax in figure.axes]
     ['label 0', 'label 1', 'label 2']
     """
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
     if not 1 <= len(curve) <= PANELS:
         raise ValueError(
             f"curve of plot_curve must have from 1 to {PANELS} lines, got {len(curve)}: pick some "
@@ -52,7 +52,7 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3) -> Figure:
         )
     columns = min(columns, len(curve))
     rows = -(-len(curve) // columns)
-    figure = Figure(figsize=(WIDE * columns + 0.3, HIGH * rows + 0.4), layout="constrained")
+    figure = new_figure(WIDE * columns + 0.3, HIGH * rows + 0.4, layout="constrained")
     figure.suptitle(title, size=10, color=INK, x=0.02, ha="left")
     name = curve.metric.name.removeprefix("macro_")  # a panel is of one label
     for place, line in enumerate(curve):
@@ -105,3 +105,142 @@ def _finish(ax: Axes, line: Line, metric: str) -> None:
     ax.set_ylabel(f"{metric}, %" if metric else "", rotation=90, size=9.5, ha="center", va="bottom")
     ax.yaxis.set_label_coords(-0.16, 0.5)
     ax.set_title(line.name, loc="left", size=10, color=INK)
+
+
+def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
+    """Draw the metric against the bound of a limit; a ring is what was reached without it.
+
+    Bounds that could not be met are crosses, where the limit ended up; one that only predicting
+    nothing meets, where precision is 0/0, is left out.
+
+    Parameters
+    ----------
+    frontier : Frontier
+        What ``omma.frontier`` returned.
+    ax : matplotlib Axes, optional
+        Where to draw; default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import omma
+    >>> from matplotlib.figure import Figure
+    >>> from omma.plots import plot_frontier
+    >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
+    >>> found = omma.frontier(eta, y, "macro_recall", "micro_precision", bounds=[0.7, 0.9])
+    >>> plot_frontier(found, Figure().add_subplot()).get_ylabel()
+    'macro_recall, %'
+    """
+    require_matplotlib()
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(6.0, 4.0)).add_axes((0.09, 0.14, 0.87, 0.75))
+    limit, met = frontier.limit, frontier.met
+    per_row = limit.of == "labels_per_row"
+    scale = 1.0 if per_row else 100.0
+    color = LEARNING[0]
+    ax.plot(scale * frontier.bounds[met], 100 * frontier.values[met], color=color, linewidth=2.0)
+    ax.plot(scale * frontier.bounds[met], 100 * frontier.values[met], ".", color=color)
+    start, value = frontier.free
+    ring = {"markerfacecolor": "white", "markersize": 8, "color": FIXED[0]}
+    ax.plot([scale * start], [100 * value], "o", **ring)  # type: ignore[arg-type]
+    side = "left" if limit.sign > 0 else "right"
+    beside: dict[str, Any] = {"textcoords": "offset points", "ha": side}
+    beside["xytext"] = (8 if limit.sign > 0 else 4, 7)
+    ax.annotate("without a limit", (scale * start, 100 * value), color=FIXED[0], **beside)
+    near = ~met & ~np.isnan(frontier.reached)
+    if near.any():
+        crosses = scale * frontier.reached[near], 100 * frontier.values[near]
+        ax.plot(*crosses, "x", color=LEARNING[1])
+        first = float(crosses[0][0]), float(crosses[1][0])
+        ax.annotate("bound not met", first, color=LEARNING[1], **beside)
+    clean(ax)
+    ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    sign = "at least" if limit.sign > 0 else "at most"
+    entitle(ax, f"{frontier.metric.name}, %", f"{limit.name} {sign}{'' if per_row else ', %'}")
+    return ax
+
+
+def plot_reliability(curves: Mapping[str, Reliability], *, title: str = "") -> Figure:
+    """Draw how often probabilities come true, and below it how many there are of each.
+
+    On the grey line they are as good as they claim; below it they claim too much. Bars are two
+    standard errors. The number of probabilities in each bin is on a logarithmic scale.
+
+    Parameters
+    ----------
+    curves : dict of str to Reliability
+        What ``omma.calibration.reliability`` returned, by the name to show.
+    title : str
+
+    Returns
+    -------
+    matplotlib Figure, with a ``savefig`` of its own
+
+    Examples
+    --------
+    >>> import omma
+    >>> from omma.calibration import reliability
+    >>> from omma.plots import plot_reliability
+    >>> eta, y = omma.datasets.long_tail(n=1000, m=10, seed=0)
+    >>> figure = plot_reliability({"true probabilities": reliability(eta, y)})
+    >>> figure.axes[0].get_xlabel(), figure.axes[1].get_xlabel()
+    ('', 'probability, %')
+    """
+    if not curves:
+        raise ValueError("curves of plot_reliability must hold at least one curve, got none")
+    figure = new_figure(5.2, 5.6)
+    figure.text(0.03, 0.985, title, size=10, color=INK, va="top")
+    above = figure.add_axes((0.11, 0.38, 0.85, 0.5))
+    below = figure.add_axes((0.11, 0.1, 0.85, 0.19))
+    above.plot([0, 100], [0, 100], color=AXIS, linewidth=1.0, zorder=1)
+    for number, (name, curve) in enumerate(curves.items()):
+        _draw_bins(above, below, name, curve, number)
+    _finish_bins(above, below)
+    return figure
+
+
+def _draw_bins(above: Axes, below: Axes, name: str, curve: Reliability, number: int) -> None:
+    """One curve and its numbers of cases."""
+    full = curve.count > 0
+    again, color = divmod(number, len(LEARNING))
+    look: dict[str, Any] = {"color": LEARNING[color], "linestyle": DASHES[again % len(DASHES)]}
+    bars = 200 * curve.deviation[full]
+    label = f"{name}: off by {100 * curve.expected_error:.2f} on average"
+    above.errorbar(
+        100 * curve.predicted[full], 100 * curve.observed[full], bars,
+        marker="o", markersize=3.6, linewidth=1.6, elinewidth=1.0, label=label, **look,
+    )  # fmt: skip
+    below.stairs(
+        np.maximum(curve.count, 0.5), 100 * _edges(curve), baseline=0.5, linewidth=1.4, **look
+    )
+
+
+def _edges(curve: Reliability) -> Any:
+    """Where bins begin and end; a single bin of one value gets some width."""
+    if len(curve.edges) > len(curve.count):
+        return curve.edges
+    return np.array([curve.edges[0] - 0.005, curve.edges[0] + 0.005])
+
+
+def _finish_bins(above: Axes, below: Axes) -> None:
+    from matplotlib.ticker import MultipleLocator
+
+    for ax in (above, below):
+        clean(ax)
+        ax.set_xlim(0, 100)
+        ax.xaxis.set_major_locator(MultipleLocator(20))
+    above.set_ylim(0, 100)
+    above.yaxis.set_major_locator(MultipleLocator(20))
+    entitle(above, "came true, %", "")
+    below.set_yscale("log")
+    below.set_ylim(bottom=0.5)
+    entitle(below, "how many", "probability, %")
+    above.legend(loc="upper left", frameon=False, fontsize=9, labelcolor=INK)

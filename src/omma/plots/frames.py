@@ -1,4 +1,4 @@
-"""Figures and their axes, before anything is drawn on them."""
+"""Figures and their axes before anything is drawn on them, and names at the ends of curves."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import io
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from omma._atomic import replacing
 from omma._validate import require
@@ -16,11 +18,21 @@ if TYPE_CHECKING:
 
 INK, FAINT, AXIS = "#333333", "#e4e4e4", "#999999"
 LONGEST = 40  # letters of a label, its value included
+SIZE = 10.0  # points of the name at the end of a curve
+AWAY = 16.0  # points from there to its name
 
 
 def require_matplotlib() -> None:
     """Say how to get matplotlib where it is missing."""
     require("matplotlib", "plots need", '"omma[plots]"')
+
+
+def new_figure(wide: float, high: float, **options: Any) -> Figure:
+    """An empty figure, so many inches wide and high."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(wide, high), **options)
 
 
 def save(figure: Figure, path: str | Path) -> None:
@@ -42,22 +54,18 @@ def png_of(figure: Figure, dpi: int) -> bytes:
     return file.getvalue()
 
 
-def check_panels(owner: str, panels: Mapping[str, Collection[str]]) -> None:
-    """At least one panel, and in each at least one curve."""
-    require_matplotlib()
+def frames(
+    owner: str, panels: Mapping[str, Collection[str]], title: str, columns: int = 2
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a frame for each panel, and room to its right for the names of curves.
+
+    There must be at least one panel, and in each at least one curve.
+    """
     if not panels:
         raise ValueError(f"panels of {owner} must hold at least one panel, got none")
     for metric, names in panels.items():
         if not names:
             raise ValueError(f"panels of {owner} must have curves, got none for {metric!r}")
-
-
-def frames(
-    panels: Mapping[str, Collection[str]], title: str, columns: int = 2
-) -> tuple[Figure, list[Axes]]:
-    """A figure with a frame for each panel, and room to its right for the names of curves."""
-    from matplotlib.figure import Figure
-
     longest = max(len(name) for names in panels.values() for name in names)
     most = max(map(len, panels.values()))
     columns = min(len(panels), columns)
@@ -67,7 +75,7 @@ def frames(
     right = 0.6 + 0.08 * min(longest + 7, LONGEST)
     wide, high = (3.6, max(2.2, 0.2 * most + 0.3)) if columns > 1 else (4.8, max(2.9, 0.2 * most))
     width, height = columns * (left + wide + right), rows * (below + high + above) + head
-    figure = Figure(figsize=(width, height))
+    figure = new_figure(width, height)
     figure.text(left / width, 1 - 0.16 / height, title, size=10, color=INK, va="top")
     places = []
     for place in range(len(panels)):
@@ -90,11 +98,18 @@ def bare(ax: Axes, lines: Literal["both", "x", "y"], ticks: Any = "major") -> No
 
 def clean(ax: Axes) -> None:
     """The same for values above numbers, of which there are few."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+    from matplotlib.ticker import MaxNLocator
 
     bare(ax, "y")
-    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    in_thousands(ax)
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+
+
+def in_thousands(ax: Axes) -> None:
+    """Few numbers of rows, written as people do."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
@@ -104,3 +119,76 @@ def entitle(ax: Axes, title: str, below: str) -> None:
     # The label of the vertical axis reads as a title: level, above its numbers.
     ax.set_ylabel(title, size=11, color=INK, rotation=0, ha="left", va="bottom")
     ax.yaxis.set_label_coords(0.0, 1.05)
+
+
+def label_ends(
+    ax: Axes, texts: list[str], values: list[float], looks: list[dict[str, Any]]
+) -> None:
+    """A text beside the value each curve ends in, moved apart where they would touch."""
+    low, high = ax.get_ylim()
+    points = ax.get_window_extent().height * 72 / ax.figure.dpi
+    ends = [(value - low) / (high - low) * points for value in values]
+    places = within(ends, 1.28 * SIZE, points)
+    for text, end, place, look in zip(texts, ends, places, looks, strict=True):
+        short = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        _label(ax, short, end / points, place - end, look)
+
+
+def _label(ax: Axes, text: str, end: float, up: float, look: dict[str, Any]) -> None:
+    """A line leads from a curve to its name; an arrow shows where one is that is far off."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+    from matplotlib.transforms import Affine2D, ScaledTranslation
+
+    # In points from the curve's end, which is a share of the height, so that both can be resized.
+    inches: Any = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
+    offset = inches + ScaledTranslation(1, end, ax.transAxes)  # type: ignore[arg-type]
+    outside = "↓ " if end < 0 else "↑ " if end > 1 else ""
+    ax.text(AWAY, up, outside + text, transform=offset, color=look["color"], size=SIZE, va="center")
+    if not outside:
+        leader = Path([(1, 0), (AWAY - 2, up)])
+        stroke: dict[str, Any] = {"fill": False, "linewidth": 0.7, "clip_on": False}
+        ax.add_artist(PathPatch(leader, transform=offset, **stroke, **look))
+
+
+def spread(values: list[float], gap: float) -> list[float]:
+    """Places near the values, in their order, each at least a gap from the next.
+
+    Values that crowd share their middle, so that none is moved further than it must be.
+
+    >>> spread([1.0, 1.2, 5.0], gap=1.0)
+    [0.6, 1.6, 5.0]
+    """
+    order = np.argsort(values, kind="stable")
+    groups: list[list[int]] = []
+    for index in order.tolist():
+        groups.append([index])
+        while len(groups) > 1 and _start(groups[-1], values, gap) < (
+            _start(groups[-2], values, gap) + gap * len(groups[-2])
+        ):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    places = [0.0] * len(values)
+    for group in groups:
+        for rank, index in enumerate(group):
+            places[index] = _start(group, values, gap) + gap * rank
+    return places
+
+
+def _start(group: list[int], values: list[float], gap: float) -> float:
+    middle = sum(values[index] for index in group) / len(group)
+    return middle - gap * (len(group) - 1) / 2
+
+
+def within(values: list[float], gap: float, top: float) -> list[float]:
+    """As ``spread``, but from 0 to ``top`` as far as all fit.
+
+    >>> within([9.0, 9.5, 9.6], gap=1.0, top=10.0)
+    [8.0, 9.0, 10.0]
+    """
+    places = spread([min(max(value, 0.0), top) for value in values], gap)
+    order = np.argsort(places, kind="stable").tolist()
+    for rank, index in enumerate(reversed(order)):
+        places[index] = min(places[index], top - gap * rank)
+    for rank, index in enumerate(order):
+        places[index] = max(places[index], gap * rank if gap * len(order) <= top + gap else -top)
+    return places

@@ -5,8 +5,6 @@ are for rules that never change, so that the eye goes to those that learn. A pol
 probabilities has the colour of the one that counts labels, and dashes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any
 

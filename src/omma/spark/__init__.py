@@ -5,8 +5,6 @@
 ``stream_per_key`` keeps a state for each key, and ``load_states`` reads them.
 """
 
-from __future__ import annotations
-
 try:
     import pyarrow  # noqa: F401
     import pyspark.sql  # noqa: F401
@@ -15,8 +13,7 @@ except ImportError as error:
         'omma.spark needs PySpark and Arrow, which are not installed: pip install "omma[spark]"'
     ) from error
 
-from omma.spark.batch import count, predict
 from omma.spark.per_key import load_states, stream_per_key
-from omma.spark.streaming import load_state, stream
+from omma.spark.streaming import count, load_state, predict, stream
 
 __all__ = ["count", "load_state", "load_states", "predict", "stream", "stream_per_key"]

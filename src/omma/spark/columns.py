@@ -1,7 +1,5 @@
 """Columns of a Spark frame as rows that omma reads: Arrow in, arrays out, nothing row by row."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

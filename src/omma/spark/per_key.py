@@ -1,7 +1,5 @@
 """One state for each key, such as a tenant: each learns for itself, in one query."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,8 +20,7 @@ from omma.policies import Policy
 from omma.spark.columns import Columns, check_there, is_list, label_ids, read_columns
 from omma.spark.store import Saved, check_same
 from omma.spark.streaming import check_policy
-from omma.spark.warm import compiled_once
-from omma.spark.work import PREDICTION, packed, unpacked
+from omma.spark.work import PREDICTION, compiled_once, packed, unpacked
 from omma.state import State
 
 KEPT = "omma"

@@ -1,4 +1,4 @@
-"""States by the number of their batch, in the checkpoint of a query.
+"""States by the number of their batch, in the checkpoint of a query, which one query at a time has.
 
 A state is written once its batch is whole, and is what says so: a batch whose state is there is not
 counted again. Nothing is renamed in an object store, where an object appears whole; on a disk a
@@ -11,14 +11,18 @@ import io
 import json
 import re
 import tempfile
+import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyarrow import fs
+from pyspark.sql.streaming import StreamingQueryListener
 
 from omma import npz
 from omma._atomic import replacing
+from omma._lock import locked
 from omma._validate import check_positive_int, shown
 from omma.policies import Policy, policy_from_json
 from omma.state import State
@@ -28,6 +32,8 @@ WHAT = "state of an omma stream"
 FOLDER = "omma"
 NAME = re.compile(r"(\d{1,18})\.npz")
 KEPT = 100  # batches: as many as Spark itself can go back by default
+_HELD: dict[Path, Holding] = {}
+_GUARD = threading.Lock()
 
 
 class TornError(ValueError):
@@ -52,11 +58,9 @@ class Store:
 
     @property
     def _place(self) -> tuple[Any, str]:
-        if "://" not in self.checkpoint and not self.checkpoint.startswith("file:"):
-            return fs.LocalFileSystem(), str(Path(self.checkpoint).absolute() / FOLDER)
-        if self.checkpoint.startswith("file:"):
-            self_path = re.sub(r"^file:(//)?", "", self.checkpoint)
-            return fs.LocalFileSystem(), str(Path(self_path) / FOLDER)
+        local = re.sub(r"^file:(//)?", "", self.checkpoint)
+        if "://" not in local:
+            return fs.LocalFileSystem(), str(Path(local).absolute() / FOLDER)
         system, path = fs.FileSystem.from_uri(self.checkpoint)
         return system, f"{path.rstrip('/')}/{FOLDER}"
 
@@ -184,3 +188,81 @@ def restored(saved: Saved, policy: Policy | None = None) -> State | None:
     made: State = (policy or policy_from_json(saved.policy)).init(saved.m)
     made.restore(saved.state.arrays())
     return made
+
+
+class Holding:
+    """A checkpoint that this process writes to, until its query ends or the process does."""
+
+    def __init__(self, folder: Path, what: str) -> None:
+        self._lock = ExitStack()
+        self.query: Any = None
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock.enter_context(locked(folder / "states", what))
+
+    @property
+    def over(self) -> bool:
+        """Whether its query has ended."""
+        return self.query is not None and not self.query.isActive
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._lock.close()
+
+
+def hold(store: Store) -> Path | None:
+    """Take a checkpoint for this process, or say who has it; None in an object store.
+
+    There nothing can be locked; Spark itself finds that two queries write the same batch.
+    """
+    folder = store.folder
+    if folder is None:
+        return None
+    folder = folder.resolve()
+    with _GUARD:
+        held = _HELD.get(folder)
+        if held is not None and held.over:
+            _HELD.pop(folder).close()
+        _HELD[folder] = Holding(folder, "a stream of omma.spark")
+    return folder
+
+
+def belongs_to(folder: Path | None, query: Any) -> None:
+    """Say which query a checkpoint was taken for."""
+    if folder is not None:
+        _HELD[folder].query = query
+
+
+def release(folder: Path | None) -> None:
+    """Let others have a checkpoint."""
+    with _GUARD:
+        held = None if folder is None else _HELD.pop(folder, None)
+    if held is not None:
+        held.close()
+
+
+def is_held(store: Store) -> bool:
+    """Whether this process has taken a checkpoint."""
+    folder = store.folder
+    return folder is None or folder.resolve() in _HELD
+
+
+class Release(StreamingQueryListener):  # type: ignore[misc]
+    """Lets others have a checkpoint once its query has ended."""
+
+    def __init__(self, session: Any, query: str, taken: Path) -> None:
+        self._session, self._query, self._taken = session, query, taken
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Nothing to do."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """Give the checkpoint back."""
+        if str(event.id) == self._query:
+            release(self._taken)
+            self._session.streams.removeListener(self)

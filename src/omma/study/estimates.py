@@ -1,33 +1,94 @@
-"""Probabilities of a dataset by an estimator: made once, kept in a file, shared by all runs."""
-
-from __future__ import annotations
+"""Data of a study, and their probabilities by an estimator: made once, kept, shared by all runs."""
 
 import hashlib
 import json
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
-from omma import npz
+from omma import datasets, npz
+from omma._validate import check_choice
 from omma.datasets import Dataset
 from omma.rows.batch import Batch
-from omma.study.data import AbsentError, Estimates, checksum, load
-from omma.study.estimators import KNOWN, make_estimator
+from omma.study.policies import KNOWN, make_estimator
 from omma.study.records import versions
 from omma.study.suite import Source
 
+GENERATORS = ("like", "long_tail")
 Found = TypeVar("Found")
-
+Made = tuple[Mapping[str, Any], Mapping[str, Any]]  # arrays, and what the estimator says of itself
 TEST = 0.3  # the share of test rows where there is no split, as in the paper
 SPLIT_SEED = 0
 NAMES = ("eta", "train")  # of the arrays that are kept
 HELD = 2  # of the latest in memory: runs come ordered by their source
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """A sequence to decide: probabilities, labels, and what is known of both.
+
+    ``train`` is the training part, by the estimator that was fitted to it, or another draw of
+    made-up data; online there is none. Rows are ``ordered`` as the sequence is where the estimator
+    learned along it.
+    """
+
+    batch: Batch
+    train: Batch | None = None
+    report: dict[str, Any] = field(default_factory=dict)  # what the estimator says of itself
+    seconds: float = 0.0
+    ordered: bool = False
+
+
+def load(source: Source, folder: Path | None) -> Dataset | Estimates:
+    """The data of a source; classes become indicators where the task is multi-label."""
+    if source.made:
+        return make(source.made)
+    found = datasets.load(source.dataset, folder)
+    if source.task == "multilabel" and found.task == "multiclass":
+        return as_labels(found)
+    if source.task != found.task:
+        raise ValueError(
+            f"the dataset {source.dataset!r} is {found.task} and cannot be run as {source.task}"
+        )
+    return found
+
+
+def make(made: Any) -> Estimates:
+    """Made-up data, by the name of what makes them and its options."""
+    options = dict(made)
+    generator = options.pop("by", None)
+    check_choice("made data", "by", generator, GENERATORS)
+    draw, seed = getattr(datasets, generator), options.pop("seed", 0)
+    drawn = (draw(**options, seed=one) for one in (seed, seed + 1))
+    batch, train = (Batch.read("made data", eta, y).ready() for eta, y in drawn)
+    return Estimates(batch, train)
+
+
+def as_labels(given: Dataset) -> Dataset:
+    """The same data with an indicator for each class."""
+    ones = np.ones(given.n, dtype=np.int8)
+    y = sparse.csr_array((ones, given.y, np.arange(given.n + 1)), shape=(given.n, given.m))
+    return Dataset(given.name, "multilabel", given.X, y, given.split, given.labels)
+
+
+def checksum(given: Dataset) -> str:
+    """Of all numbers, so that other data under the same name are not mistaken for these."""
+    sums = [zlib.crc32(part) for array in (given.X, given.y) for part in _buffers(array)]
+    return "-".join([f"{one:08x}" for one in sums] + [str(given.split)])
+
+
+def _buffers(array: Any) -> list[Any]:
+    if sparse.issparse(array):
+        return [array.data, array.indices, array.indptr]
+    return [np.ascontiguousarray(array)]
 
 
 @dataclass(frozen=True)
@@ -62,7 +123,7 @@ class Desk:
         for source in {repr(one): one for one in sources}.values():
             try:
                 self.dataset(source)
-            except AbsentError as error:
+            except FileNotFoundError as error:
                 found[source.dataset] = str(error)
         return found
 
@@ -111,7 +172,7 @@ class Desk:
         return Estimates(batch, None, found.report, found.seconds, ordered=True)
 
     def _kept(
-        self, source: Source, given: Dataset, more: dict[str, Any], make: Callable[[], Stored]
+        self, source: Source, given: Dataset, more: dict[str, Any], make: Callable[[], Made]
     ) -> Stored:
         known_by = {
             "source": source.spec,
@@ -128,7 +189,9 @@ class Desk:
             if self.report is not None:
                 rows = f"{given.n:,} rows"
                 self.report(f"Estimating {source.dataset} by {estimator}, {rows}")
-            found = make()
+            started = time.perf_counter()
+            arrays, said = make()
+            found = Stored(arrays, dict(said), time.perf_counter() - started)
             _write(path, found)
         return found
 
@@ -164,19 +227,17 @@ def _batch(eta: Any, given: Dataset) -> Batch:
     return replace(Batch.read("the study", eta, given.y).ready(), names=names)
 
 
-def _fit(source: Source, train: Dataset, test: Dataset) -> Stored:
-    started = time.perf_counter()
+def _fit(source: Source, train: Dataset, test: Dataset) -> Made:
     # The training part may lack classes that the test part has.
     more = {"n_labels": train.m} if train.task == "multiclass" else {}
     fitted = make_estimator(source.estimator).fit(train.X, train.y, **more)
     arrays = {"eta": fitted.predict_proba(test.X), "train": fitted.predict_proba(train.X)}
-    return Stored(arrays, dict(fitted.report), time.perf_counter() - started)
+    return arrays, fitted.report
 
 
-def _along(source: Source, rows: Dataset) -> Stored:
-    started = time.perf_counter()
+def _along(source: Source, rows: Dataset) -> Made:
     eta, report = make_estimator(source.estimator).estimates(rows.X, rows.y)
-    return Stored({"eta": eta}, dict(report), time.perf_counter() - started)
+    return {"eta": eta}, report
 
 
 def _known(source: Source, given: Dataset | Estimates) -> Estimates:

@@ -1,7 +1,5 @@
 """What the record of a study must hold, so that tables and figures can be made of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,13 +63,9 @@ def _check_result(result: Mapping[str, Any]) -> None:
     _number(counts, "n")
     Counts(counts["tp"], counts["predicted"], counts["positive"], counts["n"])
     names = result.get("names")
-    if names is not None and not _are_words(names, labels):
+    given = isinstance(names, list) and len(names) == labels
+    if names is not None and not (given and all(isinstance(name, str) for name in names)):
         raise ValueError(f"names of {OWNER} must be {labels} texts, got {shown(names)}")
-
-
-def _are_words(names: Any, number: int) -> bool:
-    given = isinstance(names, list) and len(names) == number
-    return given and all(isinstance(name, str) for name in names)
 
 
 def _columns(result: Mapping[str, Any], owner: str, names: tuple[str, ...]) -> int:

@@ -1,19 +1,29 @@
-"""The policies of a study: their names, what they support, and how they are made."""
+"""The policies and estimators that suites may name: what they support, how they are made."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from omma._validate import nearest, shown
 from omma.metrics import Metric, metric as find_metric
 from omma.policies import Policy, UnsupportedMetricError
-from omma.policies.roster import ETA, NAMES, ONLINE, ROSTER, TRAINED as LEARNS_BEFOREHAND
+from omma.policies.roster import ETA, NAMES, ROSTER, TRAINED as LEARNS_BEFOREHAND
 from omma.rows.batch import Batch
 
 # They learn from the training part.
 TRAINED = tuple(name for name, entry in ROSTER.items() if entry.kind == LEARNS_BEFOREHAND)
+KNOWN = "known"  # the probabilities that made-up data were drawn with
+CLASSES = {
+    "logistic": "LogisticRegression",
+    "multinomial": "Multinomial",
+    "adam": "LinearAdam",
+    "boosted": "BoostedTrees",
+    "online": "OnlineLinear",
+}
+PROTOCOLS = {
+    "fixed": ("logistic", "multinomial", "adam", "boosted", KNOWN),
+    "online": ("online", KNOWN),
+}
 
 
 def check_name(owner: str, name: Any) -> str:
@@ -47,15 +57,6 @@ def name_of(policy: str, feedback: str | None) -> str:
 def has_prior(name: str) -> bool:
     """Whether λ has to be chosen for it."""
     return ROSTER[name].priors
-
-
-def learns(name: str) -> bool:
-    """Whether its rule changes as rows come.
-
-    >>> learns("auto"), learns("offline_fw")
-    (True, False)
-    """
-    return ROSTER[name].kind == ONLINE
 
 
 def supports(name: str, metric: str, k: int | None) -> bool:
@@ -92,8 +93,45 @@ def check_options(owner: str, name: str, options: Mapping[str, Any]) -> None:
         raise ValueError(f"the policy {name!r} of {owner} takes no options, got {shown(options)}")
     made = make(name, find_metric("macro_f1"), None, 0.0)
     known = {one.name for one in fields(made)} - {"metric", "k", "feedback", "prior", "average"}  # type: ignore[arg-type]
+    _check_known(f"the policy {name!r} of {owner}", options, known)
+    replace(made, **options)  # type: ignore[type-var]
+
+
+def check_estimator(owner: str, given: Mapping[str, Any], protocol: str) -> None:
+    """A known name that fits the protocol, with options that the estimator has."""
+    name = given.get("name")
+    if not isinstance(name, str):
+        raise ValueError(f"estimator of {owner} must have a name, got {shown(dict(given))}")
+    every = (*CLASSES, KNOWN)
+    if name not in every:
+        hint = nearest(name, every) or f"; names are {', '.join(every)}"
+        raise ValueError(f"estimator of {owner} must be known, got {name!r}{hint}")
+    if name not in PROTOCOLS[protocol]:
+        raise ValueError(
+            f"estimator of {owner} must fit the protocol {protocol!r}, got {name!r}; those that do "
+            f"are {', '.join(PROTOCOLS[protocol])}"
+        )
+    known = set() if name == KNOWN else {one.name for one in fields(_class(name))}
+    _check_known(f"the estimator {name!r} of {owner}", given, {"name", *known})
+    if name != KNOWN:
+        make_estimator(given)
+
+
+def make_estimator(given: Mapping[str, Any]) -> Any:
+    """The estimator with its options."""
+    options = {key: value for key, value in given.items() if key != "name"}
+    return _class(given["name"])(**options)
+
+
+def _class(name: str) -> Any:
+    from omma import estimators
+
+    return getattr(estimators, CLASSES[name])
+
+
+def _check_known(whose: str, options: Iterable[str], known: set[str]) -> None:
     for option in options:
         if option not in known:
-            hint = nearest(option, known) or f"; it has {', '.join(sorted(known)) or 'none'}"
-            raise ValueError(f"the policy {name!r} of {owner} has no option {option!r}{hint}")
-    replace(made, **options)  # type: ignore[type-var]
+            names = sorted(known - {"name"})
+            hint = nearest(option, names) or f"; it has {', '.join(names) or 'none'}"
+            raise ValueError(f"{whose} has no option {option!r}{hint}")

@@ -1,9 +1,10 @@
 """Records: one JSON file for each run, written once, read by every table and figure.
 
-A record says what was run, what came out, how long it took, and with which versions.
+A record says what was run, what came out, how long it took, and with which versions. Many of them
+go into one small file: a line of JSON for each, compressed by xz. There, running values and seconds
+are kept to the digits that tables and figures show; where there are many labels, the counts of each
+are kept of the first sequence alone. The rest is as it was.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,11 @@ FIELDS: dict[str, type | tuple[type, ...]] = {
     "versions": dict,
     "error": (dict, type(None)),
 }
+DIGITS = 16  # of the hash: two of a million runs share it once in some 10**7 studies
+NAMED = ("dataset", "policy", "metric", "k", "prior", "seed")  # parts of a spec worth reading
+LONGEST = 100
+ROUNDED = 4  # digits of running values, which are drawn and not compared
+MANY = 200  # labels, of which counts are kept of the first sequence alone
 
 
 def make(
@@ -77,13 +83,18 @@ def make(
         "result": None if result is None else dict(result),
         "estimator": None if estimator is None else dict(estimator),
         "seconds": dict(seconds or {}),
-        "versions": versions(),
+        "versions": dict(versions()),
         "error": None if error is None else _told(error),
     }
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of omma, of Python, and of the packages that numbers depend on.
+
+    >>> "numpy" in versions()
+    True
+    """
     from omma import __version__
 
     found = {"omma": __version__, "python": platform.python_version()}
@@ -93,15 +104,6 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:  # optional, and not there
             continue
     return found
-
-
-def versions() -> dict[str, str]:
-    """Of omma, of Python, and of the packages that numbers depend on.
-
-    >>> "numpy" in versions()
-    True
-    """
-    return dict(_versions())
 
 
 def checked(record: Any) -> Record:
@@ -131,11 +133,6 @@ def _told(error: BaseException) -> dict[str, str]:
     }
 
 
-DIGITS = 16  # of the hash: two of a million runs share it once in some 10**7 studies
-NAMED = ("dataset", "policy", "metric", "k", "prior", "seed")  # parts of a spec worth reading
-LONGEST = 100
-
-
 def path_of(folder: str | Path, suite: str, kind: str, spec: Mapping[str, Any]) -> Path:
     """Where the record of a run goes: something to read, and a hash of all that it is known by.
 
@@ -161,15 +158,15 @@ def write(folder: str | Path, record: Record) -> Path:
     """
     path = path_of(folder, record["suite"], record["kind"], record["spec"])
     text = _text(checked(record), separators=(",", ":")) + "\n"
-    write_whole(path, lambda file: file.write(text.encode()))
+    write_whole(path, text.encode())
     return path
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write a file, and the folder that it goes to, so that nobody ever finds half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        write(file)
+        file.write(data)
 
 
 def read(
@@ -180,7 +177,7 @@ def read(
 ) -> list[Record]:
     """All records of folders, their subfolders, and files, in the order of their paths.
 
-    Files of many records, as ``omma.study.packed.pack`` writes them, are read, too. ``check`` is
+    Files of many records, as ``omma.study.records.pack`` writes them, are read, too. ``check`` is
     called with each record; a ``ValueError`` says why it is none. ``bad`` is called with one
     sentence for each file that is none, which is then left out; without it such a file is an error.
 
@@ -195,7 +192,7 @@ def read(
     found: list[Record] = []
     for path in sorted({path for place in given for path in _files(Path(place))}):
         try:
-            found += read_packed(path, check) if packed(path) else [read_file(path, check)]
+            found += read_file(path, check)
         except ValueError as error:
             if bad is None:
                 raise
@@ -203,40 +200,27 @@ def read(
     return found
 
 
-def read_file(path: Path, check: Callable[[Record], None] | None = None) -> Record:
-    """One record."""
+def read_file(path: Path, check: Callable[[Record], None] | None = None) -> list[Record]:
+    """The one record of a file, or all of a file that ``pack`` wrote."""
+    packed = path.name.endswith(PACKED)
     try:
-        record = checked(parse_json(str(path), path.read_text(encoding="utf-8")))
-        if check is not None:
-            check(record)
-    except ValueError as error:  # of JSON, of UTF-8, or of what it holds
-        raise ValueError(f"{path} is no record: {error}") from error
-    return record
-
-
-def packed(path: Path) -> bool:
-    """Whether a file holds many records."""
-    return path.name.endswith(PACKED)
-
-
-def read_packed(path: Path, check: Callable[[Record], None] | None = None) -> list[Record]:
-    """All records of a file that ``omma.study.packed`` wrote."""
-    try:
-        with lzma.open(path) as file:
-            lines = _limited(file.read(LARGEST + 1)).decode("utf-8").splitlines()
+        lines = _unpacked(path).splitlines() if packed else [path.read_text(encoding="utf-8")]
         found = [checked(parse_json(str(path), line)) for line in lines]
         if check is not None:
             for record in found:
                 check(record)
-    except (ValueError, lzma.LZMAError, EOFError) as error:
-        raise ValueError(f"{path} holds no records: {error}") from error
+    except (ValueError, lzma.LZMAError, EOFError) as error:  # of UTF-8, of JSON, of what it holds
+        what = "holds no records" if packed else "is no record"
+        raise ValueError(f"{path} {what}: {error}") from error
     return found
 
 
-def _limited(data: bytes) -> bytes:
+def _unpacked(path: Path) -> str:
+    with lzma.open(path) as file:
+        data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise ValueError(f"it must unpack to at most {LARGEST:,} bytes, and has more")
-    return data
+    return data.decode("utf-8")
 
 
 def distinct(records: Iterable[Record]) -> list[Record]:
@@ -292,3 +276,44 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"a record cannot hold the number {value}: JSON has finite ones only")
     return value
+
+
+def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
+    """Write finished records into a folder, a file for each suite and dataset.
+
+    Failures are left out. What was there of the same suite and dataset is replaced.
+
+    >>> from omma.study.records import make, read
+    >>> record = make("mine", {"dataset": "toy", "policy": "omma"}, "OMMA", result={"value": 0.7})
+    >>> [path.name for path in pack([record], "folder-of-pack")]
+    ['mine-toy.jsonl.xz']
+    >>> read("folder-of-pack") == [record]
+    True
+    """
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record["result"] is not None:
+            named = record["kind"] == "study" and "dataset" in record["spec"]
+            words = [record["suite"], *([record["spec"]["dataset"]] if named else [])]
+            groups.setdefault(safe("-".join(words)), []).append(record)
+    return [_write(Path(folder) / f"{name}{PACKED}", some) for name, some in groups.items()]
+
+
+def _write(path: Path, records: list[Record]) -> Path:
+    lines = [json.dumps(_slim(one), ensure_ascii=False, sort_keys=True) for one in records]
+    data = lzma.compress("".join(f"{line}\n" for line in lines).encode())
+    write_whole(path, data)
+    return path
+
+
+def _slim(record: Record) -> Record:
+    seconds = {name: float(f"{value:.3g}") for name, value in record["seconds"].items()}
+    short = dict(record["result"])
+    if (history := short.get("history")) is not None:
+        values = [round(value, ROUNDED) for value in history["values"]]
+        short["history"] = {**history, "values": values}
+    if (counts := short.get("counts")) is not None:
+        labels = len(counts["tp"])
+        if labels > MANY and record["spec"].get("seed"):
+            short |= {"counts": None, "labels": labels, "names": None}
+    return {**record, "seconds": seconds, "result": short}

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omma import tables
-from omma.study.grids import find_figure, grid_of
 from omma.study.printed.model import GROUPS
 from omma.study.records import Record, safe
-from omma.study.sections import Section, sections
+from omma.study.sections import Section, find_figure, grid_of, sections
 from omma.tables import MISSING, Grid, content, emphasized, latex, ranks
 
 if TYPE_CHECKING:

@@ -32,15 +32,8 @@ class Source:
     @property
     def spec(self) -> dict[str, Any]:
         """As records name it; what is not used is left out."""
-        found: dict[str, Any] = {
-            name: getattr(self, name) for name in ("dataset", "task", "protocol")
-        }
-        found["estimator"] = dict(self.estimator)
-        if self.made:
-            found["made"] = dict(self.made)
-        if self.max_train is not None:
-            found["max_train"] = self.max_train
-        return found
+        given = {**vars(self), "estimator": dict(self.estimator), "made": dict(self.made)}
+        return {name: value for name, value in given.items() if value}
 
 
 @dataclass(frozen=True)

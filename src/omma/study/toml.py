@@ -1,9 +1,7 @@
 """Suites from TOML files: those shipped with omma, and a user's own."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,8 +9,7 @@ from typing import Any
 from omma._validate import check_choice, check_number, check_positive_int, nearest, shown
 from omma.comparison.protocol import PRIORS
 from omma.metrics import read_target
-from omma.study.estimators import check_estimator
-from omma.study.policies import TRAINED, check_name, check_options
+from omma.study.policies import TRAINED, check_estimator, check_name, check_options
 from omma.study.suite import SEEDS, Source, Suite
 
 if sys.version_info >= (3, 11):
@@ -106,7 +103,7 @@ def parse(name: str, text: str) -> Suite:
         name,
         title,
         _text(owner, given, "paper", ""),
-        _sources(owner, given, protocol),
+        tuple(_sources(owner, given, protocol)),
         policies,
         tuple(_target(owner, one) for one in _list(owner, given, "metrics", str)),
         tuple(
@@ -126,39 +123,22 @@ def check_keys(owner: str, given: Mapping[str, Any], known: Collection[str]) -> 
             raise ValueError(f"{owner} has the unknown key {key!r}{hint}")
 
 
-def _sources(owner: str, given: Mapping[str, Any], protocol: str) -> tuple[Source, ...]:
+def _sources(owner: str, given: Mapping[str, Any], protocol: str) -> Iterator[Source]:
+    """One for each dataset and estimator."""
     names = _list(owner, given, "datasets", str)
     tables = _tables(owner, given, "dataset", names)
     estimators = given["estimator"]
-    return tuple(
-        _source(owner, name, tables.get(name, {}), given, protocol, estimator)
-        for name in names
-        for estimator in (estimators if isinstance(estimators, list) else [estimators])
-    )
-
-
-def _source(
-    owner: str,
-    name: str,
-    table: Mapping[str, Any],
-    given: Mapping[str, Any],
-    protocol: str,
-    estimator: Any,
-) -> Source:
-    whose = f"[dataset.{name}] of {owner}"
-    check_keys(whose, table, DATASET_KEYS)
-    task = table.get("task", given.get("task"))
-    check_choice(whose if "task" in table else owner, "task", task, TASKS)
-    merged = {**_table(owner, "estimator", estimator), **table.get("estimator", {})}
-    check_estimator(owner, merged, protocol)
-    return Source(
-        name,
-        str(task),
-        protocol,
-        merged,
-        _table(whose, "made", table.get("made", {})),
-        check_positive_int(whose, "max_train", table.get("max_train"), optional=True),
-    )
+    for name in names:
+        table, whose = tables.get(name, {}), f"[dataset.{name}] of {owner}"
+        check_keys(whose, table, DATASET_KEYS)
+        task = table.get("task", given.get("task"))
+        check_choice(whose if "task" in table else owner, "task", task, TASKS)
+        made = _table(whose, "made", table.get("made", {}))
+        most = check_positive_int(whose, "max_train", table.get("max_train"), optional=True)
+        for one in estimators if isinstance(estimators, list) else [estimators]:
+            estimator = {**_table(owner, "estimator", one), **table.get("estimator", {})}
+            check_estimator(owner, estimator, protocol)
+            yield Source(name, str(task), protocol, estimator, made, most)
 
 
 def _target(owner: str, text: str) -> tuple[str, int | None]:

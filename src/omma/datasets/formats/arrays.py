@@ -1,7 +1,5 @@
 """Arrays in files of NumPy and SciPy, and folders of them: how this library keeps data."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -58,7 +56,8 @@ def read_arrays(
         features, target = _both(file)
     if target.ndim == 2 and target.shape[1] == 1 and task != "multilabel":
         target = target.toarray().ravel() if sparse.issparse(target) else target.ravel()
-    guess = "multilabel" if target.ndim == 2 else "binary" if _zero_one(target) else "multiclass"
+    two = target.ndim == 1 and set(np.unique(target).tolist()) == {0, 1}
+    guess = "multilabel" if target.ndim == 2 else "binary" if two else "multiclass"
     return Dataset(name or file.stem, task or guess, features, target, split)
 
 
@@ -79,7 +78,12 @@ def _checked(path: Path, features: Any) -> Any:
 
 def _matrix(path: Path, names: tuple[str, ...]) -> Any:
     """A sparse matrix, or the array of one of these names, or the only one."""
-    values = npz.mapped(path) if path.suffix.lower() == ".npy" else _member(path, names)
+    mapped = path.suffix.lower() == ".npy"
+    return of_numbers(path, npz.mapped(path) if mapped else _member(path, names))
+
+
+def of_numbers(path: Path, values: Any) -> Any:
+    """What a file holds, if that is a matrix or a vector of numbers."""
     if values.dtype.kind not in "fiub" or values.ndim not in (1, 2):
         raise ValueError(
             f"{path} must hold numbers in one or two dimensions, got the type {values.dtype} and "
@@ -118,10 +122,6 @@ def _both(path: Path) -> tuple[Any, Any]:
         f"{path}: expected arrays X and y, or a second file passed as labels=, "
         f"got {', '.join(found)}"
     )
-
-
-def _zero_one(target: Any) -> bool:
-    return bool(len(target)) and set(np.unique(target).tolist()) == {0, 1}
 
 
 def is_folder(path: Path) -> bool:

@@ -1,7 +1,5 @@
 """Tables with a column, or several, of labels."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re
@@ -15,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest
-from omma.datasets._cells import meant
+from omma.datasets._columns import meant
 from omma.datasets.dataset import Dataset
 from omma.datasets.fast_csv import read_large
 from omma.datasets.formats.part import Part, assemble, is_finite
@@ -117,7 +115,9 @@ def _part(
             cut.join(line),
         )
     titles = None if names is None or single else [names[j] for j in places]
-    part = _large_part(path, cut, len(line), rest, places, named=names is not None, single=single)
+    words = tuple(places) if single else ()
+    found = read_large(path, cut, len(line), named=names is not None, words=words)
+    part = None if found is None else _large_part(*found, rest, places)
     if part is None:
         table = lines if names is not None else chain([(number, line)], lines)
         part = _small_part(path, table, len(line), rest, places, single=single)
@@ -125,27 +125,16 @@ def _part(
 
 
 def _large_part(
-    path: Path,
-    cut: str,
-    width: int,
-    rest: list[int],
-    places: list[int],
-    *,
-    named: bool,
-    single: bool,
+    numbers: np.ndarray, words: list[list[str]], rest: list[int], places: list[int]
 ) -> Part | None:
-    """The same by the fast way; None where it cannot tell, or where something is wrong."""
-    found = read_large(path, cut, width, named=named, words=tuple(places) if single else ())
-    if found is None:
-        return None
-    numbers, words = found
+    """What the fast way has found, the class as a word; None where something is wrong."""
     with np.errstate(over="ignore"):  # which makes it infinite
-        features = (numbers if single else numbers[:, rest]).astype(np.float32)
-    labels: Any = words[0] if single else numbers[:, places]
-    right = all(map(str.strip, labels)) if single else bool(np.isin(labels, (0, 1)).all())
+        features = (numbers if words else numbers[:, rest]).astype(np.float32)
+    labels: Any = words[0] if words else numbers[:, places]
+    right = all(map(str.strip, labels)) if words else bool(np.isin(labels, (0, 1)).all())
     if not right or not np.isfinite(features).all():
         return None
-    return Part(features, labels if single else sparse.csr_array(labels.astype(np.int8)))
+    return Part(features, labels if words else sparse.csr_array(labels.astype(np.int8)))
 
 
 def _small_part(

@@ -4,8 +4,6 @@ svmlight is what LIBSVM and LIBLINEAR read, too; the Extreme Classification Repo
 with the numbers of rows, features and labels first.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -121,10 +119,10 @@ def read_xc(
     return assemble(paths[0], [_xc_part(one) for one in paths], name=name)
 
 
-def header_of(line: str) -> tuple[int, ...] | None:
-    """The three numbers of a header, or None if the line is none."""
+def header_of(line: str, sizes: tuple[int, ...] = (3,)) -> tuple[int, ...] | None:
+    """The three numbers of a header, or so many others, or None if the line is none."""
     words = line.split()
-    if len(words) != 3 or not all(word.isdecimal() and len(word) < 19 for word in words):
+    if len(words) not in sizes or not all(word.isdecimal() and len(word) < 19 for word in words):
         return None
     return tuple(map(int, words))
 
@@ -292,8 +290,7 @@ def _joined(blocks: list[Numbers]) -> Numbers:
 
 def is_sized(lines: list[str]) -> bool:
     """Whether the first line is the size of a matrix, and what follows is no table of numbers."""
-    cells = lines[0].split() if lines else []
-    if len(cells) not in (2, 3) or not all(one.isdecimal() and len(one) < 19 for one in cells):
+    if not lines or header_of(lines[0], (2, 3)) is None:
         return False
     body = next((line for line in lines[1:] if line.strip()), "")
     return ":" in body or len(body.split()) < 2

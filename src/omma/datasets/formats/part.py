@@ -1,7 +1,5 @@
 """What a reader finds in one file, and how files become a dataset."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,12 +53,10 @@ def stack(blocks: Sequence[Any]) -> Any:
     """Blocks of rows as one, sparse if one of them is; sparse ones may differ in width."""
     if not any(map(sparse.issparse, blocks)):
         return np.concatenate(blocks)
-    blocks = [sparse.csr_array(block) for block in blocks]
-    width = max(block.shape[1] for block in blocks)
-    wide = [
-        sparse.csr_array((block.data, block.indices, block.indptr), shape=(block.shape[0], width))
-        for block in blocks
-    ]
+    wide = [sparse.csr_array(block) for block in blocks]
+    width = max(block.shape[1] for block in wide)
+    for block in wide:
+        block.resize(block.shape[0], width)
     return wide[0] if len(wide) == 1 else sparse.csr_array(sparse.vstack(wide, format="csr"))
 
 

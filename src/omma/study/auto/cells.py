@@ -1,27 +1,84 @@
 """What is run: sets, estimators, distortions and metrics, and everybody on the same sequences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit
+
 from omma._validate import nearest
 from omma.comparison.protocol import PRIORS
 from omma.evaluation import replay
 from omma.metrics import Metric, metric as find_metric
+from omma.metrics.target import parse_target
 from omma.policies import OMMA, ROSTER, Auto, Policy
 from omma.rows.batch import Batch
-from omma.study.auto.distort import AS_IS, DISTORTIONS, distorted
-from omma.study.bench import CACHE, Performed
+from omma.study.bench import CACHE, Job, Outcome, Performed, perform
 from omma.study.estimates import Desk
-from omma.study.jobs import Job, Outcome, perform
 from omma.study.suite import SEEDS, Source
 from omma.tables import plain
+
+Floats = NDArray[np.float64]
+NEAR = 1e-7
+SPREAD = 3.0  # powers of labels are from a third to three
+POWERS_SEED = 0
+
+
+def _moved(scale: float, shift: float, values: Floats, places: Any, m: int) -> Floats:
+    """Logits that are scaled and shifted."""
+    near = np.clip(values, NEAR, 1.0 - NEAR)
+    found: Floats = expit(scale * (np.log(near) - np.log1p(-near)) + shift)
+    return found
+
+
+def _powers(values: Floats, places: Any, m: int) -> Floats:
+    """A random power for each label: not of the shape of any logistic calibration."""
+    drawn = np.random.default_rng(POWERS_SEED).uniform(-1.0, 1.0, m)
+    found: Floats = values ** (SPREAD ** drawn[places])
+    return found
+
+
+AS_IS = "as is"
+DISTORTIONS: dict[str, Callable[[Floats, Any, int], Floats] | None] = {
+    AS_IS: None,
+    "logits × 0.5": partial(_moved, 0.5, 0.0),
+    "logits × 2": partial(_moved, 2.0, 0.0),
+    "logits + 1.5": partial(_moved, 1.0, 1.5),
+    "logits − 1.5": partial(_moved, 1.0, -1.5),
+    "powers by label": _powers,
+}
+
+
+def distorted(batch: Batch, name: str) -> Batch:
+    """The same rows and labels, probabilities moved; zeros stay zeros, as they are no candidates.
+
+    >>> import omma
+    >>> batch = omma.Batch.of([[0.5, 0.0]], [[1, 0]])
+    >>> distorted(batch, "logits + 1.5").values.round(2)
+    array([[0.82, 0.  ]])
+    """
+    change = DISTORTIONS[name]
+    if change is None:
+        return batch
+    values = batch.values
+    if sparse.issparse(values):
+        moved = values.astype(np.float64)
+        moved.data = np.where(values.data > 0, change(moved.data, values.indices, batch.m), 0.0)
+    else:
+        table = np.asarray(values, dtype=np.float64).reshape(batch.n, batch.m)
+        moved = np.where(table > 0, change(table, np.arange(batch.m), batch.m), 0.0)
+        moved = moved.reshape(values.shape)
+    read = Batch.read("the study", moved)
+    return replace(batch, eta=read.eta, close=read.close).ready()
+
 
 SUITE = "auto"
 USUAL_PRIOR = 1e-6
@@ -50,27 +107,17 @@ SOURCES = (  # the quickest first: an early end leaves whole sets
     Source("covtype", "multiclass", "fixed", _TREES, max_train=20_000),
 )
 DATASETS = tuple(dict.fromkeys(one.dataset for one in SOURCES))
-METRICS: dict[str, tuple[tuple[str, int | None], ...]] = {
+METRICS = {
     "multilabel": (
-        ("micro_f1", None),
-        ("macro_f1", None),
-        ("macro_f1", 3),
-        ("macro_recall", 3),
-        ("macro_precision", 3),
-        ("macro_gmean", None),
-        ("macro_hmean", None),
+        "micro_f1", "macro_f1", "macro_f1@3", "macro_recall@3", "macro_precision@3",
+        "macro_gmean", "macro_hmean",
     ),
     "multiclass": (
-        ("macro_f1", 1),
-        ("macro_f1", 3),
-        ("macro_recall", 3),
-        ("macro_precision", 3),
-        ("multiclass_gmean", None),
-        ("multiclass_hmean", None),
-        ("multiclass_qmean", None),
+        "macro_f1@1", "macro_f1@3", "macro_recall@3", "macro_precision@3",
+        "multiclass_gmean", "multiclass_hmean", "multiclass_qmean",
     ),
-    "binary": (("f1", None), ("mcc", None), ("gmean", None), ("hmean", None)),
-}
+    "binary": ("f1", "mcc", "gmean", "hmean"),
+}  # fmt: skip
 
 
 def contenders(metric: Metric, k: int | None, priors: Sequence[float]) -> dict[str, Policy]:
@@ -86,41 +133,31 @@ def contenders(metric: Metric, k: int | None, priors: Sequence[float]) -> dict[s
     return found
 
 
-def distortions_of(source: Source) -> tuple[str, ...]:
-    """Trees are off by themselves; they are taken as they come."""
-    return (AS_IS,) if source.estimator["name"] == TREES else tuple(DISTORTIONS)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How much is run."""
-
-    sources: tuple[Source, ...]
-    seeds: int = SEEDS
-    priors: tuple[float, ...] = PRIORS
-
-    def specs(self) -> Iterator[tuple[Source, dict[str, Any]]]:
-        """All runs; distortions come outermost, so that each is made once."""
-        for source in self.sources:
-            for distortion in distortions_of(source):
-                for seed in range(self.seeds):
-                    for metric, k in METRICS[source.task]:
-                        yield (
-                            source,
-                            {
-                                **source.spec,
-                                "distortion": distortion,
-                                "metric": metric,
-                                "k": k,
-                                "priors": list(self.priors),
-                                "seed": seed,
-                            },
-                        )
+def specs(
+    sources: Iterable[Source], seeds: int = SEEDS, priors: Sequence[float] = PRIORS
+) -> Iterator[tuple[Source, dict[str, Any]]]:
+    """All runs; distortions come outermost, so that each is made once."""
+    for source in sources:
+        # Trees are off by themselves; they are taken as they come.
+        told = (AS_IS,) if source.estimator["name"] == TREES else DISTORTIONS
+        targets = map(parse_target, METRICS[source.task])
+        for distortion, seed, (metric, k) in product(told, range(seeds), targets):
+            yield (
+                source,
+                {
+                    **source.spec,
+                    "distortion": distortion,
+                    "metric": metric,
+                    "k": k,
+                    "priors": list(priors),
+                    "seed": seed,
+                },
+            )
 
 
 def size() -> int:
     """How many records a whole run leaves."""
-    return sum(1 for _ in Plan(SOURCES).specs())
+    return sum(1 for _ in specs(SOURCES))
 
 
 def run(
@@ -159,11 +196,10 @@ def run(
     wanted = seeds if seeds is not None else 1 if quick else SEEDS
     bench = Bench(Desk(None if data is None else Path(data), Path(out) / CACHE, report))
     skipped = bench.desk.absent(chosen)
-    kept = tuple(one for one in chosen if one.dataset not in skipped)
-    plan = Plan(kept, wanted, (USUAL_PRIOR,) if quick else PRIORS)
+    kept = [one for one in chosen if one.dataset not in skipped]
     jobs = [
         Job(SUITE, spec, "Auto", partial(bench.run, source, spec), kind="auto")
-        for source, spec in plan.specs()
+        for source, spec in specs(kept, wanted, (USUAL_PRIOR,) if quick else PRIORS)
     ]
     return Performed(perform(jobs, out, n_jobs=n_jobs, progress=progress, report=report), skipped)
 

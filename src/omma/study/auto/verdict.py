@@ -1,17 +1,15 @@
 """What records of the grid show: cells, goals, and every cell that was lost."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from omma.metrics.target import Target
-from omma.study.auto.cells import TREES, USUAL_PRIOR
-from omma.study.auto.distort import AS_IS, DISTORTIONS
+from omma.study.auto.cells import AS_IS, DISTORTIONS, TREES, USUAL_PRIOR
 from omma.study.records import Record
 from omma.tables import Grid, plain, texts
 
@@ -88,6 +86,9 @@ def _cell(key: tuple[str, str, str], runs: Sequence[dict[str, float]]) -> Cell:
     return Cell(*key, len(runs), means)
 
 
+GAIN = attrgetter("gain")
+
+
 @dataclass(frozen=True)
 class Goal:
     """What was to be reached, in words, and what was."""
@@ -113,17 +114,13 @@ def goals(cells: Sequence[Cell]) -> list[Goal]:
             100 * float(np.mean([not one.lost for one in cells])),
             "%",
         ),
-        Goal("mean gain over the better of the two", 2.5, _mean(cells, _gain)),
+        Goal("mean gain over the better of the two", 2.5, _mean(cells, GAIN)),
     ]
     if plain_cells:
         words = "the same where probabilities are as they are"
-        found.append(Goal(words, 0.5, _mean(plain_cells, _gain)))
+        found.append(Goal(words, 0.5, _mean(plain_cells, GAIN)))
     words = "mean difference to the best λ and feedback in hindsight"
     return [*found, Goal(words, 0.0, _mean(cells, lambda one: one.auto - one.hindsight))]
-
-
-def _gain(cell: Cell) -> float:
-    return cell.gain
 
 
 def _mean(cells: Sequence[Cell], number: Callable[[Cell], float]) -> float:
@@ -142,9 +139,9 @@ def tables(records: Iterable[Record]) -> list[Grid]:
             parts[title] = mine
     found = [_goals(f"Goals, {title}", mine) for title, mine in parts.items()]
     found += [
-        _means("Means by distortion, in %", "distortion", cells, lambda one: one.distortion),
-        _means("Means by metric, in %", "metric", cells, lambda one: one.metric),
-        _means("Means by set, in %", "set", cells, lambda one: one.dataset),
+        _means("distortion", cells, attrgetter("distortion")),
+        _means("metric", cells, attrgetter("metric")),
+        _means("set", cells, attrgetter("dataset")),
     ]
     lost = sorted((one for one in cells if one.lost), key=lambda one: one.gain)
     return [*found, _lost(lost)] if lost else found
@@ -175,21 +172,20 @@ COLUMNS: dict[str, Callable[[Cell], float]] = {
 }
 
 
-def _means(title: str, head: str, cells: Sequence[Cell], group: Callable[[Cell], str]) -> Grid:
+def _means(head: str, cells: Sequence[Cell], group: Callable[[Cell], str]) -> Grid:
     """A row for each group, and one for all."""
     rows: dict[str, list[Cell]] = {}
     for one in cells:
         rows.setdefault(group(one), []).append(one)
     rows["all"] = list(cells)
     numbers: dict[str, Callable[[Any], str]] = {"cells": lambda row: str(len(row[1]))}
-    numbers |= {name: _told(say) for name, say in COLUMNS.items()}
-    numbers["gain"] = lambda row: f"{_mean(row[1], _gain):+.2f}"
+    numbers |= {
+        name: lambda row, say=say: f"{_mean(row[1], say):.2f}"  # type: ignore[misc]
+        for name, say in COLUMNS.items()
+    }
+    numbers["gain"] = lambda row: f"{_mean(row[1], GAIN):+.2f}"
     numbers["lost"] = lambda row: str(sum(one.lost for one in row[1]))
-    return texts(title, rows.items(), {head: lambda row: row[0]}, numbers)
-
-
-def _told(say: Callable[[Cell], float]) -> Callable[[Any], str]:
-    return lambda row: f"{_mean(row[1], say):.2f}"
+    return texts(f"Means by {head}, in %", rows.items(), {head: lambda row: row[0]}, numbers)
 
 
 def _lost(cells: Sequence[Cell]) -> Grid:
@@ -197,9 +193,9 @@ def _lost(cells: Sequence[Cell]) -> Grid:
         f"Lost cells, in % ({len(cells)})",
         cells,
         {
-            "set": lambda one: one.dataset,
-            "distortion": lambda one: one.distortion,
-            "metric": lambda one: one.metric,
+            "set": attrgetter("dataset"),
+            "distortion": attrgetter("distortion"),
+            "metric": attrgetter("metric"),
         },
         {
             "OMMA": lambda one: f"{100 * one.values[LABELS]:.2f}",

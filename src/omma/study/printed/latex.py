@@ -1,9 +1,8 @@
 """Tables of the paper in LaTeX, in its own layout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from omma.comparison.entrants import TITLES
 from omma.study.printed.model import Block, Line, Number, Table, clock
@@ -100,45 +99,35 @@ def _lines(
     pair: Sequence[Block], cells: Callable[[Number], list[str]], width: int, gaps: int = 0
 ) -> Iterator[str]:
     """Lines of blocks abreast; a block that lacks a policy has a gap."""
-    named = _aligned(pair)
     before = None
-    for (name, group, theirs), lines in named:
-        if group != before:
+    for lines in _aligned(pair):
+        like = next(line for line in lines if line is not None)
+        if like.group != before:
             yield r"\midrule"
-        before = group
+        before = like.group
         texts = []
         for line in lines:
             numbers = [""] * width if line is None else [t for n in line.numbers for t in cells(n)]
-            texts += [rf"{{\scriptsize {text}}}" if theirs and text else text for text in numbers]
+            small = [rf"{{\scriptsize {text}}}" if text else text for text in numbers]
+            texts += small if like.theirs else numbers
         texts += [""] * (gaps * width)
-        first = rf"\quad {{\scriptsize {latex(name)}}}" if theirs else latex(name)
-        yield _row(first, texts)
+        name = latex(like.name)
+        yield _row(rf"\quad {{\scriptsize {name}}}" if like.theirs else name, texts)
 
 
-Key = tuple[str, int, bool]
-
-
-def _aligned(pair: Sequence[Block]) -> list[tuple[Key, list[Line | None]]]:
-    """Lines of blocks abreast by their policy, in the order of tables."""
-    found = [_keyed(block.lines) for block in pair]
-    keys = dict.fromkeys(key for one in found for key in one)
-    # A key names the policy and whether the line is the paper's.
-    order = sorted(keys, key=lambda key: (key[2], _place(key[0]), key[3]))
-    return [((key[1], key[2], key[3]), [one.get(key) for one in found]) for key in order]
-
-
-def _place(title: str) -> int:
-    """Where tables have a policy; others come last, as they stand."""
+def _aligned(pair: Sequence[Block]) -> list[list[Line | None]]:
+    """Lines of blocks abreast by their policy, in the order of tables; others come last."""
     known = [TITLES[name] for name in POLICIES if name in TITLES]
-    return known.index(title) if title in known else len(known)
-
-
-def _keyed(lines: Sequence[Line]) -> dict[tuple[str, str, int, bool], Line]:
-    owner, found = "", {}
-    for line in lines:
-        owner = owner if line.theirs else line.name
-        found[owner, line.name, line.group, line.theirs] = line
-    return found
+    found = []
+    for block in pair:
+        owner, mine = "", dict[tuple[Any, ...], Line]()
+        for line in block.lines:
+            owner = owner if line.theirs else line.name
+            place = known.index(owner) if owner in known else len(known)
+            mine[line.group, place, line.theirs, owner, line.name] = line
+        found.append(mine)
+    order = sorted(dict.fromkeys(key for mine in found for key in mine), key=lambda key: key[:3])
+    return [[mine.get(key) for mine in found] for key in order]
 
 
 def _title(block: Block) -> str:

@@ -14,11 +14,9 @@ from itertools import groupby
 
 from omma.comparison.results import Cell
 from omma.metrics.target import Target
-from omma.study.grids import AVERAGES, NAMES
-from omma.study.paper import Figure, decides_as, find
 from omma.study.policies import TRAINED
 from omma.study.records import Record
-from omma.study.sections import Section, sections
+from omma.study.sections import AVERAGES, NAMES, Figure, Section, decides_as, find, sections
 from omma.tables import MISSING, PARTIAL, UNSUPPORTED, Entry, Grid, ranks
 
 SHORT = {"recall": "Rec.", "precision": "Pr."}

@@ -1,7 +1,5 @@
 """The best that any classifier can do on a known distribution."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -117,11 +115,9 @@ def exhaustive(metric: Metric, distribution: Discrete, k: int | None = None) -> 
     size = len(options) ** len(distribution.points)
     if size > MOST:
         raise ValueError(f"exhaustive can try {MOST:,} classifiers, the support has {size:,}")
-    best, found = -np.inf, options[[0] * len(distribution.points)]
-    for picks in product(range(len(options)), repeat=len(distribution.points)):
-        value = metric.value(distribution.counts_of(options[list(picks)]))
-        if value > best:
-            best, found = value, options[list(picks)]
+    picks = product(range(len(options)), repeat=len(distribution.points))
+    every = (options[list(one)] for one in picks)
+    found = max(every, key=lambda decided: metric.value(distribution.counts_of(decided)))
     return linearized(metric, distribution, k, distribution.counts_of(found), found, gap=0.0)
 
 
@@ -158,16 +154,12 @@ def linearized(
 
 def _by_positive(metric: Metric, counts: Counts, step: float = 1e-6) -> Vector:
     """Derivatives by how often each label occurs, from central differences."""
-    found = np.zeros(counts.m)
-    for j in range(counts.m):
-        change = np.zeros(counts.m)
-        change[j] = step
-        up, down = (
-            metric.value(Counts(counts.tp, counts.predicted, counts.positive + sign * change, 1.0))
-            for sign in (1.0, -1.0)
-        )
-        found[j] = (up - down) / (2.0 * step)
-    return found
+
+    def moved(change: Vector) -> float:
+        return metric.value(Counts(counts.tp, counts.predicted, counts.positive + change, 1.0))
+
+    changes = step * np.eye(counts.m)
+    return np.array([(moved(one) - moved(-one)) / (2.0 * step) for one in changes])
 
 
 def _options(m: int, k: int | None) -> NDArray[np.int8]:

@@ -1,7 +1,5 @@
 """Problems of every kind whose best classifier is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +17,9 @@ from omma.study.theory.distributions import (
     LogisticNormal,
     Softmax,
 )
-from omma.study.theory.shortfall import Problem
+from omma.study.theory.shortfall import Distort, Measured, Problem, measure, until
+from omma.study.theory.suite import Spec
+from omma.study.theory.utilities import Utility
 from omma.tables import HAT_ETA
 
 OMMA, ESTIMATES, GREEDY, OFO, ONLINE = "OMMA", f"OMMA({HAT_ETA})", "Greedy", "OFO", "Online-FW"
@@ -31,12 +31,15 @@ FEWER = 300_000  # rows, where each costs more
 
 @dataclass(frozen=True)
 class Case:
-    """A problem by name, who takes part, and how many rows a sequence has."""
+    """A problem by name, who takes part, and how many rows a sequence has.
+
+    It is about a metric, by its name, or a utility of one label, which is averaged over several.
+    """
 
     name: str
     title: str
     distribution: Callable[[], Distribution]
-    metric: Callable[[], Metric]
+    about: str | Callable[[], Utility]
     k: int | None = None
     entrants: tuple[str, ...] = USUAL
     rows: int = 1_000_000
@@ -49,7 +52,12 @@ class Case:
 
 @cache
 def _problem(case: Case) -> Problem:
-    distribution, metric = case.distribution(), case.metric()
+    distribution = case.distribution()
+    if isinstance(case.about, str):
+        metric = find_metric(case.about)
+    else:
+        of = case.about().metric
+        metric = of if distribution.m == 1 else macro(of)
     if case.everything:
         assert isinstance(distribution, Discrete)
         best = exhaustive(metric, distribution, case.k)
@@ -74,6 +82,13 @@ def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
     kinds = {OMMA: policies.OMMA, GREEDY: policies.Greedy, ONLINE: policies.OnlineFrankWolfe}
     made: Policy = kinds[name](metric, k=k)
     return made
+
+
+def measured(problem: Problem, spec: Spec, distort: Distort | None = None) -> Measured:
+    """The sequences of a run, by its policy."""
+    chosen = policy(spec["policy"], problem.metric, problem.k)
+    rows = until(spec["rows"])
+    return measure(problem, chosen, rows, spec["sequences"], seed=spec["seed"], distort=distort)
 
 
 def beta() -> Independent:
@@ -108,35 +123,27 @@ def six_kinds() -> Discrete:
 CASES = {
     case.name: case
     for case in (
-        Case(
-            "binary", "√((tp + δ)(tn + δ)), continuous", beta,
-            lambda: utilities.geometric().metric,
-        ),
+        Case("binary", "√((tp + δ)(tn + δ)), continuous", beta, utilities.geometric),
         Case(
             "binary-discrete", "harmonic mean of tp + δ, tn + δ, five kinds", five_kinds,
-            lambda: utilities.harmonic().metric,
+            utilities.harmonic,
         ),
         Case(
             "multilabel-at-2", "macro √((tp + δ)(tn + δ)) at 2 of 5 labels", five_labels,
-            lambda: macro(utilities.geometric().metric), k=2, rows=FEWER,
+            utilities.geometric, k=2, rows=FEWER,
         ),
         Case(
-            "multiclass", "H-mean of four classes", four_classes,
-            lambda: find_metric("multiclass_hmean"), k=1,
+            "multiclass", "H-mean of four classes", four_classes, "multiclass_hmean", k=1,
             entrants=(OMMA, ESTIMATES, ONLINE), rows=FEWER,
         ),
-        Case("f1", "F1 of one label, continuous", beta, lambda: find_metric("f1"), entrants=EVERY),
+        Case("f1", "F1 of one label, continuous", beta, "f1", entrants=EVERY),
         Case(
-            "macro-f1", "macro-F1 of 5 labels", five_labels, lambda: find_metric("macro_f1"),
-            entrants=EVERY, rows=FEWER,
+            "macro-f1", "macro-F1 of 5 labels", five_labels, "macro_f1", entrants=EVERY, rows=FEWER
         ),
-        Case(
-            "macro-f1-at-2", "macro-F1 at 2 of 5 labels", five_labels,
-            lambda: find_metric("macro_f1"), k=2, rows=FEWER,
-        ),
+        Case("macro-f1-at-2", "macro-F1 at 2 of 5 labels", five_labels, "macro_f1", 2, rows=FEWER),
         Case(
             "macro-precision-at-1", "macro-precision at 1 of 3 classes", six_kinds,
-            lambda: find_metric("macro_precision"), k=1, rows=FEWER, everything=True,
+            "macro_precision", k=1, rows=FEWER, everything=True,
         ),
     )
 }  # fmt: skip

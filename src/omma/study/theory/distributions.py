@@ -1,7 +1,5 @@
 """Distributions of rows whose probabilities, and what any rule does to them, are known."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -222,9 +220,7 @@ class Independent(Distribution):
         self.frequencies = np.array([one.above(0.0)[1] for one in marginals])
 
     def draw(self, n: int, rng: np.random.Generator) -> Stream:
-        eta = np.empty((n, self.m))
-        for j, one in enumerate(self.marginals):
-            eta[:, j] = one.draw(n, rng)
+        eta = np.column_stack([one.draw(n, rng) for one in self.marginals])
         return Stream(eta, self.labels(eta, rng))
 
     def counts(self, rule: Rule) -> Counts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
@@ -11,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 from omma._html import html_page, html_picture
 from omma._validate import nearest
 from omma.plots.frames import png_of
-from omma.study.jobs import Summary, perform
+from omma.study.bench import Summary, perform
 from omma.study.records import Record
 from omma.study.theory.suite import Suite
 from omma.study.theory.suites import (
     adversary,
     agreement,
     bounds,
-    calibration,
     estimation,
     population,
-    ratios,
     regret,
     shift,
     smoothing,
@@ -43,18 +42,18 @@ img { max-width: 100%; background: white; }
 """
 ALL = "theory"
 _SUITES = {
-    module.SUITE.name: module.SUITE
-    for module in (
-        regret,
-        ratios,
-        population,
-        bounds,
-        estimation,
-        calibration,
-        smoothing,
-        adversary,
-        shift,
-        agreement,
+    suite.name: suite
+    for suite in (
+        regret.SUITE,
+        regret.RATIOS,
+        population.SUITE,
+        bounds.SUITE,
+        estimation.SUITE,
+        estimation.CALIBRATION,
+        smoothing.SUITE,
+        adversary.SUITE,
+        shift.SUITE,
+        agreement.SUITE,
     )
 }
 
@@ -157,9 +156,11 @@ def text(records: list[Record], form: str) -> str:
 
 
 def written(found: Sequence[Grid], figures: dict[str, Figure], form: str, *, title: str) -> str:
-    """Tables in a format, on a page of HTML with figures."""
+    """Tables in a format; a page of HTML has the figures, too, and needs no other file."""
     if form == "html":
-        return page(found, figures, title=title)
+        body = [html_picture(name, png_of(figure, dpi=110)) for name, figure in figures.items()]
+        body += [f"<h2>{escape(one.title)}</h2><div>{to_html(one)}</div>" for one in found]
+        return html_page(title, STYLE, body)
     if form == "csv":
         return to_csv([line for table in found for line in _numbers(table)])
     if form == "markdown":
@@ -183,13 +184,6 @@ def _numbers(table: Grid) -> Iterator[dict[str, str]]:
             yield {"table": table.title, "row": about, "column": column, "value": value}
 
 
-def page(found: Sequence[Grid], figures: dict[str, Figure], *, title: str) -> str:
-    """One page of HTML with tables and figures, which needs no other file."""
-    body = [html_picture(name, png_of(figure, dpi=110)) for name, figure in figures.items()]
-    body += [f"<h2>{escape(one.title)}</h2><div>{to_html(one)}</div>" for one in found]
-    return html_page(title, STYLE, body)
-
-
 def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:
     """Finished runs of each suite that has some, in the order in which they are planned.
 
@@ -197,24 +191,19 @@ def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:
     """
     found = []
     for suite in suites():
-        mine = [
-            record
-            for record in records
-            if record["suite"] == suite.name and record["result"] is not None
-        ]
-        full, short = ([_key(one.spec) for one in suite.jobs(quick)] for quick in (False, True))
-        kept = [one for one in mine if _key(one["spec"]) in full]
-        kept = kept or [one for one in mine if _key(one["spec"]) in short]
-        if kept:
-            order = full if _key(kept[0]["spec"]) in full else short
-            found.append((suite, sorted(kept, key=lambda one: order.index(_key(one["spec"])))))
+        mine: dict[str, list[Record]] = {}
+        for record in records:
+            if record["suite"] == suite.name and record["result"] is not None:
+                mine.setdefault(_key(record["spec"]), []).append(record)
+        full, short = (
+            [one for job in suite.jobs(quick) for one in mine.get(_key(job.spec), [])]
+            for quick in (False, True)
+        )
+        if full or short:
+            found.append((suite, full or short))
     return found
 
 
 def _key(spec: Any) -> str:
     """A specification as text: records keep lists where plans have tuples."""
-    return repr(sorted((key, _listed(value)) for key, value in spec.items()))
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return json.dumps(spec, sort_keys=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from omma.study.jobs import Job, Outcome
+from omma.study.bench import Job, Outcome
 from omma.study.records import Record
 from omma.tables import Grid, texts
 
@@ -83,6 +83,11 @@ def table(
     return lambda records: [texts(title, records, words, numbers)]
 
 
+def titled(cases: Mapping[str, Any]) -> Column:
+    """How tables name the problem of a run."""
+    return lambda record: str(cases[record["spec"]["dataset"]].title)
+
+
 def label(record: Record) -> str:
     """How tables name a run."""
     return str(record["label"])
@@ -97,16 +102,18 @@ def last(name: str, form: str, times: float = 1) -> Column:
     return lambda record: format(times * record["result"][name][-1], form)
 
 
-def power(record: Record) -> str:
-    """The power of n that was fitted."""
-    rate = record["result"]["rate"]
-    return "–" if rate is None else f"{rate[0]:.2f}"
+def of_rate(form: str) -> Column:
+    """The power of n that was fitted, and where that lies with 95%: {0}, and {1} to {2}."""
+
+    def cell(record: Record) -> str:
+        rate = record["result"]["rate"]
+        return "–" if rate is None else form.format(*rate)
+
+    return cell
 
 
-def interval(record: Record) -> str:
-    """Where that power lies with 95%."""
-    rate = record["result"]["rate"]
-    return "–" if rate is None else f"{rate[1]:.2f} to {rate[2]:.2f}"
+power, interval = of_rate("{0:.2f}"), of_rate("{1:.2f} to {2:.2f}")
+RATE: dict[str, Column] = {"power": power, "95% interval": interval}
 
 
 def with_power(name: str, record: Record, of: str = "n") -> str:

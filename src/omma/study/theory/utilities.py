@@ -4,8 +4,6 @@ Most metrics are concave, if at all, only while the frequency of a label stands 
 concave without that, Lipschitz and (but for ``least``) smooth, everywhere.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +12,7 @@ from omma._validate import check_number
 from omma.metrics.binary import LabelMetric
 from omma.metrics.catalog import accuracy as plain_accuracy, minimum
 from omma.metrics.custom import custom
-from omma.study.theory.curvature import Constants
+from omma.study.theory.bounds import Constants
 
 DELTA = 0.1
 

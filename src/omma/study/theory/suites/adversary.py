@@ -5,9 +5,7 @@ first half of both, every row is positive with probability 2/3; in the second ha
 (sequence 1) or with 1/3 (sequence 2). Whoever prepares for one is caught by the other.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +14,9 @@ from omma.evaluation import replay
 from omma.study.records import Record
 from omma.study.theory import utilities
 from omma.study.theory.cases import ESTIMATES, GREEDY, OMMA, policy
-from omma.study.theory.curves import standard_error
+from omma.study.theory.shortfall import standard_error
 from omma.study.theory.suite import Spec, Suite, label, last, table
-from omma.study.theory.suites.drawing import BOUND, COLORS, DASHED, legend, named, panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from omma.study.theory.suites.drawing import BOUND, COLORS, DASHED, LARGE, pictured
 
 SAFEST = 5 / 6  # the share for which the worse of both regrets is least
 HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, SAFEST, 11 / 12, 1.0)  # they know the construction
@@ -132,10 +127,8 @@ tables = table(
 )
 
 
-def figures(records: list[Record]) -> dict[str, Figure]:
+def _draw(ax: Any, records: list[Record]) -> None:
     """The worse regret against the share predicted in the first half."""
-    figure, (ax,) = panels(["Regret on the worse of two sequences"])
-    figure.set_size_inches(6.4, 3.8)
     shares = np.linspace(1 / 3, 1.0, 200)
     ax.plot(shares, worst_regret(shares), color=BOUND, linewidth=1.4, label="least possible")
     ax.axhline(1 / 36, color=BOUND, linewidth=1, linestyle=DASHED)
@@ -154,9 +147,12 @@ def figures(records: list[Record]) -> dict[str, Figure]:
             markerfacecolor="none", markeredgewidth=2, label=f"{record['label']}, measured",
         )  # fmt: skip
     ax.set_ylim(0.0, 0.13)
-    named(ax, "S₁: share predicted positive in the first half", "regret")
-    legend(ax, loc="upper center")
-    return {"adversary": figure}
+
+
+TITLE = "Regret on the worse of two sequences"
+LOOK: dict[str, Any] = {"place": "upper center", "size": LARGE, "logs": False}
+NAMES = ("S₁: share predicted positive in the first half", "regret")
+figures = pictured("adversary", TITLE, _draw, names=NAMES, **LOOK)
 
 
 SUITE = Suite(

@@ -5,26 +5,19 @@ property of the distribution. On its own path, each has counts of its own, and r
 the two decide differently.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from omma.counts import Counts, state_of
-from omma.metrics import Metric
 from omma.rule import Rule
 from omma.study.records import Record
 from omma.study.theory.cases import CASES, GREEDY, OMMA, policy
-from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Discrete, Distribution, Independent
-from omma.study.theory.shortfall import Problem, counts_at, decisions
-from omma.study.theory.suite import Spec, Suite, interval, last, power, table, with_power
-from omma.study.theory.suites.drawing import COLORS, band, bound, legend, named, panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from omma.study.theory.shortfall import Problem, averaged, counts_at, decisions, fitted_rate, until
+from omma.study.theory.suite import Spec, Suite, interval, last, power, table, titled
+from omma.study.theory.suites.drawing import COLORS, band, bound, curve, pictured
 
 PROBLEMS = ("binary", "f1", "macro-f1", "multilabel-at-2")
 
@@ -48,12 +41,10 @@ def disagreement(first: Rule, second: Rule, distribution: Distribution) -> float
 
 def on_same_counts(problem: Problem, counts: Counts) -> float:
     """How often both would differ on the next row, were these the counts of both."""
-    first, second = (_rule(name, problem.metric, problem.k, counts) for name in (OMMA, GREEDY))
+    first, second = (
+        policy(name, problem.metric, problem.k).rule(state_of(counts)) for name in (OMMA, GREEDY)
+    )
     return disagreement(first, second, problem.distribution)
-
-
-def _rule(name: str, metric: Metric, k: int | None, counts: Counts) -> Rule:
-    return policy(name, metric, k).rule(state_of(counts))
 
 
 def simulate(spec: Spec) -> dict[str, Any]:
@@ -71,13 +62,12 @@ def simulate(spec: Spec) -> dict[str, Any]:
         differs = np.cumsum((omma != greedy).mean(axis=1))[rows - 1]
         own.append(np.diff(differs) / np.diff(rows))
     shared = np.array(same)
-    rate = fitted_rate(rows, shared, start=100)
     return {
         "rows": rows.tolist(),
         **averaged("same", shared),
         "middles": np.sqrt(rows[1:] * rows[:-1]).tolist(),
         **averaged("own", np.array(own)),
-        "rate": rate and list(rate),
+        "rate": fitted_rate(rows, shared, start=100),
     }
 
 
@@ -88,7 +78,7 @@ def _at(result: Mapping[str, Any], rows: int) -> str:
 
 tables = table(
     f"How often {OMMA} and {GREEDY} decide a label differently, in %",
-    {"problem": lambda record: CASES[record["spec"]["dataset"]].title},
+    {"problem": titled(CASES)},
     {
         "after 100 rows": lambda record: _at(record["result"], 100),
         "after 10,000": lambda record: _at(record["result"], 10_000),
@@ -99,22 +89,19 @@ tables = table(
 )
 
 
-def figures(records: list[Record]) -> dict[str, Figure]:
+def _draw(ax: Any, records: list[Record]) -> None:
     """Both rates against t."""
-    figure, places = panels([CASES[r["spec"]["dataset"]].title for r in records], logs=True)
-    for ax, record in zip(places, records, strict=True):
+    for record in records:
         result = record["result"]
+        curve(ax, record, "same", "on the same counts", power="t", color=COLORS[OMMA])
+        own = (result["middles"], result["own"], result["own_error"])
+        band(ax, *own, color=COLORS[GREEDY], label="each on its own path")
         rows = np.array(result["rows"], dtype=float)
-        said = with_power("on the same counts", record, of="t")
-        band(ax, rows, result["same"], result["same_error"], color=COLORS[OMMA], label=said)
-        curve = (result["middles"], result["own"], result["own_error"])
-        band(ax, *curve, color=COLORS[GREEDY], label="each on its own path")
         bound(ax, rows, 3 * result["same"][0] * rows[0] / rows, "shape of 1/t")
-        named(ax, "rows t", "share decided differently")
-        legend(ax, loc="lower left")
-    return {"agreement": figure}
 
 
+NAMES = ("rows t", "share decided differently")
+figures = pictured("agreement", "{case.title}", _draw, CASES, names=NAMES)
 SUITE = Suite(
     "theory-agreement",
     "How often Greedy and OMMA disagree",

@@ -1,87 +1,55 @@
 """Item 2: what is measured stays under the bounds, for utilities that they hold for."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from omma.metrics import Metric, macro
 from omma.study.records import Record
 from omma.study.theory import utilities
-from omma.study.theory.best import optimum
-from omma.study.theory.bounds import Task, estimates_bound, frequency_bound, omma_bound
-from omma.study.theory.cases import ESTIMATES, OMMA, beta, five_kinds, five_labels, policy
-from omma.study.theory.curvature import Constants, constants, worst_constants
-from omma.study.theory.curves import standard_error, until
-from omma.study.theory.distributions import Distribution
-from omma.study.theory.shortfall import Problem, measure
-from omma.study.theory.suite import Spec, Suite, label, last
-from omma.study.theory.suites.drawing import COLORS, DASHED, band, legend, named, panels
+from omma.study.theory.bounds import (
+    Task,
+    constants,
+    estimates_bound,
+    frequency_bound,
+    omma_bound,
+    worst_constants,
+)
+from omma.study.theory.cases import ESTIMATES, OMMA, Case, beta, five_kinds, five_labels, measured
+from omma.study.theory.shortfall import standard_error
+from omma.study.theory.suite import Spec, Suite, label, last, titled
+from omma.study.theory.suites.drawing import COLORS, DASHED, band, pictured
 from omma.tables import Grid, texts
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 SHOWN = ("recall", "balanced_accuracy", "f1", "jaccard", "precision", "gmean", "hmean", "qmean")
-
-
-@dataclass(frozen=True)
-class Bounded:
-    """A utility that is concave everywhere, on a distribution."""
-
-    title: str
-    utility: Callable[[], utilities.Utility]
-    distribution: Callable[[], Distribution]
-    k: int | None = None
-
-    def problem(self) -> tuple[Problem, Constants, Task]:
-        """The problem, and what its bound is made of."""
-        distribution, utility = self.distribution(), self.utility()
-        one = distribution.m == 1
-        metric: Metric = utility.metric if one else macro(utility.metric)
-        found = utility.constants if one else utility.constants.averaged(distribution.m)
-        best = optimum(metric, distribution, self.k)
-        return (
-            Problem(distribution, metric, best, self.k),
-            found,
-            Task.multilabel(distribution.m),
-        )
-
-
 EVERY = {
-    "accuracy": Bounded("accuracy", utilities.accuracy, beta),
-    "geometric": Bounded("√((tp + δ)(tn + δ))", utilities.geometric, beta),
-    "harmonic": Bounded("harmonic mean, five kinds of rows", utilities.harmonic, five_kinds),
-    "soft-least": Bounded("smooth min{tp, tn}", lambda: utilities.soft_least(0.05), beta),
-    "macro-at-2": Bounded(
-        "macro √((tp + δ)(tn + δ)) at 2 of 5", utilities.geometric, five_labels, k=2
-    ),
+    case.name: case
+    for case in (
+        Case("accuracy", "accuracy", beta, utilities.accuracy),
+        Case("geometric", "√((tp + δ)(tn + δ))", beta, utilities.geometric),
+        Case("harmonic", "harmonic mean, five kinds of rows", five_kinds, utilities.harmonic),
+        Case("soft-least", "smooth min{tp, tn}", beta, lambda: utilities.soft_least(0.05)),
+        Case(
+            "macro-at-2", "macro √((tp + δ)(tn + δ)) at 2 of 5", five_labels, utilities.geometric, 2
+        ),
+    )
 }
-
-
-@cache
-def prepared(name: str) -> tuple[Problem, Constants, Task]:
-    """A problem, made once for both policies."""
-    return EVERY[name].problem()
 
 
 def simulate(spec: Spec) -> dict[str, Any]:
     """ψ(C*) minus the metric, which the theorems bound, and the bound."""
-    problem, found, task = prepared(spec["dataset"])
-    rows = until(spec["rows"])
-    chosen = policy(spec["policy"], problem.metric, problem.k)
-    measured = measure(problem, chosen, rows, spec["sequences"], seed=spec["seed"])
+    case = EVERY[spec["dataset"]]
+    assert not isinstance(case.about, str)
+    problem = case.problem()
+    m = problem.distribution.m
+    found, task = case.about().constants.averaged(m), Task.multilabel(m)
+    curves = measured(problem, spec)
     bound = estimates_bound if spec["policy"] == ESTIMATES else omma_bound
     return {
-        "rows": rows,
-        "shortfall": measured.policy.mean(axis=0).tolist(),
-        "error": standard_error(measured.policy).tolist(),
-        "bound": bound(rows, found, task).tolist(),
+        "rows": curves.rows.tolist(),
+        "shortfall": curves.policy.mean(axis=0).tolist(),
+        "error": standard_error(curves.policy).tolist(),
+        "bound": bound(curves.rows, found, task).tolist(),
         "lipschitz": found.lipschitz,
         "smoothness": found.smoothness,
     }
@@ -89,10 +57,10 @@ def simulate(spec: Spec) -> dict[str, Any]:
 
 def tables(records: list[Record]) -> list[Grid]:
     """Measured against bound, and the constants of metrics."""
-    measured = texts(
+    shortfalls = texts(
         "Shortfall from ψ(C*) at the end of a sequence, and its bound",
         records,
-        {"utility": lambda record: EVERY[record["spec"]["dataset"]].title, "policy": label},
+        {"utility": titled(EVERY), "policy": label},
         {
             "L": lambda record: f"{record['result']['lipschitz']:.3g}",
             "M": lambda record: f"{record['result']['smoothness']:.3g}",
@@ -102,7 +70,7 @@ def tables(records: list[Record]) -> list[Grid]:
             "bound": last("bound", ".1e"),
         },
     )
-    return [measured, constants_table()]
+    return [shortfalls, constants_table()]
 
 
 def constants_table(frequency: float = 0.1) -> Grid:
@@ -139,29 +107,20 @@ def first_useful(metric: str, frequency: float) -> int | None:
     return int(rows[np.flatnonzero(found >= 1.0)[-1] + 1])
 
 
-def figures(records: list[Record]) -> dict[str, Figure]:
+def _draw(ax: Any, records: list[Record]) -> None:
+    for result, who in ((record["result"], record["label"]) for record in records):
+        curve = (result["rows"], result["shortfall"], result["error"])
+        band(ax, *curve, color=COLORS[who], label=f"{who}, measured")
+        dashes = DASHED if who == OMMA else (0, (1, 2))
+        look = {"color": COLORS[who], "linestyle": dashes, "linewidth": 1.6}
+        ax.plot(result["rows"], result["bound"], label=f"{who}, bound", **look)
+
+
+def figures(records: list[Record]) -> dict[str, Any]:
     """Measured curves under their bounds; that of accuracy is zero, and so are its curves."""
-    shown = [
-        name
-        for name in EVERY
-        if name != "accuracy" and any(r["spec"]["dataset"] == name for r in records)
-    ]
-    figure, places = panels([EVERY[name].title for name in shown], logs=True)
-    for ax, name in zip(places, shown, strict=True):
-        for record in records:
-            if record["spec"]["dataset"] != name:
-                continue
-            result, color = record["result"], COLORS[record["label"]]
-            curve = (result["rows"], result["shortfall"], result["error"])
-            band(ax, *curve, color=color, label=f"{record['label']}, measured")
-            dashes = DASHED if record["label"] == OMMA else (0, (1, 2))
-            ax.plot(
-                result["rows"], result["bound"], color=color, linestyle=dashes, linewidth=1.6,
-                label=f"{record['label']}, bound",
-            )  # fmt: skip
-        named(ax, "rows n", "ψ(C*) − ψ")
-        legend(ax, loc="lower left")
-    return {"bounds": figure}
+    shown = [record for record in records if record["spec"]["dataset"] != "accuracy"]
+    draw = pictured("bounds", "{case.title}", _draw, EVERY, names=("rows n", "ψ(C*) − ψ"))
+    return draw(shown) if shown else {}
 
 
 def _number(value: float) -> str:

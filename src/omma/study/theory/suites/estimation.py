@@ -1,8 +1,12 @@
-"""Item 3: what wrong probabilities cost, and when to stop trusting them."""
+"""Item 3: what wrong probabilities cost, and when to stop trusting them.
+
+``CALIBRATION`` is what they cost when they are calibrated on the way: the floor goes away.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +16,10 @@ from scipy import special
 from omma.study.records import Record
 from omma.study.theory import utilities
 from omma.study.theory.bounds import Task, omma_bound
-from omma.study.theory.cases import CASES, ESTIMATES, OMMA, Case, policy
-from omma.study.theory.curves import standard_error
-from omma.study.theory.shortfall import Distort, measure
-from omma.study.theory.suite import Spec, Suite
-from omma.study.theory.suites.drawing import BOUND, COLORS, MORE, band, bound, legend, named, panels
+from omma.study.theory.cases import AUTO, CASES, ESTIMATES, OMMA, Case, measured, policy
+from omma.study.theory.shortfall import Distort, averaged, fitted_rate, measure, standard_error
+from omma.study.theory.suite import Spec, Suite, label, last, power, table, titled
+from omma.study.theory.suites import drawing
 from omma.tables import HAT_ETA, Grid, texts
 
 if TYPE_CHECKING:
@@ -119,18 +122,15 @@ def tables(records: list[Record]) -> list[Grid]:
     pairs = _pairs(records)
     rows = next(iter(pairs.values()))[OMMA]["result"]["rows"] if pairs else []
 
-    def at(place: int) -> Callable[[tuple[str, str]], str]:
-        def cell(which: tuple[str, str]) -> str:
-            found = crossing(pairs[which][ESTIMATES], pairs[which][OMMA], place)
-            return "never" if found is None else f"{found:.2f}"
-
-        return cell
+    def at(place: int, which: tuple[str, str]) -> str:
+        found = crossing(pairs[which][ESTIMATES], pairs[which][OMMA], place)
+        return "never" if found is None else f"{found:.2f}"
 
     words: dict[str, Callable[[tuple[str, str]], str]] = {
         "problem": lambda which: CASES[which[0]].title,
         "distortion": lambda which: f"{which[1]}, {MEANING[which[1]]}",
     }
-    numbers = {f"n = {n:,}": at(place) for place, n in enumerate(rows)}
+    numbers = {f"n = {n:,}": partial(at, place) for place, n in enumerate(rows)}
     title = f"{OMMA} is better than {ESTIMATES} from this strength on"
     return [texts(title, pairs, words, numbers)]
 
@@ -145,35 +145,39 @@ def figures(records: list[Record]) -> dict[str, Figure]:
 
 def _against_distance(pairs: dict[tuple[str, str], dict[str, Record]]) -> Figure:
     titles = [f"{kind}: {CASES[name].title}" for name, kind in pairs]
-    figure, places = panels(titles, high=2.5, logs=True)
+    figure, places = drawing.panels(titles, high=2.5, logs=True)
     for ax, pair in zip(places, pairs.values(), strict=True):
         for entrant, record in pair.items():
             result = record["result"]
             away = np.array(result["distance"])[1:]  # without distortion there is no distance
             regret, error = (np.array(result[part])[1:, -1] for part in ("regret", "error"))
-            band(ax, away, regret, error, color=COLORS[entrant], label=entrant)
+            drawing.band(ax, away, regret, error, color=drawing.COLORS[entrant], label=entrant)
         if result["bound"]:
-            bound(ax, away, np.array(result["bound"])[1:, -1], "bound of OMMA", width=1.2)
-        named(ax, f"distance of {HAT_ETA} from η", f"regret at n = {result['rows'][-1]:,}")
+            drawing.bound(ax, away, np.array(result["bound"])[1:, -1], "bound of OMMA", width=1.2)
+        drawing.named(ax, f"distance of {HAT_ETA} from η", f"regret at n = {result['rows'][-1]:,}")
         ax.set_xticks(away, [f"{each:.2g}" for each in away])
         ax.set_xticks([], minor=True)
-        legend(ax, loc="upper left" if not result["bound"] else "lower right")
+        drawing.legend(ax, loc="upper left" if not result["bound"] else "lower right")
     return figure
 
 
 def _against_strength(pairs: dict[tuple[str, str], dict[str, Record]]) -> Figure:
-    figure, places = panels([f"{kind}: {CASES[name].title}" for name, kind in pairs], high=2.5)
+    figure, places = drawing.panels(
+        [f"{kind}: {CASES[name].title}" for name, kind in pairs], high=2.5
+    )
     for ax, ((_, kind), pair) in zip(places, pairs.items(), strict=True):
         ax.set_yscale("symlog", linthresh=1e-4)
-        ax.axhline(0.0, color=BOUND, linewidth=1)
+        ax.axhline(0.0, color=drawing.BOUND, linewidth=1)
         result = pair[OMMA]["result"]
         for place, n in enumerate(result["rows"]):
             lead, error = _lead(pair, place)
-            band(ax, result["strength"], lead, error, color=MORE[place], label=f"n = {n:,}")
+            drawing.band(
+                ax, result["strength"], lead, error, color=drawing.MORE[place], label=f"n = {n:,}"
+            )
         if result["strength"][-1] < result["strength"][0]:
             ax.invert_xaxis()  # no distortion is on the left
-        named(ax, MEANING[kind].rstrip(" ="), f"regret of {ESTIMATES}\n− that of {OMMA}")
-        legend(ax, loc="best")
+        drawing.named(ax, MEANING[kind].rstrip(" ="), f"regret of {ESTIMATES}\n− that of {OMMA}")
+        drawing.legend(ax, loc="best")
     return figure
 
 
@@ -201,4 +205,67 @@ SUITE = Suite(
     seed=2,
     tables=tables,
     figures=figures,
+)
+
+# The first two are what calibration can undo, the last is not.
+WRONG = {
+    "log-odds × 2": ("overconfidence", 2.0),
+    "log-odds + 1": ("bias", 1.0),
+    "log-odds ± 1": ("noise", 1.0),
+}
+ENTRANTS = (OMMA, ESTIMATES, AUTO)
+
+
+def calibrated(spec: Spec) -> dict[str, Any]:
+    """One policy on one problem, told the wrong probabilities."""
+    distort = distortion(*WRONG[spec["distortion"]])
+    found = measured(CASES[spec["dataset"]].problem(), spec, distort)
+    return {
+        "rows": found.rows.tolist(),
+        **averaged("regret", found.regret),
+        "rate": fitted_rate(found.rows, found.regret),
+    }
+
+
+def _at(rows: int, record: Record) -> str:
+    """The regret after so many rows; after the last where there are fewer."""
+    seen = record["result"]["rows"]
+    place = seen.index(rows) if rows in seen else len(seen) - 1
+    return f"{record['result']['regret'][place]:.2e}"
+
+
+_tables = table(
+    "Regret with wrong probabilities, with and without calibration",
+    {
+        "problem": titled(CASES),
+        "told": lambda record: record["spec"]["distortion"],
+        "policy": label,
+    },
+    {
+        "n = 1,000": partial(_at, 1000),
+        "n = 10,000": partial(_at, 10_000),
+        "at the end": last("regret", ".2e"),
+        "± 2 s.e.": last("regret_error", ".1e", times=2),
+        "power": power,
+    },
+)
+
+
+TITLE = "{distortion}: {case.title}"
+_figures = drawing.pictured("calibration", TITLE, None, CASES, place="best", columns=3, high=2.8)
+CALIBRATION = Suite(
+    "theory-calibration",
+    "What wrong probabilities cost when they are calibrated on the way",
+    [
+        {"dataset": name, "policy": entrant, "distortion": told}
+        for name in ("f1", "macro-f1")
+        for told in WRONG
+        for entrant in ENTRANTS
+    ],
+    calibrated,
+    rows=(100_000, 3000),
+    sequences=(12, 4),
+    seed=4,
+    tables=_tables,
+    figures=_figures,
 )

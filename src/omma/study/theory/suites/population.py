@@ -5,9 +5,7 @@ anew for each row; and the rule whose slopes and offsets are the averages of the
 by the metric of its average counts on the distribution itself.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +15,11 @@ from omma.counts import Counts
 from omma.rule import Rule
 from omma.study.records import Record
 from omma.study.theory.cases import CASES, ESTIMATES, OMMA, policy
-from omma.study.theory.curves import averaged, fitted_rate, until
-from omma.study.theory.distributions import Distribution, Stream
-from omma.study.theory.shortfall import Problem, decisions, so_far
-from omma.study.theory.suite import Spec, Suite, interval, label, last, power, table, with_power
-from omma.study.theory.suites.drawing import MORE, band, bound, legend, named, panels
+from omma.study.theory.distributions import Stream
+from omma.study.theory.shortfall import Problem, averaged, decisions, fitted_rate, so_far, until
+from omma.study.theory.suite import RATE, Spec, Suite, label, last, table, titled
+from omma.study.theory.suites.drawing import MORE, bound, curve, pictured
 from omma.tables import Grid
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PROBLEMS = ("binary", "f1", "macro-f1")
 LAST, DRAWN, AVERAGE = "the last rule", "a rule drawn from all", "the average rule"
@@ -67,15 +61,13 @@ def shortfalls(
         )
         found[LAST].append(metric.value(cells[at]))
         found[DRAWN].append(metric.value(Counts(tp, predicted, distribution.frequencies, 1.0)))
-        found[AVERAGE].append(metric.value(_of_average(distribution, rules[:at], shares)))
+        slope, offset = (
+            shares @ np.array([getattr(rule, part) for rule in rules[:at]])
+            for part in ("slope", "offset")
+        )
+        average = distribution.counts(Rule(slope, offset, problem.k))
+        found[AVERAGE].append(metric.value(average))
     return {way: problem.best.value - np.array(values) for way, values in found.items()}
-
-
-def _of_average(distribution: Distribution, rules: list[Rule], shares: Curve) -> Counts:
-    slope, offset = (
-        shares @ np.array([getattr(rule, part) for rule in rules]) for part in ("slope", "offset")
-    )
-    return distribution.counts(Rule(slope, offset, rules[0].k))
 
 
 def simulate(spec: Spec) -> dict[str, Any]:
@@ -89,27 +81,31 @@ def simulate(spec: Spec) -> dict[str, Any]:
         rng = np.random.default_rng((spec["seed"], sequence))
         stream = problem.distribution.draw(spec["rows"], rng)
         rules = rules_of(problem, chosen, stream, times)
-        for way, curve in shortfalls(problem, rules, times, rows).items():
-            curves[way].append(curve)
-    found: dict[str, Any] = {"rows": rows, "best": problem.best.value}
+        for way, found in shortfalls(problem, rules, times, rows).items():
+            curves[way].append(found)
+    result: dict[str, Any] = {"rows": rows, "best": problem.best.value}
     for way in WAYS:
         every = np.array(curves[way])
         rate = fitted_rate(np.array(rows), every)
-        found[way] = {**averaged("shortfall", every), "rate": rate and list(rate)}
-    return found
+        result[way] = {**averaged("shortfall", every), "rate": rate}
+    return result
 
 
-def tables(records: list[Record]) -> list[Grid]:
-    """A row for each problem, policy and classifier."""
-    every = [
+def _by_way(records: list[Record]) -> list[Record]:
+    """A record for each classifier."""
+    return [
         {**record, "way": way, "result": {**record["result"], **record["result"][way]}}
         for record in records
         for way in WAYS
     ]
+
+
+def tables(records: list[Record]) -> list[Grid]:
+    """A row for each problem, policy and classifier."""
     shown = table(
         "Shortfall on the population of the classifier after n rows, and its power of n",
         {
-            "problem": lambda record: CASES[record["spec"]["dataset"]].title,
+            "problem": titled(CASES),
             "policy": label,
             "classifier": lambda record: record["way"],
         },
@@ -117,31 +113,23 @@ def tables(records: list[Record]) -> list[Grid]:
             "rows": last("rows", ","),
             "shortfall": last("shortfall", ".2e"),
             "± 2 s.e.": last("shortfall_error", ".1e", times=2),
-            "power": power,
-            "95% interval": interval,
+            **RATE,
         },
     )
-    return shown(every)
+    return shown(_by_way(records))
 
 
-def figures(records: list[Record]) -> dict[str, Figure]:
-    """A panel for each problem and policy, a curve for each classifier."""
-    titles = [f"{CASES[one['spec']['dataset']].title}, {one['label']}" for one in records]
-    figure, places = panels(titles, logs=True, high=2.8)
-    for ax, record in zip(places, records, strict=True):
-        result = record["result"]
-        for way, color in zip(WAYS, MORE, strict=False):
-            mine = result[way]
-            curve = (result["rows"], mine["shortfall"], mine["shortfall_error"])
-            band(ax, *curve, color=color, label=with_power(way, {"result": mine}))
-        rows = np.array(result["rows"], dtype=float)
-        scale = 2.0 * result[DRAWN]["shortfall"][0] * rows[0]
-        bound(ax, rows, scale / rows, "shape of 1 / n")
-        named(ax, "rows n", "ψ(C*) − ψ on the population")
-        legend(ax, loc="lower left")
-    return {"population": figure}
+def _draw(ax: Any, records: list[Record]) -> None:
+    """A curve for each classifier."""
+    for record, color in zip(_by_way(records), MORE, strict=False):
+        curve(ax, record, "shortfall", record["way"], color=color)
+    rows = np.array(records[0]["result"]["rows"], dtype=float)
+    scale = 2.0 * records[0]["result"][DRAWN]["shortfall"][0] * rows[0]
+    bound(ax, rows, scale / rows, "shape of 1 / n")
 
 
+NAMES = ("rows n", "ψ(C*) − ψ on the population")
+figures = pictured("population", "{case.title}, {label}", _draw, CASES, names=NAMES, high=2.8)
 SUITE = Suite(
     "theory-population",
     "The classifier that OMMA has learned, judged on the population",

@@ -1,41 +1,35 @@
-"""Item 1: regret against the number of rows, of every policy, on problems of every kind."""
+"""Item 1: regret against the number of rows, of every policy, on problems of every kind.
 
-from __future__ import annotations
+``RATIOS`` is what the paper leaves open: its rate where the metric is a ratio of linear forms.
+"""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from omma.study.records import Record
-from omma.study.theory.cases import CASES, OMMA, ONLINE, Case, policy
-from omma.study.theory.curves import averaged, fitted_rate, until
-from omma.study.theory.shortfall import measure
-from omma.study.theory.suite import Spec, Suite, interval, label, last, power, table, with_power
-from omma.study.theory.suites.drawing import COLORS, band, bound, legend, named, panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from omma.study.theory.cases import CASES, ESTIMATES, OMMA, ONLINE, Case, beta, measured
+from omma.study.theory.distributions import Independent, LogisticNormal
+from omma.study.theory.shortfall import averaged, fitted_rate
+from omma.study.theory.suite import RATE, Spec, Suite, label, last, table, titled
+from omma.study.theory.suites.drawing import bound, curve, pictured
 
 ONLINE_ROWS = 100_000  # Online-FW looks at the past again and again
+LONG = 10_000_000
 
 
-def simulate(spec: Spec) -> dict[str, Any]:
-    """One policy on one problem."""
-    return simulated(CASES[spec["dataset"]], spec)
-
-
-def simulated(case: Case, spec: Spec) -> dict[str, Any]:
+def simulate(cases: Mapping[str, Case], spec: Spec) -> dict[str, Any]:
     """Regret and shortfall of a policy on a problem, against the number of rows."""
-    problem = case.problem()
-    chosen = policy(spec["policy"], problem.metric, problem.k)
-    found = measure(problem, chosen, until(spec["rows"]), spec["sequences"], seed=spec["seed"])
-    rate = fitted_rate(found.rows, found.regret)
+    problem = cases[spec["dataset"]].problem()
+    found = measured(problem, spec)
     return {
         "rows": found.rows.tolist(),
         **averaged("regret", found.regret),
         **averaged("shortfall", found.policy),
         "sequences": len(found.regret),
-        "rate": rate and list(rate),
+        "rate": fitted_rate(found.rows, found.regret),
         "best": problem.best.value,
         "gap": problem.best.gap,
     }
@@ -46,41 +40,28 @@ NUMBERS = {
     "rows": last("rows", ","),
     "regret": last("regret", ".2e"),
     "± 2 s.e.": last("regret_error", ".1e", times=2),
-    "power": power,
-    "95% interval": interval,
+    **RATE,
 }
 tables = table(
     "Regret at the end of a sequence, and the power of n it falls with",
-    {"problem": lambda record: CASES[record["spec"]["dataset"]].title, "policy": label},
+    {"problem": titled(CASES), "policy": label},
     NUMBERS,
 )
 
 
-def figures(records: list[Record]) -> dict[str, Figure]:
-    """A panel for each problem, on logarithmic axes."""
-    present = [name for name in CASES if any(r["spec"]["dataset"] == name for r in records)]
-    figure, places = panels([CASES[name].title for name in present], logs=True)
-    for ax, name in zip(places, present, strict=True):
-        mine = {r["label"]: r for r in records if r["spec"]["dataset"] == name}
-        for entrant in CASES[name].entrants:
-            if entrant in mine:
-                result = mine[entrant]["result"]
-                negative = result["regret"][-1] < 0
-                said = f"{entrant}: negative at the end" if negative else with_power(
-                    entrant, mine[entrant]
-                )  # fmt: skip
-                curve = (result["rows"], result["regret"], result["regret_error"])
-                band(ax, *curve, color=COLORS[entrant], label=said)
-        if OMMA in mine:
-            rows = np.array(mine[OMMA]["result"]["rows"], dtype=float)
-            shape = np.log(rows) / rows  # drawn above the curves
-            highest = max(abs(value) for value in mine[OMMA]["result"]["regret"][:2])
-            bound(ax, rows, 3.0 * highest * shape / shape[0], "shape of ln n / n")
-        named(ax, "rows n", "regret")
-        legend(ax, loc="lower left")
-    return {"regret": figure}
+def _draw(ax: Any, records: list[Record]) -> None:
+    for record in records:
+        negative = record["result"]["regret"][-1] < 0
+        said = {"label": f"{record['label']}: negative at the end"} if negative else {}
+        curve(ax, record, **said)
+    for result in (record["result"] for record in records if record["label"] == OMMA):
+        rows = np.array(result["rows"], dtype=float)
+        shape = np.log(rows) / rows  # drawn above the curves
+        highest = max(abs(value) for value in result["regret"][:2])
+        bound(ax, rows, 3.0 * highest * shape / shape[0], "shape of ln n / n")
 
 
+figures = pictured("regret", "{case.title}", _draw, CASES)
 SUITE = Suite(
     "theory-regret",
     "Regret against n on distributions that are known",
@@ -93,10 +74,69 @@ SUITE = Suite(
         for case in CASES.values()
         for entrant in case.entrants
     ],
-    simulate,
+    partial(simulate, CASES),
     rows=(1_000_000, 10_000),
     sequences=(24, 6),
     seed=0,
     tables=tables,
     figures=figures,
+)
+
+
+def two_labels() -> Independent:
+    """Two labels, one rarer than the other."""
+    return Independent(LogisticNormal(-1.0, 1.5), LogisticNormal(-2.0, 1.5))
+
+
+ALIKE: dict[str, Any] = {"entrants": (OMMA, ESTIMATES), "rows": LONG}
+RATIO_CASES = {
+    case.name: case
+    for case in (
+        Case("f1", "F1 of one label", beta, "f1", **ALIKE),
+        Case("micro-f1", "micro-F1 of two labels", two_labels, "micro_f1", **ALIKE),
+        Case("jaccard", "Jaccard of one label", beta, "jaccard", **ALIKE),
+    )
+}
+
+
+def constant(record: Record) -> str:
+    """Regret times n after 10,000 rows and at the end: level where regret falls as 1 / n."""
+    result = record["result"]
+    places = [result["rows"].index(n) for n in (10_000, result["rows"][-1])]
+    first, final = (result["regret"][i] * result["rows"][i] for i in places)
+    return f"{first:.2f}, {final:.2f}"
+
+
+_ratio_tables = table(
+    "Ratios of linear forms: regret at the end of a sequence, and the power of n it falls with",
+    {"problem": titled(RATIO_CASES), "policy": label},
+    {**NUMBERS, "n · regret, early and late": constant},
+)
+
+
+def _draw_ratios(ax: Any, records: list[Record]) -> None:
+    for record in records:
+        curve(ax, record)
+        if record["label"] == OMMA:
+            regret, rows = record["result"]["regret"], np.array(record["result"]["rows"], float)
+            for shape, words in ((1 / rows, "1 / n"), (np.log(rows) / rows, "ln n / n")):
+                scale = 2.0 * regret[3] / shape[3]
+                bound(ax, rows, scale * shape, f"shape of {words}", 0.7 + 0.6 * ("ln" in words))
+
+
+_ratio_figures = pictured("ratios", "{case.title}", _draw_ratios, RATIO_CASES, columns=3)
+RATIOS = Suite(
+    "theory-ratios",
+    "Regret of F1, micro-F1 and Jaccard against n",
+    [
+        {"dataset": case.name, "policy": entrant, "rows": case.rows}
+        for case in RATIO_CASES.values()
+        for entrant in case.entrants
+    ],
+    partial(simulate, RATIO_CASES),
+    rows=(LONG, 10_000),
+    sequences=(12, 6),
+    seed=0,
+    tables=_ratio_tables,
+    figures=_ratio_figures,
 )

@@ -3,11 +3,9 @@
 Probabilities stay exact throughout; only how common the label is changes, after half of the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,25 +13,14 @@ from numpy.typing import NDArray
 from omma.counts import Counts
 from omma.evaluation import replay
 from omma.metrics import metric as find_metric
+from omma.plots.frames import in_thousands
 from omma.policies import OMMA, FixedRule, Policy
 from omma.study.records import Record
 from omma.study.theory.best import optimum
-from omma.study.theory.curves import averaged, standard_error
 from omma.study.theory.distributions import Independent, LogisticNormal, Stream, threshold
-from omma.study.theory.shortfall import counts_at
+from omma.study.theory.shortfall import averaged, counts_at, standard_error
 from omma.study.theory.suite import Spec, Suite, label, table
-from omma.study.theory.suites.drawing import (
-    BOUND,
-    DASHED,
-    MORE,
-    in_thousands,
-    legend,
-    named,
-    panels,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from omma.study.theory.suites.drawing import BOUND, DASHED, MORE, pictured
 
 WINDOWS = 40
 COMMON, RARE, SPREAD = -0.5, -3.5, 1.5
@@ -134,26 +121,22 @@ tables = table(
 )
 
 
-def figures(records: list[Record]) -> dict[str, Figure]:
+COLORS = dict(zip(WAYS, (*MORE[:2], BOUND, BOUND), strict=True))
+DASHES = {"best for each half": DASHED, "best for all rows": (0, (1, 2))}
+
+
+def _draw(ax: Any, records: list[Record]) -> None:
     """F1 of each window."""
-    shown = [shift for shift in SHIFTS if any(r["spec"]["shift"] == shift for r in records)]
-    figure, places = panels([f"the label becomes {shift}" for shift in shown])
-    dashes = {"best for each half": DASHED, "best for all rows": (0, (1, 2))}
-    for ax, shift in zip(places, shown, strict=True):
-        mine = {r["label"]: r["result"] for r in records if r["spec"]["shift"] == shift}
-        for color, way in zip((*MORE[:2], BOUND, BOUND), WAYS, strict=True):
-            if way in mine:
-                ax.plot(
-                    mine[way]["rows"], 100 * np.array(mine[way]["window"]), color=color,
-                    linewidth=1.6, linestyle=dashes.get(way, "-"), label=way,
-                )  # fmt: skip
-        ax.set_xlim(0, None)
-        in_thousands(ax)
-        named(ax, "rows", "F1 of a window, %")
-        legend(ax, loc="best")
-    return {"shift": figure}
+    for way, result in ((record["label"], record["result"]) for record in records):
+        look = {"color": COLORS[way], "linewidth": 1.6, "linestyle": DASHES.get(way, "-")}
+        ax.plot(result["rows"], 100 * np.array(result["window"]), label=way, **look)
+    ax.set_xlim(0, None)
+    in_thousands(ax)
 
 
+NAMES = ("rows", "F1 of a window, %")
+TITLE = "the label becomes {shift}"
+figures = pictured("shift", TITLE, _draw, names=NAMES, place="best", logs=False)
 SUITE = Suite(
     "theory-shift",
     "A shift of label frequencies in mid-stream",

@@ -4,11 +4,9 @@ The metric is min{tp, tn}: concave and 1-Lipschitz, but not smooth, so that the 
 nothing. On a smoothed one OMMA is bounded by O(√(ln n / n)).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -21,14 +19,10 @@ from omma.study.theory import utilities
 from omma.study.theory.best import Optimum
 from omma.study.theory.bounds import Task, smoothed_bound
 from omma.study.theory.cases import beta
-from omma.study.theory.curves import averaged, fitted_rate, until
 from omma.study.theory.distributions import Independent, threshold
-from omma.study.theory.shortfall import Measured, Problem, measure
-from omma.study.theory.suite import Spec, Suite, interval, label, last, power, table, with_power
-from omma.study.theory.suites.drawing import MORE, band, bound, legend, named, panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from omma.study.theory.shortfall import Measured, Problem, averaged, fitted_rate, measure, until
+from omma.study.theory.suite import RATE, Spec, Suite, label, last, table
+from omma.study.theory.suites.drawing import LARGE, MORE, bound, curve, pictured
 
 WAYS: dict[str, Callable[[Metric, int], Metric]] = {
     "smoothed for n rows": lambda metric, n: smoothed(metric, rows=n),
@@ -78,13 +72,12 @@ def simulate(spec: Spec) -> dict[str, Any]:
         np.hstack([getattr(part, name) for part in parts]) for name in ("policy", "best")
     )
     found = Measured(np.array(rows), policy, best)
-    rate = fitted_rate(found.rows, found.policy)
     return {
         "rows": rows,
         **averaged("regret", found.regret),
         **averaged("shortfall", found.policy),
         "bound": smoothed_bound(rows, 1.0, Task.multilabel(1)).tolist(),
-        "rate": rate and list(rate),
+        "rate": fitted_rate(found.rows, found.policy),
     }
 
 
@@ -100,28 +93,21 @@ tables = table(
         "shortfall": last("shortfall", ".1e"),
         "± 2 s.e.": last("shortfall_error", ".0e", times=2),
         "bound": _bound,
-        "power": power,
-        "95% interval": interval,
+        **RATE,
         "regret": last("regret", ".1e"),
     },
 )
 
 
-def figures(records: list[Record]) -> dict[str, Figure]:
-    """Shortfall under the bound."""
-    figure, (ax,) = panels(["Shortfall from the best min{tp, tn}"], logs=True)
-    figure.set_size_inches(6.4, 3.8)
+def _draw(ax: Any, records: list[Record]) -> None:
     for color, record in zip(MORE, records, strict=False):
-        result = record["result"]
-        curve = (result["rows"], result["shortfall"], result["shortfall_error"])
-        band(ax, *curve, color=color, label=with_power(record["label"], record))
-    if records:
-        bound(ax, result["rows"], result["bound"], "bound, smoothed for n rows", width=1.4)
-    named(ax, "rows n", "ψ(C*) − ψ")
-    legend(ax, loc="lower left")
-    return {"smoothing": figure}
+        curve(ax, record, "shortfall", color=color)
+    result = records[0]["result"]
+    bound(ax, result["rows"], result["bound"], "bound, smoothed for n rows", width=1.4)
 
 
+TITLE = "Shortfall from the best min{{tp, tn}}"
+figures = pictured("smoothing", TITLE, _draw, names=("rows n", "ψ(C*) − ψ"), size=LARGE)
 SUITE = Suite(
     "theory-smoothing",
     "A metric with a kink, smoothed and not",

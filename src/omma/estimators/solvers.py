@@ -1,23 +1,22 @@
-"""LIBLINEAR's problem solved for many labels at a time.
+"""Logistic regressions of many labels: LIBLINEAR label by label, or a solver of our own in batches.
 
-Newton's method with conjugate gradients, as LIBLINEAR's own primal solver, for a batch of labels
-that share each product with X. The minimum is the same, with the intercept regularized as LIBLINEAR
-does it, which matters for rare labels: of one with 31 positives in 6,000 rows it is -5.0 at C = 1,
-and -6.7 if left free, as scikit-learn's L-BFGS leaves it. The work is that of a few matrix products
-for all labels together. Seconds for 64 labels of 6,000 rows of eurlex4k (sparse text): 2.9, where
-L-BFGS on X with a constant column takes 4.4 and LIBLINEAR 7.5; elsewhere LIBLINEAR may win.
+The latter is Newton's method with conjugate gradients, as LIBLINEAR's own primal solver, for a
+batch of labels that share each product with X. The minimum is the same, with the intercept
+regularized as LIBLINEAR does it, which matters for rare labels: of one with 31 positives in 6,000
+rows it is -5.0 at C = 1, and -6.7 if left free, as scikit-learn's L-BFGS leaves it. The work is
+that of a few matrix products for all labels together. Seconds for 64 labels of 6,000 rows of
+eurlex4k (sparse text): 2.9, where L-BFGS on X with a constant column takes 4.4 and LIBLINEAR 7.5;
+elsewhere LIBLINEAR may win.
 """
 
-from __future__ import annotations
-
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
-from omma.estimators._sklearn import one_thread
-from omma.estimators.linear import truncated
+from omma.estimators._shared import one_thread
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +27,7 @@ FORCING = 0.1  # how far conjugate gradients go, as a share of the gradient's no
 class Problem:
     """X with the intercept's feature, and the products that Newton's method asks for."""
 
-    def __init__(self, X: Any, C: float, intercept_scaling: float) -> None:  # noqa: N803
+    def __init__(self, X: Any, C: float, intercept_scaling: float) -> None:
         self.X: Any = X.astype(np.float64)
         self.squares: Any = self.X.multiply(self.X) if sparse.issparse(X) else self.X**2
         self.C, self.scaling = C, intercept_scaling
@@ -126,13 +125,7 @@ def loss(problem: Problem, theta: Floats, scores: Floats, y: Floats) -> Floats:
 
 
 def fit_in_batches(
-    X: Any,  # noqa: N803
-    Y: Any,  # noqa: N803
-    C: float,  # noqa: N803
-    truncate: float,
-    intercept_scaling: float,
-    tol: float,
-    n_jobs: int,
+    X: Any, Y: Any, C: float, truncate: float, intercept_scaling: float, tol: float, n_jobs: int
 ) -> tuple[Any, Floats]:
     """As ``fit_labels`` of LIBLINEAR, by batches of labels in threads."""
     from joblib import Parallel, delayed
@@ -145,7 +138,9 @@ def fit_in_batches(
 
     def fit(labels: NDArray[Any]) -> tuple[Any, Floats]:
         theta = fit_batch(problem, columns[:, labels].toarray().astype(np.float64), tol)
-        weights = truncated(theta[:-1], truncate) if truncate else theta[:-1]
+        weights = theta[:-1]
+        if truncate:
+            weights = sparse.csr_array(np.where(np.abs(weights) < truncate, 0.0, weights))
         return weights, intercept_scaling * theta[-1]
 
     batches = [varied[at : at + BATCH] for at in range(0, len(varied), BATCH)]
@@ -161,3 +156,53 @@ def fit_in_batches(
     every = sparse.hstack([sparse.csr_array((d, 0)), *(each[0] for each in found)], format="csr")
     parts = every.data, varied[every.indices], every.indptr
     return sparse.csr_array(parts, shape=(d, m)), intercept
+
+
+def fit_labels(
+    X: Any, Y: Any, C: float, truncate: float, intercept_scaling: float, tol: float, n_jobs: int
+) -> tuple[Any, Floats]:
+    """Weights (d, m), stored sparse if truncated, and intercepts (m,) of one model a label.
+
+    Labels run in threads, which share X. LIBLINEAR's primal solver draws nothing at random and
+    BLAS is held to one thread, so every number of jobs gives the same bits.
+    """
+    from joblib import Parallel, delayed
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    solver = LogisticRegression(
+        C=C, solver="liblinear", intercept_scaling=intercept_scaling, tol=tol, max_iter=1000
+    )
+    columns = Y.tocsc()
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a solver at its limit is good enough
+        run = Parallel(n_jobs=n_jobs, prefer="threads")
+        found = run(
+            delayed(_fit_label)(solver, X, positive, truncate)
+            for positive in np.split(columns.indices, columns.indptr[1:-1])
+        )
+    intercept = np.array([each[1] for each in found])
+    kept = [each[0] for each in found]
+    if truncate:
+        return sparse.hstack(kept, format="csr"), intercept
+    return np.ascontiguousarray(np.array(kept).T), intercept
+
+
+def _fit_label(solver: Any, X: Any, positive: NDArray[Any], truncate: float) -> tuple[Any, float]:
+    """One label: its weights, and its intercept, which is infinite where nothing can be learned."""
+    from sklearn import clone, config_context
+
+    n, d = X.shape
+    if len(positive) in (0, n):
+        weights, intercept = np.zeros(d), np.inf if len(positive) else -np.inf
+    else:
+        y = np.zeros(n, dtype=np.int64)
+        y[positive] = 1
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            model = clone(solver).fit(X, y)
+        weights, intercept = model.coef_[0], float(model.intercept_[0])
+    if not truncate:
+        return np.asarray(weights, dtype=np.float64), intercept
+    kept = np.flatnonzero(np.abs(weights) >= truncate)
+    column = (np.asarray(weights[kept], dtype=np.float64), kept, np.array([0, len(kept)]))
+    return sparse.csc_array(column, shape=(d, 1)), intercept

@@ -1,23 +1,40 @@
-"""Features and labels as users give them, laid out for fitting."""
+"""What estimators share: features and labels laid out for fitting, and scikit-learn."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._validate import check_positive_int, shown
+from omma._validate import check_positive_int, require, shown
 from omma.rows.labels import read_sparse_labels
 
 BLOCK = 1 << 22  # numbers made at a time when probabilities are computed
-
 Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Undo = Callable[[Any, Floats], tuple[Any, Floats]]
 
 
-def read_features(owner: str, X: Any, d: int | None = None) -> Any:  # noqa: N803
+def require_sklearn(owner: str) -> None:
+    """Say how to get scikit-learn where it is missing."""
+    require("sklearn", f"{owner} needs", '"omma[sklearn]"', "scikit-learn")
+
+
+@contextmanager
+def one_thread(of: str | None = "blas") -> Iterator[None]:
+    """Leave the processors to the labels, so that the result does not depend on their number.
+
+    None is all that scikit-learn compiles.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api=of):
+        yield
+
+
+def read_features(owner: str, X: Any, d: int | None = None) -> Any:
     """A CSR matrix, or a C-ordered array of float32 or float64, all of it finite."""
     found = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     if found.dtype.kind not in "fiub":
@@ -49,7 +66,16 @@ def _tidy(matrix: Any) -> Any:
     return matrix
 
 
-def check_rows_fit(owner: str, X: Any, rows: int) -> None:  # noqa: N803
+def read_sample(
+    owner: str, X: Any, y: Any, n_labels: int | None, read: Callable[..., Any]
+) -> tuple[Any, Any]:
+    """Features, and labels as one of the functions below reads them, of as many rows."""
+    features, found = read_features(owner, X), read(owner, y, n_labels)
+    check_rows_fit(owner, features, (found[0] if isinstance(found, tuple) else found).shape[0])
+    return features, found
+
+
+def check_rows_fit(owner: str, X: Any, rows: int) -> None:
     """As many labels as rows, and at least one."""
     if X.shape[0] != rows:
         raise ValueError(f"y of {owner} must have {X.shape[0]} rows as X has, got {rows}")
@@ -117,3 +143,53 @@ def row_blocks(n: int, width: int) -> Iterator[slice]:
     step = max(1, BLOCK // max(1, width))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
+
+
+def scaled(owner: str, standardise: Any, X: Any) -> tuple[Any, Undo]:
+    """Features brought to mean zero and deviation one where that is wanted, in their own type.
+
+    A feature that never varies is only shifted. What comes with them brings weights (d, m), sparse
+    or not, and intercepts back to features as they came.
+    """
+    if not wants_scaling(owner, standardise, X):
+        return X, lambda weights, intercept: (weights, intercept)
+    center = X.mean(axis=0, dtype=np.float64)
+    total = np.zeros(X.shape[1])
+    for rows in row_blocks(len(X), X.shape[1]):
+        total += ((X[rows] - center) ** 2).sum(axis=0)
+    scale = np.sqrt(total / len(X))
+    # Rounding leaves a trace of deviation where there is none.
+    constant = scale <= 1e-7 * np.maximum(1e-30, np.abs(center))
+    scale[constant] = 1.0
+    found = np.empty_like(X)
+    for rows in row_blocks(len(X), X.shape[1]):
+        found[rows] = (X[rows] - center) / scale
+
+    def undo(weights: Any, intercept: Floats) -> tuple[Any, Floats]:
+        if sparse.issparse(weights):
+            weights = (sparse.diags_array(1 / scale) @ weights).tocsr()
+        else:
+            weights = weights / scale[:, np.newaxis]
+        return weights, intercept - center @ weights
+
+    return found, undo
+
+
+def wants_scaling(owner: str, standardise: Any, X: Any) -> bool:
+    """What ``standardise`` means for these features."""
+    if standardise == "auto":
+        return not sparse.issparse(X)
+    if standardise is True and sparse.issparse(X):
+        raise ValueError(
+            f"standardise of {owner} must be False or 'auto' for sparse X, whose zeros it would "
+            "fill, got True"
+        )
+    return bool(standardise)
+
+
+def check_standardise(owner: str, standardise: Any) -> None:
+    """True, False or 'auto'."""
+    if not isinstance(standardise, bool) and standardise != "auto":
+        raise ValueError(
+            f"standardise of {owner} must be True, False or 'auto', got {shown(standardise)}"
+        )
