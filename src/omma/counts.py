@@ -286,8 +286,7 @@ def counts_of(state: State) -> Counts:
     A label that was unknown in some of the rows counts in proportion, as if it were known in all.
     """
     truth = state.truth
-    tp, predicted, positive = truth.in_proportion.copy()
-    return Counts._unchecked(tp, predicted, positive, float(truth.totals[N]), None)
+    return Counts._unchecked(truth.in_proportion.copy(), float(truth.totals[N]), None)
 
 
 def estimates_of(state: State) -> Counts | None:
