@@ -84,7 +84,7 @@ def test_a_change_of_a_global_after_compiling_is_not_kept(tmp_path):
 
 HELPER = """
 counts = __import__("numpy").full((3, 2), 4.0)
-from omma.kernels.frequencies import by_positive
+from omma.kernels.certificate import by_positive
 from omma.kernels.layout import TOTALS
 from omma.metrics import metric
 import numpy as np

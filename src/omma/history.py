@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.certificate import Look
+from omma.certificate import Gap, Look
 from omma.counts import Counts
-from omma.gap import Gap
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.limits import Limit
 from omma.metrics import Metric

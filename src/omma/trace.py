@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._html import html_table
+from omma.certificate import Gap
 from omma.counts import Counts
-from omma.gap import Gap
 from omma.held import Held, held
 from omma.history import History
 from omma.metrics import Metric

@@ -13,8 +13,8 @@ from scipy import sparse
 from omma._candidates import candidates_of, warn_of_row, warn_of_rows
 from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_positive_int, shown
+from omma.certificate import Gap
 from omma.counts import Counts, counts_of
-from omma.gap import Gap
 from omma.held import Held, held
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from omma.gap import TWO_SIDED
+from omma.certificate.gap import TWO_SIDED
 from omma.plots.bands import Band, draw_running, label_bands
 from omma.plots.frames import check_panels, frames, require_matplotlib
 from omma.plots.palette import looks, name_of

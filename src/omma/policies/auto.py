@@ -11,7 +11,7 @@ from omma.kernels.layout import EPSILON
 from omma.metrics import Metric, smoothed
 from omma.metrics.binary import RECALL
 from omma.metrics.names import MetricName
-from omma.metrics.tangent import is_minimum
+from omma.metrics.smoothed import is_minimum
 from omma.policies.base import Maximizer
 from omma.running.plan import Plan, Shrinkage
 

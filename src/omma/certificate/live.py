@@ -1,25 +1,4 @@
-"""The live certificate: an upper estimate of the best attainable value, beside any policy.
-
-Let z be any counts that the rows before i decide. For a concave metric ψ, the tangent at z lies
-above ψ, so ψ(C*) ≤ ψ(z) + ∇ψ(z)·(C* − z). With right probabilities, the decision that is best on
-the tangent gains in expectation at least what C* does. So the worth of a row,
-
-    u_i = ψ(z) + ∇ψ(z)·(C(η_i, best decision) − z),
-
-has an expectation of at least ψ(C*), whatever the policy does; and the mean of the u_i is tight if
-z is near C*. So z are the counts of OMMA(η̂), which runs along in the background, and ∇ψ includes
-the derivative by label frequencies, which makes up to first order for those being estimated.
-(To second order it does not: metrics are concave at fixed frequencies only. So the inequality holds
-once labels have occurred some times, not from the first row.)
-
-The tangent is renewed each time the number of rows has grown by a quarter, so that a row costs what
-its stored entries cost, for every metric. Sums are kept for each tangent by itself; the gap is
-made of those that began after a quarter of the rows. (The first rows have no tangent yet; their
-sums only say how much they weigh.)
-
-Weights matter only in proportion: rows are counted in units of the mean weight so far, and those
-without weight are passed over.
-"""
+"""Rows taken in one after another, each for what its best decision is worth on a tangent."""
 
 from __future__ import annotations
 
@@ -31,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.gap import Gap, effective_rows, gap_from
+from omma.certificate.gap import Gap, effective_rows, gap_from
+from omma.certificate.tangent import settled, tangent, unseen
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
 from omma.kernels.replay import Listed
 from omma.metrics import Metric, Sum, Weighted, smoothed
-from omma.metrics.constant_labels import settled, unseen
-from omma.metrics.tangent import is_minimum, tangent
+from omma.metrics.smoothed import is_minimum
 from omma.policies.omma import OMMA
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities
 from omma.rows.row import Row
@@ -45,7 +24,7 @@ from omma.running.empty import NO_NUMBERS
 from omma.running.runner import Runner
 from omma.running.scratch import scratch_space
 from omma.running.truth import ALL_KNOWN, UNKNOWN, labels_of, part_of
-from omma.state import Shapes
+from omma.state import POWERS, Shapes
 
 FIRST = 16  # rows before the first tangent
 GROWTH = 1.25  # of the number of rows between tangents
@@ -56,9 +35,8 @@ SKIPPED = 0.25  # of the rows, at the start
 PRIOR = 0.1
 Look = Callable[[float | None], Gap | None]  # what is known, for values that come later
 HEAVIEST = 1e60  # in units; what is heavier still says no more, and its square would be no number
-# How sums over rows, and the totals of a state, grow with the unit of weights.
+# How sums over rows grow with the unit of weights.
 SUM_POWERS = np.array([1, 2, 1, 2, 2, 1, 2, 1, 2, 2, 0])
-TOTAL_POWERS = np.array([1, 1, 1, 1, 2, 2, 2])
 
 
 class Certificate:
@@ -171,7 +149,7 @@ class Certificate:
             return
         self.unit /= factor
         self.state.cells *= factor
-        self.state.totals *= factor**TOTAL_POWERS
+        self.state.totals *= factor**POWERS
         self.sums *= factor**SUM_POWERS
 
     def arrays(self) -> dict[str, NDArray[Any]]:
