@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.kernels import batch as kernel
+from omma.kernels import steps as kernel
 from omma.kernels.count import summing
 from omma.policies import Policy
 from omma.policies.base import check_task

@@ -25,10 +25,10 @@ from omma.kernels.decide import CHOSEN, widen
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.kinds import Macro, Micro, Smaller, Smallest
 from omma.kernels.layout import FLAGS, GAINS, VALUES, N
+from omma.kernels.one_label import value
 from omma.kernels.point import fractions, mean_fractions, point_at
 from omma.kernels.pointer import EVERYTHING, called
 from omma.kernels.select import choose_nonnegative
-from omma.kernels.values import value
 
 STEP = 1e-5  # of the frequency itself
 
@@ -127,42 +127,31 @@ def certify_sparse(
 
 
 @by_kind
-def slope_of(term, point, at):
-    """The derivative of a term's metric of one label by the label's frequency."""
+def value_where(of, point, at, positive):
+    """A metric of one label at given fractions, but for how often the label occurs."""
 
 
-@slope_of.case(Micro)
-@slope_of.case(Macro)
-def slope_of_value(term, point, at):
-    tp, predicted, positive = at
-    h = STEP * positive
-    if h <= 0.0:
-        return 0.0
-    up = value(term.of, point.totals[N], tp, predicted, positive + h, point.whole)
-    down = value(term.of, point.totals[N], tp, predicted, positive - h, point.whole)
-    return (up - down) / (2.0 * h)
+@value_where.case()
+def value_itself(of, point, at, positive):
+    return value(of, point.totals[N], at[0], at[1], positive, point.whole)
 
 
-@slope_of.case(Micro, Smaller)
-@slope_of.case(Macro, Smaller)
-def slope_of_mixture(term, point, at):
-    """Of a minimum's mixture, at a given share of its rates."""
-    tp, predicted, positive = at
-    h = STEP * positive
-    if h <= 0.0:
-        return 0.0
-    share = share_at(term.of, point, at)
-    up = minimum.mixed(term.of, share, tp, predicted, positive + h, point.whole)
-    down = minimum.mixed(term.of, share, tp, predicted, positive - h, point.whole)
-    return (up - down) / (2.0 * h)
+@value_where.case(Smaller)
+def value_of_mixture(of, point, at, positive):
+    """Of a minimum's mixture, at the share that its rates have at those fractions."""
+    smoothing = minimum.smoothing_at(of.gamma, of.rows, point.totals[N])
+    share = minimum.share_of_first(of, smoothing, at[0], at[1], at[2], point.whole)
+    return minimum.mixed(of, share, at[0], at[1], positive, point.whole)
 
 
 @helper
-def share_at(pair, point, at):
-    """How much the first of two rates weighs."""
-    tp, predicted, positive = at
-    smoothing = minimum.smoothing_at(pair.gamma, pair.rows, point.totals[N])
-    return minimum.share_of_first(pair, smoothing, tp, predicted, positive, point.whole)
+def slope_of(of, point, at):
+    """The derivative of a metric of one label by the label's frequency."""
+    h = STEP * at[2]
+    if h <= 0.0:
+        return 0.0
+    up, down = value_where(of, point, at, at[2] + h), value_where(of, point, at, at[2] - h)
+    return (up - down) / (2.0 * h)
 
 
 @by_kind
@@ -174,12 +163,12 @@ def add_slopes(term, point, out):
 def add_macro(term, point, out):
     weight = term.weight / out.shape[0]
     for j in range(out.shape[0]):
-        out[j] += weight * slope_of(term, point, fractions(point, j))
+        out[j] += weight * slope_of(term.of, point, fractions(point, j))
 
 
 @add_slopes.case(Micro)
 def add_micro(term, point, out):
-    slope = slope_of(term, point, mean_fractions(point))
+    slope = slope_of(term.of, point, mean_fractions(point))
     for j in range(out.shape[0]):
         out[j] += term.weight / out.shape[0] * slope
 
@@ -190,13 +179,6 @@ def by_positive(term, prior, cells, totals, out):
     add_slopes(term, point_at(cells, totals, prior), out)
 
 
-@helper
-def mixture_at(pair, point, at):
-    """The mixture of two rates at its own share."""
-    tp, predicted, positive = at
-    return minimum.mixed(pair, share_at(pair, point, at), tp, predicted, positive, point.whole)
-
-
 @by_kind
 def mixture(term, point):
     """The mixture of a minimum's rates."""
@@ -204,7 +186,8 @@ def mixture(term, point):
 
 @mixture.case(Micro)
 def mixture_micro(term, point):
-    return mixture_at(term.of, point, mean_fractions(point))
+    at = mean_fractions(point)
+    return value_where(term.of, point, at, at[2])
 
 
 @mixture.case(Macro)
@@ -212,7 +195,8 @@ def mixture_macro(term, point):
     m = point.cells.shape[1]
     total = 0.0
     for j in range(m):
-        total += mixture_at(term.of, point, fractions(point, j))
+        at = fractions(point, j)
+        total += value_where(term.of, point, at, at[2])
     return total / m
 
 

@@ -24,7 +24,7 @@ from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
 from omma.kernels import kinds
-from omma.kernels.held import Held
+from omma.kernels.pointer import Held
 
 LONG = 1.0  # seconds of compiling after which it is said
 TURN = 0.05  # seconds between looks at signals

@@ -183,11 +183,6 @@ def divide_calibrator(calibrator):
     """Divide what calibration knows by the largest unit; what it learned stays."""
 
 
-@divide_calibrator.case(None)
-def divide_no_calibrator(calibrator):
-    pass
-
-
 @divide_calibrator.case(Calibrator)
 def divide_known(calibrator):
     shared, precision = calibrator.shared, calibrator.precision

@@ -15,9 +15,9 @@ from numba.core import types
 
 from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import by_kind, pointed
-from omma.kernels.kinds import Costs, PlugIn, Priced
-from omma.kernels.layout import GAINS, POSITIVE, PREDICTED, PRICED, TP, VALUES
-from omma.kernels.plug_in import difference
+from omma.kernels.kinds import Costs, Macro, PlugIn, Priced, Sum
+from omma.kernels.layout import GAINS, POSITIVE, PREDICTED, PRICED, TP, VALUES, N
+from omma.kernels.one_label import value
 from omma.kernels.point import point_at
 from omma.kernels.pointer import (
     CELLS,
@@ -49,6 +49,27 @@ def gains_of_term(term, point, pick, own, labels, count, scratch):
         slope, offset = weigh(term, ready, point, j, tp[i], predicted[i], positive[i])
         found = slope * values[i] + offset
         gains[i] = found if values[i] > 0.0 else -np.inf
+
+
+@by_kind
+def difference(term, point, inverse, cells, eta):
+    """How much one more prediction, right with probability η, changes a term."""
+
+
+@difference.case(Macro)
+def difference_of_macro(term, point, inverse, cells, eta):
+    tp, predicted, positive = cells
+    positive *= inverse
+    n = point.totals[N]
+    with_it = value(term.of, n, (tp + eta) * inverse, (predicted + 1.0) * inverse, positive, 1.0)
+    without = value(term.of, n, tp * inverse, predicted * inverse, positive, 1.0)
+    return term.weight / point.cells.shape[1] * (with_it - without)
+
+
+@difference.case(Sum)
+def difference_of_sum(term, point, inverse, cells, eta):
+    first = difference(term.of, point, inverse, cells, eta)
+    return first + difference(term.rest, point, inverse, cells, eta)
 
 
 @find_gains.case(PlugIn)

@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from omma.kernels.jit import helper, section
-from omma.kernels.point import fractions
-from omma.kernels.rates import rate_partials
+from omma.kernels.point import fractions, rate_partials
 
 
 @helper

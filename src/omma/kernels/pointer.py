@@ -22,9 +22,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
-
-from omma.kernels.held import Held
+from numba.extending import intrinsic, models, register_model
 
 # Types that functions called by address share.
 NUMBERS: Final = types.Array(types.float64, 1, "C")
@@ -51,6 +49,22 @@ class Address(NamedTuple):
     function: Any
     at: Any
     kept: Any
+
+
+class Held(types.Type):
+    """The address of a kind's numbers."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+        super().__init__(name=f"Held({of})")
+
+
+@register_model(Held)
+class HeldModel(models.PrimitiveModel):
+    """An address is a whole number."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, ir.IntType(64))
 
 
 def held_by(entry: Any, kind: Any, *others: Any) -> Address:

@@ -38,8 +38,7 @@ from omma.kernels.layout import (
     UNIT,
     VALUES,
 )
-from omma.kernels.mean_recall import follow_leaving, settle_rates
-from omma.kernels.price_steps import fade_spread
+from omma.kernels.price_steps import fade_spread, follow_leaving, settle_rates
 
 # Columns of `rows`.
 CHOSEN: Final = 0

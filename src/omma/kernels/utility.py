@@ -33,10 +33,9 @@ from omma.kernels.layout import (
     TP,
     N,
 )
+from omma.kernels.one_label import value
 from omma.kernels.point import fractions, mean_fractions, point_at
-from omma.kernels.slopes_of_agreement import agreement, squares
-from omma.kernels.slopes_of_classes import sum_of_classes
-from omma.kernels.values import value
+from omma.kernels.slopes_of_classes import agreement, squares, sum_of_classes
 
 GRID = 16  # points looked at before closing in: a metric need not be concave
 GOLDEN = 0.6180339887498949

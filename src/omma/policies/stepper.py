@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels import batch as batch_kernel, steps
+from omma.kernels import steps
 from omma.kernels.count import NO_SUMS, Sums, summing
 from omma.kernels.decide import CHOSEN, Deciding
 from omma.kernels.feedback import Counted
@@ -213,16 +213,16 @@ class Stepper:
         if thin:
             ids, values = eta if isinstance(eta, tuple) else (NO_LABELS, NO_NUMBERS)
             listed = Listed(*_ends(y.true), y.true, none)
-            chosen = batch_kernel.Chosen(*_ends(prediction), prediction.copy())
+            chosen = steps.Chosen(*_ends(prediction), prediction.copy())
             row = (ids, float64(values), *_ends(ids), listed, chosen, weights)
-            batch_kernel.count_rows_sparse(*row, *kept, scratch)
+            steps.count_rows_sparse(*row, *kept, scratch)
             return
         refuse_indicators("update", "prediction", prediction)
         first = np.zeros(1, dtype=np.int64)
         whole = np.zeros(self.m) if eta is None or isinstance(eta, tuple) else float64(eta)
         true = Indicated(y.true.astype(np.uint8)[np.newaxis], first, none)
         rows = (whole[np.newaxis], first, true, prediction.astype(np.int8)[np.newaxis], weights)
-        batch_kernel.count_rows_dense(*rows, *kept, scratch)
+        steps.count_rows_dense(*rows, *kept, scratch)
 
     def _learn(
         self,
