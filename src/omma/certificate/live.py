@@ -19,7 +19,7 @@ from omma.metrics import Metric, Sum, Weighted, smoothed
 from omma.metrics.smoothed import is_minimum
 from omma.policies.omma import OMMA
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities
-from omma.rows.row import Row
+from omma.rows.row import Row, alone, as_block
 from omma.running.empty import NO_NUMBERS
 from omma.running.runner import Runner
 from omma.running.scratch import scratch_space
@@ -89,13 +89,14 @@ class Certificate:
             plan = self.shadow.plan(eta.m)
             self._runner = Runner("gap", plan, eta, keep=False, state=self.state)
         rows, true, weights = _weighing(rows, true, weights)
+        thin = isinstance(eta, SparseProbabilities)
         done = 0
         while done < len(rows):
             part = slice(done, done + self.next - self.rows)
             row_weights = self._in_units(weights[part])
             some = rows[part]
-            self._certify(eta, some, part_of(true, part), row_weights)
-            unknown = labels_of(None, some, listed=isinstance(eta, SparseProbabilities))
+            self._certify(thin, eta.block(some), part_of(true, part), row_weights)
+            unknown = labels_of(None, some, listed=thin)
             self._runner.feed(some, unknown, row_weights)
             self._advance(len(some))
             done += len(some)
@@ -105,26 +106,18 @@ class Certificate:
         if weight <= 0.0:
             return
         weights = self._in_units(np.array([weight]))
-        known = UNKNOWN if true is None else Listed(_at(0), _at(len(true)), true, ALL_KNOWN)
-        if isinstance(row, tuple):
-            self._run(kernel.certify_sparse, (*row, _at(0), _at(len(row[0]))), known, weights)
-        else:
-            self._run(kernel.certify_dense, (row[np.newaxis], _at(0)), known, weights)
+        known = UNKNOWN if true is None else Listed(*alone(true), true, ALL_KNOWN)
+        self._certify(isinstance(row, tuple), as_block(row), known, weights)
         chosen = self._stepper.decide(self.state, row)
         self._stepper.count(self.state, row, None, chosen, float(weights[0]))
         self._advance(1)
 
-    def _certify(self, eta: Probabilities, rows: Rows, true: Any, weights: Any) -> None:
-        if isinstance(eta, SparseProbabilities):
-            self._run(kernel.certify_sparse, eta.block(rows), true, weights)
-        else:
-            self._run(kernel.certify_dense, eta.block(rows), true, weights)
-
-    def _run(self, certify: Any, given: tuple[Any, ...], true: Any, weights: Any) -> None:
+    def _certify(self, thin: bool, block: tuple[Any, ...], true: Any, weights: Any) -> None:
+        certify = kernel.certify_sparse if thin else kernel.certify_dense
         # Only the choice under a budget is by address: gains are those of the tangent.
         decider = self._stepper.deciding.decider
         tangent_now = (self.weights, self.intercept, decider, self.sums[-1])
-        certify(*given, true, weights, *tangent_now, *self._work)
+        certify(*block, true, weights, *tangent_now, *self._work)
 
     def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the next rows, as numbers of rows; none given are ones."""
@@ -238,7 +231,3 @@ def _weighing(rows: Rows, true: Any, weights: Any) -> tuple[Rows, Any, Any]:
         return rows, true, weights
     some = weights > 0.0
     return rows[some], part_of(true, some), weights[some]
-
-
-def _at(number: int) -> NDArray[np.int64]:
-    return np.array([number], dtype=np.int64)

@@ -34,11 +34,10 @@ from omma.metrics.catalog import (
     recall,
     specificity,
 )
-from omma.metrics.costs import Costs, costs
+from omma.metrics.costs import Costs, RowCosts, costs
 from omma.metrics.custom import Custom, custom
 from omma.metrics.minimum import Minimum, Smoothing, min_recall_specificity
 from omma.metrics.names import MetricName
-from omma.metrics.row_costs import RowCosts
 from omma.metrics.smoothed import smoothed, smoothed_value
 from omma.metrics.sums import Sum
 

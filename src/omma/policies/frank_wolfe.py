@@ -19,10 +19,15 @@ from omma.policies.base import (
     check_task,
     whole_for,
 )
-from omma.policies.best_mixture import Solution, as_mixture, maximize
-from omma.policies.corners import Confusion
+from omma.policies.best_mixture import (
+    STARTS,
+    Confusion,
+    Solution,
+    as_mixture,
+    maximize,
+    start_at,
+)
 from omma.policies.mixture import Mixture
-from omma.policies.starts import STARTS, start_at
 from omma.rows.arrays import blocks
 from omma.rows.batch import Batch
 from omma.running.empty import NO_NUMBERS

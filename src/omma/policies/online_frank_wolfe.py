@@ -15,12 +15,10 @@ from omma.kernels.decide import deciding
 from omma.kernels.kinds import Fixed
 from omma.parts import check_part
 from omma.policies.base import MetricPolicy
-from omma.policies.best_mixture import maximize
-from omma.policies.draws import draws, of_row, of_rows, picked
+from omma.policies.best_mixture import STARTS, maximize, start_at, top
 from omma.policies.frank_wolfe import check_metric
-from omma.policies.mixture import MixtureState, MixtureStepper
+from omma.policies.mixture import MixtureState, MixtureStepper, draws, of_row, of_rows, picked
 from omma.policies.rows_kept import Kept, Sample
-from omma.policies.starts import STARTS, start_at, top
 from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.row import Partly, Row

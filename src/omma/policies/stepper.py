@@ -18,7 +18,7 @@ from omma.kernels.feedback import Counted
 from omma.kernels.replay import Indicated, Listed
 from omma.kernels.signs import decide_by_sign
 from omma.recent import WindowState
-from omma.rows.row import Partly, Row, refuse_indicators, refuse_row
+from omma.rows.row import Partly, Row, alone, refuse_indicators, refuse_row
 from omma.running.empty import NO_LABELS, NO_NUMBERS
 from omma.running.plan import Plan, calibrator_of
 from omma.running.scratch import scratch_space
@@ -205,16 +205,16 @@ class Stepper:
         if isinstance(state, WindowState):
             entries = _entries(self.m, eta, y.true, prediction)
             state.window.make_room(2, *(2 * one for one in entries))
-        part = plan.parted(state, (*_ends(y.unknown), y.unknown))
+        part = plan.parted(state, (*alone(y.unknown), y.unknown))
         calibrator = calibrator_of(state, plan.settled is not None)
         timed = not late or state.labels is None
         kept = (plan.feedback(state), self.sums(thin), calibrator, plan.prices(state), part, timed)
         weights, none = np.array([float(weight)]), np.zeros(1, dtype=np.uint8)
         if thin:
             ids, values = eta if isinstance(eta, tuple) else (NO_LABELS, NO_NUMBERS)
-            listed = Listed(*_ends(y.true), y.true, none)
-            chosen = steps.Chosen(*_ends(prediction), prediction.copy())
-            row = (ids, float64(values), *_ends(ids), listed, chosen, weights)
+            listed = Listed(*alone(y.true), y.true, none)
+            chosen = steps.Chosen(*alone(prediction), prediction.copy())
+            row = (ids, float64(values), *alone(ids), listed, chosen, weights)
             steps.count_rows_sparse(*row, *kept, scratch)
             return
         refuse_indicators("update", "prediction", prediction)
@@ -293,11 +293,6 @@ def float64(values: Any) -> NDArray[np.float64]:
     """Probabilities as 64-bit numbers: those of a file may have 32, and kernels do not look."""
     found: NDArray[np.float64] = values if values.itemsize == 8 else values.astype(np.float64)
     return found
-
-
-def _ends(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where a list that is the only one starts, and ends."""
-    return np.zeros(1, dtype=np.int64), np.array([len(ids)], dtype=np.int64)
 
 
 def same(first: list[Any], second: list[Any]) -> bool:

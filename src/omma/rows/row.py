@@ -264,6 +264,18 @@ def refuse_indicators(owner: str, parameter: str, values: NDArray[Any]) -> None:
         raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {values[~fine][0]:g}")
 
 
+def alone(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where a list that is the only one starts, and ends."""
+    return np.zeros(1, dtype=np.int64), np.array([len(ids)], dtype=np.int64)
+
+
+def as_block(row: Row) -> tuple[NDArray[Any], ...]:
+    """One row as kernels take blocks of rows."""
+    if isinstance(row, tuple):
+        return (*row, *alone(row[0]))
+    return row[np.newaxis], np.zeros(1, dtype=np.int64)
+
+
 def as_table(rows: Any) -> Any:
     """One row as a table of one."""
     return range(rows.shape[0]) if sparse.issparse(rows) else np.atleast_2d(rows)

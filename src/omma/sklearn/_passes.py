@@ -23,7 +23,7 @@ from omma.counts import Counts, state_of
 from omma.evaluation import replay
 from omma.metrics.scoring import value_with
 from omma.policies import OMMA, Auto, FixedRule
-from omma.policies.starts import top
+from omma.policies.best_mixture import top
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._steady import steady_rule
