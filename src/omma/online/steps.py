@@ -11,6 +11,8 @@ from scipy import sparse
 
 from omma._validate import check_number
 from omma.metrics import Metric
+from omma.online.decided import Decided
+from omma.online.pending import Id
 from omma.policies import Policy
 from omma.rows.arrays import HEAVIEST, read_numbers, read_weights
 from omma.rows.row import (
@@ -108,3 +110,23 @@ def true_rows(task: Task, y: Any, count: int, thin: bool) -> list[Any]:
                     f"y of update must have exactly one label a row for {metric.name}, got {found}"
                 )
     return rows
+
+
+def check_as_many(owner: str, what: str, rows: int, keys: list[Id]) -> None:
+    """Refuse another number of rows than of ids."""
+    if rows != len(keys):
+        raise ValueError(
+            f"{what} of {owner} must have as many rows as there are ids, {len(keys)}, got {rows}"
+        )
+
+
+def rows_of(decided: Decided, m: int) -> list[tuple[NDArray[Any], Row | None]]:
+    """The prediction and the probabilities of each row, as kernels take them."""
+    if decided.thin or decided.prediction.shape == (m,):
+        return [(decided.prediction, decided.eta)]
+    thin = sparse.issparse(decided.prediction)
+    chosen = indicator_rows("predict", "prediction", decided.prediction, np.int8, thin, m)
+    if decided.eta is None:
+        return [(one, None) for one in chosen]
+    rows = probability_rows("predict", decided.eta, thin, m)
+    return list(zip(chosen, rows, strict=True))
