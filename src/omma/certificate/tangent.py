@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
-from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
+from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Sum
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
 from omma.metrics.smoothed import is_minimum, value_at
-from omma.metrics.sums import Sum
 from omma.running.weights import weights_now
 from omma.state import State
 

@@ -66,6 +66,16 @@ def squash(scores, softmax):
             scores[j] = (1.0 if scores[j] >= 0.0 else small) / (1.0 + small)
 
 
+@helper
+def predict(features, values, count, weights, softmax, scores, eta, t):
+    """The probabilities of row t, as scores and, unless that is empty, in ``eta``."""
+    add_scores(features, values, count, weights, scores)
+    squash(scores, softmax)
+    if eta.shape[0] > 0:
+        for j in range(scores.shape[0]):
+            eta[t, j] = scores[j]
+
+
 class Pace(NamedTuple):
     """The numbers of one step, as scalars: loops over arrays that may overlap stay vectors."""
 
@@ -155,11 +165,7 @@ def run_dense(
         else:
             for f in range(d):
                 values[f] = rows[t, f]
-        add_scores(None, values, d, weights, scores)
-        squash(scores, softmax)
-        if eta.shape[0] > 0:
-            for j in range(scores.shape[0]):
-                eta[t, j] = scores[j]
+        predict(None, values, d, weights, softmax, scores, eta, t)
         if learns:
             find_errors(true, true_start[t], true_end[t], scores)
             learn(None, values, d, scores, hyper, clock, weights, first, second)
@@ -178,11 +184,7 @@ def run_sparse(
         count = features.shape[0]
         for i in range(count):
             values[i] = data[starts[t] + i]
-        add_scores(features, values, count, weights, scores)
-        squash(scores, softmax)
-        if eta.shape[0] > 0:
-            for j in range(scores.shape[0]):
-                eta[t, j] = scores[j]
+        predict(features, values, count, weights, softmax, scores, eta, t)
         if learns:
             find_errors(true, true_start[t], true_end[t], scores)
             learn(features, values, count, scores, hyper, clock, weights, first, second)

@@ -16,8 +16,6 @@ the mixture comes from.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from omma.kernels import minimum
@@ -32,23 +30,13 @@ from omma.kernels.select import choose_nonnegative
 
 STEP = 1e-5  # of the frequency itself
 
-SLOPE: Final = 0
-OFFSET: Final = 1
-BY_POSITIVE: Final = 2
+SLOPE, OFFSET, BY_POSITIVE = range(3)
 
-# What is summed up over rows of weight w, worth u, off by d.
-SUM_W: Final = 0
-SUM_WW: Final = 1
-SUM_WU: Final = 2
-SUM_WWU: Final = 3
-SUM_WWUU: Final = 4
-KNOWN_W: Final = 5  # from here on, of rows whose labels are known
-KNOWN_WW: Final = 6
-SUM_WD: Final = 7
-SUM_WWD: Final = 8
-SUM_WWDD: Final = 9
-ROWS_USED: Final = 10
-SUMMED: Final = 11
+# What is summed up over rows of weight w, worth u, off by d; from KNOWN_W on, of rows whose labels
+# are known.
+SUM_W, SUM_WW, SUM_WU, SUM_WWU, SUM_WWUU = range(5)
+KNOWN_W, KNOWN_WW, SUM_WD, SUM_WWD, SUM_WWDD = range(5, 10)
+ROWS_USED, SUMMED = 10, 11
 
 
 @helper

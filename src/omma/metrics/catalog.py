@@ -11,19 +11,22 @@ from collections.abc import Callable
 from typing import Any
 
 from omma._validate import check_number, nearest, shown
-from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Weighted
+from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Sum, Weighted
 from omma.metrics.base import Metric
-from omma.metrics.binary import RECALL, SPECIFICITY, Binary, LabelMetric, Rate
-from omma.metrics.costs import costs
-from omma.metrics.minimum import (
+from omma.metrics.binary import (
+    RECALL,
+    SPECIFICITY,
+    Binary,
+    LabelMetric,
     Minimum,
+    Rate,
     min_recall_specificity as the_smaller,
     minimum_from_json,
     of_two,
 )
+from omma.metrics.costs import costs
 from omma.metrics.names import MetricName
 from omma.metrics.smoothed import smoothed
-from omma.metrics.sums import Sum
 from omma.metrics.target import parse_target
 
 LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": True}

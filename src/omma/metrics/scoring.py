@@ -13,10 +13,9 @@ from scipy import sparse
 from omma._classes import class_indicators, is_vector
 from omma._validate import shown
 from omma.counts import Counts, counted
-from omma.metrics.averages import KINDS, Macro, OverClasses
+from omma.metrics.averages import KINDS, Macro, OverClasses, Sum
 from omma.metrics.base import OF_CLASSES, Metric
 from omma.metrics.binary import RECALL, mean_of
-from omma.metrics.sums import Sum
 from omma.rows.frames import values_of
 from omma.rows.index import check_same_rows
 from omma.rows.sets import is_label_sets

@@ -9,7 +9,7 @@ from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts, state_of
 from omma.metrics.averages import Macro, Micro, OverClasses
 from omma.metrics.base import Metric
-from omma.metrics.minimum import Minimum, Smoothing
+from omma.metrics.binary import Minimum, Smoothing
 from omma.metrics.names import MetricName
 from omma.state import State
 

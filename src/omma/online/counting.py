@@ -12,11 +12,10 @@ from omma.certificate import Certificate
 from omma.counts import Counts, counts_of, estimates_of, state_of
 from omma.metrics import Metric
 from omma.online import events
-from omma.online.decided import Decided
 from omma.online.packed import Decision
 from omma.online.pending import Id, Pending, Refusals, age_and_clock
 from omma.online.stats import Seen
-from omma.online.steps import Step, Task
+from omma.online.steps import Decided, Step, Task
 from omma.policies import Policy
 from omma.rows.frames import Names
 from omma.rows.row import Partly, Row

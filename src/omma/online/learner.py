@@ -19,10 +19,10 @@ from omma.held import Held, held
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.online import saved
-from omma.online.decided import Decided, array_of
 from omma.online.learning import FLOAT64, Learning
 from omma.online.pending import Id, Pending, Refusals, age_and_clock, read_ids
 from omma.online.stats import Seen, stats_of
+from omma.online.steps import Decided, array_of
 from omma.policies import Policy
 from omma.policies.base import fit_first
 from omma.rows.arrays import read_probabilities

@@ -11,13 +11,16 @@ from scipy import sparse
 from omma._validate import shown
 from omma.online import events
 from omma.online.counting import Counting
-from omma.online.decided import Decided, indicated_row, stored_of, true_ids
 from omma.online.pending import Id, check_id, read_ids
 from omma.online.steps import (
+    Decided,
     Step,
     check_as_many,
+    indicated_row,
     read_steps,
     rows_of,
+    stored_of,
+    true_ids,
     true_rows,
     weights_of,
 )

@@ -14,8 +14,8 @@ from scipy import sparse
 from omma import npz
 from omma._validate import check_positive_int
 from omma.metrics import Metric, metric_from_json
-from omma.online.decided import Decided
 from omma.online.pending import SPOILED, Pending
+from omma.online.steps import Decided
 from omma.policies import Policy, policy_from_json
 
 if TYPE_CHECKING:

@@ -93,20 +93,14 @@ class MixtureState(State):
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {**super().arrays(), "rows": np.array(self.drawn)}
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> MixtureState:
-        made = super().from_arrays(arrays)
-        assert isinstance(made, MixtureState)
-        made.drawn = int(arrays["rows"])
-        return made
+    def take_own(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.drawn = int(arrays["rows"])
 
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def check(self, arrays: dict[str, NDArray[Any]]) -> None:
         check_part("rows", arrays.get("rows"), ())
-        drawn = int(arrays["rows"])
-        if drawn < 0:
-            raise ValueError(f"rows must be at least 0, got {drawn}")
-        super().restore(arrays)
-        self.drawn = drawn
+        if int(arrays["rows"]) < 0:
+            raise ValueError(f"rows must be at least 0, got {int(arrays['rows'])}")
+        super().check(arrays)
 
 
 class MixtureStepper(Stepper):

@@ -55,23 +55,16 @@ class OnlineFrankWolfeState(MixtureState):
         kept = (f"kept_{name}" for name in Kept.NAMES)
         return {**super().shapes(), **dict.fromkeys(("fixed", "shares", *kept))}
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> OnlineFrankWolfeState:
-        made = super().from_arrays(arrays)
-        assert isinstance(made, OnlineFrankWolfeState)
-        made._take(arrays)
-        return made
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def check(self, arrays: dict[str, NDArray[Any]]) -> None:
         check_part("schedule", arrays.get("schedule"), (2,), signed=False)
         shares = arrays.get("shares")
         rules = len(shares) if isinstance(shares, np.ndarray) and shares.ndim == 1 else 1
         check_part("shares", shares, (max(rules, 1),), signed=False)
         check_part("fixed", arrays.get("fixed"), (rules, 2, self.m))
-        super().restore(arrays)
-        self._take(arrays)
+        super().check(arrays)
 
-    def _take(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def take_own(self, arrays: dict[str, NDArray[Any]]) -> None:
+        super().take_own(arrays)
         self.fixed = np.array(arrays["fixed"], dtype=np.float64)
         self.shares = np.array(arrays["shares"], dtype=np.float64)
         self.runs, self.due = int(arrays["schedule"][0]), float(arrays["schedule"][1])
