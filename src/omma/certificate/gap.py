@@ -1,7 +1,5 @@
 """What could still be gained: the best attainable value, estimated along a stream."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ look attainable. A label whose probabilities are only small is not settled, but 
 expected some times, a metric with a rate of 0/0 may count it as one that is.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -13,8 +13,6 @@ for the start go by the steps of the whole model. The intercept moves with each 
 regularized.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 import numpy as np

@@ -14,8 +14,6 @@ none. A function without, or whose identity has changed since it was compiled, i
 not saved.
 """
 
-from __future__ import annotations
-
 import builtins
 import copy
 import hashlib

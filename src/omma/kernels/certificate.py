@@ -14,8 +14,6 @@ is the mixture of its rates, which lies above the minimum, and closer to it than
 the mixture comes from.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from omma.kernels import minimum

@@ -7,8 +7,6 @@ for the next call. A process that ends meanwhile stops it at the next step of th
 Only a first call with new types comes here; all others are answered by Numba's dispatcher in C.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

@@ -10,8 +10,6 @@ Against a complex step, which needs two evaluations and slow complex divisions, 
 at about a fifth of the time, and it does not ask the metric to be analytic.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable

@@ -7,8 +7,6 @@ correction, is given in the same unit: only ratios decide. Before the unit is to
 number, all is divided by a power of two, which changes no bit of any ratio.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from omma.kernels.calibrate import CURVE_BOTH, CURVE_INTERCEPT, CURVE_SLOPE, Calibrator

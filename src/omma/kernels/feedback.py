@@ -6,8 +6,6 @@ corrected by the ratio of labels to probabilities on the rows whose labels came:
 of that ratio, of strength s, so that s → 0 is labels and s → ∞ is estimates.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Final, NamedTuple
 

@@ -5,8 +5,6 @@ question come side by side in ``own``: those of all labels for a dense row, gath
 sparse row, whose ``labels`` are given (no labels at all stand for all, in their order).
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Slope and offset of every label, for every kind of term."""
 
-from __future__ import annotations
-
 from omma.kernels import slopes_of_classes  # noqa: F401 (it adds its cases)
 from omma.kernels.jit import entry
 from omma.kernels.layout import POSITIVE, PREDICTED, TP

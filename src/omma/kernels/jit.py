@@ -18,8 +18,6 @@ types of the whole caller again for every call it replaces, which took twice as 
 optimized within their callers only (``lean``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar

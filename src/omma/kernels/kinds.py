@@ -10,8 +10,6 @@ Every case that kernels know of a kind is found by its class in the files beside
 ``one_label`` for one label, ``gradient`` and ``utility`` for terms.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 Form = tuple[float, float, float, float]  # over (tp, predicted, positive, n)

@@ -1,7 +1,5 @@
 """Where each number stands in the arrays that policies hand to kernels."""
 
-from __future__ import annotations
-
 from typing import Final
 
 # Rows of `cells`, a (3, m) array: what is known of each label.

@@ -13,8 +13,6 @@ at probabilities in their place (``OnEstimates``). Where the past fades, counts 
 What prices add to gains is in ``prices``, how they move in ``price_steps``.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
 import numpy as np

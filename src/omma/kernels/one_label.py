@@ -5,8 +5,6 @@ Greedy decisions and line searches compare values, with the same small constants
 have; reported values come from ``omma.metrics``, and have no constants added.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from omma.kernels import minimum

@@ -4,8 +4,6 @@ Rates there are ratios of linear forms in (tp, predicted, positive, n). Their co
 tuples of scalars, which loops over labels keep in registers.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from omma.kernels.jit import helper

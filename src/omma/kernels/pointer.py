@@ -12,8 +12,6 @@ address of that, with the kind as a type beside it: ``read`` makes the named tup
 With the compiler switched off, an address is the function itself, and what is held the kind.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple

@@ -14,8 +14,6 @@ and how many these are. It follows each row that comes or leaves; it is empty wh
 for it.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -9,8 +9,6 @@ probabilities are rounded; so that this never adds up, all is counted anew from 
 time that the window has been renewed, which is as much work again as to count the rows once.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
 from omma.kernels.count import NO_SUMS, count_stored

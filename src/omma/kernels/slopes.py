@@ -10,8 +10,6 @@ Here are the cases of averages over labels, and of what is no derivative of a me
 and plug-in values. Those of classes are in ``slopes_of_classes``; ``gradient`` has them all.
 """
 
-from __future__ import annotations
-
 from omma.kernels.jit import by_kind
 from omma.kernels.kinds import (
     Fixed,

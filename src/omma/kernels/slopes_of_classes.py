@@ -1,7 +1,5 @@
 """Slope and offset of metrics over classes: means of one rate, the smallest, and agreement."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from omma.kernels import minimum

@@ -1,7 +1,5 @@
 """Rows as Python hands them over: decide one, count one, or count several that were decided."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The value of a whole metric at some counts, and the best step between two of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from omma.kernels import minimum

@@ -1,7 +1,5 @@
 """Predictions judged by a metric, in every shape that they come in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from numbers import Real

@@ -1,7 +1,5 @@
 """What a learner has counted, and what waits to be."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a learner decides whatever it is given, and takes labels in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ A policy is a frozen description. All that changes while it runs is in its state
 makes, ``predict`` reads and ``update`` changes; ``replay`` runs a whole sequence at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from inspect import isabstract
 from typing import Any

@@ -4,8 +4,6 @@ Forgetting is for a world that does not stay as it was; by a window decisions lo
 and at no others.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from typing import Any
 

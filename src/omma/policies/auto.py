@@ -1,7 +1,5 @@
 """Auto: the default, which needs no choice of feedback or prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 

@@ -5,8 +5,6 @@ rules: the price of the limit is found by bisection, and of the rules just below
 as much is taken as the limit allows. Rates enter by their linear form at the bound, num - C den.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple

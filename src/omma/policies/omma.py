@@ -1,7 +1,5 @@
 """OMMA, the Online Metric Maximization Algorithm, and its variant without labels."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache

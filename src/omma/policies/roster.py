@@ -4,8 +4,6 @@ Tables, the command line, suites of the study and comparisons all read it here. 
 write its file and one line of ``ROSTER``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Single steps of a policy, with all that need not be made anew each time."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import nullcontext
 from functools import cached_property

@@ -5,8 +5,6 @@ and label ids without looking: nothing passes that does not fit. A sparse row is
 probabilities), with the ids of its true and of its predicted labels.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
