@@ -199,11 +199,6 @@ class Certificate:
         self._prepare()
 
 
-def parts_of(metric: Metric) -> tuple[Metric, ...]:
-    """The terms of a sum, or the metric itself."""
-    return tuple(part for _, part in metric.terms) if isinstance(metric, Sum) else (metric,)
-
-
 def _nothing(value: float | None) -> None:
     """The gap over any value, before there is anything to tell."""
 
@@ -214,7 +209,8 @@ def check_metric(owner: str, metric: Metric) -> None:
         raise ValueError(
             f"gap of {owner} needs a metric of label counts, got {metric.name}, which has a matrix"
         )
-    if any(isinstance(part, Weighted) for part in parts_of(metric)):
+    terms = metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
+    if any(isinstance(part, Weighted) for _, part in terms):
         raise ValueError(
             f"gap of {owner} needs a metric whose tangent is known, got {metric.name}: use its "
             "macro or micro average"

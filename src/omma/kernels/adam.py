@@ -19,14 +19,8 @@ import numpy as np
 
 from omma.kernels.jit import entry, helper
 
-RATE: Final = 0
-BETA1: Final = 1
-BETA2: Final = 2
-EPSILON: Final = 3
-L2: Final = 4
-
-STEPS: Final = 0
-SEEN: Final = 1
+RATE, BETA1, BETA2, EPSILON, L2 = range(5)
+STEPS, SEEN = range(2)
 
 LIMIT: Final = 10.0  # deviations; rare features and first rows would else be far out
 

@@ -67,11 +67,6 @@ def in_units(both, unit):
 
 @look.case(Fading)
 def look_at_faded(feedback, sums):
-    return feedback.of.own
-
-
-@look.case(Fading, FromSome)
-def look_at_some_faded(feedback, sums):
     return look(feedback.of, sums)
 
 

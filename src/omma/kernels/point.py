@@ -7,15 +7,7 @@ tuples of scalars, which loops over labels keep in registers.
 from typing import Any, NamedTuple
 
 from omma.kernels.jit import helper
-from omma.kernels.layout import (
-    POSITIVE,
-    PREDICTED,
-    SUM_POSITIVE,
-    SUM_PREDICTED,
-    SUM_TP,
-    TP,
-    N,
-)
+from omma.kernels.layout import POSITIVE, PREDICTED, SUM_POSITIVE, SUM_PREDICTED, SUM_TP, TP, N
 
 
 class Point(NamedTuple):

@@ -13,15 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from omma.kernels.count import NO_SUMS, count_stored
 from omma.kernels.fade import divide_calibrator, fade
-from omma.kernels.feedback import (
-    Counted,
-    FromBoth,
-    FromEstimates,
-    FromLabels,
-    gather,
-    look,
-    truth,
-)
+from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, gather, look, truth
 from omma.kernels.jit import by_kind, helper, section
 from omma.kernels.layout import (
     ERAS,
@@ -39,11 +31,7 @@ from omma.kernels.layout import (
 from omma.kernels.price_steps import fade_spread, follow_leaving, settle_rates
 
 # Columns of `rows`.
-CHOSEN: Final = 0
-TRUE: Final = 1
-STORED: Final = 2
-KIND: Final = 3
-COLUMNS: Final = 4
+CHOSEN, TRUE, STORED, KIND, COLUMNS = range(5)
 
 # Kinds: bits that are added.
 TIMED: Final = 1  # a row of the window; labels that come later are none

@@ -40,8 +40,6 @@ def weigh(term, ready, point, j, tp, predicted, positive):
 
 
 # The mean over labels of any metric of one label.
-
-
 @prepare.case(Macro)
 def prepare_macro(term, point, pick):
     return term.weight / point.cells.shape[1]
@@ -55,8 +53,6 @@ def weigh_macro(term, ready, point, j, tp, predicted, positive):
 
 
 # Of a rate: fractions, prior and weight go into its coefficients, once a row.
-
-
 @prepare.case(Macro, Rate)
 def prepare_rate(term, point, pick):
     over, under = term.of.over, term.of.under
@@ -83,8 +79,6 @@ def weigh_rate(term, ready, point, j, tp, predicted, positive):
 
 
 # Of a geometric mean: it works on counts, which saves making fractions.
-
-
 @prepare.case(Macro, Geometric)
 def prepare_geometric(term, point, pick):
     rows = 1.0 / point.inverse
@@ -104,8 +98,6 @@ def weigh_geometric(term, ready, point, j, tp, predicted, positive):
 
 
 # At the counts averaged over labels: each label moves them alike.
-
-
 @prepare.case(Micro)
 def prepare_micro(term, point, pick):
     tp, predicted, positive = mean_fractions(point)
@@ -120,8 +112,6 @@ def weigh_micro(term, ready, point, j, tp, predicted, positive):
 
 
 # The mean over labels, weighed by how often each occurs: decisions do not move that.
-
-
 @prepare.case(Weighted)
 def prepare_weighted(term, point, pick):
     everywhere = point.totals[SUM_POSITIVE] + 2.0 * point.cells.shape[1] * point.prior
@@ -137,8 +127,6 @@ def weigh_weighted(term, ready, point, j, tp, predicted, positive):
 
 
 # OFO's own rule: predict where η·b − a ≥ 0, with a and b counted from the prior.
-
-
 @prepare.case(MacroThreshold)
 def prepare_macro_threshold(term, point, pick):
     return point.prior
@@ -163,8 +151,6 @@ def weigh_micro_threshold(term, ready, point, j, tp, predicted, positive):
 
 
 # Rules that follow no counts, no rule at all, and sums.
-
-
 @prepare.case(Fixed)
 def prepare_fixed(term, point, pick):
     return pick
@@ -199,8 +185,6 @@ def weigh_sum(term, ready, point, j, tp, predicted, positive):
 
 # Values at expected counts: their gain (in ``omma.kernels.find``) is no line in η, so that a rule,
 # which is one, has the derivative.
-
-
 @prepare.case(PlugIn)
 def prepare_plug_in(term, point, pick):
     return prepare(term.of, point, pick)

@@ -183,8 +183,6 @@ def weigh_smallest(term, ready, point, j, tp, predicted, positive):
 
 
 # Agreement over classes, from sums over classes. All counts are of Σ positive, not of n.
-
-
 @helper
 def agreement(point):
     """What kappa and the correlation share: (prior, 1/Σ, share right, share right by chance)."""

@@ -167,13 +167,6 @@ def evaluate(term, prior, cells, totals):
     return utility(term, prior, cells, totals)
 
 
-@helper
-def at_share(term, prior, start, end, share, totals, mixed):
-    """The metric of a mixture."""
-    mix(start, end, share, mixed)
-    return utility(term, prior, mixed, totals)
-
-
 @entry("the best share")
 def best_share(term, prior, start, end, totals, mixed):
     """The share of ``end`` that makes the best mixture with ``start``, and the metric there.
@@ -196,7 +189,8 @@ def best_share(term, prior, start, end, totals, mixed):
             share = left
         else:
             share = right
-        found = at_share(term, prior, start, end, share, totals, mixed)
+        mix(start, end, share, mixed)
+        found = utility(term, prior, mixed, totals)
         if step > GRID and not is_left:
             if left_value >= found:
                 high = right

@@ -196,16 +196,8 @@ class Metric(ABC):
         # It knows every metric: above, a circle would close.
         from omma.metrics.scoring import score_of
 
-        return score_of(
-            self,
-            y_true,
-            y_pred,
-            sample_weight,
-            labels=labels,
-            n_labels=n_labels,
-            pos_label=pos_label,
-            zero_division=zero_division,
-        )
+        chosen = (labels, n_labels, pos_label)
+        return score_of(self, y_true, y_pred, sample_weight, *chosen, zero_division)
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """The metric of an estimator's decisions, as scikit-learn calls what is given as scoring.
@@ -223,8 +215,7 @@ class Metric(ABC):
     def __mul__(self, factor: Any) -> Any:
         return _multiple(self, factor)
 
-    def __rmul__(self, factor: Any) -> Any:
-        return _multiple(self, factor)
+    __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> Any:
         check_number(self.name, "divisor", divisor)

@@ -81,18 +81,8 @@ jaccard = Binary(
     smooth=True,
     linear_fractional=True,
 )
-gmean = Binary(
-    "gmean",
-    "√(tp / (tp + fn) · tn / (tn + fp))",
-    "geometric",
-    concave=True,
-)
-hmean = Binary(
-    "hmean",
-    "2 / ((tp + fn) / tp + (tn + fp) / tn)",
-    "harmonic",
-    concave=True,
-)
+gmean = Binary("gmean", "√(tp / (tp + fn) · tn / (tn + fp))", "geometric", concave=True)
+hmean = Binary("hmean", "2 / ((tp + fn) / tp + (tn + fp) / tn)", "harmonic", concave=True)
 qmean = Binary(
     "qmean",
     "1 − √(((fn / (tp + fn))² + (fp / (tn + fp))²) / 2)",
@@ -100,11 +90,7 @@ qmean = Binary(
     concave=True,
 )
 min_recall_specificity = the_smaller
-mcc = Binary(
-    "mcc",
-    "(tp·tn − fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
-    "correlation",
-)
+mcc = Binary("mcc", "(tp·tn − fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))", "correlation")
 
 # Every statement above that names a metric of one label, in the order of the tables.
 _BINARY: dict[str, LabelMetric] = {

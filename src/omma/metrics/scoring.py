@@ -24,7 +24,6 @@ def score_of(
     y_true: Any,
     y_pred: Any,
     sample_weight: Any,
-    *,
     labels: Sequence[Any] | None,
     n_labels: int | None,
     pos_label: Any,

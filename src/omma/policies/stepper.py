@@ -167,7 +167,13 @@ class Stepper:
             self._count_part(state, eta, y, prediction, weight, late)
             return
         if not self.simple:
-            self._learn(state, eta, y, prediction, weight, late)
+            late = late and state.labels is not None
+            if not isinstance(state, WindowState):
+                self._learn(state, eta, y, prediction, weight, late)
+                return
+            state.window.make_room(1, *_entries(self.m, eta, y, prediction))
+            with state.window.late() if late else nullcontext():
+                self._learn(state, eta, y, prediction, weight, late)
             return
         thin, scratch = prediction.itemsize == 4, self.space.scratch
         sums = self.sums(thin)
@@ -232,23 +238,6 @@ class Stepper:
         late: bool,
     ) -> None:
         """Count a row where labels correct or calibrate estimates, prices move, or counts fade."""
-        late = late and state.labels is not None
-        if not isinstance(state, WindowState):
-            self._learn_at(state, eta, y, prediction, weight, late)
-            return
-        state.window.make_room(1, *_entries(self.m, eta, y, prediction))
-        with state.window.late() if late else nullcontext():
-            self._learn_at(state, eta, y, prediction, weight, late)
-
-    def _learn_at(
-        self,
-        state: State,
-        eta: Row | None,
-        y: NDArray[Any] | None,
-        prediction: NDArray[Any],
-        weight: float,
-        late: bool,
-    ) -> None:
         thin = prediction.dtype == np.int32
         laid = self.laid(state, thin)
         function, at, _ = laid.late if late else laid.learn

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.rows.arrays import from_objects, meaning, unflagged
+from omma.rows.arrays import check_kind, from_objects, meaning, unflagged
 
 SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]
 Row = NDArray[np.float64] | SparseRow
@@ -41,8 +41,7 @@ def single_row(owner: str, eta: Any, m: int) -> Row | None:
         raise ValueError(
             f"eta of {owner} must have the shape ({m},) or (rows, {m}), got {array.shape}"
         )
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"eta of {owner} must hold real numbers, got the type {array.dtype}")
+    check_kind(owner, array, array.dtype)
     return unflagged(np.ascontiguousarray(array, dtype=np.float64))
 
 
@@ -81,8 +80,7 @@ def sparse_row(owner: str, matrix: Any, m: int) -> SparseRow:
     """The ids and values of a sparse matrix of one row."""
     row = matrix if matrix.format == "csr" else matrix.tocsr()
     check_ids(owner, "eta", row, m)
-    if row.dtype.kind not in "fiub":
-        raise TypeError(f"eta of {owner} must hold real numbers, got the type {row.dtype}")
+    check_kind(owner, row, row.dtype)
     if not row.has_canonical_format:
         row = row.copy()
         row.sum_duplicates()
@@ -183,9 +181,8 @@ def probability_rows(owner: str, eta: Any, thin: bool, m: int) -> list[Row]:
         csr = matrix.tocsr()
         check_ids(owner, "eta", csr, m)
         rows = [sparse_row(owner, csr[[i]], m) for i in range(csr.shape[0])]
-    elif matrix.dtype.kind not in "fiub":
-        raise TypeError(f"eta of {owner} must hold real numbers, got the type {matrix.dtype}")
     else:
+        check_kind(owner, matrix, matrix.dtype)
         rows = list(np.ascontiguousarray(matrix, dtype=np.float64))
     for row in rows:
         refuse_row(owner, row[1] if isinstance(row, tuple) else row)
