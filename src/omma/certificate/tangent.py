@@ -38,11 +38,9 @@ def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.floa
     a rate of 0/0 look attainable.
     """
     if isinstance(metric, Sum):
-        parts = [tangent(part, state, prior) for _, part in metric.terms]
-        factors = [weight for weight, _ in metric.terms]
-        weights = sum(factor * part for factor, (part, _) in zip(factors, parts, strict=True))
-        intercept = sum(factor * start for factor, (_, start) in zip(factors, parts, strict=True))
-        return np.asarray(weights), float(intercept)
+        parts = [(factor, *tangent(part, state, prior)) for factor, part in metric.terms]
+        weights = sum(factor * part for factor, part, _ in parts)
+        return np.asarray(weights), float(sum(factor * start for factor, _, start in parts))
     never, always = never_and_always(state)
     if isinstance(metric, OverClasses):
         return _with_absent(metric, state, prior, never)
@@ -58,7 +56,11 @@ def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float6
     here = with_prior(state, prior)
     slope, offset = weights_now(metric.scaled_plan(prior), state)
     weights = np.stack((slope, offset, by_positive(metric, state, prior)))
-    return weights, height(metric, state, prior) - float((weights * here).sum())
+    if is_minimum(metric):  # it is as high as the mixture of the rates
+        high = float(kernel.mixture_of(metric.term(), prior, state.side_by_side, state.totals))
+    else:
+        high = value_at(metric, state, prior)
+    return weights, high - float((weights * here).sum())
 
 
 def _with_settled(
@@ -99,13 +101,6 @@ def _with_absent(
     intercept += float((weights * here)[:, never].sum())
     weights[:, never] = 0.0
     return weights, intercept
-
-
-def height(metric: Metric, state: State, prior: float) -> float:
-    """How high the tangent is where it is taken: at the metric, or at a minimum's mixture."""
-    if is_minimum(metric):
-        return float(kernel.mixture_of(metric.term(), prior, state.side_by_side, state.totals))
-    return value_at(metric, state, prior)
 
 
 def with_prior(state: State, prior: float) -> NDArray[np.float64]:

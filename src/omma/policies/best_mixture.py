@@ -89,18 +89,18 @@ class Corners:
         n = float(state.totals[N])
         if self.limit is None:
             return Corner((free,), n)
-        room = self._room(free.cells, n)
+        room = _room(self.limit, free.cells, n)
         self.reached = room >= -HAIR
-        return Corner((free,), n) if self.reached else Corner(self._priced(free, room, n), n)
+        return Corner((free,) if self.reached else self._priced(self.limit, free, room, n), n)
 
-    def _priced(self, below: Part, missed: float, n: float) -> tuple[Part, ...]:
+    def _priced(self, limit: Limit, below: Part, missed: float, n: float) -> tuple[Part, ...]:
         """The rules on both sides of the right price, mixed so that the limit is just met."""
-        by_tp, by_predicted = self._forms(below.cells, n)
+        by_tp, by_predicted = _forms(limit, below.cells, n)
 
         def at(price: float) -> tuple[Part, float]:
             slope, offset = below.slope + price * by_tp, below.offset + price * by_predicted
             part = Part(slope, offset, 1.0, self.confusion(slope, offset).cells)
-            return part, self._room(part.cells, n)
+            return part, _room(limit, part.cells, n)
 
         scale = float(np.abs(below.slope).mean()) or 1.0
         low, high = LOWEST * scale, HIGHEST * scale
@@ -119,35 +119,33 @@ class Corners:
         share = -missed / (room - missed)
         return near._replace(share=1.0 - share), above._replace(share=share)
 
-    def _room(self, cells: NDArray[np.float64], n: float) -> float:
-        """By how much the linear form of the limit is met, as a share of the rows."""
-        limit = self.limit
-        assert limit is not None
-        if limit.of == "macro_recall":
-            some = cells[POSITIVE] > 0
-            share = float((cells[TP][some] / cells[POSITIVE][some] - limit.bound).sum())
-            return limit.sign * share / max(int(some.sum()), 1)
-        found = np.array(limit.cells(Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], n)))
-        return float(self._form() @ found) / n
 
-    def _form(self) -> Vector:
-        limit = self.limit
-        assert limit is not None
-        over, under = np.array(limit.rate.over), np.array(limit.rate.under)
-        found: Vector = limit.sign * (over - limit.bound * under)
-        return found
+def _room(limit: Limit, cells: Vector, n: float) -> float:
+    """By how much the linear form of a limit is met, as a share of the rows."""
+    if limit.of == "macro_recall":
+        some = cells[POSITIVE] > 0
+        share = float((cells[TP][some] / cells[POSITIVE][some] - limit.bound).sum())
+        return limit.sign * share / max(int(some.sum()), 1)
+    found = np.array(limit.cells(Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], n)))
+    return float(_form(limit) @ found) / n
 
-    def _forms(self, cells: NDArray[np.float64], n: float) -> tuple[Vector, Vector]:
-        """What predicting each label adds to that: times its probability, and whatever that is."""
-        limit, m = self.limit, cells.shape[1]
-        assert limit is not None
-        if limit.of == "macro_recall":
-            some = cells[POSITIVE] > 0
-            each = n / np.where(some, cells[POSITIVE], 1.0) / max(int(some.sum()), 1)
-            return limit.sign * np.where(some, each, 0.0), np.zeros(m)
-        by_tp, by_predicted, *_ = self._form()
-        which = np.ones(m) if limit.over_all else np.eye(m)[limit.index or 0]
-        return by_tp * which, by_predicted * which
+
+def _form(limit: Limit) -> Vector:
+    over, under = np.array(limit.rate.over), np.array(limit.rate.under)
+    found: Vector = limit.sign * (over - limit.bound * under)
+    return found
+
+
+def _forms(limit: Limit, cells: Vector, n: float) -> Weights:
+    """What predicting each label adds to that: times its probability, and whatever that is."""
+    m = cells.shape[1]
+    if limit.of == "macro_recall":
+        some = cells[POSITIVE] > 0
+        each = n / np.where(some, cells[POSITIVE], 1.0) / max(int(some.sum()), 1)
+        return limit.sign * np.where(some, each, 0.0), np.zeros(m)
+    by_tp, by_predicted, *_ = _form(limit)
+    which = np.ones(m) if limit.over_all else np.eye(m)[limit.index or 0]
+    return by_tp * which, by_predicted * which
 
 
 @dataclass
