@@ -8,9 +8,9 @@ import pytest
 from scipy import optimize, sparse
 
 import omma
+from omma.certificate.tangent import tangent
 from omma.metrics import smoothed
 from omma.metrics.base import state_of
-from omma.metrics.tangent import tangent
 
 M = 3
 STREAMS = 120

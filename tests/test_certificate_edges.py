@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 import omma
-from omma.gap import bounds, doubt_of_metric
+from omma.certificate.gap import bounds, doubt_of_metric
+from omma.certificate.tangent import tangent
 from omma.metrics.base import state_of
-from omma.metrics.tangent import tangent
 
 ROWS, M = 6000, 6
 ETA, Y = omma.datasets.long_tail(n=ROWS, m=M, seed=0)

@@ -17,9 +17,9 @@ import pytest
 from numba.core import event, types
 from numba.extending import overload
 
-from omma.kernels import compiling, kinds, lean, linked
-from omma.kernels.held import Held
+from omma.kernels import compiling, kinds, lean
 from omma.kernels.jit import entry, helper
+from omma.kernels.pointer import Held
 
 SOURCE = Path(compiling.__file__).parents[2]
 
@@ -193,7 +193,7 @@ def test_helpers_are_parts_of_their_callers_and_have_no_machine_code():
     assert tripled(2.0) == 6.0
     doubled.compile((numba.float64,))  # where its caller came from disk, nobody asked for it yet
     found = doubled.overloads[numba.float64,]
-    assert isinstance(found.library, linked.Part)
+    assert isinstance(found.library, lean.Part)
     assert found.library.get_pointer_to_function(found.fndesc.llvm_func_name) == 0
 
 

@@ -23,7 +23,7 @@ from strategies import (
 
 import omma
 from omma import Counts
-from omma.kernels.dual import Dual
+from omma.kernels.custom import Dual
 from omma.metrics import custom
 
 ORIGINALS = {own_f1: "f1", own_jaccard: "jaccard", own_gmean: "gmean"}

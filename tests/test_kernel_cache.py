@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from omma.kernels import cache
-from omma.kernels.identity import identity
+from omma.kernels.cache import identity
 
 PACKAGE = Path(cache.__file__).parents[1]
 
@@ -84,7 +84,7 @@ def test_a_change_of_a_global_after_compiling_is_not_kept(tmp_path):
 
 HELPER = """
 counts = __import__("numpy").full((3, 2), 4.0)
-from omma.kernels.frequencies import by_positive
+from omma.kernels.certificate import by_positive
 from omma.kernels.layout import TOTALS
 from omma.metrics import metric
 import numpy as np
@@ -173,3 +173,17 @@ def test_a_function_may_call_itself():
 def test_what_cannot_be_told_has_no_identity(held):
     assert identity(scaled(held)) is None
     assert identity(with_globals("def own(tp): return tp + HELD", HELD=held)) is None
+
+
+class Gone:
+    """A class that a later version does not have."""
+
+
+def test_an_index_of_classes_that_are_gone_is_one_of_other_sources(tmp_path, monkeypatch):
+    cache.KernelFile(str(tmp_path), "kernel", "before").save(Gone, "code")
+    assert cache.KernelFile(str(tmp_path), "kernel", "before").load(Gone) == "code"
+    monkeypatch.delattr(sys.modules[__name__], "Gone")
+    later = cache.KernelFile(str(tmp_path), "kernel", "after")
+    assert later.load("another") is None
+    later.save("another", "code")
+    assert later.load("another") == "code"

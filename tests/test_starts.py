@@ -7,7 +7,7 @@ import pytest
 from naive_baselines import LAYOUTS, dense, stepped, stream
 
 import omma
-from omma.policies import ConvergenceWarning, online_frank_wolfe, policy_from_json, starts
+from omma.policies import ConvergenceWarning, best_mixture, online_frank_wolfe, policy_from_json
 
 
 def fitted(eta, y, **options):
@@ -17,12 +17,12 @@ def fitted(eta, y, **options):
 
 
 def test_a_random_start_has_slopes_and_offsets_in_their_ranges():
-    slope, offset = starts.at_random(5000, seed=3)
+    slope, offset = best_mixture.at_random(5000, seed=3)
     assert 0 <= slope.min() < 0.01
     assert 0.99 < slope.max() < 1
     assert -0.5 <= offset.min() < -0.49
     assert 0.49 < offset.max() < 0.5
-    for other in (starts.at_random(5000, 4), starts.at_random(5000, 3, run=1)):
+    for other in (best_mixture.at_random(5000, 4), best_mixture.at_random(5000, 3, run=1)):
         assert not np.array_equal(slope, other[0])
 
 
@@ -94,7 +94,7 @@ def test_surplus_predictions_move_about_when_starts_do():
     eta, y = omma.datasets.long_tail(n=1500, m=20, seed=0)
     values = {
         start: omma.replay(omma.OnlineFrankWolfe("macro_precision", 3, start=start), eta, y).value
-        for start in starts.STARTS
+        for start in best_mixture.STARTS
     }
     assert values["top"] > values["random"] + 0.05
 

@@ -11,7 +11,7 @@ from naive_baselines import stream
 
 import omma
 from omma.cli import main
-from omma.online.following import Follower
+from omma.online.journal import Follower
 
 ETA, Y = stream(2, 60, 3)
 POLICY = omma.OMMA("macro_f1")

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from omma.certificate.gap import TWO_SIDED
 from omma.counts import Counts, counts_of, estimates_of
-from omma.gap import TWO_SIDED
 from omma.limits import Limit, price_unit
 from omma.policies import Policy
 from omma.state import State

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.kernels import batch as kernel
+from omma.kernels import steps as kernel
 from omma.kernels.count import summing
 from omma.kernels.layout import GROWTH, N
 from omma.parts import Prices

@@ -233,7 +233,11 @@ class State:
         made.calibration = Calibration(**part) if part else None
         part = under("prices_", arrays)
         made.prices = Prices(**part) if part else None
+        made.take_own(arrays)
         return made
+
+    def take_own(self, arrays: dict[str, Array]) -> None:
+        """Take over what a state of its kind has beside counts."""
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what ``arrays`` of such a state gave, or nothing of it."""
@@ -244,6 +248,7 @@ class State:
         self.missed = np.array(arrays["missed"], dtype=np.float64) if "missed" in arrays else None
         for name, part in self.parts.items():
             part.restore(under(f"{name}_", arrays))
+        self.take_own(arrays)
 
     def check(self, arrays: dict[str, Array]) -> None:
         """Refuse arrays that are not those of such a state."""

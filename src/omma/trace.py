@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._html import html_table
-from omma.certificate import Look
+from omma.certificate import Gap, Look
 from omma.counts import Counts
-from omma.gap import Gap
 from omma.held import Held, held
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.limits import Limit

@@ -269,13 +269,18 @@ class OnlineCalibrator:
         calibrator = Calibrator(*kept, *calibrating(settled=False))
         thin = isinstance(rows, SparseProbabilities)
         out = np.empty(rows.matrix.nnz) if thin else np.empty((rows.n, rows.m))  # type: ignore[union-attr]
+        pointer: Any = rows.matrix.indptr.astype(np.int64) if thin else None  # type: ignore[union-attr]
         scratch, _ = scratch_space(rows.m)
-        one_block = _sparse_block if thin else _dense_block
+        kernel: Any = calibrate_sparse if thin else calibrate_dense
         for _, block in blocks(rows.n, rows.rows_per_block, order):
             true = labels_of(labels, block, listed=thin)
-            came = (true, None if labels is None else labels.unknown_of(block))
+            unknown = None if labels is None else labels.unknown_of(block)
             given = weights[block] if len(weights) else weights
-            good = one_block(rows, block, came, given, calibrator, scratch, out)
+            where = entries_of(pointer[block], pointer[block + 1]) if thin else block
+            part = np.empty((len(where), *out.shape[1:]))
+            learning = (true, unknown, given, calibrator, scratch)
+            good = int(kernel(*rows.block(block), *learning, part))
+            out[where] = part
             if good < len(block):
                 raise ValueError(f"eta of {owner} must hold {rows.explain(int(block[good]))}")
         if not thin:
@@ -340,24 +345,3 @@ class OnlineCalibrator:
             f"<OnlineCalibrator of {self.n_labels} labels, {self.rows:g} rows: "
             f"σ({self.slope:.3g}·logit + {self.intercept:.3g} + b_j)>"
         )
-
-
-def _dense_block(
-    rows: Any, block: Rows, came: Any, weights: Array, calibrator: Any, scratch: Array, out: Array
-) -> int:
-    array, wanted = rows.block(block)
-    part = np.empty((len(block), rows.m))
-    good = calibrate_dense(array, wanted, *came, weights, calibrator, scratch, part)
-    out[block] = part
-    return int(good)
-
-
-def _sparse_block(
-    rows: Any, block: Rows, came: Any, weights: Array, calibrator: Any, scratch: Array, out: Array
-) -> int:
-    indices, data, starts, ends = rows.block(block)
-    part = np.empty(int((ends - starts).sum()))
-    good = calibrate_sparse(indices, data, starts, ends, *came, weights, calibrator, scratch, part)
-    pointer = rows.matrix.indptr.astype(np.int64)
-    out[entries_of(pointer[block], pointer[block + 1])] = part
-    return int(good)

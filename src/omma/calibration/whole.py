@@ -86,7 +86,8 @@ class _Entries:
             true, weight = _looked_up(sample.labels.given, rows, places), of_row[rows]
         else:
             places, values = None, np.asarray(sample.eta.array, dtype=np.float64)  # type: ignore[union-attr]
-            true = _table(sample.labels.given, sample.m)
+            read, wanted = sample.labels.indicators(np.arange(sample.n, dtype=np.int64))
+            true = read[wanted].astype(np.float64)
             weight = np.broadcast_to(of_row[:, np.newaxis], values.shape)
         near = np.clip(values, LEAST, MOST)
         logits = np.log(near) - np.log1p(-near)
@@ -143,17 +144,6 @@ class _Entries:
         shared[CURVE_BOTH], shared[CURVE_INTERCEPT] = crossed.sum(), own.sum()
         shared[LABELLED] = self.rows
         return Calibration(shared, at[2:].copy(), own)
-
-
-def _table(given: Any, m: int) -> Floats:
-    """Labels as numbers, a column for each."""
-    if sparse.issparse(given):
-        return np.asarray(given.toarray(), dtype=np.float64)
-    if given.ndim == 2:
-        return np.asarray(given, dtype=np.float64)
-    found = np.zeros((len(given), m))
-    found[np.arange(len(given)), given.astype(np.int64)] = 1.0
-    return found
 
 
 def _looked_up(given: Any, rows: Any, places: Any) -> Floats:

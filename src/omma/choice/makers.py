@@ -10,7 +10,7 @@ from omma.evaluation import replay
 from omma.limits import Limit
 from omma.metrics import Metric
 from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
-from omma.policies.starts import top
+from omma.policies.best_mixture import top
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.tables import HAT_ETA

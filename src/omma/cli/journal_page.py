@@ -11,7 +11,7 @@ import numpy as np
 from omma._html import html_page, html_table
 from omma.cli.looks import Looks
 from omma.online import OnlineClassifier
-from omma.online.following import Follower
+from omma.online.journal import Follower
 
 POINTS = 200  # of the course that is drawn
 WIDE, HIGH = 640, 160

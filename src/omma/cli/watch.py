@@ -86,7 +86,7 @@ def looker(place: str) -> Callable[[], dict[str, Any]]:
 
     looks, path = Looks(), Path(place)
     if path.is_dir():
-        from omma.online.following import Follower
+        from omma.online.journal import Follower
 
         follower = Follower(path)
         return lambda: looks.stats(follower.look(looks.note))

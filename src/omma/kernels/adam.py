@@ -13,22 +13,14 @@ for the start go by the steps of the whole model. The intercept moves with each 
 regularized.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from omma.kernels.jit import entry, helper
 
-RATE: Final = 0
-BETA1: Final = 1
-BETA2: Final = 2
-EPSILON: Final = 3
-L2: Final = 4
-
-STEPS: Final = 0
-SEEN: Final = 1
+RATE, BETA1, BETA2, EPSILON, L2 = range(5)
+STEPS, SEEN = range(2)
 
 LIMIT: Final = 10.0  # deviations; rare features and first rows would else be far out
 
@@ -64,6 +56,16 @@ def squash(scores, softmax):
         for j in range(m):
             small = np.exp(-abs(scores[j]))
             scores[j] = (1.0 if scores[j] >= 0.0 else small) / (1.0 + small)
+
+
+@helper
+def predict(features, values, count, weights, softmax, scores, eta, t):
+    """The probabilities of row t, as scores and, unless that is empty, in ``eta``."""
+    add_scores(features, values, count, weights, scores)
+    squash(scores, softmax)
+    if eta.shape[0] > 0:
+        for j in range(scores.shape[0]):
+            eta[t, j] = scores[j]
 
 
 class Pace(NamedTuple):
@@ -155,11 +157,7 @@ def run_dense(
         else:
             for f in range(d):
                 values[f] = rows[t, f]
-        add_scores(None, values, d, weights, scores)
-        squash(scores, softmax)
-        if eta.shape[0] > 0:
-            for j in range(scores.shape[0]):
-                eta[t, j] = scores[j]
+        predict(None, values, d, weights, softmax, scores, eta, t)
         if learns:
             find_errors(true, true_start[t], true_end[t], scores)
             learn(None, values, d, scores, hyper, clock, weights, first, second)
@@ -178,11 +176,7 @@ def run_sparse(
         count = features.shape[0]
         for i in range(count):
             values[i] = data[starts[t] + i]
-        add_scores(features, values, count, weights, scores)
-        squash(scores, softmax)
-        if eta.shape[0] > 0:
-            for j in range(scores.shape[0]):
-                eta[t, j] = scores[j]
+        predict(features, values, count, weights, softmax, scores, eta, t)
         if learns:
             find_errors(true, true_start[t], true_end[t], scores)
             learn(features, values, count, scores, hyper, clock, weights, first, second)

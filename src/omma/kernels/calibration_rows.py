@@ -5,8 +5,6 @@ where its labels are known. Without labels a block is calibrated and nothing cha
 are labelled in part, ``unknown`` lists what is not known: starts, ends and ids, as labels are.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from omma.kernels.calibrate import calibrate, fit

@@ -7,8 +7,6 @@ for the next call. A process that ends meanwhile stops it at the next step of th
 Only a first call with new types comes here; all others are answered by Numba's dispatcher in C.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os
@@ -24,7 +22,7 @@ from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
 from omma.kernels import kinds
-from omma.kernels.held import Held
+from omma.kernels.pointer import Held
 
 LONG = 1.0  # seconds of compiling after which it is said
 TURN = 0.05  # seconds between looks at signals

@@ -8,8 +8,6 @@ Sums over labels, which only some metrics ask for, are kept by functions called 
 loops over rows are compiled without them.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ flags over all labels, and with a budget the chosen labels beside them; a sparse
 chosen labels, and flags at these, which must be cleared before the next row.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -7,8 +7,6 @@ correction, is given in the same unit: only ratios decide. Before the unit is to
 number, all is divided by a power of two, which changes no bit of any ratio.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from omma.kernels.calibrate import CURVE_BOTH, CURVE_INTERCEPT, CURVE_SLOPE, Calibrator
@@ -69,11 +67,6 @@ def in_units(both, unit):
 
 @look.case(Fading)
 def look_at_faded(feedback, sums):
-    return feedback.of.own
-
-
-@look.case(Fading, FromSome)
-def look_at_some_faded(feedback, sums):
     return look(feedback.of, sums)
 
 
@@ -181,11 +174,6 @@ def divide_both(feedback):
 @by_kind
 def divide_calibrator(calibrator):
     """Divide what calibration knows by the largest unit; what it learned stays."""
-
-
-@divide_calibrator.case(None)
-def divide_no_calibrator(calibrator):
-    pass
 
 
 @divide_calibrator.case(Calibrator)

@@ -6,8 +6,6 @@ corrected by the ratio of labels to probabilities on the rows whose labels came:
 of that ratio, of strength s, so that s → 0 is labels and s → ∞ is estimates.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -175,16 +173,9 @@ def shrink_label(both, j):
 @shrink_label.case(FromBoth)
 def shrink_label_of_both(both, j):
     own, labels, known = both.own.cells, both.labels.cells, both.known.cells
-    return shrunk_counts(
-        both,
-        labels[TP, j],
-        labels[POSITIVE, j],
-        known[TP, j],
-        known[POSITIVE, j],
-        own[TP, j],
-        own[POSITIVE, j],
-        own[PREDICTED, j],
-    )
+    true, expected = (labels[TP, j], labels[POSITIVE, j]), (known[TP, j], known[POSITIVE, j])
+    every = own[TP, j], own[POSITIVE, j]
+    return shrunk_counts(both, *true, *expected, *every, own[PREDICTED, j])
 
 
 @shrink_label.case(FromAll)
@@ -202,16 +193,9 @@ def shrink_sums(both):
 @shrink_sums.case(FromBoth)
 def shrink_sums_of_both(both):
     own, labels, known = both.own.totals, both.labels.totals, both.known.totals
-    return shrunk_counts(
-        both,
-        labels[SUM_TP],
-        labels[SUM_POSITIVE],
-        known[SUM_TP],
-        known[SUM_POSITIVE],
-        own[SUM_TP],
-        own[SUM_POSITIVE],
-        own[SUM_PREDICTED],
-    )
+    true, expected = (labels[SUM_TP], labels[SUM_POSITIVE]), (known[SUM_TP], known[SUM_POSITIVE])
+    every = own[SUM_TP], own[SUM_POSITIVE]
+    return shrunk_counts(both, *true, *expected, *every, own[SUM_PREDICTED])
 
 
 @shrink_sums.case(FromAll)

@@ -5,8 +5,6 @@ question come side by side in ``own``: those of all labels for a dense row, gath
 sparse row, whose ``labels`` are given (no labels at all stand for all, in their order).
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 
@@ -15,21 +13,11 @@ from numba.core import types
 
 from omma.kernels.gradient import prepare, weigh
 from omma.kernels.jit import by_kind, pointed
-from omma.kernels.kinds import Costs, PlugIn, Priced
-from omma.kernels.layout import GAINS, POSITIVE, PREDICTED, PRICED, TP, VALUES
-from omma.kernels.plug_in import difference
+from omma.kernels.kinds import Costs, Macro, PlugIn, Priced, Sum
+from omma.kernels.layout import GAINS, POSITIVE, PREDICTED, PRICED, TP, VALUES, N
+from omma.kernels.one_label import value
 from omma.kernels.point import point_at
-from omma.kernels.pointer import (
-    CELLS,
-    COUNT,
-    IDS,
-    NUMBERS,
-    ROWS,
-    Address,
-    held_as,
-    held_by,
-    read,
-)
+from omma.kernels.pointer import CELLS, COUNT, IDS, NUMBERS, ROWS, Address, held_as, held_by, read
 
 REST = (types.float64, COUNT, CELLS, NUMBERS, ROWS, IDS, COUNT, ROWS)
 
@@ -49,6 +37,27 @@ def gains_of_term(term, point, pick, own, labels, count, scratch):
         slope, offset = weigh(term, ready, point, j, tp[i], predicted[i], positive[i])
         found = slope * values[i] + offset
         gains[i] = found if values[i] > 0.0 else -np.inf
+
+
+@by_kind
+def difference(term, point, inverse, cells, eta):
+    """How much one more prediction, right with probability η, changes a term."""
+
+
+@difference.case(Macro)
+def difference_of_macro(term, point, inverse, cells, eta):
+    tp, predicted, positive = cells
+    positive *= inverse
+    n = point.totals[N]
+    with_it = value(term.of, n, (tp + eta) * inverse, (predicted + 1.0) * inverse, positive, 1.0)
+    without = value(term.of, n, tp * inverse, predicted * inverse, positive, 1.0)
+    return term.weight / point.cells.shape[1] * (with_it - without)
+
+
+@difference.case(Sum)
+def difference_of_sum(term, point, inverse, cells, eta):
+    first = difference(term.of, point, inverse, cells, eta)
+    return first + difference(term.rest, point, inverse, cells, eta)
 
 
 @find_gains.case(PlugIn)
@@ -122,15 +131,10 @@ def key_of(value: Any) -> Any:
     return (type(value), *map(key_of, value)) if isinstance(value, tuple) else value
 
 
-def looked_for(term: Any) -> Address:
-    """Find it by the types of the term's parts: that takes a tenth of a millisecond."""
-    return held_by(find, term, *REST)
-
-
 @lru_cache(maxsize=256)
 def remembered(key: Any) -> Address:
-    """The same by its key."""
-    return looked_for(term_of(key))
+    """The same by its key; by the types of a term's parts it takes a tenth of a millisecond."""
+    return held_by(find, term_of(key), *REST)
 
 
 def term_of(key: Any) -> Any:

@@ -4,8 +4,6 @@ It is a hash of the stored entries above zero, each mixed with its label by Spli
 so that dense and sparse rows, and those of 32 bits, of the same probabilities have the same one.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,13 +1,6 @@
 """Slope and offset of every label, for every kind of term."""
 
-from __future__ import annotations
-
-from omma.kernels import (  # noqa: F401 (each adds its cases)
-    slopes_of_agreement,
-    slopes_of_averages,
-    slopes_of_classes,
-    slopes_of_rules,
-)
+from omma.kernels import slopes_of_classes  # noqa: F401 (it adds its cases)
 from omma.kernels.jit import entry
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.kernels.point import point_at

@@ -15,10 +15,8 @@ of a row. So scratch space comes from the caller, and slices are copied by loops
 callers in Python and C, which Numba adds to everything, are made for entries only: without them
 compilation takes a tenth less. Inlining is left to LLVM (``forceinline``): Numba's own infers the
 types of the whole caller again for every call it replaces, which took twice as long. Helpers are
-optimized within their callers only (``linked``).
+optimized within their callers only (``lean``).
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,10 +26,9 @@ import numba
 from numba.core import types
 from numba.extending import overload
 
-from omma.kernels.cache import KernelCache
+from omma.kernels.cache import KernelCache, identity
 from omma.kernels.compiling import patient
-from omma.kernels.identity import identity
-from omma.kernels.linked import PartCompiler, WholeCompiler
+from omma.kernels.lean import PartCompiler, WholeCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -106,9 +103,10 @@ def by_kind(described: Callable[..., Any]) -> Any:
 
     ``@function.case(Macro, Rate)`` adds the case of a ``Macro`` whose field ``of`` is a ``Rate``;
     ``@function.case(Macro)`` serves all others, ``@function.case(None)`` what is None, and
-    ``@function.case()`` whatever is left. What is decorated only says what the cases do.
+    ``@function.case()`` whatever is left. What is decorated says what the cases do; itself it does
+    nothing, and serves what is None where no case does.
     """
-    cases: dict[tuple[Any, ...], Callable[..., Any]] = {}
+    cases: dict[tuple[Any, ...], Callable[..., Any]] = {(None,): described}
 
     def found(outer: Any, inner: Any) -> Any:
         return cases.get((outer, inner)) or cases.get((outer,)) or cases.get(())

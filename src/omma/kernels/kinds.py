@@ -7,10 +7,8 @@ over labels (``Micro``), or a metric of classes. A ``Sum`` adds two terms; ``Plu
 for differences of values in place of derivatives. ``Fixed`` are rules that follow no counts.
 
 Every case that kernels know of a kind is found by its class in the files beside this one:
-``partials`` and ``values`` for one label, ``gradient`` and ``utility`` for terms.
+``one_label`` for one label, ``gradient`` and ``utility`` for terms.
 """
-
-from __future__ import annotations
 
 from typing import Any, NamedTuple
 

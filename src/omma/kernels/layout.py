@@ -1,22 +1,13 @@
 """Where each number stands in the arrays that policies hand to kernels."""
 
-from __future__ import annotations
-
 from typing import Final
 
 # Rows of `cells`, a (3, m) array: what is known of each label.
-TP: Final = 0
-PREDICTED: Final = 1
-POSITIVE: Final = 2
+TP, PREDICTED, POSITIVE = range(3)
 
 # `totals`: the number of rows, and sums over labels for the metrics that need them.
-N: Final = 0
-SUM_TP: Final = 1
-SUM_PREDICTED: Final = 2
-SUM_POSITIVE: Final = 3
-SUM_CROSS: Final = 4  # of predicted * positive
-SUM_PREDICTED_SQUARED: Final = 5
-SUM_POSITIVE_SQUARED: Final = 6
+N, SUM_TP, SUM_PREDICTED, SUM_POSITIVE = range(4)
+SUM_CROSS, SUM_PREDICTED_SQUARED, SUM_POSITIVE_SQUARED = range(4, 7)  # cross: predicted * positive
 TOTALS: Final = 7
 
 # Which of the sums over labels a metric asks for; zero asks for none.

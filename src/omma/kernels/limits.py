@@ -10,11 +10,8 @@ how it is scaled. Limits look at label counts as they are, not at corrected ones
 at probabilities in their place (``OnEstimates``). Where the past fades, counts are in the unit of
 ``pace`` (see ``omma.kernels.fade``).
 
-What prices add to gains is in ``prices``, how they move in ``price_steps``, and what the mean of
-recalls needs beside in ``mean_recall``.
+What prices add to gains is in ``prices``, how they move in ``price_steps``.
 """
-
-from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
@@ -69,18 +66,8 @@ class OnLabels(NamedTuple):
     pace: Any
 
 
-class OnEstimates(NamedTuple):
+class OnEstimates(OnLabels):
     """Limits on what probabilities say."""
-
-    numbers: Any
-    kinds: Any
-    labels: Any
-    mu: Any
-    mean: Any
-    spread: Any
-    rates: Any
-    counted: Any
-    pace: Any
 
 
 @helper

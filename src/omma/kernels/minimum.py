@@ -9,13 +9,10 @@ for rates f that are linear in tp and fp, the two cells that decisions change; t
 these. Its gradient is that of the minimizing mixture.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from omma.kernels.jit import helper, section
-from omma.kernels.point import fractions
-from omma.kernels.rates import rate_partials
+from omma.kernels.point import fractions, rate_partials
 
 
 @helper

@@ -7,8 +7,6 @@ How much weight it missed is kept, for what decisions are worth and, with ``From
 they look at.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from omma.kernels.calibrate import fit

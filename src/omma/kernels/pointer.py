@@ -12,8 +12,6 @@ address of that, with the kind as a type beside it: ``read`` makes the named tup
 With the compiler switched off, an address is the function itself, and what is held the kind.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -22,9 +20,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
-
-from omma.kernels.held import Held
+from numba.extending import intrinsic, models, register_model
 
 # Types that functions called by address share.
 NUMBERS: Final = types.Array(types.float64, 1, "C")
@@ -51,6 +47,22 @@ class Address(NamedTuple):
     function: Any
     at: Any
     kept: Any
+
+
+class Held(types.Type):
+    """The address of a kind's numbers."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+        super().__init__(name=f"Held({of})")
+
+
+@register_model(Held)
+class HeldModel(models.PrimitiveModel):
+    """An address is a whole number."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, ir.IntType(64))
 
 
 def held_by(entry: Any, kind: Any, *others: Any) -> Address:

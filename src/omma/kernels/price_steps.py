@@ -8,16 +8,18 @@ rows have spoken:
 - The first SLOW rows move a rate's price less: it would be far away, and long on its way back.
 - Two prices can hold each other up: each makes up for what the other costs its limit. So where
   there are several limits and all have room, all prices fall a little.
-"""
 
-from __future__ import annotations
+For a limit on the mean of recalls, ``rates`` has the sum of the recalls of labels that occurred,
+and how many these are. It follows each row that comes or leaves; it is empty where no limit asks
+for it.
+"""
 
 from typing import Final
 
 import numpy as np
 
 from omma.kernels.jit import by_kind, helper
-from omma.kernels.layout import UNIT, N
+from omma.kernels.layout import POSITIVE, TP, UNIT, N
 from omma.kernels.limits import (
     COUNTED,
     FORM,
@@ -33,7 +35,6 @@ from omma.kernels.limits import (
     form_of,
     looked_at,
 )
-from omma.kernels.mean_recall import follow_rate
 
 STEP: Final = 0.7  # of a price whose every row so far missed by as much
 SLOW: Final = 100.0  # rows
@@ -165,11 +166,6 @@ def move(prices, true, known, found, weight, flags, values):
     """Move prices after a dense row was counted."""
 
 
-@move.case(None)
-def move_not(prices, true, known, found, weight, flags, values):
-    pass
-
-
 @move.case(OnLabels)
 def move_on_labels(prices, true, known, found, weight, flags, values):
     if known:
@@ -218,11 +214,6 @@ def move_stored(prices, labels, values, true, start, end, known, found, weight, 
     """Move prices after a row of stored labels was counted; its true ones: ``true[start:end]``."""
 
 
-@move_stored.case(None)
-def move_stored_not(prices, labels, values, true, start, end, known, found, weight, flags, present):
-    pass
-
-
 @move_stored.case(OnLabels)
 def move_stored_on_labels(
     prices, labels, values, true, start, end, known, found, weight, flags, present
@@ -245,12 +236,69 @@ def fade_spread(prices, growth):
     """What prices moved by so far counts for less, and so they move more freely."""
 
 
-@fade_spread.case(None)
-def fade_no_spread(prices, growth):
-    pass
-
-
 @fade_spread.case()
 def fade_all_spread(prices, growth):
     for limit in range(prices.spread.shape[0]):
         prices.spread[limit] = max(prices.spread[limit] / growth, LEAST_SPREAD)
+
+
+# The mean of recalls, kept beside counts.
+
+
+@helper
+def follow_rate(prices, j, value, flag, weight):
+    """Keep the sum of recalls after label j was counted as present to the degree ``value``."""
+    tp, positive = prices.counted.cells[TP, j], prices.counted.cells[POSITIVE, j]
+    added = weight * value * prices.pace[UNIT]
+    if added <= 0.0:
+        return
+    before = positive - added
+    if before > 0.0:
+        prices.rates[0] -= (tp - added * flag) / before
+    else:
+        prices.rates[1] += 1.0
+    prices.rates[0] += tp / positive
+
+
+@by_kind
+def follow_leaving(prices, timed, known, labels, true, sign):
+    """Keep the sum of recalls where a row leaves: called before (-1) and after (+1) it does."""
+
+
+@follow_leaving.case(OnLabels)
+def follow_labels_leaving(prices, timed, known, labels, true, sign):
+    if known:
+        add_rates(prices, true, sign)
+
+
+@follow_leaving.case(OnEstimates)
+def follow_estimates_leaving(prices, timed, known, labels, true, sign):
+    if timed:
+        add_rates(prices, labels, sign)
+
+
+@helper
+def add_rates(prices, ids, sign):
+    """Add the recalls of some labels, or take them off."""
+    cells, rates = prices.counted.cells, prices.rates
+    if rates.shape[0] > 0:
+        for i in range(ids.shape[0]):
+            if cells[POSITIVE, ids[i]] > 0.0:
+                rates[0] += sign * cells[TP, ids[i]] / cells[POSITIVE, ids[i]]
+                rates[1] += sign
+
+
+@by_kind
+def settle_rates(prices):
+    """Add up the recalls of all labels anew."""
+
+
+@settle_rates.case()
+def settle_all_rates(prices):
+    cells, rates = prices.counted.cells, prices.rates
+    if rates.shape[0] > 0:
+        rates[0] = rates[1] = 0.0
+        for j in range(cells.shape[1]):
+            if cells[POSITIVE, j] > 0.0:
+                rates[0] += cells[TP, j] / cells[POSITIVE, j]
+                rates[1] += 1.0

@@ -8,8 +8,6 @@ of the greatest rate, if decisions change the rate's denominator as they do that
 There the form is taken at the rate so far (Dinkelbach): rate and rule improve each other.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from omma.kernels.jit import by_kind, entry, helper

@@ -6,8 +6,6 @@ limits beside them. Of several fixed rules, ``picks[t]`` is the one for row t. A
 zero stand for "not wanted". Where labels of some rows are known in part, ``part`` says which.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ called by address (``pointer``) these are a few lines each to compile, and the l
 longest, is compiled once: it sees two addresses, and the counts that come out.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

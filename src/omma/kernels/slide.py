@@ -9,21 +9,11 @@ probabilities are rounded; so that this never adds up, all is counted anew from 
 time that the window has been renewed, which is as much work again as to count the rows once.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
 from omma.kernels.count import NO_SUMS, count_stored
 from omma.kernels.fade import divide_calibrator, fade
-from omma.kernels.feedback import (
-    Counted,
-    FromBoth,
-    FromEstimates,
-    FromLabels,
-    gather,
-    look,
-    truth,
-)
+from omma.kernels.feedback import Counted, FromBoth, FromEstimates, FromLabels, gather, look, truth
 from omma.kernels.jit import by_kind, helper, section
 from omma.kernels.layout import (
     ERAS,
@@ -38,15 +28,10 @@ from omma.kernels.layout import (
     UNIT,
     VALUES,
 )
-from omma.kernels.mean_recall import follow_leaving, settle_rates
-from omma.kernels.price_steps import fade_spread
+from omma.kernels.price_steps import fade_spread, follow_leaving, settle_rates
 
 # Columns of `rows`.
-CHOSEN: Final = 0
-TRUE: Final = 1
-STORED: Final = 2
-KIND: Final = 3
-COLUMNS: Final = 4
+CHOSEN, TRUE, STORED, KIND, COLUMNS = range(5)
 
 # Kinds: bits that are added.
 TIMED: Final = 1  # a row of the window; labels that come later are none

@@ -1,6 +1,4 @@
-"""Single rows, as Python hands them over: decide one, count one."""
-
-from __future__ import annotations
+"""Rows as Python hands them over: decide one, count one, or count several that were decided."""
 
 from typing import Any, NamedTuple
 
@@ -15,6 +13,7 @@ from omma.kernels.feedback import Counted, FromLabels
 from omma.kernels.jit import by_kind, entry, helper, pointed
 from omma.kernels.layout import FLAGS, ONES, PRESENT, VALUES
 from omma.kernels.learn import fit_stored, learn, learn_stored
+from omma.kernels.partly import learn_part, learn_part_stored
 from omma.kernels.pointer import (
     COUNT,
     EVERYTHING,
@@ -27,6 +26,7 @@ from omma.kernels.pointer import (
     read,
 )
 from omma.kernels.price_steps import move, move_stored
+from omma.kernels.replay import rising
 
 FLAGGED = types.Array(types.int8, 1, "C")
 
@@ -47,11 +47,6 @@ def clear_at(row, labels):
 @by_kind
 def clear_limited(prices, row):
     """The same at labels that have a limit, which is looked at on every row."""
-
-
-@clear_limited.case(None)
-def clear_nothing(prices, row):
-    pass
 
 
 @clear_limited.case()
@@ -82,17 +77,6 @@ def decide_dense(
     return True
 
 
-@helper
-def known_ids(labels, m):
-    """Whether label ids rise and are those of labels: nothing is followed before."""
-    before = -1
-    for position in range(labels.shape[0]):
-        if labels[position] <= before:
-            return False
-        before = labels[position]
-    return before < m
-
-
 @entry("a sparse decision")
 def decide_sparse(
     labels, eta, find, term, select, budget, whole, prior, pick, cells, totals, scratch, ids
@@ -101,7 +85,7 @@ def decide_sparse(
 
     -1 says that eta holds no probabilities, -2 that labels are not known ones that rise.
     """
-    if not known_ids(labels, cells.shape[1]):
+    if not rising(labels, cells.shape[1]):
         return -2
     if not widen(eta, scratch[VALUES]):
         return -1
@@ -164,7 +148,7 @@ def learn_in_kept(held, eta, true, known, predicted, weight, late, scratch):
 @pointed("a sparse decision of what calibrates, fades or has limits")
 def decide_stored_by_kept(held, labels, eta, pick, scratch, ids):
     """Decide one row of stored labels by all that a policy keeps; below zero as above."""
-    if not known_ids(labels, scratch.shape[1]):
+    if not rising(labels, scratch.shape[1]):
         return -2
     if not widen(eta, scratch[VALUES]):
         return -1
@@ -291,3 +275,81 @@ def count_sparse(labels, present, chosen, weight, level, add, cells, totals, scr
         flags[chosen[i]] = 1.0
     degrees = present if present.shape[0] > 0 else scratch[ONES]
     count_stored(chosen, found, labels, degrees, flags, weight, Sums(level, add), cells, totals)
+
+
+class Chosen(NamedTuple):
+    """Labels chosen for rows, as ids: those of row t are ``ids[starts[t]:ends[t]]``."""
+
+    starts: Any
+    ends: Any
+    ids: Any
+
+
+@entry("count rows dense")
+def count_rows_dense(
+    eta, rows, true, predictions, weights, feedback, sums, calibrator, prices, part, timed, scratch
+):  # fmt: skip
+    """Count rows of every label; ``predictions[t]`` are the indicators of row ``rows[t]``.
+
+    Rows that are not ``timed`` were counted when they were decided, but for their labels.
+    """
+    values, flags, present = scratch[VALUES], scratch[FLAGS], scratch[PRESENT]
+    m = flags.shape[0]
+    for t in range(rows.shape[0]):
+        widen(eta[rows[t]], values)
+        calibrate(calibrator, EVERYTHING, m, scratch)
+        found = read_flags(predictions[t], flags)
+        weight = weights[t] if weights.shape[0] > 0 else 1.0
+        known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
+        if known:
+            y = true.array[true.rows[t]]
+            for j in range(m):
+                present[j] = np.float64(y[j])
+        if timed:
+            learn(feedback, found, present, known, weight, sums, scratch)
+            move(prices, present, known, found, weight, flags, values)
+        if known:
+            fit(calibrator, EVERYTHING, m, scratch, present, weight)
+        if part is not None:
+            known |= learn_part(part, true, t, found, weight, sums, calibrator, scratch)
+        if timed:
+            fade(feedback, calibrator, prices, known, weight, scratch)
+
+
+@entry("count rows sparse")
+def count_rows_sparse(
+    indices, data, starts, ends, true, predictions, weights, feedback, sums, calibrator, prices,
+    part, timed, scratch,
+):  # fmt: skip
+    """Count rows of stored labels, those of row t being ``starts[t]:ends[t]``."""
+    values, flags = scratch[VALUES], scratch[FLAGS]
+    for j in range(flags.shape[0]):
+        flags[j] = 0.0
+        scratch[PRESENT, j] = 0.0
+    for t in range(starts.shape[0]):
+        labels = indices[starts[t] : ends[t]]
+        widen(data[starts[t] : ends[t]], values)
+        calibrate(calibrator, labels, labels.shape[0], scratch)
+        chosen = predictions.ids[predictions.starts[t] : predictions.ends[t]]
+        found = chosen.shape[0]
+        for i in range(found):
+            flags[chosen[i]] = 1.0
+        weight = weights[t] if weights.shape[0] > 0 else 1.0
+        known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
+        begin, end = (true.starts[t], true.ends[t]) if known else (np.int64(0), np.int64(0))
+        present = true.ids[begin:end]
+        if timed:
+            learn_stored(feedback, labels, chosen, found, present, known, weight, sums, scratch)
+            move_stored(
+                prices, labels, values, true.ids, begin, end, known, found, weight, flags,
+                scratch[PRESENT],
+            )  # fmt: skip
+        if known:
+            fit_stored(calibrator, labels, present, weight, scratch)
+        if part is not None:
+            row = (labels, chosen, found, weight, sums, calibrator, scratch)
+            known |= learn_part_stored(part, true, t, *row)
+        for i in range(found):
+            flags[chosen[i]] = 0.0
+        if timed:
+            fade(feedback, calibrator, prices, known, weight, scratch)

@@ -6,8 +6,6 @@ it predicts is, by ``tally_rule``. Counts are added in the order of the rows, as
 they are the same to the bit.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from omma.kernels.jit import entry, helper

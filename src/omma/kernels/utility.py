@@ -1,7 +1,5 @@
 """The value of a whole metric at some counts, and the best step between two of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from omma.kernels import minimum
@@ -33,10 +31,9 @@ from omma.kernels.layout import (
     TP,
     N,
 )
+from omma.kernels.one_label import value
 from omma.kernels.point import fractions, mean_fractions, point_at
-from omma.kernels.slopes_of_agreement import agreement, squares
-from omma.kernels.slopes_of_classes import sum_of_classes
-from omma.kernels.values import value
+from omma.kernels.slopes_of_classes import agreement, squares, sum_of_classes
 
 GRID = 16  # points looked at before closing in: a metric need not be concave
 GOLDEN = 0.6180339887498949
@@ -170,13 +167,6 @@ def evaluate(term, prior, cells, totals):
     return utility(term, prior, cells, totals)
 
 
-@helper
-def at_share(term, prior, start, end, share, totals, mixed):
-    """The metric of a mixture."""
-    mix(start, end, share, mixed)
-    return utility(term, prior, mixed, totals)
-
-
 @entry("the best share")
 def best_share(term, prior, start, end, totals, mixed):
     """The share of ``end`` that makes the best mixture with ``start``, and the metric there.
@@ -199,7 +189,8 @@ def best_share(term, prior, start, end, totals, mixed):
             share = left
         else:
             share = right
-        found = at_share(term, prior, start, end, share, totals, mixed)
+        mix(start, end, share, mixed)
+        found = utility(term, prior, mixed, totals)
         if step > GRID and not is_left:
             if left_value >= found:
                 high = right

@@ -10,9 +10,16 @@ metrics are metrics.
 0.9167
 """
 
-from omma.metrics.averages import Macro, Micro, OverClasses, Weighted, over_classes
+from omma.metrics.averages import Macro, Micro, OverClasses, Sum, Weighted, over_classes
 from omma.metrics.base import Metric
-from omma.metrics.binary import Binary, LabelMetric, Rate
+from omma.metrics.binary import (
+    Binary,
+    LabelMetric,
+    Minimum,
+    Rate,
+    Smoothing,
+    min_recall_specificity,
+)
 from omma.metrics.catalog import (
     NAMES,
     accuracy,
@@ -34,13 +41,10 @@ from omma.metrics.catalog import (
     recall,
     specificity,
 )
-from omma.metrics.costs import Costs, costs
+from omma.metrics.costs import Costs, RowCosts, costs
 from omma.metrics.custom import Custom, custom
-from omma.metrics.minimum import Minimum, Smoothing, min_recall_specificity
 from omma.metrics.names import MetricName
-from omma.metrics.row_costs import RowCosts
 from omma.metrics.smoothed import smoothed, smoothed_value
-from omma.metrics.sums import Sum
 
 __all__ = [
     "NAMES",

@@ -1,11 +1,9 @@
 """What every metric can do."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,21 +21,6 @@ Vector = NDArray[np.float64]
 
 # Metrics of one label that mean something else over classes: their averages are other numbers.
 OF_CLASSES = frozenset({"accuracy", "balanced_accuracy", "gmean", "hmean", "qmean", "mcc"})
-
-
-class Traits(NamedTuple):
-    """What is known of a metric beside its value, as ``Metric`` has it."""
-
-    name: str
-    formula: str
-    concave: bool
-    smooth: bool
-    linear: bool
-    linear_fractional: bool
-    binary: bool = False
-    multiclass: bool = False
-    single_label: bool = False
-    needs_matrix: bool = False
 
 
 class Metric(ABC):
@@ -74,9 +57,9 @@ class Metric(ABC):
     linear: bool
     linear_fractional: bool
 
-    def _have(self, traits: Traits) -> None:
+    def _have(self, **traits: Any) -> None:
         """Set the traits that follow from what a metric is made of, while it is made."""
-        for name, value in traits._asdict().items():
+        for name, value in traits.items():
             object.__setattr__(self, name, value)
 
     @abstractmethod
@@ -213,16 +196,8 @@ class Metric(ABC):
         # It knows every metric: above, a circle would close.
         from omma.metrics.scoring import score_of
 
-        return score_of(
-            self,
-            y_true,
-            y_pred,
-            sample_weight,
-            labels=labels,
-            n_labels=n_labels,
-            pos_label=pos_label,
-            zero_division=zero_division,
-        )
+        chosen = (labels, n_labels, pos_label)
+        return score_of(self, y_true, y_pred, sample_weight, *chosen, zero_division)
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """The metric of an estimator's decisions, as scikit-learn calls what is given as scoring.
@@ -240,8 +215,7 @@ class Metric(ABC):
     def __mul__(self, factor: Any) -> Any:
         return _multiple(self, factor)
 
-    def __rmul__(self, factor: Any) -> Any:
-        return _multiple(self, factor)
+    __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> Any:
         check_number(self.name, "divisor", divisor)
@@ -255,7 +229,7 @@ class Metric(ABC):
 
 
 def _sum_of(first: Metric, sign: float, second: Any) -> Any:
-    from omma.metrics.sums import Sum  # a sum is a metric: only here does that close a circle
+    from omma.metrics.averages import Sum  # a sum is a metric: only here does that close a circle
 
     if not isinstance(second, Metric):
         return NotImplemented
@@ -263,7 +237,7 @@ def _sum_of(first: Metric, sign: float, second: Any) -> Any:
 
 
 def _multiple(metric: Metric, factor: Any) -> Any:
-    from omma.metrics.sums import Sum
+    from omma.metrics.averages import Sum
 
     if not isinstance(factor, Real):
         return NotImplemented

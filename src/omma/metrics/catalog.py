@@ -4,26 +4,27 @@ Adding one here is all it takes: ``macro_`` and ``micro_`` forms, the kernels, t
 tables and the property tests pick it up.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any
 
 from omma._validate import check_number, nearest, shown
-from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Weighted
+from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Sum, Weighted
 from omma.metrics.base import Metric
-from omma.metrics.binary import RECALL, SPECIFICITY, Binary, LabelMetric, Rate
-from omma.metrics.costs import costs
-from omma.metrics.minimum import (
+from omma.metrics.binary import (
+    RECALL,
+    SPECIFICITY,
+    Binary,
+    LabelMetric,
     Minimum,
+    Rate,
     min_recall_specificity as the_smaller,
     minimum_from_json,
     of_two,
 )
+from omma.metrics.costs import costs
 from omma.metrics.names import MetricName
 from omma.metrics.smoothed import smoothed
-from omma.metrics.sums import Sum
 from omma.metrics.target import parse_target
 
 LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": True}
@@ -80,18 +81,8 @@ jaccard = Binary(
     smooth=True,
     linear_fractional=True,
 )
-gmean = Binary(
-    "gmean",
-    "√(tp / (tp + fn) · tn / (tn + fp))",
-    "geometric",
-    concave=True,
-)
-hmean = Binary(
-    "hmean",
-    "2 / ((tp + fn) / tp + (tn + fp) / tn)",
-    "harmonic",
-    concave=True,
-)
+gmean = Binary("gmean", "√(tp / (tp + fn) · tn / (tn + fp))", "geometric", concave=True)
+hmean = Binary("hmean", "2 / ((tp + fn) / tp + (tn + fp) / tn)", "harmonic", concave=True)
 qmean = Binary(
     "qmean",
     "1 − √(((fn / (tp + fn))² + (fp / (tn + fp))²) / 2)",
@@ -99,11 +90,7 @@ qmean = Binary(
     concave=True,
 )
 min_recall_specificity = the_smaller
-mcc = Binary(
-    "mcc",
-    "(tp·tn − fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))",
-    "correlation",
-)
+mcc = Binary("mcc", "(tp·tn − fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))", "correlation")
 
 # Every statement above that names a metric of one label, in the order of the tables.
 _BINARY: dict[str, LabelMetric] = {

@@ -1,6 +1,4 @@
-"""A user's own table of what each prediction is worth for each true class."""
-
-from __future__ import annotations
+"""Costs of mistakes: a table for pairs of classes, or what every row has for itself."""
 
 import warnings
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from omma._validate import shown
 from omma.counts import Counts
 from omma.metrics.base import Metric
+from omma.rows.arrays import meaning
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -96,3 +95,96 @@ def costs(matrix: ArrayLike, *, name: str = "costs") -> Costs:
         )
     worth.flags.writeable = False
     return Costs(worth, name)
+
+
+@dataclass(frozen=True, eq=False)
+class RowCosts:
+    """Decides where yes is cheaper than no, each row by its own costs, and adds costs up.
+
+    Saying yes costs a false alarm where the label is absent, no costs a miss where it is present:
+    yes is the cheaper where η ≥ false_alarm / (false_alarm + miss). That is exact if probabilities
+    are, so there is nothing to learn; calibrate them first (``omma.calibration``).
+
+    Parameters
+    ----------
+    false_alarm, miss : float, or array-like that fits the shape of ``eta``
+        What either mistake costs, none below zero: one number for all rows, one for each row
+        (shape (n,), or (n, 1) for several labels), or one for each row and label.
+
+    Examples
+    --------
+    A check of a payment costs 5, a fraud that is missed its amount:
+
+    >>> import numpy as np
+    >>> from omma.metrics import RowCosts
+    >>> costs = RowCosts(false_alarm=5, miss=np.array([20, 1000, 3]))
+    >>> costs.thresholds.round(3)
+    array([0.2  , 0.005, 0.625])
+    >>> decisions = costs.predict([0.1, 0.1, 0.5])
+    >>> decisions
+    array([0, 1, 0], dtype=int8)
+    >>> costs.cost([0, 1, 1], decisions), costs.cost([0, 1, 1], [0, 0, 0])
+    (3.0, 1003.0)
+    """
+
+    false_alarm: ArrayLike
+    miss: ArrayLike
+
+    def __post_init__(self) -> None:
+        for name in ("false_alarm", "miss"):
+            given = getattr(self, name)
+            numbers = np.array(given, dtype=np.float64)
+            if not (np.isfinite(numbers) & (numbers >= 0)).all():
+                raise ValueError(
+                    f"{name} of RowCosts must be finite and at least 0, got {shown(given)}"
+                )
+            numbers.flags.writeable = False
+            object.__setattr__(self, name, numbers)
+
+    @property
+    def thresholds(self) -> NDArray[np.float64]:
+        """From which probability on yes is the cheaper; 1 where no mistake costs anything."""
+        alarm, miss = np.broadcast_arrays(np.asarray(self.false_alarm), np.asarray(self.miss))
+        both = alarm + miss
+        found: NDArray[np.float64] = np.divide(alarm, both, out=np.ones(both.shape), where=both > 0)
+        return found
+
+    def predict(self, eta: ArrayLike) -> NDArray[np.int8]:
+        """Decide rows of probabilities: int8 indicators in their shape."""
+        values = np.asarray(eta, dtype=np.float64)
+        if not ((values >= 0) & (values <= 1)).all():
+            raise ValueError(
+                f"eta of RowCosts must hold probabilities from 0 to 1, got {shown(eta)}"
+                f"{meaning(values)}"
+            )
+        decided: NDArray[np.int8] = (values >= self._fitted("eta", values)).astype(np.int8)
+        return decided
+
+    def cost(self, y: ArrayLike, prediction: ArrayLike) -> float:
+        """What decisions cost in all, given the labels."""
+        true, chosen = np.asarray(y), np.asarray(prediction)
+        if true.shape != chosen.shape:
+            raise ValueError(
+                f"y and prediction of RowCosts must have one shape, got {true.shape} and "
+                f"{chosen.shape}"
+            )
+        for name, given in (("y", true), ("prediction", chosen)):
+            if not np.isin(given, (0, 1)).all():
+                raise ValueError(f"{name} of RowCosts must hold 0 and 1, got {shown(given)}")
+        self._fitted("y", true)
+        alarms = np.asarray(self.false_alarm) * ((chosen == 1) & (true == 0))
+        misses = np.asarray(self.miss) * ((chosen == 0) & (true == 1))
+        return float(alarms.sum() + misses.sum())
+
+    def _fitted(self, name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
+        """Thresholds, if they fit what they are for."""
+        found = self.thresholds
+        try:
+            wide = np.broadcast_shapes(found.shape, values.shape)
+        except ValueError:
+            wide = ()
+        if wide != values.shape:
+            raise ValueError(
+                f"costs of RowCosts must fit the shape of {name}, {values.shape}, got {found.shape}"
+            )
+        return found

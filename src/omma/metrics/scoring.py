@@ -1,7 +1,5 @@
 """Predictions judged by a metric, in every shape that they come in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from numbers import Real
@@ -13,10 +11,9 @@ from scipy import sparse
 from omma._confusion import class_indicators, is_vector
 from omma._validate import shown
 from omma.counts import Counts, counted
-from omma.metrics.averages import KINDS, Macro, OverClasses
+from omma.metrics.averages import KINDS, Macro, OverClasses, Sum
 from omma.metrics.base import OF_CLASSES, Metric
 from omma.metrics.binary import RECALL, mean_of
-from omma.metrics.sums import Sum
 from omma.rows.frames import values_of
 from omma.rows.index import check_same_rows
 from omma.rows.sets import is_label_sets
@@ -27,7 +24,6 @@ def score_of(
     y_true: Any,
     y_pred: Any,
     sample_weight: Any,
-    *,
     labels: Sequence[Any] | None,
     n_labels: int | None,
     pos_label: Any,

@@ -1,7 +1,5 @@
 """Minima rounded at their kinks, so that following their gradient does not jump to and fro."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +7,9 @@ from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts, state_of
 from omma.metrics.averages import Macro, Micro, OverClasses
 from omma.metrics.base import Metric
-from omma.metrics.minimum import Minimum, Smoothing
+from omma.metrics.binary import Minimum, Smoothing
 from omma.metrics.names import MetricName
-from omma.metrics.tangent import is_minimum, value_at
+from omma.state import State
 
 Kinked = Macro | Micro | Minimum | OverClasses
 
@@ -68,6 +66,14 @@ def smoothed(
     return _smooth_label(found, smoothing)
 
 
+def is_minimum(metric: Metric) -> bool:
+    """Whether a metric is a minimum of rates, smoothed or not."""
+    if isinstance(metric, OverClasses):
+        return metric.kind == "min_recall"
+    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
+    return isinstance(label, Minimum)
+
+
 def _smooth_label(metric: Any, smoothing: Smoothing) -> Minimum:
     if not metric.concave:  # a ratio whose kink has no such smoothing
         raise ValueError(
@@ -105,3 +111,10 @@ def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
     if len(metric.matrix) or not metric.compiles:
         return metric.value(counts)
     return value_at(metric, state_of(counts), prior)
+
+
+def value_at(metric: Metric, state: State, prior: float) -> float:
+    """The metric with its smoothing, prior and ε."""
+    from omma.kernels.utility import evaluate  # here: serving does without it
+
+    return float(evaluate(metric.term(), prior, state.side_by_side, state.totals.copy()))

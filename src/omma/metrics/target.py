@@ -1,7 +1,5 @@
 """What people write for a metric and its budget, read once and printed once: "macro_f1@3"."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What a learner has counted, and what waits to be."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 
@@ -9,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.certificate import Certificate
+from omma.counts import Counts, counts_of, estimates_of, state_of
 from omma.metrics import Metric
 from omma.online import events
-from omma.online.decided import Decided
-from omma.online.late import Refusals
 from omma.online.packed import Decision
-from omma.online.pending import Id, Pending, age_and_clock
+from omma.online.pending import Id, Pending, Refusals, age_and_clock
 from omma.online.stats import Seen
-from omma.online.steps import Step, Task
+from omma.online.steps import Decided, Step, Task
 from omma.policies import Policy
 from omma.rows.frames import Names
 from omma.rows.row import Partly, Row
+from omma.state import State
 
 LOOKS = 1000  # questions of a learner that are looked at for want of candidates
 
@@ -143,6 +141,56 @@ class Counting:
             pending.max_age = pending.max_age if max_seconds is None else max_seconds
             if self._journal is not None:  # what is forgotten from now on is so when done again
                 self._journal.cut()
+
+    # What was counted elsewhere.
+
+    def _add_counts(self, counts: Counts, estimates: Counts | None) -> None:
+        """Add true labels against predictions, and probabilities where these are counted."""
+        state = self.state
+        parts = state.truth.missed is not None
+        if parts or state.known is not None or state.calibration is not None:
+            raise TypeError(
+                f"merge of OnlineClassifier needs all that {self.policy!r} keeps"
+                f"{' of rows labelled in part' * parts}: pass other.state in place of counts"
+            )
+        if state.labels is not None and estimates is None:
+            raise ValueError("estimates of merge must be given with feedback='estimates'")
+        if self._pairs is not None and counts.matrix is None:
+            raise ValueError(f"counts of merge must have a matrix for {self.metric!r}, got none")
+        # All that can go wrong is done before anything is changed.
+        with self._lock:
+            soft = estimates_of(state)
+            mine = counts_of(state)
+            mine.matrix = self._pairs
+            true = mine + counts
+            own = true if soft is None or estimates is None else soft + estimates
+            made = state_of(own)
+            made.labels = None if soft is None else state_of(true)
+            if state.prices is not None:  # they stay; what they look at is counted anew
+                made.prices = state.prices * 1.0
+                made.prices.settle(made.limited.cells)
+            if soft is not None and own == soft:  # added up anew, sums may differ in a last digit
+                made.cells, made.totals = state.cells, state.totals
+            self._go_on_from(made, true.matrix)
+
+    def _add_state(self, other: State, pairs: Any) -> None:
+        """Add all that another learner of the same policy keeps."""
+        if self._pairs is not None and pairs is None:
+            raise ValueError(
+                f"counts of merge must have a matrix for {self.metric!r}: pass other.counts and "
+                "other.state"
+            )
+        with self._lock:
+            both = None if self._pairs is None else self._pairs + pairs
+            self._go_on_from(self.state + other, both)
+
+    def _go_on_from(self, made: State, pairs: Any) -> None:
+        """Go on from a state; a journal begins anew, as this is no event of it."""
+        self.state.restore({name: one.copy() for name, one in made.arrays().items()})
+        if self._pairs is not None and pairs is not None:
+            self._pairs[...] = pairs
+        if self._journal is not None:
+            self._journal.cut()
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from omma._atomic import sync_folder
@@ -16,10 +16,25 @@ from omma._validate import check_positive_int, shown
 from omma.metrics import Metric
 from omma.online import log
 from omma.online.events import do_again
-from omma.online.following import Follower, newest
 from omma.online.learner import OnlineClassifier
 
 FORMAT = "omma-journal-1"
+SNAPSHOT = re.compile(r"snapshot-(\d{1,18})\.npz")
+TRIES = 10  # snapshots that may be replaced by newer ones while they are read
+
+
+def newest(folder: Path) -> int | None:
+    """The number of the newest snapshot in a folder; None where there is none."""
+    found = [SNAPSHOT.fullmatch(one.name) for one in folder.iterdir()]
+    return max((int(one[1]) for one in found if one), default=None)
+
+
+def _do_again(learner: OnlineClassifier, event: bytes, path: Path, place: int) -> None:
+    """Do what an event says, or say where it stands."""
+    try:
+        do_again(learner, event)
+    except (ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
+        raise ValueError(f"{path} is damaged at byte {place:,}: {error}") from error
 
 
 class Journal:
@@ -168,10 +183,7 @@ class Journal:
                 f"{shown(expected[wrong[0]])}, got {shown(found.get(wrong[0]))}"
             )
         for event, after in records:
-            try:
-                do_again(self.learner, event)
-            except (ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
-                raise ValueError(f"{path} is damaged at byte {end:,}: {error}") from error
+            _do_again(self.learner, event, path, end)
             end = after
             self._calls += 1
         torn = path.stat().st_size - end
@@ -243,13 +255,55 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"<journal in {self.folder}, {self._calls:,} calls since the last snapshot>"
+
+
+class Follower:
+    """Follows a journal while somebody else writes it: nothing is locked, and nothing changed.
+
+    Each look does again what was written since the last one.
+    """
+
+    def __init__(self, folder: str | Path, *, metric: Metric | None = None) -> None:
+        self.folder = Path(folder)
+        self.metric = metric
+        self.learner: OnlineClassifier | None = None
+        self._generation: int | None = None
+        self._end = 0  # of the log, as far as it was read
+
+    def look(self, after: Callable[[OnlineClassifier], None] | None = None) -> OnlineClassifier:
+        """The learner as it is now; ``after`` is called after each event that is done again."""
+        if not self.folder.is_dir() or newest(self.folder) is None:
+            raise FileNotFoundError(f"{self.folder} is not a folder with a journal")
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._follow(after)
+            except FileNotFoundError:  # a newer snapshot has come, and the old one gone
+                self._generation = None
+                if attempt == TRIES:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _follow(self, after: Callable[[OnlineClassifier], None] | None) -> OnlineClassifier:
+        generation = newest(self.folder)
+        learner = self.learner
+        if learner is None or generation != self._generation:
+            path = self.folder / f"snapshot-{generation}.npz"
+            learner = OnlineClassifier.load(path, metric=self.metric)
+            if self.learner is not None:
+                learner._seen = self.learner._seen  # what it told last
+            self._generation, self._end = generation, 0
+        path = self.folder / f"log-{generation}"
+        if path.exists():  # it comes after its snapshot
+            for event, end in log.read(path, self._end):
+                if self._end:  # the first record is the header
+                    _do_again(learner, event, path, end)
+                    if after is not None:
+                        after(learner)
+                self._end = end
+        self.learner = learner
+        return learner

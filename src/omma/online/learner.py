@@ -13,18 +13,16 @@ from scipy import sparse
 from omma._candidates import candidates_of, warn_of_row, warn_of_rows
 from omma._types import Arrays, Decisions, Given, Sparse
 from omma._validate import check_positive_int, shown
+from omma.certificate import Gap
 from omma.counts import Counts, counts_of
-from omma.gap import Gap
 from omma.held import Held, held
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.online import saved
-from omma.online.decided import Decided, array_of
-from omma.online.late import Refusals, read_ids
 from omma.online.learning import FLOAT64, Learning
-from omma.online.merge import merge
-from omma.online.pending import Id, Pending, age_and_clock
+from omma.online.pending import Id, Pending, Refusals, age_and_clock, read_ids
 from omma.online.stats import Seen, stats_of
+from omma.online.steps import Decided, array_of
 from omma.policies import Policy
 from omma.policies.base import fit_first
 from omma.rows.arrays import read_probabilities
@@ -346,7 +344,14 @@ class OnlineClassifier(Learning):
         >>> learner.rule.thresholds.round(3)
         array([0.333, 0.167])
         """
-        merge(self, counts, estimates)
+        if type(self.state) is not State:
+            raise TypeError(f"merge of OnlineClassifier cannot add to what {self.policy!r} keeps")
+        if isinstance(counts, State):
+            self._add_state(counts, None)
+        elif isinstance(estimates, State):
+            self._add_state(estimates, counts.matrix)
+        else:
+            self._add_counts(counts, estimates)
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.

@@ -1,7 +1,5 @@
 """How a learner decides whatever it is given, and takes labels in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,19 @@ from scipy import sparse
 from omma._validate import shown
 from omma.online import events
 from omma.online.counting import Counting
-from omma.online.decided import Decided, indicated_row, stored_of, true_ids
-from omma.online.late import check_as_many, read_ids, rows_of
-from omma.online.pending import Id, check_id
-from omma.online.steps import Step, read_steps, true_rows, weights_of
+from omma.online.pending import Id, check_id, read_ids
+from omma.online.steps import (
+    Decided,
+    Step,
+    check_as_many,
+    indicated_row,
+    read_steps,
+    rows_of,
+    stored_of,
+    true_ids,
+    true_rows,
+    weights_of,
+)
 from omma.policies.stepper import UnsortedError
 from omma.rows.arrays import HEAVIEST
 from omma.rows.frames import Names, Opened, by_name, check_order, is_foreign, numbered, opened

@@ -4,8 +4,6 @@ Each record is its length and a checksum, eight bytes, and its content. The firs
 in JSON. A record is handed to the system in one piece; after ``sync`` it is on the disk.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 import zlib

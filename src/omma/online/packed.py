@@ -1,7 +1,5 @@
 """What was decided for a row, and the few bytes it takes while it waits for its labels."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any, NamedTuple
 

@@ -6,20 +6,22 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import check_number, check_positive_int, shown
+from omma._validate import check_number, check_positive_int, repeated, shown
 from omma.online.packed import Decision, Eta, check_unpacked, pack, time_of, unpack
 from omma.online.waiting import Waiting
 
 Id = str | int
 LONGEST = 1_000  # signs of an id: memory is bounded by the number of rows only if ids are, too
 WIDEST = 2**128  # as large as a UUID
+# What is raised where a file was spoiled.
+SPOILED = (KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError)
 
 
 class AlreadyWaitingError(ValueError):
@@ -36,6 +38,52 @@ class ForgottenIdError(UnknownIdError):
 
 class LabelledTwiceError(ValueError):
     """Labels for an id that had its labels before."""
+
+
+# What each is called where it is counted; the first that fits is taken.
+KINDS: tuple[tuple[type[Exception], str], ...] = (
+    (AlreadyWaitingError, "still_waiting"),
+    (LabelledTwiceError, "labelled_twice"),
+    (ForgottenIdError, "forgotten"),
+    (UnknownIdError, "unknown"),
+    (ValueError, "unsound"),
+    (TypeError, "unsound"),
+)
+
+
+class Refusals:
+    """Counts what is refused within a ``with``, by its kind, and lets the error pass.
+
+    >>> refusals = Refusals()
+    >>> try:
+    ...     with refusals:
+    ...         raise UnknownIdError("who?")
+    ... except ValueError:
+    ...     refusals.counts["unknown"]
+    1
+    """
+
+    def __init__(self) -> None:
+        self.counts = {name: 0 for _, name in KINDS}
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *others: Any) -> None:
+        if kind is not None:
+            for error, name in KINDS:
+                if issubclass(kind, error):
+                    self.counts[name] += 1
+                    return
+
+    def restore(self, counts: Any) -> None:
+        """Take over what was counted before, as a file says it."""
+        if not isinstance(counts, dict) or set(counts) != set(self.counts):
+            raise ValueError(f"refused must count {', '.join(self.counts)}, got {shown(counts)}")
+        for number in counts.values():
+            if type(number) is not int or number < 0:
+                raise ValueError(f"refused must hold numbers of at least 0, got {shown(number)}")
+        self.counts = dict(counts)
 
 
 def age_and_clock(owner: str, max_age: float | None, max_seconds: float | None) -> dict[str, Any]:
@@ -235,15 +283,13 @@ class Pending(Waiting[bytes]):
         arrays: dict[str, NDArray[Any]],
         n_labels: int,
         *,
-        limit: int = 10_000,
-        max_age: float | None = None,
-        clock: Callable[[], float] | None = None,
-        evicted: Callable[[Id, Decision], None] | None = None,
         check: Callable[[Decision], None] | None = None,
+        **options: Any,
     ) -> Pending:
         """What ``arrays`` gave, with everything checked; ``ValueError`` where it is no such thing.
 
-        ``check`` is asked about each decision, too, and raises ``ValueError``.
+        ``check`` is asked about each decision, too, and raises ``ValueError``; ``options`` are
+        those of a new one.
 
         >>> import numpy as np
         >>> pending = Pending(n_labels=2)
@@ -252,18 +298,11 @@ class Pending(Waiting[bytes]):
         >>> again.take(7).eta
         array([0.9, 0.2])
         """
-        found = cls(n_labels, limit=limit, max_age=max_age, clock=clock, evicted=evicted)
+        found = cls(n_labels, **options)
         try:
             found._restore(arrays)
             found._check_records(check)
-        except (
-            KeyError,
-            TypeError,
-            IndexError,
-            ValueError,
-            OverflowError,
-            RecursionError,
-        ) as error:
+        except SPOILED as error:
             raise ValueError(f"the decisions that wait are damaged: {shown(error)}") from error
         found.forget_beyond(found.limit)
         return found
@@ -317,6 +356,21 @@ def check_id(key: Any) -> Id:
     if not -WIDEST < number < WIDEST:
         raise ValueError(f"an id must be a number of at most 128 bits, got {hex(number)[:20]}…")
     return number
+
+
+def read_ids(owner: str, one: Any, several: Any) -> list[Id]:
+    """The ids of an id or of several, each as it is kept; none may come twice."""
+    if several is None:
+        return [check_id(one)]
+    if one is not None:
+        raise ValueError(f"{owner} must be given id or ids, got both")
+    if isinstance(several, str | bytes) or not isinstance(several, Iterable):
+        raise TypeError(f"ids of {owner} must be a sequence of ids, got {shown(several)}")
+    keys = [check_id(key) for key in several]
+    twice = repeated(keys)
+    if twice is not None:
+        raise ValueError(f"ids of {owner} must differ, got {shown(twice)} twice")
+    return keys
 
 
 def _as_json(content: Any) -> NDArray[np.uint8]:

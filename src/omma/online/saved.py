@@ -14,8 +14,8 @@ from scipy import sparse
 from omma import npz
 from omma._validate import check_positive_int
 from omma.metrics import Metric, metric_from_json
-from omma.online.decided import Decided
-from omma.online.pending import Pending
+from omma.online.pending import SPOILED, Pending
+from omma.online.steps import Decided
 from omma.policies import Policy, policy_from_json
 
 if TYPE_CHECKING:
@@ -69,14 +69,7 @@ def read(cls: type[OnlineClassifier], path: str | Path, metric: Metric | None) -
             raise ValueError(f"{path} is not an {WHAT} of the format {FORMAT}")
         try:
             return _learner(cls, archive, content, metric)
-        except (
-            KeyError,
-            IndexError,
-            TypeError,
-            AttributeError,
-            ValueError,
-            OverflowError,
-        ) as error:
+        except (*SPOILED, AttributeError) as error:
             if isinstance(error, ValueError) and str(path) in str(error):
                 raise
             reason = " ".join(str(error).split())[:400]
@@ -127,16 +120,10 @@ def _restore(learner: OnlineClassifier, archive: npz.Archive) -> None:
 def _restore_waiting(learner: OnlineClassifier, archive: npz.Archive, refused: Any) -> None:
     """The decisions that wait by their ids, and what was refused so far."""
     own = learner.waiting
-    learner.wait_for(
-        Pending.from_arrays(
-            _arrays(archive, "waiting_", dict.fromkeys(own.arrays())),
-            own.n_labels,
-            limit=own.limit,
-            max_age=own.max_age,
-            clock=own.clock,
-            check=lambda one: learner._check_made(one, learner._keeps_late),
-        )
-    )
+    found = _arrays(archive, "waiting_", dict.fromkeys(own.arrays()))
+    options: Any = {"limit": own.limit, "max_age": own.max_age, "clock": own.clock}
+    options["check"] = lambda one: learner._check_made(one, learner._keeps_late)
+    learner.wait_for(Pending.from_arrays(found, own.n_labels, **options))
     learner._refusals.restore(refused)
 
 
@@ -156,17 +143,16 @@ def _arrays(
 
 def _last(archive: npz.Archive, m: int, said: dict[str, Any]) -> Any:
     """The decision that waits for its labels."""
+    eta: Any = None
     if "prediction_data" in archive:
         prediction: Any = archive.csr("prediction", shape=(None, m), low=0, high=1)
         prediction = sparse.csr_array(prediction, dtype=np.int8)
-        eta: Any = None
         if "eta_data" in archive:
             eta = archive.csr("eta", shape=prediction.shape, kinds="f", low=0, high=1)
     else:
         prediction = archive.array("prediction", kinds="iu", low=0, high=1).astype(np.int8)
         if prediction.shape[-1:] != (m,) and prediction.ndim != 1:
             raise archive.refuse("prediction", f"rows of {m} labels", prediction.shape)
-        eta = None
         if "eta" in archive:
             shape = prediction.shape
             eta = archive.array("eta", kinds="f", shape=shape, finite=True, low=0, high=1)

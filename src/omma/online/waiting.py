@@ -1,7 +1,5 @@
 """What waits in the order it came, in bounded memory."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar

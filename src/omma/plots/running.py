@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.gap import TWO_SIDED
+from omma.certificate.gap import TWO_SIDED
 from omma.limits import Limit
 from omma.plots.bands import Band, draw_running, label_bands
 from omma.plots.frames import (

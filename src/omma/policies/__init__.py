@@ -4,19 +4,16 @@ A policy is a frozen description. All that changes while it runs is in its state
 makes, ``predict`` reads and ``update`` changes; ``replay`` runs a whole sequence at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from inspect import isabstract
 from typing import Any
 
 from omma._validate import nearest, shown
 from omma.metrics import Metric, metric_from_json
-from omma.policies.around import Around
+from omma.policies.around import Around, Forgetting, Window
 from omma.policies.auto import Auto
 from omma.policies.base import LinearPolicy, MetricPolicy, Policy, UnsupportedMetricError
 from omma.policies.fixed import FixedRule, Threshold, TopK
-from omma.policies.forgetting import Forgetting
 from omma.policies.frank_wolfe import ConvergenceWarning, FrankWolfe
 from omma.policies.greedy import Greedy
 from omma.policies.mixture import Mixture
@@ -25,7 +22,6 @@ from omma.policies.omma import OMMA
 from omma.policies.online_frank_wolfe import OnlineFrankWolfe
 from omma.policies.roster import ROSTER
 from omma.policies.tuned import TunedThresholds
-from omma.policies.window import Window
 
 
 def _kinds(of: Any) -> Iterator[type[Policy]]:

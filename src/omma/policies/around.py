@@ -1,18 +1,27 @@
-"""What policies share that stand around another one and change what its counts are of."""
+"""Policies around another one that change what its counts are of: all rows, fading, or the last.
 
-from __future__ import annotations
+Forgetting is for a world that does not stay as it was; by a window decisions look at the last rows,
+and at no others.
+"""
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from omma._validate import shown
-from omma.limits import Limit
+from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric
 from omma.policies.auto import Auto
 from omma.policies.base import Policy
 from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
 from omma.rows.frames import Names
+from omma.running.plan import Plan
+
+HALF_LIFE = ROWS = 10_000
+
+
+def _inside(name: str) -> Any:
+    """What the policy inside has of that name."""
+    return property(lambda around: getattr(around.policy, name))
 
 
 class Around(Policy):
@@ -28,34 +37,13 @@ class Around(Policy):
                 f"{shown(self.policy)}"
             )
 
-    @property
-    def feedback(self) -> str:  # type: ignore[override]
-        """What is counted: that of the policy inside."""
-        return self.policy.feedback
-
-    @property
-    def names(self) -> Names | None:
-        return self.policy.names
-
-    @property
-    def objective(self) -> Metric | None:
-        return self.policy.objective
-
-    @property
-    def needs_labels(self) -> bool:
-        return self.policy.needs_labels
-
-    @property
-    def needs_eta(self) -> bool:
-        return self.policy.needs_eta
-
-    @property
-    def budget(self) -> int | None:
-        return self.policy.budget
-
-    @property
-    def limits(self) -> tuple[Limit, ...]:
-        return self.policy.limits
+    feedback = _inside("feedback")
+    names = _inside("names")
+    objective = _inside("objective")
+    needs_labels = _inside("needs_labels")
+    needs_eta = _inside("needs_eta")
+    budget = _inside("budget")
+    limits = _inside("limits")
 
     def for_names(self, names: Names | None) -> Any:
         return replace(self, policy=self.policy.for_names(names))  # type: ignore[type-var]
@@ -71,3 +59,104 @@ class Around(Policy):
 
     def whole_rows(self, metric: Metric | None) -> str | None:
         return self.policy.whole_rows(metric)
+
+
+@dataclass(frozen=True)
+class Forgetting(Around):
+    """A policy whose counts fade: after ``half_life`` rows a row counts for half of a new one.
+
+    Counts that hold for ever follow a world that changes more and more slowly, and where labels
+    become rare they may never recover. Here decisions look at the recent past: after many rows
+    at half_life / ln 2 of them, 1.44 half-lives. What was decided is still judged by all rows:
+    ``trace.counts`` and ``learner.counts`` do not fade. Counts, calibration and corrections fade
+    alike, without a pass over labels that a row does not touch.
+
+    A row of any weight is one row of the half-life. Rows that are not counted, as without labels
+    where only labels are feedback, make nothing older.
+
+    Parameters
+    ----------
+    policy : OMMA, Auto or OFO
+        What decides.
+    half_life : float
+        After how many rows a row counts for half; at least 1. The page on drift says what the
+        default costs where nothing changes, and what it saves where something does.
+
+    Examples
+    --------
+    >>> import numpy as np, omma
+    >>> rng = np.random.default_rng(0)
+    >>> rates = np.repeat([0.4, 0.02], 3000)  # after 3000 rows the label becomes rare
+    >>> eta = rng.beta(8 * rates, 8 * (1 - rates))
+    >>> y = rng.random(6000) < eta
+    >>> policy = omma.OMMA("f1")
+    >>> plain, fading = (omma.replay(one, eta, y) for one in (policy, omma.Forgetting(policy, 200)))
+    >>> plain.rule.thresholds.round(1), fading.rule.thresholds.round(1)
+    (array([0.2]), array([0.1]))
+    """
+
+    policy: Policy
+    half_life: float = HALF_LIFE
+
+    def __post_init__(self) -> None:
+        self.check_inside("whose counts can fade")
+        check_number("Forgetting", "half_life", self.half_life, low=1.0)
+
+    @property
+    def growth(self) -> float:
+        """By what the weight of a row grows from one to the next."""
+        return float(2.0 ** (1.0 / self.half_life))
+
+    def plan(self, m: int) -> Plan:
+        return replace(self.policy.plan(m), growth=self.growth)
+
+
+@dataclass(frozen=True)
+class Window(Around):
+    """A policy that decides by the last ``rows`` rows: what a row added is taken off again.
+
+    Where ``omma.Forgetting`` lets all rows fade, here a row counts in full, and then not at all. So
+    after a sudden change the past is gone for certain after so many rows; the price is memory, as
+    what each row added has to be kept: 24 bytes a row, 4 for each label predicted or true, and,
+    where probabilities are counted, 12 for each one above zero; there is room for up to twice as
+    much. A row of 46 labels takes 40 to 80 bytes with ``OMMA("macro_f1")`` and 600 to 1,200 with
+    ``Auto``.
+
+    What was decided is still judged by all rows: ``trace.counts`` and ``learner.counts`` are of
+    those. Labels that come late, by id, are counted when they come where only labels are feedback;
+    where probabilities are, these count from the decision and the labels from when they come, each
+    for as many rows. Steps of calibration and prices of limits cannot be taken back: they fade,
+    with a half-life of 0.35 ``rows``, so that they look at rows that are as old and as many on the
+    whole. States of windows cannot be added: which rows are the last is not known of two streams.
+
+    Parameters
+    ----------
+    policy : OMMA, Auto or OFO
+        What decides.
+    rows : int
+        How many rows it looks at. A row of any weight above zero is one; rows that are not counted,
+        as without labels where only labels are feedback, are none.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+    >>> trace = omma.replay(omma.Window(omma.OMMA("macro_f1"), rows=500), eta, y)
+    >>> trace.state.rows, trace.counts.n  # what decisions look at, and what they are judged by
+    (500.0, 2000.0)
+    """
+
+    policy: Policy
+    rows: int = ROWS
+
+    def __post_init__(self) -> None:
+        self.check_inside("whose counts can be taken off")
+        object.__setattr__(self, "rows", check_positive_int("Window", "rows", self.rows))
+
+    def plan(self, m: int) -> Plan:
+        return replace(self.policy.plan(m), window=self.rows)
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        if self.feedback == "labels":  # what a row lacked would have to be kept, too
+            return " for a Window that counts nothing but labels"
+        return super().whole_rows(metric)

@@ -1,7 +1,5 @@
 """Auto: the default, which needs no choice of feedback or prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,7 +10,7 @@ from omma.kernels.layout import EPSILON
 from omma.metrics import Metric, smoothed
 from omma.metrics.binary import RECALL
 from omma.metrics.names import MetricName
-from omma.metrics.tangent import is_minimum
+from omma.metrics.smoothed import is_minimum
 from omma.policies.base import Maximizer
 from omma.running.plan import Plan, Shrinkage
 

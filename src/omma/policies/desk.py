@@ -1,7 +1,5 @@
 """Rows one after another on one state: all that a step needs lies ready."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct

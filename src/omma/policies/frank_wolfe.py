@@ -13,16 +13,9 @@ from omma.kernels.layout import EPSILON
 from omma.limits import Limit, check_limits, check_per_row, read_limits
 from omma.metrics import Metric
 from omma.metrics.names import MetricName
-from omma.policies.base import (
-    MetricPolicy,
-    UnsupportedMetricError,
-    check_task,
-    whole_for,
-)
-from omma.policies.best_mixture import Solution, as_mixture, maximize
-from omma.policies.corners import Confusion
+from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_task, whole_for
+from omma.policies.best_mixture import STARTS, Confusion, Solution, as_mixture, maximize, start_at
 from omma.policies.mixture import Mixture
-from omma.policies.starts import STARTS, start_at
 from omma.rows.arrays import blocks
 from omma.rows.batch import Batch
 from omma.running.empty import NO_NUMBERS

@@ -1,7 +1,5 @@
 """Greedy: the expected value of the metric, the present row included."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 

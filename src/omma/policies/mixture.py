@@ -1,4 +1,9 @@
-"""A mixture of rules: for each row one of them is drawn."""
+"""A mixture of rules: for each row one of them is drawn.
+
+The draw for the t-th row is the t-th of a seeded generator, turned round the circle [0, 1) by the
+row's fingerprint. So a row that is asked for twice gets the same answer, other rows draw anew even
+where nothing is counted in between, stepping draws as replaying does, and dense rows as sparse.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +14,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_seed, shown
+from omma.kernels.fingerprint import fingerprints_dense, fingerprints_sparse
 from omma.kernels.kinds import Fixed as Rules
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.parts import check_part
-from omma.policies.draws import draws, of_row, of_rows, picked
 from omma.policies.fixed import Fixed
 from omma.policies.stepper import Stepper
-from omma.rows.arrays import read_probabilities
+from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
-from omma.rows.row import Partly, Row
+from omma.rows.row import Partly, Row, as_block
 from omma.rule import Rule
 from omma.running.plan import Plan
 from omma.running.runner import Run, run
 from omma.running.sequence import Sequence
 from omma.state import State
+
+Draws = NDArray[np.float64]
+
+
+def draws(seed: int, start: int, fingerprints: Draws) -> Draws:
+    """The draws for rows ``start`` onwards: the same whether taken one by one or together."""
+    generator = np.random.PCG64(seed)
+    generator.advance(start)
+    turned = np.random.Generator(generator).random(len(fingerprints)) + fingerprints
+    return turned - (turned >= 1.0)
+
+
+def picked(shares: NDArray[np.float64], drawn: Draws) -> NDArray[np.int32]:
+    """Which rule each draw falls on."""
+    edges = np.cumsum(shares)
+    return np.minimum(np.searchsorted(edges, drawn, side="right"), len(shares) - 1).astype(np.int32)
+
+
+def of_rows(eta: Probabilities, order: Rows | None = None) -> Draws:
+    """The fingerprints of all rows, in the order in which they come."""
+    out = np.empty(eta.n)
+    for start, rows in blocks(eta.n, eta.rows_per_block, order):
+        thin, part = isinstance(eta, SparseProbabilities), out[start : start + len(rows)]
+        _fill(thin, *eta.block(rows), part)
+    return out
+
+
+def of_row(eta: Row) -> Draws:
+    """The fingerprint of one row."""
+    out = np.empty(1)
+    _fill(isinstance(eta, tuple), *as_block(eta), out)
+    return out
+
+
+def _fill(thin: bool, *arguments: Any) -> None:
+    kernel = fingerprints_sparse if thin else fingerprints_dense
+    with np.errstate(over="ignore"):  # hashes wrap around, and plain Python would warn of it
+        kernel(*arguments)
 
 
 @dataclass(frozen=True)
@@ -50,20 +93,14 @@ class MixtureState(State):
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {**super().arrays(), "rows": np.array(self.drawn)}
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> MixtureState:
-        made = super().from_arrays(arrays)
-        assert isinstance(made, MixtureState)
-        made.drawn = int(arrays["rows"])
-        return made
+    def take_own(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.drawn = int(arrays["rows"])
 
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def check(self, arrays: dict[str, NDArray[Any]]) -> None:
         check_part("rows", arrays.get("rows"), ())
-        drawn = int(arrays["rows"])
-        if drawn < 0:
-            raise ValueError(f"rows must be at least 0, got {drawn}")
-        super().restore(arrays)
-        self.drawn = drawn
+        if int(arrays["rows"]) < 0:
+            raise ValueError(f"rows must be at least 0, got {int(arrays['rows'])}")
+        super().check(arrays)
 
 
 class MixtureStepper(Stepper):

@@ -1,7 +1,5 @@
 """OFO: online F-measure optimization."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """OMMA, the Online Metric Maximization Algorithm, and its variant without labels."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -10,7 +8,7 @@ from typing import Any, ClassVar
 from omma._types import Calibration
 from omma._validate import check_choice
 from omma.kernels.kinds import with_epsilon
-from omma.metrics.tangent import is_minimum
+from omma.metrics.smoothed import is_minimum
 from omma.policies.auto import PRIOR, Auto, shrinkage_of
 from omma.policies.base import MetricPolicy
 from omma.running.plan import Plan

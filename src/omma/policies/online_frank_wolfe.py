@@ -15,12 +15,10 @@ from omma.kernels.decide import deciding
 from omma.kernels.kinds import Fixed
 from omma.parts import check_part
 from omma.policies.base import MetricPolicy
-from omma.policies.best_mixture import maximize
-from omma.policies.draws import draws, of_row, of_rows, picked
+from omma.policies.best_mixture import STARTS, maximize, start_at, top
 from omma.policies.frank_wolfe import check_metric
-from omma.policies.mixture import MixtureState, MixtureStepper
+from omma.policies.mixture import MixtureState, MixtureStepper, draws, of_row, of_rows, picked
 from omma.policies.rows_kept import Kept, Sample
-from omma.policies.starts import STARTS, start_at, top
 from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.row import Partly, Row
@@ -57,23 +55,16 @@ class OnlineFrankWolfeState(MixtureState):
         kept = (f"kept_{name}" for name in Kept.NAMES)
         return {**super().shapes(), **dict.fromkeys(("fixed", "shares", *kept))}
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> OnlineFrankWolfeState:
-        made = super().from_arrays(arrays)
-        assert isinstance(made, OnlineFrankWolfeState)
-        made._take(arrays)
-        return made
-
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def check(self, arrays: dict[str, NDArray[Any]]) -> None:
         check_part("schedule", arrays.get("schedule"), (2,), signed=False)
         shares = arrays.get("shares")
         rules = len(shares) if isinstance(shares, np.ndarray) and shares.ndim == 1 else 1
         check_part("shares", shares, (max(rules, 1),), signed=False)
         check_part("fixed", arrays.get("fixed"), (rules, 2, self.m))
-        super().restore(arrays)
-        self._take(arrays)
+        super().check(arrays)
 
-    def _take(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def take_own(self, arrays: dict[str, NDArray[Any]]) -> None:
+        super().take_own(arrays)
         self.fixed = np.array(arrays["fixed"], dtype=np.float64)
         self.shares = np.array(arrays["shares"], dtype=np.float64)
         self.runs, self.due = int(arrays["schedule"][0]), float(arrays["schedule"][1])

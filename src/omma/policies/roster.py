@@ -4,8 +4,6 @@ Tables, the command line, suites of the study and comparisons all read it here. 
 write its file and one line of ``ROSTER``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -113,8 +111,12 @@ def _tuned(metric: Metric, k: int | None, prior: float) -> TunedThresholds:
     return TunedThresholds(metric)
 
 
-def _both(name: str, title: str, about: str, make: Make) -> tuple[Entry, Entry]:
-    """A policy from labels, and the same from probabilities in their place."""
+def _both(name: str, title: str, about: str, of: Any, **options: Any) -> tuple[Entry, Entry]:
+    """A policy from labels, and the same from probabilities in their place.
+
+    ``of`` is its class, or what makes it.
+    """
+    make = partial(_maximizer, of, **options) if isinstance(of, type) else of
     soft = f"the same as {name}, η in place of labels"
     first, comma, how = title.partition(",")
     hat = f"{first}({HAT_ETA}){comma}{how}"
@@ -129,36 +131,25 @@ _LISTED = (
     Entry("baseline", _HALF, "the threshold 0.5; with a budget, the top k", STILL, _still),
     Entry("top_k_or_half", _HALF, "another name of baseline", STILL, _still),
     Entry("auto", "Auto", "calibrates and learns from whatever labels come", ONLINE, _auto),
-    *_both(
-        "omma",
-        "OMMA",
-        "what gains most on the metric at the counts so far",
-        partial(_maximizer, OMMA),
-    ),
-    *_both(
-        "greedy",
-        "Greedy",
-        "what raises the expected metric most, this row included",
-        partial(_maximizer, Greedy),
-    ),
+    *_both("omma", "OMMA", "what gains most on the metric at the counts so far", OMMA),
+    *_both("greedy", "Greedy", "what raises the expected metric most, this row included", Greedy),
     *_both(
         "greedy_plug_in",
         "Greedy, plug-in",
         "the same at expected counts, as the code of the paper",
-        partial(_maximizer, Greedy, expectation="plug_in"),
+        Greedy,
+        expectation="plug_in",
     ),
     *_both("ofo", "OFO", "for F1: the threshold is half of the F1 so far", _ofo),
     *_both(
-        "online_fw",
-        "Online-FW",
-        "Frank-Wolfe on all rows so far, which it keeps",
-        partial(_maximizer, OnlineFrankWolfe),
+        "online_fw", "Online-FW", "Frank-Wolfe on all rows so far, which it keeps", OnlineFrankWolfe
     ),
     *_both(
         "online_fw_random",
         "Online-FW, random",
         "the same from random starts, as the code of the paper",
-        partial(_maximizer, OnlineFrankWolfe, start="random"),
+        OnlineFrankWolfe,
+        start="random",
     ),
     Entry(
         "offline_fw",

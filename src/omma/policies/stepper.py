@@ -1,7 +1,5 @@
 """Single steps of a policy, with all that need not be made anew each time."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import nullcontext
 from functools import cached_property
@@ -11,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels import batch as batch_kernel, steps
+from omma.kernels import steps
 from omma.kernels.count import NO_SUMS, Sums, summing
 from omma.kernels.decide import CHOSEN, Deciding
 from omma.kernels.feedback import Counted
 from omma.kernels.replay import Indicated, Listed
 from omma.kernels.signs import decide_by_sign
 from omma.recent import WindowState
-from omma.rows.row import Partly, Row, refuse_indicators, refuse_row
+from omma.rows.row import Partly, Row, alone, refuse_indicators, refuse_row
 from omma.running.empty import NO_LABELS, NO_NUMBERS
 from omma.running.plan import Plan, calibrator_of
 from omma.running.scratch import scratch_space
@@ -169,7 +167,13 @@ class Stepper:
             self._count_part(state, eta, y, prediction, weight, late)
             return
         if not self.simple:
-            self._learn(state, eta, y, prediction, weight, late)
+            late = late and state.labels is not None
+            if not isinstance(state, WindowState):
+                self._learn(state, eta, y, prediction, weight, late)
+                return
+            state.window.make_room(1, *_entries(self.m, eta, y, prediction))
+            with state.window.late() if late else nullcontext():
+                self._learn(state, eta, y, prediction, weight, late)
             return
         thin, scratch = prediction.itemsize == 4, self.space.scratch
         sums = self.sums(thin)
@@ -205,24 +209,24 @@ class Stepper:
         if isinstance(state, WindowState):
             entries = _entries(self.m, eta, y.true, prediction)
             state.window.make_room(2, *(2 * one for one in entries))
-        part = plan.parted(state, (*_ends(y.unknown), y.unknown))
+        part = plan.parted(state, (*alone(y.unknown), y.unknown))
         calibrator = calibrator_of(state, plan.settled is not None)
         timed = not late or state.labels is None
         kept = (plan.feedback(state), self.sums(thin), calibrator, plan.prices(state), part, timed)
         weights, none = np.array([float(weight)]), np.zeros(1, dtype=np.uint8)
         if thin:
             ids, values = eta if isinstance(eta, tuple) else (NO_LABELS, NO_NUMBERS)
-            listed = Listed(*_ends(y.true), y.true, none)
-            chosen = batch_kernel.Chosen(*_ends(prediction), prediction.copy())
-            row = (ids, float64(values), *_ends(ids), listed, chosen, weights)
-            batch_kernel.count_rows_sparse(*row, *kept, scratch)
+            listed = Listed(*alone(y.true), y.true, none)
+            chosen = steps.Chosen(*alone(prediction), prediction.copy())
+            row = (ids, float64(values), *alone(ids), listed, chosen, weights)
+            steps.count_rows_sparse(*row, *kept, scratch)
             return
         refuse_indicators("update", "prediction", prediction)
         first = np.zeros(1, dtype=np.int64)
         whole = np.zeros(self.m) if eta is None or isinstance(eta, tuple) else float64(eta)
         true = Indicated(y.true.astype(np.uint8)[np.newaxis], first, none)
         rows = (whole[np.newaxis], first, true, prediction.astype(np.int8)[np.newaxis], weights)
-        batch_kernel.count_rows_dense(*rows, *kept, scratch)
+        steps.count_rows_dense(*rows, *kept, scratch)
 
     def _learn(
         self,
@@ -234,23 +238,6 @@ class Stepper:
         late: bool,
     ) -> None:
         """Count a row where labels correct or calibrate estimates, prices move, or counts fade."""
-        late = late and state.labels is not None
-        if not isinstance(state, WindowState):
-            self._learn_at(state, eta, y, prediction, weight, late)
-            return
-        state.window.make_room(1, *_entries(self.m, eta, y, prediction))
-        with state.window.late() if late else nullcontext():
-            self._learn_at(state, eta, y, prediction, weight, late)
-
-    def _learn_at(
-        self,
-        state: State,
-        eta: Row | None,
-        y: NDArray[Any] | None,
-        prediction: NDArray[Any],
-        weight: float,
-        late: bool,
-    ) -> None:
         thin = prediction.dtype == np.int32
         laid = self.laid(state, thin)
         function, at, _ = laid.late if late else laid.learn
@@ -293,11 +280,6 @@ def float64(values: Any) -> NDArray[np.float64]:
     """Probabilities as 64-bit numbers: those of a file may have 32, and kernels do not look."""
     found: NDArray[np.float64] = values if values.itemsize == 8 else values.astype(np.float64)
     return found
-
-
-def _ends(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where a list that is the only one starts, and ends."""
-    return np.zeros(1, dtype=np.int64), np.array([len(ids)], dtype=np.int64)
 
 
 def same(first: list[Any], second: list[Any]) -> bool:

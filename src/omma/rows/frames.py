@@ -354,21 +354,16 @@ def _uncoordinated(owner: str, parameter: str, given: Any) -> NDArray[Any]:
 
 def _tensor_values(owner: str, parameter: str, tensor: Any) -> NDArray[Any]:
     """The memory of a tensor, as it is."""
-    if tensor.device.type != "cpu":
-        raise TypeError(
-            f"{parameter} of {owner} must be on the CPU, got a tensor on {tensor.device}: pass "
-            f"{parameter}.cpu()"
-        )
-    if tensor.requires_grad:
-        raise TypeError(
-            f"{parameter} of {owner} must not require gradients, got a tensor that does: pass "
-            f"{parameter}.detach()"
-        )
-    if "strided" not in str(tensor.layout):
-        raise TypeError(
-            f"{parameter} of {owner} must be a dense tensor, got {tensor.layout}: pass "
-            f"{parameter}.to_dense(), or a SciPy CSR matrix"
-        )
+    strided = "strided" in str(tensor.layout)
+    for wrong, wanted, got, way in (
+        (tensor.device.type != "cpu", "be on the CPU", f"a tensor on {tensor.device}", "cpu()"),
+        (tensor.requires_grad, "not require gradients", "a tensor that does", "detach()"),
+        (not strided, "be a dense tensor", tensor.layout, "to_dense(), or a SciPy CSR matrix"),
+    ):
+        if wrong:
+            raise TypeError(
+                f"{parameter} of {owner} must {wanted}, got {got}: pass {parameter}.{way}"
+            )
     try:
         values: NDArray[Any] = tensor.numpy()
     except TypeError as error:  # a type that NumPy does not have

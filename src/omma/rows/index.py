@@ -9,8 +9,6 @@ that has not. Only with the same numbers in another order it is refused, as one 
 reordered, and nobody can tell whether the other was too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any

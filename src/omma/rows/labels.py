@@ -278,7 +278,8 @@ def read_labels(
     flags = _known(given, flags)
     if flags is None or flags.ndim == 1:
         return Labels(owner, parameter, given, m, flags)
-    some, missing = _rows_known(np.asarray(flags.any(axis=1)), _missing(flags), m)
+    unknown = _narrow(sparse.csr_array(~flags, dtype=np.int8))
+    some, missing = _rows_known(np.asarray(flags.any(axis=1)), unknown, m)
     cleaned = np.where(flags, given, 0)  # what is unknown reads as no label
     return Labels(owner, parameter, cleaned, m, some, missing=missing)
 
@@ -308,13 +309,7 @@ def split_missing(y: Any) -> tuple[Any, Any]:
     found = csr((unknown.astype(np.int8), given.indices.copy(), given.indptr.copy()), given.shape)
     found.eliminate_zeros()
     given.data[unknown] = 0.0
-    return given, csr((found.data, found.indices.astype(np.int32), found.indptr), found.shape)
-
-
-def _missing(known: NDArray[np.bool_]) -> Any:
-    """What is unknown, as a CSR matrix."""
-    found = sparse.csr_array(~known, dtype=np.int8)
-    return csr((found.data, found.indices.astype(np.int32), found.indptr), found.shape)
+    return given, _narrow(found)
 
 
 def _rows_known(

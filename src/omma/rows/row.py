@@ -5,8 +5,6 @@ and label ids without looking: nothing passes that does not fit. A sparse row is
 probabilities), with the ids of its true and of its predicted labels.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.rows.arrays import from_objects, meaning, unflagged
+from omma.rows.arrays import check_kind, from_objects, meaning, unflagged
 
 SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]
 Row = NDArray[np.float64] | SparseRow
@@ -43,8 +41,7 @@ def single_row(owner: str, eta: Any, m: int) -> Row | None:
         raise ValueError(
             f"eta of {owner} must have the shape ({m},) or (rows, {m}), got {array.shape}"
         )
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"eta of {owner} must hold real numbers, got the type {array.dtype}")
+    check_kind(owner, array, array.dtype)
     return unflagged(np.ascontiguousarray(array, dtype=np.float64))
 
 
@@ -83,8 +80,7 @@ def sparse_row(owner: str, matrix: Any, m: int) -> SparseRow:
     """The ids and values of a sparse matrix of one row."""
     row = matrix if matrix.format == "csr" else matrix.tocsr()
     check_ids(owner, "eta", row, m)
-    if row.dtype.kind not in "fiub":
-        raise TypeError(f"eta of {owner} must hold real numbers, got the type {row.dtype}")
+    check_kind(owner, row, row.dtype)
     if not row.has_canonical_format:
         row = row.copy()
         row.sum_duplicates()
@@ -185,9 +181,8 @@ def probability_rows(owner: str, eta: Any, thin: bool, m: int) -> list[Row]:
         csr = matrix.tocsr()
         check_ids(owner, "eta", csr, m)
         rows = [sparse_row(owner, csr[[i]], m) for i in range(csr.shape[0])]
-    elif matrix.dtype.kind not in "fiub":
-        raise TypeError(f"eta of {owner} must hold real numbers, got the type {matrix.dtype}")
     else:
+        check_kind(owner, matrix, matrix.dtype)
         rows = list(np.ascontiguousarray(matrix, dtype=np.float64))
     for row in rows:
         refuse_row(owner, row[1] if isinstance(row, tuple) else row)
@@ -262,6 +257,18 @@ def refuse_indicators(owner: str, parameter: str, values: NDArray[Any]) -> None:
     fine = (values == 0) | (values == 1)
     if not fine.all():
         raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {values[~fine][0]:g}")
+
+
+def alone(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where a list that is the only one starts, and ends."""
+    return np.zeros(1, dtype=np.int64), np.array([len(ids)], dtype=np.int64)
+
+
+def as_block(row: Row) -> tuple[NDArray[Any], ...]:
+    """One row as kernels take blocks of rows."""
+    if isinstance(row, tuple):
+        return (*row, *alone(row[0]))
+    return row[np.newaxis], np.zeros(1, dtype=np.int64)
 
 
 def as_table(rows: Any) -> Any:

@@ -1,7 +1,5 @@
 """Labels of each row as a collection of names or ids, such as [["sports"], ["music", "news"]]."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

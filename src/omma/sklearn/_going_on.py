@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from omma.metrics import metric as find_metric
 from omma.online import OnlineClassifier
-from omma.policies.starts import top
+from omma.policies.best_mixture import top
 from omma.rule import Rule
 from omma.sklearn._checks import check_same_classes, checked, policy_of, route, vector
 from omma.sklearn._deciding import Decides, History, inner_has

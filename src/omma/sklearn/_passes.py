@@ -29,7 +29,7 @@ from omma.metrics import LabelMetric, Macro
 from omma.metrics.scoring import value_with
 from omma.parts import Calibration, Prices
 from omma.policies import OMMA, Auto, FixedRule, TunedThresholds
-from omma.policies.starts import top
+from omma.policies.best_mixture import top
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._cuts import halves, steady_rule

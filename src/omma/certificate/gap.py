@@ -1,7 +1,5 @@
 """What could still be gained: the best attainable value, estimated along a stream."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -10,10 +8,8 @@ from numpy.typing import NDArray
 
 from omma.kernels.certificate import KNOWN_W, ROWS_USED, SUM_W, SUM_WW
 from omma.metrics import Metric
-from omma.metrics.averages import Macro, Micro, OverClasses
-from omma.metrics.binary import Binary, LabelMetric
-from omma.metrics.minimum import Minimum
-from omma.metrics.sums import Sum
+from omma.metrics.averages import Macro, Micro, OverClasses, Sum
+from omma.metrics.binary import Binary, LabelMetric, Minimum
 
 TWO_SIDED, ONE_SIDED = 1.959964, 1.644854  # of 95%, by the normal distribution
 TOO_FAR = 4.0  # standard errors by which labels may differ from what probabilities promise

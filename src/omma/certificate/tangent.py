@@ -1,22 +1,32 @@
-"""The tangent of a metric at some counts: a linear function of tp, predicted and positive."""
+"""The tangent of a metric at some counts: a linear function of tp, predicted and positive.
 
-from __future__ import annotations
+By probabilities that are all 0 (or all 1) a label is settled: its metric is a function of how often
+it is predicted alone, with the value of reports where a rate is 0/0. A prior would make such rates
+look attainable. A label whose probabilities are only small is not settled, but until it has been
+expected some times, a metric with a rate of 0/0 may count it as one that is.
+"""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels import frequencies, utility
+from omma.kernels import certificate as kernel
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
-from omma.metrics.averages import KINDS, Macro, Micro, OverClasses
+from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Sum
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
-from omma.metrics.constant_labels import ONE_IS_ENOUGH, Mask, line_of, never_and_always
-from omma.metrics.minimum import Minimum
-from omma.metrics.sums import Sum
+from omma.metrics.smoothed import is_minimum, value_at
 from omma.running.weights import weights_now
 from omma.state import State
 
 Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Lines are taken at multiples of this, so that what is left of n is exactly zero where it should
+# be, and not at 0 or 1 themselves, where some rates jump.
+STEP = 2.0**-17
+ONE_IS_ENOUGH = ("gmean", "hmean", "min_recall")  # of classes: zero where one recall is
 
 
 def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float64], float]:
@@ -28,11 +38,9 @@ def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.floa
     a rate of 0/0 look attainable.
     """
     if isinstance(metric, Sum):
-        parts = [tangent(part, state, prior) for _, part in metric.terms]
-        factors = [weight for weight, _ in metric.terms]
-        weights = sum(factor * part for factor, (part, _) in zip(factors, parts, strict=True))
-        intercept = sum(factor * start for factor, (_, start) in zip(factors, parts, strict=True))
-        return np.asarray(weights), float(intercept)
+        parts = [(factor, *tangent(part, state, prior)) for factor, part in metric.terms]
+        weights = sum(factor * part for factor, part, _ in parts)
+        return np.asarray(weights), float(sum(factor * start for factor, _, start in parts))
     never, always = never_and_always(state)
     if isinstance(metric, OverClasses):
         return _with_absent(metric, state, prior, never)
@@ -48,7 +56,11 @@ def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float6
     here = with_prior(state, prior)
     slope, offset = weights_now(metric.scaled_plan(prior), state)
     weights = np.stack((slope, offset, by_positive(metric, state, prior)))
-    return weights, height(metric, state, prior) - float((weights * here).sum())
+    if is_minimum(metric):  # it is as high as the mixture of the rates
+        high = float(kernel.mixture_of(metric.term(), prior, state.side_by_side, state.totals))
+    else:
+        high = value_at(metric, state, prior)
+    return weights, high - float((weights * here).sum())
 
 
 def _with_settled(
@@ -91,44 +103,18 @@ def _with_absent(
     return weights, intercept
 
 
-def height(metric: Metric, state: State, prior: float) -> float:
-    """How high the tangent is where it is taken: at the metric, or at a minimum's mixture."""
-    if is_minimum(metric):
-        return float(frequencies.mixture_of(metric.term(), prior, state.side_by_side, state.totals))
-    return value_at(metric, state, prior)
-
-
-def is_minimum(metric: Metric) -> bool:
-    """Whether a metric is a minimum of rates, smoothed or not."""
-    if isinstance(metric, OverClasses):
-        return metric.kind == "min_recall"
-    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
-    return isinstance(label, Minimum)
-
-
 def with_prior(state: State, prior: float) -> NDArray[np.float64]:
     """Fractions of tp, predicted and positive, prior included."""
     added = prior * np.array([[1.0], [2.0], [2.0]])
     return (state.cells + added) / (state.totals[N] + 4.0 * prior)  # type: ignore[no-any-return]
 
 
-def value_at(metric: Metric, state: State, prior: float) -> float:
-    """The metric with its smoothing, prior and ε."""
-    term = metric.term()
-    evaluate = utility.evaluate
-    return float(evaluate(term, prior, state.side_by_side, state.totals.copy()))
-
-
 def by_positive(metric: Metric, state: State, prior: float) -> Vector:
     """The derivative by each label's frequency, of which only differences matter for classes."""
     if isinstance(metric, OverClasses) and KINDS[metric.kind].average == "classes":
         return _of_classes(metric, state, prior)
-    from omma.kernels import frequencies
-
     out = np.zeros(state.m)
-    term = metric.term()
-    kernel = frequencies.by_positive
-    kernel(term, prior, state.side_by_side, state.totals, out)
+    kernel.by_positive(metric.term(), prior, state.side_by_side, state.totals, out)
     return out
 
 
@@ -146,3 +132,72 @@ def _of_classes(metric: OverClasses, state: State, prior: float) -> Vector:
     spread = 1.0 - positive @ positive
     root = np.sqrt((1.0 - predicted @ predicted) * spread)
     return ((right - chance) / spread * positive - predicted) / (root * total)  # type: ignore[no-any-return]
+
+
+def never_and_always(state: State) -> tuple[Mask, Mask]:
+    """Which labels have had probabilities of 0 only, and which of 1 only."""
+    positive = state.cells[POSITIVE]
+    return positive <= 0.0, positive >= state.totals[N]
+
+
+def line_of(label: LabelMetric, occurs: float, predicted: Any) -> tuple[Vector, Vector]:
+    """Slope and intercept by the fraction predicted, of labels that occur never (0) or always (1).
+
+    Those that always occur are there whenever they are predicted.
+    """
+    near = np.clip(STEP * np.round(predicted / STEP), 2.0 * STEP, 1.0 - 2.0 * STEP)
+    here, back = np.unique(near, return_inverse=True)
+
+    def value(fraction: Vector) -> Vector:
+        always = np.full_like(fraction, occurs)
+        return label.of_cells(occurs * fraction, fraction, always, np.ones_like(fraction))
+
+    slope = (value(here + STEP) - value(here - STEP)) / (2.0 * STEP)
+    return slope[back], (value(here) - slope * here)[back]
+
+
+def divides_by_zero(label: LabelMetric) -> tuple[bool, bool]:
+    """Whether a metric has a rate of 0/0 for labels that never, and that always, occur."""
+    half, one = np.full(1, 0.5), np.ones(1)
+
+    def differs(occurs: Vector) -> bool:
+        as_zero, as_one = (
+            label.of_cells(occurs * half, half, occurs, one, to) for to in (0.0, 1.0)
+        )
+        return bool(as_zero[0] != as_one[0])
+
+    return differs(0.0 * one), differs(one)
+
+
+def unseen(metric: Metric, state: State, effective: float) -> float:
+    """About how much of the metric hangs on labels that may not have occurred yet, settled or not.
+
+    A label that is expected E times has not occurred with a probability of at most exp(−E).
+    ``effective`` is how many rows of equal weight the counts are worth.
+    """
+    rate = np.clip(state.cells[POSITIVE] / state.totals[N], 0.0, 1.0)
+    return _hanging(metric, np.exp(-effective * rate), np.exp(-effective * (1.0 - rate)))
+
+
+def settled(metric: Metric, state: State) -> float:
+    """How much of it hangs on labels that are settled: there nothing is unsure."""
+    never, always = never_and_always(state)
+    return _hanging(metric, never.astype(np.float64), always.astype(np.float64))
+
+
+def _hanging(metric: Metric, never: Vector, always: Vector) -> float:
+    """How much of a metric hangs on labels that occur never, or always, with some probability."""
+    if isinstance(metric, Sum):
+        return sum(abs(weight) * _hanging(part, never, always) for weight, part in metric.terms)
+    if isinstance(metric, OverClasses):
+        if metric.kind in ONE_IS_ENOUGH:
+            return float(min(never.sum(), 1.0))
+        by_class = KINDS[metric.kind].average in ("macro", "classes") and not metric.single_label
+        return float(never.mean() if by_class else never.prod())
+    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
+    if not isinstance(label, LabelMetric):
+        return 0.0
+    if isinstance(metric, Micro):
+        never, always = np.prod(never, keepdims=True), np.prod(always, keepdims=True)
+    at_never, at_always = divides_by_zero(label)
+    return float(at_never * never.mean() + at_always * always.mean())

@@ -1,27 +1,4 @@
-"""The live certificate: an upper estimate of the best attainable value, beside any policy.
-
-Let z be any counts that the rows before i decide. For a concave metric ψ, the tangent at z lies
-above ψ, so ψ(C*) ≤ ψ(z) + ∇ψ(z)·(C* − z). With right probabilities, the decision that is best on
-the tangent gains in expectation at least what C* does. So the worth of a row,
-
-    u_i = ψ(z) + ∇ψ(z)·(C(η_i, best decision) − z),
-
-has an expectation of at least ψ(C*), whatever the policy does; and the mean of the u_i is tight if
-z is near C*. So z are the counts of OMMA(η̂), which runs along in the background, and ∇ψ includes
-the derivative by label frequencies, which makes up to first order for those being estimated.
-(To second order it does not: metrics are concave at fixed frequencies only. So the inequality holds
-once labels have occurred some times, not from the first row.)
-
-The tangent is renewed each time the number of rows has grown by a quarter, so that a row costs what
-its stored entries cost, for every metric. Sums are kept for each tangent by itself; the gap is
-made of those that began after a quarter of the rows. (The first rows have no tangent yet; their
-sums only say how much they weigh.)
-
-Weights matter only in proportion: rows are counted in units of the mean weight so far, and those
-without weight are passed over.
-"""
-
-from __future__ import annotations
+"""Rows taken in one after another, each for what its best decision is worth on a tangent."""
 
 import math
 from collections.abc import Callable
@@ -31,21 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.gap import Gap, effective_rows, gap_from
+from omma.certificate.gap import Gap, effective_rows, gap_from
+from omma.certificate.tangent import settled, tangent, unseen
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
 from omma.kernels.replay import Listed
 from omma.metrics import Metric, Sum, Weighted, smoothed
-from omma.metrics.constant_labels import settled, unseen
-from omma.metrics.tangent import is_minimum, tangent
+from omma.metrics.smoothed import is_minimum
 from omma.policies.omma import OMMA
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities
-from omma.rows.row import Row
+from omma.rows.row import Row, alone, as_block
 from omma.running.empty import NO_NUMBERS
 from omma.running.runner import Runner
 from omma.running.scratch import scratch_space
 from omma.running.truth import ALL_KNOWN, UNKNOWN, labels_of, part_of
-from omma.state import Shapes
+from omma.state import POWERS, Shapes
 
 FIRST = 16  # rows before the first tangent
 GROWTH = 1.25  # of the number of rows between tangents
@@ -56,9 +33,8 @@ SKIPPED = 0.25  # of the rows, at the start
 PRIOR = 0.1
 Look = Callable[[float | None], Gap | None]  # what is known, for values that come later
 HEAVIEST = 1e60  # in units; what is heavier still says no more, and its square would be no number
-# How sums over rows, and the totals of a state, grow with the unit of weights.
+# How sums over rows grow with the unit of weights.
 SUM_POWERS = np.array([1, 2, 1, 2, 2, 1, 2, 1, 2, 2, 0])
-TOTAL_POWERS = np.array([1, 1, 1, 1, 2, 2, 2])
 
 
 class Certificate:
@@ -111,13 +87,14 @@ class Certificate:
             plan = self.shadow.plan(eta.m)
             self._runner = Runner("gap", plan, eta, keep=False, state=self.state)
         rows, true, weights = _weighing(rows, true, weights)
+        thin = isinstance(eta, SparseProbabilities)
         done = 0
         while done < len(rows):
             part = slice(done, done + self.next - self.rows)
             row_weights = self._in_units(weights[part])
             some = rows[part]
-            self._certify(eta, some, part_of(true, part), row_weights)
-            unknown = labels_of(None, some, listed=isinstance(eta, SparseProbabilities))
+            self._certify(thin, eta.block(some), part_of(true, part), row_weights)
+            unknown = labels_of(None, some, listed=thin)
             self._runner.feed(some, unknown, row_weights)
             self._advance(len(some))
             done += len(some)
@@ -127,26 +104,18 @@ class Certificate:
         if weight <= 0.0:
             return
         weights = self._in_units(np.array([weight]))
-        known = UNKNOWN if true is None else Listed(_at(0), _at(len(true)), true, ALL_KNOWN)
-        if isinstance(row, tuple):
-            self._run(kernel.certify_sparse, (*row, _at(0), _at(len(row[0]))), known, weights)
-        else:
-            self._run(kernel.certify_dense, (row[np.newaxis], _at(0)), known, weights)
+        known = UNKNOWN if true is None else Listed(*alone(true), true, ALL_KNOWN)
+        self._certify(isinstance(row, tuple), as_block(row), known, weights)
         chosen = self._stepper.decide(self.state, row)
         self._stepper.count(self.state, row, None, chosen, float(weights[0]))
         self._advance(1)
 
-    def _certify(self, eta: Probabilities, rows: Rows, true: Any, weights: Any) -> None:
-        if isinstance(eta, SparseProbabilities):
-            self._run(kernel.certify_sparse, eta.block(rows), true, weights)
-        else:
-            self._run(kernel.certify_dense, eta.block(rows), true, weights)
-
-    def _run(self, certify: Any, given: tuple[Any, ...], true: Any, weights: Any) -> None:
+    def _certify(self, thin: bool, block: tuple[Any, ...], true: Any, weights: Any) -> None:
+        certify = kernel.certify_sparse if thin else kernel.certify_dense
         # Only the choice under a budget is by address: gains are those of the tangent.
         decider = self._stepper.deciding.decider
         tangent_now = (self.weights, self.intercept, decider, self.sums[-1])
-        certify(*given, true, weights, *tangent_now, *self._work)
+        certify(*block, true, weights, *tangent_now, *self._work)
 
     def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the next rows, as numbers of rows; none given are ones."""
@@ -171,7 +140,7 @@ class Certificate:
             return
         self.unit /= factor
         self.state.cells *= factor
-        self.state.totals *= factor**TOTAL_POWERS
+        self.state.totals *= factor**POWERS
         self.sums *= factor**SUM_POWERS
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -230,11 +199,6 @@ class Certificate:
         self._prepare()
 
 
-def parts_of(metric: Metric) -> tuple[Metric, ...]:
-    """The terms of a sum, or the metric itself."""
-    return tuple(part for _, part in metric.terms) if isinstance(metric, Sum) else (metric,)
-
-
 def _nothing(value: float | None) -> None:
     """The gap over any value, before there is anything to tell."""
 
@@ -245,7 +209,8 @@ def check_metric(owner: str, metric: Metric) -> None:
         raise ValueError(
             f"gap of {owner} needs a metric of label counts, got {metric.name}, which has a matrix"
         )
-    if any(isinstance(part, Weighted) for part in parts_of(metric)):
+    terms = metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
+    if any(isinstance(part, Weighted) for _, part in terms):
         raise ValueError(
             f"gap of {owner} needs a metric whose tangent is known, got {metric.name}: use its "
             "macro or micro average"
@@ -260,7 +225,3 @@ def _weighing(rows: Rows, true: Any, weights: Any) -> tuple[Rows, Any, Any]:
         return rows, true, weights
     some = weights > 0.0
     return rows[some], part_of(true, some), weights[some]
-
-
-def _at(number: int) -> NDArray[np.int64]:
-    return np.array([number], dtype=np.int64)

@@ -1,13 +1,13 @@
-"""Slope and offset: the derivatives of a metric of one label by tp and by predicted.
+"""Metrics of one label: their values, and slope and offset, the derivatives by tp and by predicted.
 
 Everything here works on fractions (counts / n), with ε in denominators where the paper has it.
+Greedy decisions and line searches compare values, with the same small constants as derivatives
+have; reported values come from ``omma.metrics``, and have no constants added.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
-from omma.kernels import minimum, values
+from omma.kernels import minimum
 from omma.kernels.jit import by_kind, helper
 from omma.kernels.kinds import (
     Arithmetic,
@@ -22,7 +22,58 @@ from omma.kernels.kinds import (
 )
 from omma.kernels.lanes import larger
 from omma.kernels.layout import TINY, N
-from omma.kernels.rates import rate_partials, recall_and_specificity
+from omma.kernels.point import rate_partials, rate_value, recall_and_specificity
+
+
+@by_kind
+def value(kind, rows, tp, predicted, positive, n):
+    """The value of a metric of one label; ``rows`` is how many there are, for smoothing."""
+
+
+@value.case(Rate)
+def value_of_rate(kind, rows, tp, predicted, positive, n):
+    return rate_value(kind, tp, predicted, positive, n)
+
+
+@value.case(Arithmetic)
+def value_of_arithmetic(kind, rows, tp, predicted, positive, n):
+    r, s, _, _ = recall_and_specificity(kind, tp, predicted, positive, n)
+    return 0.5 * (r + s)
+
+
+@value.case(Geometric)
+def value_of_geometric(kind, rows, tp, predicted, positive, n):
+    r, s, _, _ = recall_and_specificity(kind, tp, predicted, positive, n)
+    return np.sqrt(max(r, 0.0) * max(s, 0.0))
+
+
+@value.case(Harmonic)
+def value_of_harmonic(kind, rows, tp, predicted, positive, n):
+    r, s, _, _ = recall_and_specificity(kind, tp, predicted, positive, n)
+    return 2.0 * r * s / (r + s + kind.epsilon)
+
+
+@value.case(Quadratic)
+def value_of_quadratic(kind, rows, tp, predicted, positive, n):
+    r, s, _, _ = recall_and_specificity(kind, tp, predicted, positive, n)
+    return 1.0 - np.sqrt(0.5 * ((1.0 - r) * (1.0 - r) + (1.0 - s) * (1.0 - s)))
+
+
+@value.case(Correlation)
+def value_of_correlation(kind, rows, tp, predicted, positive, n):
+    spread = max(predicted * (n - predicted) * positive * (n - positive), 0.0)
+    return (tp * n - predicted * positive) / (np.sqrt(spread) + kind.epsilon)
+
+
+@value.case(Smaller)
+def value_of_smaller(kind, rows, tp, predicted, positive, n):
+    smoothing = minimum.smoothing_at(kind.gamma, kind.rows, rows)
+    return minimum.value(kind, smoothing, tp, predicted, positive, n)
+
+
+@value.case(Own)
+def value_of_own(kind, rows, tp, predicted, positive, n):
+    return kind.value(tp, predicted, positive, n)
 
 
 @by_kind
@@ -31,7 +82,7 @@ def partials(kind, point, tp, predicted, positive):
 
 
 @partials.case(Rate)
-def of_rate(kind, point, tp, predicted, positive):
+def partials_of_rate(kind, point, tp, predicted, positive):
     _, slope, offset = rate_partials(kind, tp, predicted, positive, point.whole)
     return slope, offset
 
@@ -43,7 +94,7 @@ def together(by_recall, by_specificity):
 
 
 @partials.case(Arithmetic)
-def of_arithmetic(kind, point, tp, predicted, positive):
+def partials_of_arithmetic(kind, point, tp, predicted, positive):
     _, _, by_tp, by_tn = recall_and_specificity(kind, tp, predicted, positive, point.whole)
     return together(0.5 * by_tp, 0.5 * by_tn)
 
@@ -67,13 +118,13 @@ def by_numerators(tp, predicted, positive, n, epsilon):
 
 
 @partials.case(Geometric)
-def of_geometric(kind, point, tp, predicted, positive):
+def partials_of_geometric(kind, point, tp, predicted, positive):
     by_tp, by_tn = by_numerators(tp, predicted, positive, point.whole, kind.epsilon)
     return together(by_tp, by_tn)
 
 
 @partials.case(Harmonic)
-def of_harmonic(kind, point, tp, predicted, positive):
+def partials_of_harmonic(kind, point, tp, predicted, positive):
     r, s, by_tp, by_tn = recall_and_specificity(kind, tp, predicted, positive, point.whole)
     inverse = 1.0 / (r + s + kind.epsilon)
     scale = 2.0 * inverse * inverse
@@ -81,7 +132,7 @@ def of_harmonic(kind, point, tp, predicted, positive):
 
 
 @partials.case(Quadratic)
-def of_quadratic(kind, point, tp, predicted, positive):
+def partials_of_quadratic(kind, point, tp, predicted, positive):
     r, s, by_tp, by_tn = recall_and_specificity(kind, tp, predicted, positive, point.whole)
     r_miss = 1.0 - r
     s_miss = 1.0 - s
@@ -90,7 +141,7 @@ def of_quadratic(kind, point, tp, predicted, positive):
 
 
 @partials.case(Correlation)
-def of_correlation(kind, point, tp, predicted, positive):
+def partials_of_correlation(kind, point, tp, predicted, positive):
     n = point.whole
     covariance = tp * n - predicted * positive
     predicted_variance = predicted * (n - predicted)
@@ -103,18 +154,18 @@ def of_correlation(kind, point, tp, predicted, positive):
 
 
 @partials.case(Smaller)
-def of_smaller(kind, point, tp, predicted, positive):
+def partials_of_smaller(kind, point, tp, predicted, positive):
     smoothing = minimum.smoothing_at(kind.gamma, kind.rows, point.totals[N])
     return minimum.slopes(kind, smoothing, tp, predicted, positive, point.whole)
 
 
 @partials.case(Own)
-def of_own(kind, point, tp, predicted, positive):
+def partials_of_own(kind, point, tp, predicted, positive):
     return kind.partials(tp, predicted, positive, point.whole)
 
 
 @partials.case(Change)
-def of_change(kind, point, tp, predicted, positive):
+def partials_of_change(kind, point, tp, predicted, positive):
     """The expected value after one more row, per row, as a function of η.
 
     Predicting the label gains ``η·(v(1,1,1) − v(0,0,1)) + (1 − η)·(v(0,1,0) − v(0,0,0))``, where
@@ -125,10 +176,10 @@ def of_change(kind, point, tp, predicted, positive):
     keep = rows * step
     n = point.totals[N]
     tp, predicted, positive = tp * keep, predicted * keep, positive * keep
-    absent = values.value(kind.of, n, tp, predicted + step, positive, 1.0) - values.value(
+    absent = value(kind.of, n, tp, predicted + step, positive, 1.0) - value(
         kind.of, n, tp, predicted, positive, 1.0
     )
-    present = values.value(
-        kind.of, n, tp + step, predicted + step, positive + step, 1.0
-    ) - values.value(kind.of, n, tp, predicted, positive + step, 1.0)
+    present = value(kind.of, n, tp + step, predicted + step, positive + step, 1.0) - value(
+        kind.of, n, tp, predicted, positive + step, 1.0
+    )
     return (present - absent) * (rows + 1.0), absent * (rows + 1.0)
