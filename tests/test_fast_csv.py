@@ -145,3 +145,11 @@ def test_headers_cost_what_their_length_does(tmp_path):
     before = time.process_time()
     assert len(read_matrix(path).names) == 80_000
     assert time.process_time() - before < 5
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
+def test_signs_are_counted_across_pieces(monkeypatch, step):
+    monkeypatch.setattr(fast_csv, "STEP", step)
+    text = b"1,2\r\n3,4\r\r\n,\r\n\n,5\r"
+    for sign in (b",", b"\r", b"\n", b"\r\n"):
+        assert fast_csv._count(memoryview(text), sign) == text.count(sign)
