@@ -11,7 +11,7 @@ whether they are; what is counted keeps it so.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from omma.kernels.corrected import (
     FLAGS,
@@ -49,18 +49,13 @@ from omma.kernels.signs import AT_MEAN, CLAMPED, NEAR, OFFSET, SLOPE, forms_now
 
 
 class Way(NamedTuple):
-    """What a metric needs of corrected counts: loops without the rest are faster."""
+    """What a metric needs of corrected counts; the rest is left out."""
 
     alike: bool  # the forms are the same for all labels
     simple: bool  # slopes leave out true positives, offsets have nothing else
     clamped: bool
     uneven: bool  # true positives could be more than positives, corrected more strongly
     eager: bool
-
-
-SIMPLE: Final = Way(False, True, False, False, False)  # of F1
-GEOMETRIC: Final = Way(False, False, True, False, False)  # of G-mean
-EAGER: Final = Way(False, True, False, True, True)  # of precision
 
 
 @helper
@@ -166,17 +161,11 @@ def flag_each(slopes, offsets, by, way, near, space, m, out, row):
 
 @helper
 def flag_row(slopes, offsets, by, way, near, space, m, out, row):
-    """The same, by the loop that is made for a metric: what it leaves out is known in compiling."""
+    """The same by what a metric needs."""
     to = (near, space, m, out, row)
     if way.alike:
         slope, offset = slopes[3], offsets[3]
         return flag_alike(larger(slope, -offset) if way.clamped else slope, offset, *to)
-    if way == SIMPLE:
-        return flag_each(slopes, offsets, by, SIMPLE, *to)
-    if way == GEOMETRIC:
-        return flag_each(slopes, offsets, by, GEOMETRIC, *to)
-    if way == EAGER:
-        return flag_each(slopes, offsets, by, EAGER, *to)
     return flag_each(slopes, offsets, by, way, *to)
 
 
