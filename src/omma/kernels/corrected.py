@@ -185,27 +185,12 @@ def learn_eight(space, at, value, present, share, sums):
 
 
 @helper
-def learn_alone(space, true, true_row, m):
-    """Count a decided row for each label, and learn from it; returns sums for a and b."""
-    share, sums = 1.0 - 1.0 / m, no_sums()
-    for at in range(0, space.shape[1], LANES):
-        value, flag = eight_at(space[VALUES], at), eight_at(space[FLAGS], at)
-        present = eight_of(true, true_row, at, m - at)
-        count_eight(space, at, value, present, flag)
-        sums = learn_eight(space, at, value, present, share, sums)
-    return sums
-
-
-@helper
-def learn_and_add_up(space, own, labels, true, true_row, m):
-    """The same, and count it in the sums over labels."""
-    share, sums = 1.0 - 1.0 / m, no_sums()
+def add_up(space, own, labels, true, true_row, m):
+    """Add a row to the sums over labels: a loop of its own, for there is no room for all sums."""
     hits = everywhere = found = true_hits = all_true = spread(0.0)
     for at in range(0, space.shape[1], LANES):
         value, flag = eight_at(space[VALUES], at), eight_at(space[FLAGS], at)
         present = eight_of(true, true_row, at, m - at)
-        count_eight(space, at, value, present, flag)
-        sums = learn_eight(space, at, value, present, share, sums)
         hits, everywhere = times_plus(value, flag, hits), everywhere + value
         true_hits, all_true = times_plus(present, flag, true_hits), all_true + present
         found = found + flag
@@ -215,16 +200,19 @@ def learn_and_add_up(space, own, labels, true, true_row, m):
     labels[SUM_TP] += total(true_hits)
     labels[SUM_POSITIVE] += total(all_true)
     labels[SUM_PREDICTED] += total(found)
-    return sums
 
 
 @helper
 def count_and_learn(space, shared, own, labels, level, true, true_row, m):
     """Count a decided row in all that is kept."""
-    if level > 0:  # two loops: one would have no room for what both keep
-        sums = learn_and_add_up(space, own, labels, true, true_row, m)
-    else:
-        sums = learn_alone(space, true, true_row, m)
+    share, sums = 1.0 - 1.0 / m, no_sums()
+    for at in range(0, space.shape[1], LANES):
+        value, flag = eight_at(space[VALUES], at), eight_at(space[FLAGS], at)
+        present = eight_of(true, true_row, at, m - at)
+        count_eight(space, at, value, present, flag)
+        sums = learn_eight(space, at, value, present, share, sums)
+    if level > 0:
+        add_up(space, own, labels, true, true_row, m)
     own[N] += 1.0
     labels[N] += 1.0
     shared[LABELLED] += 1.0
