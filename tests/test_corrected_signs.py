@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import omma
-from omma.kernels.calibrate import LABELLED, SLOPE
+from omma.kernels.calibrate import INTERCEPT, LABELLED, SLOPE
 from omma.running import sinks, worth
 from omma.running.runner import Runner, run
 from omma.running.sequence import Sequence
@@ -110,13 +110,26 @@ def nearly_wild(state):
     state.calibration.shared[SLOPE] = 20.0
 
 
+def far_for_all(state):
+    """What all labels are corrected by is as far, and biases too."""
+    state.calibration.bias[:] = -300.0
+    state.calibration.shared[[SLOPE, INTERCEPT]] = 20.0, -400.0
+
+
+def far_for_all_alone(state):
+    """Far by itself, biases as they are."""
+    state.calibration.shared[[SLOPE, INTERCEPT]] = 20.0, -650.0
+
+
 def out_of_order(state):
     """More true positives than predictions, as a difference of counts may have."""
     for counted in (state, state.labels, state.known):
         counted.cells[0] += 30.0
 
 
-@pytest.mark.parametrize("change", [wild, nearly_wild, out_of_order])
+@pytest.mark.parametrize(
+    "change", [wild, nearly_wild, far_for_all, far_for_all_alone, out_of_order]
+)
 @pytest.mark.parametrize("name", ["macro_f1", "macro_precision", "macro_gmean", "micro_f1"])
 def test_states_that_no_rows_make_are_decided_as_by_gains(monkeypatch, change, name):
     eta, y = stream(5, 200, 21)

@@ -24,7 +24,6 @@ from omma.kernels.calibrate import (
     no_sums,
     with_eight,
 )
-from omma.kernels.eights import any_of
 from omma.kernels.feedback import asked_for, shrunk_counts_of_all
 from omma.kernels.jit import helper
 from omma.kernels.lanes import (
@@ -60,7 +59,7 @@ FLAGS: Final = 9  # one where a label is chosen
 FIELDS: Final = 10
 
 OFTEN: Final = 64  # rows after which biases are looked at
-MILD: Final = 60.0  # a bias that no label needs; slope times logit is less than 560
+MILD: Final = 60.0  # of a bias; slope times logit is less than 560, so that all is below LARGE
 
 
 class Strengths(NamedTuple):
@@ -95,15 +94,15 @@ def probabilities(eta, row):
 
 
 @helper
-def mild(shared, space):
-    """Whether logits stay within what sigmoids take, corrected as they are and for ``OFTEN`` rows.
+def mild(space):
+    """Whether biases stay within ``MILD``, or near it, for as many rows as ``OFTEN`` says.
 
     A row moves a bias by a quarter at most: its error over a precision that starts at four.
     """
     far = spread(0.0)
     for at in range(0, space.shape[1], LANES):
         far = larger(abs(eight_at(space[BIAS], at)), far)
-    return not any_of(far - MILD) & (abs(shared[INTERCEPT]) < MILD)
+    return as_word(far > MILD) == 0
 
 
 @helper
@@ -122,7 +121,7 @@ def put_value(space, at, value):
 def take_row(eta, row, after, m, series, shared, calm, space):
     """Copy a row, and calibrate its probabilities; returns whether each lies in [0, 1].
 
-    ``after`` is the row that comes next, ``calm`` whether no logit can be too large.
+    ``after`` is the row that comes next, ``calm`` whether biases are mild.
     """
     logits, values = space[LOGITS], space[VALUES]
     largest = bits_of(spread(0.0))
@@ -134,7 +133,7 @@ def take_row(eta, row, after, m, series, shared, calm, space):
         put_eight(logits, at, logit_by(series, value))
     if shared[LABELLED] > 0.0:
         a, b = held(shared[SLOPE]), shared[INTERCEPT]
-        if calm:  # outside of the loop, which is shorter by two comparisons then
+        if calm and abs(b) <= MILD:  # logits stay within what sigmoids take: nothing is compared
             for at in range(0, values.shape[0], LANES):
                 put_value(space, at, sigmoid_of_mild(series, moved_logit(a, b, space, at)))
         else:

@@ -193,7 +193,7 @@ def replay_corrected_by_sign(
         if not fine:
             return -1 - t
         if t % OFTEN == 0:
-            calm = mild(shared, space)
+            calm = mild(space)
         if not take_row(eta, rows[t], rows[min(t + 1, last)], m, series, shared, calm, space):
             return t
         forms = (s0, s1, s2, s3), (f0, f1, f2, f3)
