@@ -127,9 +127,17 @@ def out_of_order(state):
         counted.cells[0] += 30.0
 
 
-@pytest.mark.parametrize(
-    "change", [wild, nearly_wild, far_for_all, far_for_all_alone, out_of_order]
-)
+def hit_unexpectedly(state):
+    """Hits where probabilities expected none."""
+    for counted in (state, state.known):
+        counted.cells[0] = 0.0
+    state.labels.cells[0] = np.minimum(state.cells[1], state.labels.cells[2])
+
+
+CHANGES = (wild, nearly_wild, far_for_all, far_for_all_alone, out_of_order, hit_unexpectedly)
+
+
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", ["macro_f1", "macro_precision", "macro_gmean", "micro_f1"])
 def test_states_that_no_rows_make_are_decided_as_by_gains(monkeypatch, change, name):
     eta, y = stream(5, 200, 21)
@@ -203,6 +211,26 @@ def test_rows_without_labels_are_left_to_the_gains():
     assert learner.state == some.state
     assert not some.state.all_labelled
     assert omma.replay(policy, eta, y).state.all_labelled
+
+
+def test_rows_fed_after_some_without_labels_are_left_to_the_gains(monkeypatch):
+    eta, y = stream(9, 60, 20)
+    plan, rows = omma.Auto("macro_f1").plan(20), np.arange(60)
+    unknown = Sequence(omma.Batch.of(eta, np.full(y.shape, np.nan)))
+    given = Sequence(omma.Batch.of(eta, y))
+
+    def fed():
+        runner = Runner("test", plan, given.eta)
+        runner.feed(rows[:20], given.true(rows[:20]))
+        runner.feed(rows[20:30], unknown.true(rows[20:30]))
+        runner.feed(rows[30:], given.true(rows[30:]))
+        return runner.result(0.0)
+
+    signs = fed()
+    by_gains(monkeypatch)
+    gains = fed()
+    np.testing.assert_array_equal(signs.predictions, gains.predictions)
+    assert signs.state == gains.state
 
 
 def test_a_wrong_row_is_refused():
