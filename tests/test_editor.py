@@ -1,10 +1,12 @@
 """In an editor and a notebook: names to complete, types that are true, tables to look at."""
 
 import importlib
+import inspect
 import re
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args
@@ -180,3 +182,31 @@ def test_the_report_has_the_same_colours():
         found = {one.lower() for one in spelled.findall(script.read_text(encoding="utf-8"))}
         mine = {color.lower() for color in LEARNING}
         assert script.name == "palette.py" or not found & mine, script
+
+
+def public_callables():
+    for room in (omma, omma.metrics, omma.river, omma.sklearn, omma.theory, omma.datasets):
+        for name in room.__all__:
+            if room is omma and name in omma.ROOMS:
+                continue
+            one = getattr(room, name)
+            if callable(one):
+                yield f"{room.__name__}.{name}", one
+            if isinstance(one, type) and one.__module__.startswith("omma"):
+                methods = inspect.getmembers(one, inspect.isfunction)
+                yield from ((f"{name}.{key}", own) for key, own in methods if key[0] != "_")
+
+
+def test_help_names_types_and_does_not_spell_them_out():
+    for name, one in public_callables():
+        with suppress(ValueError):  # NumPy's own functions may have no signature
+            written = str(inspect.signature(one))
+            spelled = re.search(r"_typing|numpy\.dtype\[|Literal\[[^]]{60}", written)
+            assert not spelled, (name, written)
+
+
+@pytest.mark.parametrize("around", [omma.Forgetting, omma.Window])
+def test_properties_of_policies_around_others_say_what_they_are(around):
+    for name in dir(around):
+        found = inspect.getattr_static(around, name)
+        assert not isinstance(found, property) or found.__doc__, name

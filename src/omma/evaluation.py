@@ -1,5 +1,7 @@
 """The online protocol over a whole sequence."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache

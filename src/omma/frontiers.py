@@ -1,5 +1,7 @@
 """The frontier: how much of a metric each bound of a limit leaves."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Any
 

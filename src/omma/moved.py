@@ -5,6 +5,8 @@ tuned for each label, as detectors of single streams (ADWIN, Page-Hinkley) do: o
 corrected for their number, says which labels occur more or less often than before, and by how much.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Rows taken in one after another, each for what its best decision is worth on a tangent."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,5 +1,7 @@
 """Each policy runs on the same shuffled sequences, for several metrics at once."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """What came of the runs: of one policy for one metric."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,5 +1,7 @@
 """Streams whose true label probabilities are known."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Metrics made of others: of a label made into one of many, or of classes, and sums of metrics."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar

@@ -1,5 +1,7 @@
 """What every metric can do."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real

@@ -5,6 +5,8 @@ A rate is a ratio of two linear forms in (tp, predicted, positive, n). Its coeff
 of the mean, are all that compiled code is told of a metric, so one kernel serves them all.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -4,6 +4,8 @@ Adding one here is all it takes: ``macro_`` and ``micro_`` forms, the kernels, t
 tables and the property tests pick it up.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from typing import Any

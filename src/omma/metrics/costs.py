@@ -1,5 +1,7 @@
 """Costs of mistakes: a table for pairs of classes, or what every row has for itself."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 from typing import Any

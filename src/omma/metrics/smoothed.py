@@ -1,5 +1,7 @@
 """Minima rounded at their kinks, so that following their gradient does not jump to and fro."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 

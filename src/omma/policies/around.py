@@ -21,7 +21,8 @@ HALF_LIFE = ROWS = 10_000
 
 def _inside(name: str) -> Any:
     """What the policy inside has of that name."""
-    return property(lambda around: getattr(around.policy, name))
+    doc = "What is counted." if name == "feedback" else getattr(Policy, name).__doc__
+    return property(lambda around: getattr(around.policy, name), doc=doc)
 
 
 class Around(Policy):

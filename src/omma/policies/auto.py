@@ -1,5 +1,7 @@
 """Auto: the default, which needs no choice of feedback or prior."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar

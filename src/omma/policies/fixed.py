@@ -1,5 +1,7 @@
 """Rules that never change: what people use today, and what the others are compared with."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """A river classifier that decides by the metric it is judged by."""
 
+from __future__ import annotations
+
 import inspect
 from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator

@@ -1,5 +1,7 @@
 """Any metric of omma as a metric of river, and what models and labels it goes with."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Hashable, Iterator
 from fractions import Fraction
 from typing import Any

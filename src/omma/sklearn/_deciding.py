@@ -1,5 +1,7 @@
 """What a fitted classifier keeps, and decisions by its rule, which change nothing."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

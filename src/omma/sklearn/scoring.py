@@ -1,5 +1,7 @@
 """Metrics of omma where scikit-learn asks for ``scoring``."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

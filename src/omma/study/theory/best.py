@@ -1,5 +1,7 @@
 """The best that any classifier can do on a known distribution."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import combinations, product
 

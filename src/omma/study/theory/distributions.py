@@ -1,5 +1,7 @@
 """Distributions of rows whose probabilities, and what any rule does to them, are known."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property

@@ -6,6 +6,8 @@ part is subtracted that is known to be zero on average: the label's deviation fr
 where a label was predicted, and what the best linear answer gains on this row beyond its mean.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
