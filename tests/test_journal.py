@@ -312,3 +312,24 @@ def test_refused_calls_are_not_written(tmp_path, learner):
             with pytest.raises(ValueError, match=r"."):
                 call()
         assert (tmp_path / "log-0").stat().st_size == size
+
+
+def test_a_journal_stands_for_its_learner(tmp_path):
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2)
+    with omma.Journal(tmp_path / "served", learner) as served:
+        decided = served.predict([0.9, 0.2], id="a")
+        assert served.waiting is learner.waiting
+        with pytest.raises(AttributeError, match="no attribute 'forecast'"):
+            _ = served.forecast
+    again = omma.Journal.resume(tmp_path / "served")
+    np.testing.assert_array_equal(again.predict([0.9, 0.2]), decided)
+    again.update([1, 0], id="a")
+    assert again.counts == again.learner.counts
+    assert again.counts.n == 1
+    again.close()
+
+
+def test_nothing_but_a_learner_has_a_journal(tmp_path):
+    with pytest.raises(TypeError, match=r"must be an omma\.OnlineClassifier, got"):
+        omma.Journal(tmp_path / "served", omma.OMMA("macro_f1"))
+    assert not (tmp_path / "served").exists()

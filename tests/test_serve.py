@@ -216,6 +216,8 @@ def test_bad_usage_takes_one_line():
         ([], "Missing option '--metric'"),
         (["--metric", "macro_f1", "--save-every", "5"], "--save-every needs --state"),
         (["--metric", "macro_f1", "--host", "no such host"], "is no address"),
+        (["--metric", "macro_f1", "--port", "99999"], "is not in the range 0<=x<=65535"),
+        (["--metric", "macro_f1", "-k", "3", "--n-labels", "2"], "--n-labels"),
     ):
         found = CliRunner().invoke(main, ["serve", *arguments])
         assert found.exit_code == 2

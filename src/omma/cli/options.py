@@ -13,12 +13,12 @@ ENDINGS = (".png", ".svg", ".pdf")
 
 
 def whole_number(
-    name: str, default: int, text: str, least: int = 1
+    name: str, default: int, text: str, least: int = 1, most: int | None = None
 ) -> Callable[[Command], Command]:
     """An option that takes a whole number."""
     return click.option(
         name,
-        type=click.IntRange(min=least),
+        type=click.IntRange(min=least, max=most),
         metavar="N",
         default=default,
         show_default=True,

@@ -28,7 +28,7 @@ WAITING = 128  # connections that wait to be accepted
     show_default=True,
     help="Where to listen. There are no passwords: others belong behind a proxy that has some.",
 )
-@whole_number("--port", 8765, "Where to listen; 0 takes a free one, and says which.", least=0)
+@whole_number("--port", 8765, "Where to listen; 0 takes a free one, and says which.", 0, 65_535)
 @whole_number("--max-body", 1_000_000, "Bytes of a request.")
 @whole_number("--max-clients", 100, "Connections at once; more are told to come back (503).")
 @click.pass_context
@@ -66,8 +66,10 @@ def command(
     from omma.cli.streaming import Kept
 
     with keeper.working("another omma serve or stream"):
-        kept = Kept(keeper.begun, asked.state, asked.save_every)
-        service = Service(keeper.make, keeper.found(), n_labels, kept)
+        kept, found = Kept(keeper.begun, asked.state, asked.save_every), keeper.found()
+        if found is None and n_labels is not None:
+            _check_labels(keeper, n_labels)
+        service = Service(keeper.make, found, n_labels, kept)
         with _listening(host, port) as listening:
             _tell(host, listening)
             config = uvicorn.Config(
@@ -96,6 +98,14 @@ def _uvicorn() -> Any:
             f"omma serve needs {error.name}: pip install 'omma[serve]'."
         ) from error
     return uvicorn
+
+
+def _check_labels(keeper: Keeper, n_labels: int) -> None:
+    """Refuse a number of labels that the first row would be refused for."""
+    try:
+        keeper.make(n_labels, None)
+    except ValueError as error:
+        raise click.BadParameter(sentence(str(error)), param_hint="--n-labels") from error
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -43,7 +43,8 @@ class Journal:
     A folder holds the learner as it was at some time, and a log of all that happened since. Every
     call is in the hands of the system before it returns: ``kill -9`` loses nothing, at any point. A
     power cut may lose what was not yet synced to the disk. ``Journal.resume`` gives the same
-    learner again, to the last bit. A decision without an id is written down with its labels.
+    learner again, to the last bit. A decision without an id is written down with its labels. What a
+    learner has, its journal has, too: ``with omma.Journal(folder, learner) as learner`` is as good.
 
     Parameters
     ----------
@@ -76,6 +77,10 @@ class Journal:
         sync: int = 100,
         snapshot_every: int = 10_000,
     ) -> None:
+        if not isinstance(learner, OnlineClassifier):
+            raise TypeError(
+                f"learner of Journal must be an omma.OnlineClassifier, got {shown(learner)}"
+            )
         self._generation: int | None
         self._open(folder, sync, snapshot_every)
         try:
@@ -257,6 +262,12 @@ class Journal:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        # What is not here yet, while a journal is opened, must not ask the learner for it.
+        if name.startswith("_") or "learner" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.learner, name)
 
     def __repr__(self) -> str:
         return f"<journal in {self.folder}, {self._calls:,} calls since the last snapshot>"
