@@ -60,7 +60,7 @@ FLAGS: Final = 9  # one where a label is chosen
 FIELDS: Final = 10
 
 OFTEN: Final = 64  # rows after which biases are looked at
-MILD: Final = 60.0  # a bias that no label needs; slope times logit is less than 560
+MILD: Final = 60.0  # of a bias, and of what all share; slope times logit is less than 560
 
 
 class Strengths(NamedTuple):
@@ -95,15 +95,17 @@ def probabilities(eta, row):
 
 
 @helper
-def mild(shared, space):
-    """Whether logits stay within what sigmoids take, corrected as they are and for ``OFTEN`` rows.
+def mild(space):
+    """Whether biases stay within what sigmoids take, as they are and for ``OFTEN`` rows.
 
-    A row moves a bias by a quarter at most: its error over a precision that starts at four.
+    A row moves one by a quarter at most: its error over a precision that starts at four, to which
+    rows add, and which may be less in a difference of states.
     """
     far = spread(0.0)
     for at in range(0, space.shape[1], LANES):
-        far = larger(abs(eight_at(space[BIAS], at)), far)
-    return not any_of(far - MILD) & (abs(shared[INTERCEPT]) < MILD)
+        known = eight_at(space[PRECISION], at) >= 0.0
+        far = where((abs(eight_at(space[BIAS], at)) < MILD) & known, far, 1.0)
+    return not any_of(far)
 
 
 @helper
@@ -122,7 +124,7 @@ def put_value(space, at, value):
 def take_row(eta, row, after, m, series, shared, calm, space):
     """Copy a row, and calibrate its probabilities; returns whether each lies in [0, 1].
 
-    ``after`` is the row that comes next, ``calm`` whether no logit can be too large.
+    ``after`` is the row that comes next, ``calm`` whether no bias can be too large.
     """
     logits, values = space[LOGITS], space[VALUES]
     largest = bits_of(spread(0.0))
@@ -134,7 +136,9 @@ def take_row(eta, row, after, m, series, shared, calm, space):
         put_eight(logits, at, logit_by(series, value))
     if shared[LABELLED] > 0.0:
         a, b = held(shared[SLOPE]), shared[INTERCEPT]
-        if calm:  # outside of the loop, which is shorter by two comparisons then
+        # Outside of the loop, which is shorter by two comparisons then. What all labels share is
+        # looked at in every row: one may move it by any number.
+        if calm & (abs(b) < MILD):
             for at in range(0, values.shape[0], LANES):
                 put_value(space, at, sigmoid_of_mild(series, moved_logit(a, b, space, at)))
         else:

@@ -63,7 +63,7 @@ def replay_corrected_by_rank(
         look_at_sums(by, own, labels, level, seen)
         point = point_at(every, seen, prior)
         if t % OFTEN == 0:
-            calm = mild(shared, space)
+            calm = mild(space)
         if not take_row(eta, rows[t], rows[min(t + 1, last)], m, series, shared, calm, space):
             return t
         best = find_gains(term, point, by, space, scratch[GAINS])
