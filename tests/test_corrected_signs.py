@@ -134,19 +134,66 @@ def hit_unexpectedly(state):
     state.labels.cells[0] = np.minimum(state.cells[1], state.labels.cells[2])
 
 
-CHANGES = (wild, nearly_wild, far_for_all, far_for_all_alone, out_of_order, hit_unexpectedly)
+def less_than_known(state):
+    """Precisions below zero, as a difference of states may have: one half moves a bias by 1000."""
+    state.calibration.shared[[SLOPE, INTERCEPT]] = 1.0, 0.0
+    state.calibration.bias[:] = 0.0
+    state.calibration.precision[:] = -4.25 + 0.5**11
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", ["macro_f1", "macro_precision", "macro_gmean", "micro_f1"])
-def test_states_that_no_rows_make_are_decided_as_by_gains(monkeypatch, change, name):
+def more_than_rows(state):
+    """More positives than rows, as a difference of states may have."""
+    for counted in (state, state.labels, state.known):
+        counted.totals[0] = 1.0
+
+
+def negative_sums(state):
+    """Less than nothing of all labels, too."""
+    for counted in (state, state.labels, state.known):
+        counted.totals[1:4] *= -1.0
+
+
+ODD = [wild, nearly_wild, far_for_all, far_for_all_alone, out_of_order, hit_unexpectedly]
+ODD += [less_than_known, more_than_rows, negative_sums]
+
+
+@pytest.mark.parametrize("change", ODD)
+@pytest.mark.parametrize("k", [None, 4])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "macro_f1",
+        "macro_precision",
+        "macro_gmean",
+        "macro_balanced_accuracy",
+        "micro_f1",
+        "micro_balanced_accuracy",
+    ],
+)
+def test_states_that_no_rows_make_are_decided_as_by_gains(monkeypatch, change, k, name):
     eta, y = stream(5, 200, 21)
-    policy = omma.Auto(name)
+    eta[40] = 0.5
+    policy = omma.Auto(name, k=k)
     signs = from_state(policy, eta, y, change)
     by_gains(monkeypatch)
+    monkeypatch.setattr(Runner, "_ranked", False)
     gains = from_state(policy, eta, y, change)
     np.testing.assert_array_equal(signs.predictions, gains.predictions)
     assert signs.state == gains.state
+
+
+def test_labels_may_tell_apart_what_is_nearly_sure(monkeypatch):
+    """A steep slope and an intercept far below zero: of a tiny probability no sigmoid is left."""
+    rng = np.random.default_rng(9)
+    logits = rng.uniform(11.9, 12.1, (20_000, 64))
+    y = (logits > 12.0).astype(np.int8)
+    logits[-5:, ::2], y[-5:, ::2] = -27.6, 0
+    eta, policy = 1.0 / (1.0 + np.exp(-logits)), omma.Auto("macro_f1")
+    signs = omma.replay(policy, eta, y)
+    learned = signs.state.calibration
+    assert learned.slope * -27.6 + learned.shared[INTERCEPT] < -710.0
+    by_gains(monkeypatch)
+    assert_same(signs, omma.replay(policy, eta, y))
 
 
 @pytest.mark.parametrize("name", ["macro_f1", "macro_precision", "macro_gmean"])

@@ -24,6 +24,7 @@ from omma.kernels.calibrate import (
     no_sums,
     with_eight,
 )
+from omma.kernels.eights import any_of
 from omma.kernels.feedback import asked_for, shrunk_counts_of_all
 from omma.kernels.jit import helper
 from omma.kernels.lanes import (
@@ -59,7 +60,7 @@ FLAGS: Final = 9  # one where a label is chosen
 FIELDS: Final = 10
 
 OFTEN: Final = 64  # rows after which biases are looked at
-MILD: Final = 60.0  # of a bias; slope times logit is less than 560, so that all is below LARGE
+MILD: Final = 60.0  # of a bias, and of what all share; slope times logit is less than 560
 
 
 class Strengths(NamedTuple):
@@ -95,14 +96,16 @@ def probabilities(eta, row):
 
 @helper
 def mild(space):
-    """Whether biases stay within ``MILD``, or near it, for as many rows as ``OFTEN`` says.
+    """Whether biases stay within what sigmoids take, as they are and for ``OFTEN`` rows.
 
-    A row moves a bias by a quarter at most: its error over a precision that starts at four.
+    A row moves one by a quarter at most: its error over a precision that starts at four, to which
+    rows add, and which may be less in a difference of states.
     """
     far = spread(0.0)
     for at in range(0, space.shape[1], LANES):
-        far = larger(abs(eight_at(space[BIAS], at)), far)
-    return as_word(far > MILD) == 0
+        known = eight_at(space[PRECISION], at) >= 0.0
+        far = where((abs(eight_at(space[BIAS], at)) < MILD) & known, far, 1.0)
+    return not any_of(far)
 
 
 @helper
@@ -133,7 +136,9 @@ def take_row(eta, row, after, m, series, shared, calm, space):
         put_eight(logits, at, logit_by(series, value))
     if shared[LABELLED] > 0.0:
         a, b = held(shared[SLOPE]), shared[INTERCEPT]
-        if calm and abs(b) <= MILD:  # logits stay within what sigmoids take: nothing is compared
+        # Outside of the loop, which is shorter by two comparisons then. What all labels share is
+        # looked at in every row: one may move it by any number.
+        if calm & (abs(b) < MILD):
             for at in range(0, values.shape[0], LANES):
                 put_value(space, at, sigmoid_of_mild(series, moved_logit(a, b, space, at)))
         else:

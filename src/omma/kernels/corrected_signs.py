@@ -5,8 +5,9 @@ at: the usual metrics are numbers to one loop, and a row that is near a tie is l
 
 Counts are corrected by a ratio each. Both forms are linear in them, so that all is taken times both
 denominators, and nothing is divided. Corrected counts keep to what ``bounded`` holds them to where
-counts do: true positives are no more than predictions, nor than positives. ``in_order`` looks once
-whether they are; what is counted keeps it so.
+counts do: true positives are no more than predictions, nor than positives. And a form has the sign
+of a derivative where neither are more than the rows. ``in_order`` looks once whether they are; what
+is counted keeps it so.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from omma.kernels.lanes import (
     times_plus,
     where,
 )
-from omma.kernels.layout import N
+from omma.kernels.layout import SUM_POSITIVE, SUM_PREDICTED, SUM_TP, N
 from omma.kernels.logistic import series_of
 from omma.kernels.signs import AT_MEAN, CLAMPED, NEAR, OFFSET, SLOPE, forms_now
 
@@ -59,16 +60,29 @@ class Way(NamedTuple):
 
 
 @helper
-def in_order(space):
-    """Whether counts are such as rows make that were decided without a budget."""
+def in_order(space, rows):
+    """Whether counts are such as so many rows make that were decided without a budget."""
     wrong = spread(0.0)
     for at in range(0, space.shape[1], LANES):
         tp, predicted = eight_at(space[TP], at), eight_at(space[PREDICTED], at)
         true, positive = eight_at(space[TRUE_TP], at), eight_at(space[TRUE_POSITIVE], at)
-        most = smaller(predicted, eight_at(space[POSITIVE], at))
-        fine = (tp >= 0.0) & (true >= 0.0) & (tp <= most) & (true <= smaller(predicted, positive))
-        wrong = where(fine & ((tp > 0.0) | (true <= 0.0)), wrong, 1.0)
+        expected = eight_at(space[POSITIVE], at)
+        fine = (tp >= 0.0) & (tp <= smaller(predicted, expected)) & ((tp > 0.0) | (true <= 0.0))
+        fine = fine & (true >= 0.0) & (true <= smaller(predicted, positive))
+        most = larger(predicted, larger(expected, positive))
+        wrong = where(fine & (most <= rows), wrong, 1.0)
     return not any_of(wrong)
+
+
+@helper
+def sums_in_order(own, labels, m):
+    """The same of sums over labels: forms have their signs where no count is more than the rows."""
+    fine, most = True, m * own[N]
+    for sums in (own, labels):
+        fine = fine & (sums[SUM_TP] >= 0.0)
+        fine = fine & (sums[SUM_PREDICTED] >= 0.0) & (sums[SUM_PREDICTED] <= most)
+        fine = fine & (sums[SUM_POSITIVE] >= 0.0) & (sums[SUM_POSITIVE] <= most)
+    return fine
 
 
 @helper
@@ -184,7 +198,7 @@ def replay_corrected_by_sign(
     clamped, uneven = numbers[CLAMPED] != 0.0, (hits != positives) | (lucky > 0.0)
     simple = (numbers[SLOPE] == 0.0) & (numbers[OFFSET + 1] == 0.0) & (numbers[OFFSET + 2] == 0.0)
     way = Way(numbers[AT_MEAN] != 0.0, simple & (not clamped), clamped, uneven, eager > 0.0)
-    if not way.alike and not in_order(space):
+    if not (sums_in_order(own, labels, m) if way.alike else in_order(space, own[N])):
         return -1
     series = series_of(known)
     for t in range(rows.shape[0]):
