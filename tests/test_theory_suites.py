@@ -206,6 +206,11 @@ def test_calibration_takes_the_floor_away(folder):
 
 
 def test_all_that_was_run_is_shown(folder):
+    """Whichever of the tests above have run here."""
+    there = {record["suite"] for record in read(folder)}
+    for suite in suites():
+        if suite.name not in there:
+            perform(list(suite.jobs(True))[-1:], folder)
     every = read(folder)
     shown = tables(every)
     assert len(shown) >= len(suites())
