@@ -32,6 +32,14 @@ def file_option(name: str, metavar: str, text: str) -> Callable[[Command], Comma
     return click.option(name, type=kind, metavar=metavar, help=text)
 
 
+raw_cells_option = click.option(
+    "--raw-cells",
+    is_flag=True,
+    help="Write names and ids to CSV as they are; else those that a spreadsheet would run as "
+    "formulas get an apostrophe first.",
+)
+
+
 def say(sentence: str) -> None:
     """Tell people something; what programs read is on standard output."""
     click.echo(sentence, err=True)
