@@ -19,12 +19,9 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_task, fit_first
+from omma.replaying import NO_ROWS, Run, Sequence
 from omma.rows.batch import Batch
 from omma.rows.labels import Labels
-from omma.running.empty import NO_ROWS
-from omma.running.runner import Run
-from omma.running.sequence import Sequence
-from omma.running.truth import labels_of
 from omma.trace import History, Snapshots, Trace
 
 
@@ -147,21 +144,18 @@ def _run(policy: Policy, given: Sequence, *, pairs: bool, progress: bool) -> Run
 
 def _certified(certificate: Certificate, given: Sequence) -> tuple[Look, ...]:
     """Run a certificate over a sequence; what it saw at each checkpoint, and at the end."""
-    looks, weights = [], given.weights
+    looks = []
     step = given.eta.rows_per_block
     for rows in _stretches(given):
         for begin in range(0, len(rows), step):
-            part = rows[begin : begin + step]
-            true = labels_of(given.batch.labels, part, listed=True)
-            certificate.replay(given.eta, part, true, weights[part] if len(weights) else weights)
+            certificate.replay(given.batch, rows[begin : begin + step])
         looks.append(certificate.look())
     return tuple(looks)
 
 
 def _stretches(given: Sequence) -> list[NDArray[np.int64]]:
     """The rows of a sequence up to each checkpoint, and after the last."""
-    order = np.arange(given.batch.n) if given.order is None else given.order
-    return np.split(order, given.checkpoints)
+    return np.split(given.rows, given.checkpoints)
 
 
 def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
@@ -234,7 +228,7 @@ def _measured(
 
 def _pair_counts(given: Sequence, labels: Labels, done: Run) -> Iterator[Counts]:
     """Counts of class pairs after each checkpoint and at the end, for metrics that need them."""
-    batch, weights = given.batch, given.weights
+    batch, weights = given.batch, given.batch.weights
     total = Counts.zeros(batch.m, matrix=True)
     for part in _stretches(given):
         if len(part):

@@ -12,30 +12,22 @@ and their prices are averaged.
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.kernels import steps as kernel
-from omma.kernels.count import summing
 from omma.kernels.layout import GROWTH, N
-from omma.parts import Prices
+from omma.plan import Plan
 from omma.policies import Policy
 from omma.policies.base import check_task
-from omma.rows.arrays import Probabilities, SparseProbabilities, blocks
+from omma.replaying import Sequence, learn_decided, replay
 from omma.rows.batch import Batch
-from omma.rows.labels import Labels
-from omma.running.plan import Plan, calibrator_of
-from omma.running.runner import run
-from omma.running.scratch import scratch_space
-from omma.running.sequence import Sequence
-from omma.running.truth import labels_of
-from omma.state import State
+from omma.state import Prices, State
 
 
 def step(
@@ -93,42 +85,18 @@ def step(
     _warn_of_cold_start(policy, state)
     predictions = policy.decide_rows(state, batch.values)
     plan, decided = policy.plan(batch.m), as_rows(predictions)
-    delta = count_batch(plan, state, batch.eta, batch.labels, decided, batch.weights)
+    delta = count_batch(plan, state, batch, decided)
     return batch.close(predictions), delta
 
 
-def count_batch(
-    plan: Plan,
-    state: State,
-    rows: Probabilities,
-    labels: Labels | None,
-    predictions: Any,
-    weights: NDArray[Any],
-) -> State:
+def count_batch(plan: Plan, state: State, batch: Batch, decided: Any) -> State:
     """What rows with given decisions add to a state, counted by one compiled loop.
 
-    ``predictions`` are int8 indicators, or a CSR matrix where the rows are sparse.
+    ``decided`` are int8 indicators, or a CSR matrix where the rows are sparse. A batch goes on
+    from the calibration of the state; its limits move no prices.
     """
     delta = empty_like(plan, state)
-    delta.laid_out("F" if isinstance(rows, SparseProbabilities) else "C")
-    scratch = scratch_space(rows.m)[0]
-    calibrator = calibrator_of(delta, plan.settled is not None)
-    sums = summing(plan.sums, isinstance(rows, SparseProbabilities))
-    for _, part in blocks(rows.n, rows.rows_per_block, None):
-        thin = isinstance(rows, SparseProbabilities)
-        true = labels_of(labels, part, listed=thin)
-        lacking = plan.parted(delta, None if labels is None else labels.unknown_of(part))
-        rest = (plan.feedback(delta), sums, calibrator, None, lacking, True, scratch)
-        some = weights[part] if len(weights) else weights
-        if isinstance(rows, SparseProbabilities):
-            starts, ends = predictions.indptr[part], predictions.indptr[part + 1]
-            chosen = kernel.Chosen(
-                starts.astype(np.int64), ends.astype(np.int64), predictions.indices.astype(np.int32)
-            )
-            kernel.count_rows_sparse(*rows.block(part), true, chosen, some, *rest)
-        else:
-            kernel.count_rows_dense(*rows.block(part), true, predictions[part], some, *rest)
-    delta.laid_out("C")
+    learn_decided(replace(plan, limits=None), delta, batch, decided)
     if delta.calibration is not None and state.calibration is not None:
         delta.calibration = delta.calibration.combined(state.calibration, -1.0, delta.unit)
     return delta
@@ -232,7 +200,7 @@ class Part:
 
     def _decide_in_turn(self, batch: Batch) -> Any:
         plan, owner = self._policy.plan(batch.m), f"a batch of {type(self._policy).__name__}"
-        done = run(owner, plan, Sequence(batch), state=self._turn)
+        done = replay(owner, plan, Sequence(batch), state=self._turn)
         self._turn = done.state
         self.delta = done.state - self._start
         return done.predictions
@@ -255,8 +223,7 @@ def settled(policy: Policy, state: State, eta: Any, y: Any, predictions: Any) ->
     (100.0, 0.0, 100.0, 100.0)
     """
     batch = Batch.read("labels that come later", eta, y)
-    plan, weights = policy.plan(state.m), batch.weights
-    delta = count_batch(plan, state, batch.eta, batch.labels, as_rows(predictions), weights)
+    delta = count_batch(policy.plan(state.m), state, batch, as_rows(predictions))
     if delta.labels is not None:
         delta.cells[...] = 0.0
         delta.totals[...] = 0.0

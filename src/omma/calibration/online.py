@@ -16,9 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from omma import npz
 from omma._validate import check_positive_int, check_seed
 from omma.calibration.reliability import Reliability, brier, log_loss, reliability
-from omma.kernels.calibrate import INTERCEPT, Calibrator, calibrating
+from omma.engine import NO_NUMBERS, work_space
+from omma.kernels.calibrate import INTERCEPT, Learning
 from omma.kernels.calibration_rows import calibrate_dense, calibrate_sparse
-from omma.parts import Calibration
+from omma.kernels.layout import BIAS, PRECISION
+from omma.kernels.replay import Sparse
+from omma.replaying import extras_of, ids_of, indicators_of, longest_row
 from omma.rows.arrays import (
     Probabilities,
     Rows,
@@ -31,10 +34,7 @@ from omma.rows.arrays import (
 )
 from omma.rows.frames import opened, opened_pair
 from omma.rows.labels import Labels, read_labels
-from omma.running.empty import NO_NUMBERS
-from omma.running.plan import STEADY
-from omma.running.scratch import scratch_space
-from omma.running.truth import labels_of
+from omma.state import Calibration, aligned, padded
 
 WHAT = "omma calibrator"
 Array = NDArray[Any]
@@ -265,28 +265,38 @@ class OnlineCalibrator:
         order: Rows | None = None,
     ) -> Any:
         """Rows calibrated one after another, with what is learned on the way."""
-        kept = (learned.shared, learned.bias, learned.precision, STEADY)
-        calibrator = Calibrator(*kept, *calibrating(settled=False))
-        thin = isinstance(rows, SparseProbabilities)
-        out = np.empty(rows.matrix.nnz) if thin else np.empty((rows.n, rows.m))  # type: ignore[union-attr]
-        pointer: Any = rows.matrix.indptr.astype(np.int64) if thin else None  # type: ignore[union-attr]
-        scratch, _ = scratch_space(rows.m)
-        kernel: Any = calibrate_sparse if thin else calibrate_dense
+        calibrator, width = Learning(learned.shared), padded(rows.m)
+        kept = aligned(PRECISION + 1, width)
+        kept[BIAS, : rows.m], kept[PRECISION, : rows.m] = learned.bias, learned.precision
+        if isinstance(rows, SparseProbabilities):
+            out = np.empty(rows.matrix.nnz)
+            pointer = rows.matrix.indptr.astype(np.int64)
+            longest = padded(longest_row(rows) + 1)
+            ids = np.zeros(longest, dtype=np.int32), np.zeros(rows.m, dtype=np.int32)
+            space = (Sparse(*ids), calibrator, aligned(PRECISION + 1, longest), kept)
+            _, work, _ = work_space(longest)
+        else:
+            out = np.empty((rows.n, rows.m))
+            _, work, _ = work_space(width)
         for _, block in blocks(rows.n, rows.rows_per_block, order):
-            true = labels_of(labels, block, listed=thin)
-            unknown = None if labels is None else labels.unknown_of(block)
-            given = weights[block] if len(weights) else weights
-            where = entries_of(pointer[block], pointer[block + 1]) if thin else block
-            part = np.empty((len(where), *out.shape[1:]))
-            learning = (true, unknown, given, calibrator, scratch)
-            good = int(kernel(*rows.block(block), *learning, part))
+            extras = extras_of(labels, block, weights)
+            if isinstance(rows, SparseProbabilities):
+                where = entries_of(pointer[block], pointer[block + 1])
+                part = np.empty(len(where))
+                given: Any = (*rows.block(block), *ids_of(labels, block), extras, *space)
+                good = int(calibrate_sparse(*given, work, part))
+            else:
+                where, part = block, np.empty((len(block), rows.m))
+                given = (*rows.block(block), *indicators_of(labels, block), extras)
+                good = int(calibrate_dense(*given, calibrator, kept, work, part))
             out[where] = part
             if good < len(block):
                 raise ValueError(f"eta of {owner} must hold {rows.explain(int(block[good]))}")
-        if not thin:
-            return out[:, 0] if rows.vector else out
-        matrix = rows.matrix  # type: ignore[union-attr]
-        return csr((out, matrix.indices, matrix.indptr), matrix.shape, type(matrix))
+        learned.bias[...], learned.precision[...] = kept[BIAS, : rows.m], kept[PRECISION, : rows.m]
+        if isinstance(rows, SparseProbabilities):
+            matrix = rows.matrix
+            return csr((out, matrix.indices, matrix.indptr), matrix.shape, type(matrix))
+        return out[:, 0] if rows.vector else out
 
     def __add__(self, other: Any) -> OnlineCalibrator:
         """What two learned on different rows, together."""

@@ -18,9 +18,9 @@ from omma.kernels.calibrate import (
     CURVE_BOTH,
     CURVE_INTERCEPT,
     CURVE_SLOPE,
+    FLATTEST,
     INTERCEPT,
     LABELLED,
-    NARROWEST,
     SHARED,
     SLOPE,
     START_CURVE,
@@ -28,12 +28,12 @@ from omma.kernels.calibrate import (
     STEEPEST,
 )
 from omma.kernels.layout import LEAST, MOST
-from omma.parts import Calibration
 from omma.rows.batch import Batch
+from omma.state import Calibration
 
 Floats = NDArray[np.float64]
 STEPS, HALVINGS = 50, 30
-ENDS = (NARROWEST, STEEPEST)
+ENDS = (FLATTEST, STEEPEST)
 ENOUGH = 1e-10  # of the loss: less is not worth another step
 
 
@@ -131,7 +131,7 @@ class _Entries:
         left = both + START_CURVE * np.eye(2) - (sides / precision) @ sides.T
         right = of_both - (sides / precision) @ of_bias
         shared = np.linalg.solve(left, right)
-        if not NARROWEST < at[SLOPE] - shared[SLOPE] < STEEPEST and at[SLOPE] in ENDS:
+        if not FLATTEST < at[SLOPE] - shared[SLOPE] < STEEPEST and at[SLOPE] in ENDS:
             shared = np.array([0.0, right[1] / left[1, 1]])  # a stays where it may not go further
         return np.concatenate((shared, (of_bias - shared @ sides) / precision))
 

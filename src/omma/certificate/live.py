@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,19 +13,19 @@ from numpy.typing import NDArray
 
 from omma.certificate.gap import Gap, effective_rows, gap_from
 from omma.certificate.tangent import settled, tangent, unseen
+from omma.engine import NO_IDS, NO_NUMBERS, memory_of, sparse_memory, work_space
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
-from omma.kernels.replay import Listed
+from omma.kernels.replay import Extras
 from omma.metrics import Metric, Sum, Weighted, smoothed
 from omma.metrics.smoothed import is_minimum
+from omma.plan import fixed_plan
 from omma.policies.omma import OMMA
-from omma.rows.arrays import Probabilities, Rows, SparseProbabilities
+from omma.replaying import NO_FLAGS, NO_ROWS, Replay, extras_of, ids_of, longest_row
+from omma.rows.arrays import Rows, SparseProbabilities
+from omma.rows.batch import Batch
 from omma.rows.row import Row, alone, as_block
-from omma.running.empty import NO_NUMBERS
-from omma.running.runner import Runner
-from omma.running.scratch import scratch_space
-from omma.running.truth import ALL_KNOWN, UNKNOWN, labels_of, part_of
-from omma.state import POWERS, Shapes
+from omma.state import Shapes
 
 FIRST = 16  # rows before the first tangent
 GROWTH = 1.25  # of the number of rows between tangents
@@ -61,9 +62,8 @@ class Certificate:
         self._prepare()
 
     def _prepare(self) -> None:
-        self._stepper = self.shadow.stepper(self.state.m)
-        self._work = scratch_space(self.state.m)
-        self._runner: Runner | None = None
+        self._engine = self.shadow.engine(self.state)
+        self._replay: Replay | None = None
 
     def gap(self, value: float | None) -> Gap | None:
         """What could be gained over a value; None before there is anything to tell."""
@@ -81,43 +81,76 @@ class Certificate:
         unsure = max(unsure - settled(self.metric, self.state), 0.0)
         return partial(gap_from, self.metric, self.shadow.budget, sums, of_rows, unsure)
 
-    def replay(
-        self, eta: Probabilities, rows: Rows, true: Any = UNKNOWN, weights: Any = NO_NUMBERS
-    ) -> None:
-        """Take in some rows of a sequence after those that came before."""
-        if self._runner is None:
-            plan = self.shadow.plan(eta.m)
-            self._runner = Runner("gap", plan, eta, keep=False, state=self.state)
-        rows, true, weights = _weighing(rows, true, weights)
-        thin = isinstance(eta, SparseProbabilities)
+    def replay(self, batch: Batch, rows: Rows) -> None:
+        """Take in some rows of a batch after those that came before; those of no weight say nothing."""
+        if self._replay is None:
+            self._replay = Replay(
+                "gap", self.shadow.plan(batch.m), replace(batch, labels=None), keep=False,
+                state=self.state,
+            )  # fmt: skip
+        weights = batch.weights
+        rows = rows[weights[rows] > 0.0] if len(weights) else rows
         done = 0
         while done < len(rows):
-            part = slice(done, done + self.next - self.rows)
-            row_weights = self._in_units(weights[part])
-            some = rows[part]
-            self._certify(thin, eta.block(some), part_of(true, part), row_weights)
-            unknown = labels_of(None, some, listed=thin)
-            self._runner.feed(some, unknown, row_weights)
+            some = rows[done : done + self.next - self.rows]
+            in_units = self._in_units(weights[some]) if len(weights) else weights
+            extras = extras_of(batch.labels, some, NO_NUMBERS)._replace(weights=in_units)
+            true = ids_of(batch.labels, some)
+            is_sparse = isinstance(batch.eta, SparseProbabilities)
+            longest = longest_row(batch.eta) if isinstance(batch.eta, SparseProbabilities) else 0
+            self._certify(is_sparse, batch.eta.block(some), true, extras, longest)
+            self._feed(batch, some, in_units)
             self._advance(len(some))
             done += len(some)
+
+    def _feed(self, batch: Batch, rows: Rows, in_units: NDArray[np.float64]) -> None:
+        """Let the shadow policy decide rows, and count their probabilities."""
+        assert self._replay is not None
+        if len(in_units):
+            weights = np.zeros(batch.n)
+            weights[rows] = in_units
+            self._replay.batch = replace(self._replay.batch, weights=weights)
+        self._replay.gather()  # a new unit of weights changes the counts between feeds
+        self._replay.feed(rows)
+        self._replay.settle()
 
     def step(self, row: Row, true: Any, weight: float) -> None:
         """Take in one row, with the ids of its labels where they are known, else None."""
         if weight <= 0.0:
             return
         weights = self._in_units(np.array([weight]))
-        known = UNKNOWN if true is None else Listed(*alone(true), true, ALL_KNOWN)
-        self._certify(isinstance(row, tuple), as_block(row), known, weights)
-        chosen = self._stepper.decide(self.state, row)
-        self._stepper.count(self.state, row, None, chosen, float(weights[0]))
+        is_sparse = isinstance(row, tuple)
+        lists = (NO_IDS, NO_ROWS, NO_ROWS) if true is None else (true, *alone(true))
+        nothing = (NO_FLAGS, true is not None, NO_ROWS, NO_ROWS, NO_IDS)
+        extras = Extras(*nothing, weights, NO_IDS)
+        self._certify(is_sparse, as_block(row), lists, extras, len(row[0]) if is_sparse else 0)
+        chosen = self._engine.decide(row)
+        self._engine.learn(row, None, chosen, float(weights[0]))
         self._advance(1)
 
-    def _certify(self, thin: bool, block: tuple[Any, ...], true: Any, weights: Any) -> None:
-        certify = kernel.certify_sparse if thin else kernel.certify_dense
-        # Only the choice under a budget is by address: gains are those of the tangent.
-        decider = self._stepper.deciding.decider
-        tangent_now = (self.weights, self.intercept, decider, self.sums[-1])
-        certify(*block, true, weights, *tangent_now, *self._work)
+    def _certify(
+        self,
+        is_sparse: bool,
+        block: tuple[Any, ...],
+        true: tuple[Any, ...],
+        extras: Any,
+        longest: int,
+    ) -> None:
+        """Add what rows are worth, each decided by the tangent."""
+        slope, offset, _ = self.weights
+        plan = fixed_plan(slope, offset, self.shadow.budget)
+        state = plan.start(self.state.m)
+        columns, totals = state.lay_out()
+        tangent_now = (self.weights, self.intercept, self.sums[-1])
+        if is_sparse:
+            room = longest + (self.shadow.budget or 0)
+            memory, sparse = sparse_memory(plan, state, columns, totals, room)
+            by = (extras, sparse, plan.spec(state), memory)
+            kernel.certify_sparse(*block, *true, *by, *tangent_now)
+        else:
+            work = work_space(columns.shape[1])
+            memory = memory_of(plan, state, columns, columns, totals, work)
+            kernel.certify_dense(*block, *true, extras, plan.spec(state), memory, *tangent_now)
 
     def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the next rows, as numbers of rows; none given are ones."""
@@ -142,7 +175,7 @@ class Certificate:
             return
         self.unit /= factor
         self.state.cells *= factor
-        self.state.totals *= factor**POWERS
+        self.state.totals *= factor
         self.sums *= factor**SUM_POWERS
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -192,7 +225,7 @@ class Certificate:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        for made_again in ("_stepper", "_work", "_runner"):
+        for made_again in ("_engine", "_replay"):
             del state[made_again]
         return state
 
@@ -219,11 +252,3 @@ def check_metric(owner: str, metric: Metric) -> None:
         )
     if not metric.compiles:
         raise ValueError(f"gap of {owner} needs a metric that compiles; {metric.name} does not")
-
-
-def _weighing(rows: Rows, true: Any, weights: Any) -> tuple[Rows, Any, Any]:
-    """Rows with some weight, their labels and weights."""
-    if not len(weights) or weights.all():
-        return rows, true, weights
-    some = weights > 0.0
-    return rows[some], part_of(true, some), weights[some]

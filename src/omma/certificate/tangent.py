@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omma.engine import Engine
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Sum
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
 from omma.metrics.smoothed import is_minimum, value_at
-from omma.running.weights import weights_now
 from omma.state import State
 
 Vector = NDArray[np.float64]
@@ -54,10 +54,12 @@ def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.floa
 def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float64], float]:
     """The tangent where the prior is added to every label."""
     here = with_prior(state, prior)
-    slope, offset = weights_now(metric.scaled_plan(prior), state)
+    slope, offset = Engine(metric.scaled_plan(prior), state).gradient()
     weights = np.stack((slope, offset, by_positive(metric, state, prior)))
     if is_minimum(metric):  # it is as high as the mixture of the rates
-        high = float(kernel.mixture_of(metric.term(), prior, state.side_by_side, state.totals))
+        high = float(
+            kernel.mixture_of(metric.term(), prior, np.ascontiguousarray(state.cells), state.totals)
+        )
     else:
         high = value_at(metric, state, prior)
     return weights, high - float((weights * here).sum())
@@ -114,7 +116,7 @@ def by_positive(metric: Metric, state: State, prior: float) -> Vector:
     if isinstance(metric, OverClasses) and KINDS[metric.kind].average == "classes":
         return _of_classes(metric, state, prior)
     out = np.zeros(state.m)
-    kernel.by_positive(metric.term(), prior, state.side_by_side, state.totals, out)
+    kernel.by_positive(metric.term(), prior, np.ascontiguousarray(state.cells), state.totals, out)
     return out
 
 
@@ -122,7 +124,7 @@ def _of_classes(metric: OverClasses, state: State, prior: float) -> Vector:
     here = with_prior(state, prior)
     tp, predicted, positive = here[TP], here[PREDICTED], here[POSITIVE]
     if not metric.single_label:  # a mean of recalls tp / positive
-        slope, _ = weights_now(metric.scaled_plan(prior), state)
+        slope, _ = Engine(metric.scaled_plan(prior), state).gradient()
         return -slope * tp / np.maximum(positive, 1e-300)  # type: ignore[no-any-return]
     total = positive.sum()
     right, predicted, positive = tp.sum() / total, predicted / total, positive / total

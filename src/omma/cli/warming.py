@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 import omma
-from omma.kernels.replay import replay_dense
+from omma.kernels.jit import CACHE
 from omma.metrics import NAMES
 from omma.metrics.target import Target
 from omma.policies import UnsupportedMetricError
@@ -83,7 +83,7 @@ def kind_of(policy: Any) -> Any:
     """What the compiler sees of a policy: classes and types, no numbers."""
     m = 1 if policy.objective.binary else LABELS
     plan = policy.plan(m)
-    return shape_of(plan.term), plan.budget != 0, plan.soft
+    return shape_of(plan.objective), plan.budget is None, plan.soft
 
 
 def shape_of(value: Any) -> Any:
@@ -145,5 +145,4 @@ def batches(policy: Any) -> None:
 
 def cache_folder() -> str | None:
     """Where the machine code lies; None where it is not kept."""
-    folder: str | None = replay_dense.stats.cache_path
-    return folder
+    return None if CACHE is None else str(CACHE)

@@ -144,7 +144,7 @@ def find_errors(true, start, end, scores):
         scores[true[place]] -= 1.0
 
 
-@entry("the learner of dense rows")
+@entry
 def run_dense(
     rows, true_start, true_end, true, learns, softmax, standardise, hyper, clock, stats,
     weights, first, second, values, scores, eta,
@@ -165,7 +165,7 @@ def run_dense(
                 count_features(rows[t], stats, clock)
 
 
-@entry("the learner of sparse rows")
+@entry
 def run_sparse(
     indices, data, starts, ends, true_start, true_end, true, learns, softmax, hyper, clock,
     weights, first, second, values, scores, eta,
@@ -182,7 +182,7 @@ def run_sparse(
             learn(features, values, count, scores, hyper, clock, weights, first, second)
 
 
-@entry("a step of Adam")
+@entry
 def step_all(gradient, hyper, clock, weights, first, second):
     """One step of Adam on every coordinate, for the gradient of a batch."""
     pace = next_step(hyper, clock)

@@ -1,82 +1,84 @@
 """Calibration of a block of rows, one after another, with no decision between.
 
 The same functions as in a replay: a row is calibrated by what came before it, then learned from
-where its labels are known. Without labels a block is calibrated and nothing changes. Where rows
-are labelled in part, ``unknown`` lists what is not known: starts, ends and ids, as labels are.
+where its labels are known. Without labels a block is calibrated and nothing changes.
 """
 
-import numpy as np
-
 from omma.kernels.calibrate import calibrate, fit
-from omma.kernels.decide import widen
 from omma.kernels.jit import entry, helper
-from omma.kernels.layout import PRESENT, VALUES
-from omma.kernels.learn import fit_stored
-from omma.kernels.pointer import EVERYTHING
-from omma.kernels.replay import rising
+from omma.kernels.layout import BIAS, PRECISION, PRESENT, VALUES
+from omma.kernels.limits import position_in
+from omma.kernels.replay import (
+    clear_rest,
+    padded,
+    read_present,
+    read_sparse,
+    read_values,
+    row_at,
+    unknown_at,
+)
 
 
 @helper
-def hide(unknown, t, labels, values):
-    """Take stored labels off a row that are unknown in it; returns whether there are unknown ones.
-
-    Both lists rise.
-    """
-    starts, ends, ids = unknown
-    position = 0
-    for i in range(starts[t], ends[t]):
-        while position < labels.shape[0] and labels[position] < ids[i]:
-            position += 1
-        if position < labels.shape[0] and labels[position] == ids[i]:
-            values[position] = 0.0
-    return starts[t] < ends[t]
+def fit_known(extras, t, row, calibrator, columns, work, place, labels, width, m):
+    """Learn from row t, less its labels that are unknown."""
+    begin, end = unknown_at(extras, t)
+    for i in range(begin, end):
+        at = position_in(place, labels, extras.unknown_ids[i])
+        if at >= 0:
+            work[VALUES, at] = 0.0  # of which nothing is learned
+    fit(calibrator, columns, work, row.weight, 1.0, width, m)
 
 
-@entry("calibration of dense rows")
-def calibrate_dense(eta, rows, true, unknown, weights, calibrator, scratch, out):
-    """Calibrate rows of every label; returns the number of good rows before the first wrong one."""
-    values, present = scratch[VALUES], scratch[PRESENT]
-    m = values.shape[0]
+@entry
+def calibrate_dense(eta, rows, true, true_rows, extras, calibrator, columns, work, out):
+    """Calibrate rows of every label into ``out[t]``; returns the number of good rows."""
+    width, m = work.shape[1], eta.shape[1]
     for t in range(rows.shape[0]):
-        if not widen(eta[rows[t]], values):
+        if read_values(eta[rows[t]], work[VALUES]) > 0:
             return t
-        calibrate(calibrator, EVERYTHING, m, scratch)
+        calibrate(calibrator, columns, work, width)
         for j in range(m):
-            out[t, j] = values[j]
-        known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
-        if unknown is not None:
-            starts, ends, ids = unknown
-            for i in range(starts[t], ends[t]):
-                values[ids[i]] = 0.0  # of which nothing is learned
-                known = True
-        if known:
-            weight = weights[t] if weights.shape[0] > 0 else 1.0
-            y = true.array[true.rows[t]]
-            for j in range(m):
-                present[j] = np.float64(y[j])
-            fit(calibrator, EVERYTHING, m, scratch, present, weight)
+            out[t, j] = work[VALUES, j]
+        row = row_at(extras, t, False)
+        if row.labelled:
+            read_present(true[true_rows[t]], work[PRESENT])
+            fit_known(extras, t, row, calibrator, columns, work, None, None, width, m)
     return rows.shape[0]
 
 
-@entry("calibration of sparse rows")
-def calibrate_sparse(indices, data, starts, ends, true, unknown, weights, calibrator, scratch, out):
+@entry
+def calibrate_sparse(
+    indices, data, starts, ends, true_ids, true_starts, true_ends, extras, sparse, calibrator,
+    columns, kept, work, out,
+):  # fmt: skip
     """Calibrate rows of stored labels, into ``out`` one after another."""
-    values, m = scratch[VALUES], scratch.shape[1]
-    written = 0
+    written, m = 0, sparse.place.shape[0]
     for t in range(starts.shape[0]):
-        labels = indices[starts[t] : ends[t]]
-        count = labels.shape[0]
-        if not rising(labels, m) or not widen(data[starts[t] : ends[t]], values):
+        labels, values = indices[starts[t] : ends[t]], data[starts[t] : ends[t]]
+        count = read_sparse(labels, values, sparse, work, m)
+        if count < 0:
             return t
-        calibrate(calibrator, labels, count, scratch)
-        for position in range(count):
-            out[written + position] = values[position]
+        width = padded(count)
+        clear_rest(work[VALUES], count, width)
+        for i in range(count):
+            columns[BIAS, i], columns[PRECISION, i] = (
+                kept[BIAS, labels[i]],
+                kept[PRECISION, labels[i]],
+            )
+        calibrate(calibrator, columns, work, width)
+        for i in range(count):
+            out[written + i] = work[VALUES, i]
         written += count
-        known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
-        if unknown is not None:
-            known |= hide(unknown, t, labels, values)
-        if known:
-            weight = weights[t] if weights.shape[0] > 0 else 1.0
-            present = true.ids[true.starts[t] : true.ends[t]]
-            fit_stored(calibrator, labels, present, weight, scratch)
+        row = row_at(extras, t, False)
+        if row.labelled:
+            clear_rest(work[PRESENT], 0, width)
+            for i in range(true_starts[t], true_ends[t]):
+                at = position_in(sparse.place, labels, true_ids[i])
+                if at >= 0:
+                    work[PRESENT, at] = 1.0
+            fit_known(extras, t, row, calibrator, columns, work, sparse.place, labels, width, m)
+            for i in range(count):
+                kept[BIAS, labels[i]] = columns[BIAS, i]
+                kept[PRECISION, labels[i]] = columns[PRECISION, i]
     return starts.shape[0]

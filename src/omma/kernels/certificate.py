@@ -1,32 +1,40 @@
 """What the best decision on each row is worth on a tangent of the metric, and what makes one.
 
-A tangent is ``weights`` (slope, offset and the derivative by frequency, of every label) with an
-``intercept``. A row with probabilities η is worth
+A tangent is ``weights`` (3, m): slope, offset and the derivative by frequency of every label, with
+an ``intercept``. A row with probabilities η is worth
 
     intercept + Σ over labels of by_positive·η + Σ over the best decision of (slope·η + offset)
 
 and where its labels y are known, ``off`` is what putting them in place of η would change.
 
 Beyond slope and offset a tangent needs the derivative by how often a label occurs, taken by
-differences of the value: decisions do not move label frequencies, so no rule needs it, but who
-estimates what a metric can reach does, because frequencies are estimated too. And of a minimum it
-is the mixture of its rates, which lies above the minimum, and closer to it than the smoothing that
-the mixture comes from.
+differences of the value: decisions do not move label frequencies, so no rule needs it, but an
+estimate of what a metric can reach does, because frequencies are estimated too. Of a minimum the
+tangent is that of the mixture of its rates, which lies above the minimum and closer to it than the
+smoothing that the mixture comes from.
 """
 
-import numpy as np
+from typing import Final
 
-from omma.kernels import minimum
-from omma.kernels.decide import CHOSEN, widen
+from omma.kernels.classes import smallest_value
+from omma.kernels.counts import Labels
+from omma.kernels.gains import mean_fractions, point_at
 from omma.kernels.jit import by_kind, entry, helper
-from omma.kernels.kinds import Macro, Micro, Smaller, Smallest
-from omma.kernels.layout import FLAGS, GAINS, VALUES, N
-from omma.kernels.one_label import value
-from omma.kernels.point import fractions, mean_fractions, point_at
-from omma.kernels.pointer import EVERYTHING, called
-from omma.kernels.select import choose_nonnegative
+from omma.kernels.layout import FLAGS, VALUES
+from omma.kernels.objectives import (
+    Macro,
+    Micro,
+    Smaller,
+    Smallest,
+    mixed_rates,
+    rate_partials,
+    value,
+)
+from omma.kernels.replay import decide_labels, fill_up, read_values
+from omma.kernels.row import decide
+from omma.kernels.value import label_fractions
 
-STEP = 1e-5  # of the frequency itself
+STEP: Final = 1e-5  # of the frequency itself
 
 SLOPE, OFFSET, BY_POSITIVE = range(3)
 
@@ -38,78 +46,88 @@ ROWS_USED, SUMMED = 10, 11
 
 
 @helper
-def certify_row(labels, count, t, true, row_weights, weights, intercept, decider, sums, work):
-    """Add what one row is worth: decide what gains most on the tangent, and add that up."""
-    scratch, ids = work
-    chosen = ids[CHOSEN]
-    values, gains, flags = scratch[VALUES], scratch[GAINS], scratch[FLAGS]
-    for position in range(count):
-        j = labels[position] if labels.shape[0] > 0 else position
-        gain = weights[SLOPE, j] * values[position] + weights[OFFSET, j]
-        gains[position] = gain if values[position] > 0.0 else -np.inf
-    if decider.select == 0:
-        found = choose_nonnegative(gains, count, labels, chosen)
-    else:
-        found = called(decider.select, (decider.budget, scratch, count, labels, chosen))
-    for i in range(found):
-        flags[chosen[i]] = 1.0
-    expected = 0.0  # what depends on labels, at their probabilities
-    for position in range(count):
-        j = labels[position] if labels.shape[0] > 0 else position
-        each = weights[BY_POSITIVE, j] + flags[j] * weights[SLOPE, j]
-        expected += values[position] * each
-    worth = intercept + expected
-    for i in range(found):
-        worth += weights[OFFSET, chosen[i]]
-    w = row_weights[t] if row_weights.shape[0] > 0 else 1.0
+def add_row(w, worth, sums):
+    """Add what a row is worth."""
     sums[SUM_W] += w
     sums[SUM_WW] += w * w
     sums[SUM_WU] += w * worth
     sums[SUM_WWU] += w * w * worth
     sums[SUM_WWUU] += w * w * worth * worth
     sums[ROWS_USED] += 1.0
-    if true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0):
+
+
+@helper
+def add_labels(w, off, sums):
+    """Add by what its labels differ from its probabilities."""
+    sums[KNOWN_W] += w
+    sums[KNOWN_WW] += w * w
+    sums[SUM_WD] += w * off
+    sums[SUM_WWD] += w * w * off
+    sums[SUM_WWDD] += w * w * off * off
+
+
+@helper
+def certify(labels, count, true, row, weights, intercept, sums, place, work):
+    """Add what a decided row is worth; ``labels`` is None where it has all of them."""
+    expected, worth = 0.0, intercept  # expected: what depends on labels, at their probabilities
+    for i in range(count):
+        j = i if labels is None else labels[i]
+        flag = work[FLAGS, i]
+        expected += work[VALUES, i] * (weights[BY_POSITIVE, j] + flag * weights[SLOPE, j])
+        worth += flag * weights[OFFSET, j]
+    add_row(row[0], worth + expected, sums)
+    if row[1]:
         off = -expected
-        for i in range(true.starts[t], true.ends[t]):
-            j = true.ids[i]
-            off += weights[BY_POSITIVE, j] + flags[j] * weights[SLOPE, j]
-        sums[KNOWN_W] += w
-        sums[KNOWN_WW] += w * w
-        sums[SUM_WD] += w * off
-        sums[SUM_WWD] += w * w * off
-        sums[SUM_WWDD] += w * w * off * off
-    for i in range(found):
-        flags[chosen[i]] = 0.0
+        for i in range(true.shape[0]):
+            j, flag = true[i], 0.0
+            if labels is None:
+                flag = work[FLAGS, j]
+            elif place[j] < count and labels[place[j]] == j:
+                flag = work[FLAGS, place[j]]
+            off += weights[BY_POSITIVE, j] + flag * weights[SLOPE, j]
+        add_labels(row[0], off, sums)
 
 
-@entry("the certificate of dense rows")
-def certify_dense(eta, rows, true, row_weights, weights, intercept, decider, sums, scratch, ids):
-    """Add what rows of every label are worth to ``sums``."""
-    for j in range(scratch.shape[1]):
-        scratch[FLAGS, j] = 0.0
+@helper
+def weight_and_known(extras, t):
+    """The weight of row t, and whether its labels are known."""
+    weight = extras.weights[t] if extras.weights.shape[0] > 0 else 1.0
+    known = extras.known.shape[0] == 0 or extras.known[t] != 0
+    return weight, extras.labelled and known
+
+
+@entry
+def certify_dense(
+    eta, rows, true_ids, true_starts, true_ends, extras, spec, memory, weights, intercept, sums
+):  # fmt: skip
+    """Add what rows of every label are worth to ``sums``; ``spec`` decides by the tangent."""
+    work, width = memory.work, memory.work.shape[1]
     for t in range(rows.shape[0]):
-        widen(eta[rows[t]], scratch[VALUES])
-        certify_row(
-            EVERYTHING, eta.shape[1], t, true, row_weights, weights, intercept, decider, sums,
-            (scratch, ids),
-        )  # fmt: skip
+        read_values(eta[rows[t]], work[VALUES])
+        if decide(spec, memory, None, None, 0, width):
+            fill_up(spec.budget, work[FLAGS])
+        row = weight_and_known(extras, t)
+        first, last = (true_starts[t], true_ends[t]) if row[1] else (0, 0)
+        true = true_ids[first:last]
+        certify(None, spec.m, true, row, weights, intercept, sums, None, work)
 
 
-@entry("the certificate of sparse rows")
+@entry
 def certify_sparse(
-    indices, data, starts, ends, true, row_weights, weights, intercept, decider, sums, scratch,
-    ids,
+    indices, data, starts, ends, true_ids, true_starts, true_ends, extras, sparse, spec, memory,
+    weights, intercept, sums,
 ):  # fmt: skip
     """Add what rows of stored labels are worth to ``sums``."""
-    for j in range(scratch.shape[1]):
-        scratch[FLAGS, j] = 0.0
     for t in range(starts.shape[0]):
-        labels = indices[starts[t] : ends[t]]
-        widen(data[starts[t] : ends[t]], scratch[VALUES])
-        certify_row(
-            labels, labels.shape[0], t, true, row_weights, weights, intercept, decider, sums,
-            (scratch, ids),
-        )  # fmt: skip
+        labels, values = indices[starts[t] : ends[t]], data[starts[t] : ends[t]]
+        count, _ = decide_labels(labels, values, 0, sparse, spec, memory)
+        row = weight_and_known(extras, t)
+        first, last = (true_starts[t], true_ends[t]) if row[1] else (0, 0)
+        true, row_labels = true_ids[first:last], sparse.ids[:count]
+        certify(row_labels, count, true, row, weights, intercept, sums, sparse.place, memory.work)
+
+
+# Derivatives by label frequencies.
 
 
 @by_kind
@@ -119,19 +137,20 @@ def value_where(of, point, at, positive):
 
 @value_where.case()
 def value_itself(of, point, at, positive):
-    return value(of, point.totals[N], at[0], at[1], positive, point.whole)
+    return value(of, point.rows, at[0], at[1], positive, point.whole)
 
 
 @value_where.case(Smaller)
 def value_of_mixture(of, point, at, positive):
     """Of a minimum's mixture, at the share that its rates have at those fractions."""
-    smoothing = minimum.smoothing_at(of.gamma, of.rows, point.totals[N])
-    share = minimum.share_of_first(of, smoothing, at[0], at[1], at[2], point.whole)
-    return minimum.mixed(of, share, at[0], at[1], positive, point.whole)
+    _, _, _, _, share, _ = mixed_rates(of, point.rows, at[0], at[1], at[2], point.whole)
+    a, _, _ = rate_partials(of.first, at[0], at[1], positive, point.whole)
+    b, _, _ = rate_partials(of.second, at[0], at[1], positive, point.whole)
+    return share * a + (1.0 - share) * b
 
 
 @helper
-def slope_of(of, point, at):
+def by_frequency(of, point, at):
     """The derivative of a metric of one label by the label's frequency."""
     h = STEP * at[2]
     if h <= 0.0:
@@ -141,58 +160,56 @@ def slope_of(of, point, at):
 
 
 @by_kind
-def add_slopes(term, point, out):
+def add_slopes(objective, point, out):
     """Add the derivative by each label's frequency."""
 
 
 @add_slopes.case(Macro)
-def add_macro(term, point, out):
-    weight = term.weight / out.shape[0]
-    for j in range(out.shape[0]):
-        out[j] += weight * slope_of(term.of, point, fractions(point, j))
+def add_macro(objective, point, out):
+    for j in range(point.m):
+        slope = by_frequency(objective.of, point, label_fractions(point, j))
+        out[j] += objective.weight / point.m * slope
 
 
 @add_slopes.case(Micro)
-def add_micro(term, point, out):
-    slope = slope_of(term.of, point, mean_fractions(point))
-    for j in range(out.shape[0]):
-        out[j] += term.weight / out.shape[0] * slope
+def add_micro(objective, point, out):
+    slope = by_frequency(objective.of, point, mean_fractions(point))
+    for j in range(point.m):
+        out[j] += objective.weight / point.m * slope
 
 
-@entry("the slopes")
-def by_positive(term, prior, cells, totals, out):
-    """Add the derivatives of a term that is an average over labels."""
-    add_slopes(term, point_at(cells, totals, prior), out)
+@entry
+def by_positive(objective, prior, cells, totals, out):
+    """Add the derivatives of an average over labels, at counts (3, m), to ``out`` (m,)."""
+    add_slopes(objective, point_at(totals, prior, cells.shape[1], Labels(0), cells), out)
 
 
 @by_kind
-def mixture(term, point):
+def mixture(objective, point):
     """The mixture of a minimum's rates."""
 
 
 @mixture.case(Micro)
-def mixture_micro(term, point):
+def mixture_micro(objective, point):
     at = mean_fractions(point)
-    return value_where(term.of, point, at, at[2])
+    return value_where(objective.of, point, at, at[2])
 
 
 @mixture.case(Macro)
-def mixture_macro(term, point):
-    m = point.cells.shape[1]
+def mixture_macro(objective, point):
     total = 0.0
-    for j in range(m):
-        at = fractions(point, j)
-        total += value_where(term.of, point, at, at[2])
-    return total / m
+    for j in range(point.m):
+        at = label_fractions(point, j)
+        total += value_where(objective.of, point, at, at[2])
+    return total / point.m
 
 
 @mixture.case(Smallest)
-def mixture_smallest(term, point):
-    smoothing = minimum.smoothing_at(term.gamma, term.rows, point.totals[N])
-    return minimum.value_of_classes(term.rate, smoothing, point, False)
+def mixture_smallest(objective, point):
+    return smallest_value(objective, point, False)
 
 
-@entry("the mixture")
-def mixture_of(term, prior, cells, totals):
-    """The mixture of a minimum's rates, at some counts."""
-    return mixture(term, point_at(cells, totals, prior))
+@entry
+def mixture_of(objective, prior, cells, totals):
+    """The mixture of a minimum's rates, at counts (3, m)."""
+    return mixture(objective, point_at(totals, prior, cells.shape[1], Labels(0), cells))

@@ -17,8 +17,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import cgutils, types
-from numba.core.typeconv import Conversion  # type: ignore[attr-defined]
+from llvmlite import ir
+from numba.core import types
 from numba.extending import (
     lower_builtin,
     lower_cast,
@@ -29,7 +29,7 @@ from numba.extending import (
     type_callable,
 )
 
-from omma.kernels.jit import function as both, helper
+from omma.kernels.jit import helper
 
 # Of (tp, predicted, positive, whole).
 Partials = Callable[[float, float, float, float], tuple[float, float]]
@@ -68,8 +68,9 @@ class DualType(types.Type):
         return self if isinstance(other, types.Number) else None
 
     def can_convert_from(self, context: Any, other: Any) -> Any:
-        """Numbers become duals that move nowhere."""
-        return Conversion.safe if isinstance(other, types.Number) else None
+        """Numbers become duals that move nowhere, as a float32 becomes a float64."""
+        widening = context.can_convert(types.float32, types.float64)
+        return widening if isinstance(other, types.Number) else None
 
 
 dual_type = DualType()
@@ -92,20 +93,26 @@ def _type_dual(context: Any) -> Any:
     return lambda value, along_tp, along_predicted: dual_type
 
 
+def _struct(context: Any, builder: Any, values: Any) -> Any:
+    """Three numbers as one LLVM value."""
+    made = ir.Constant(context.get_value_type(dual_type), ir.Undefined)
+    for place, value in enumerate(values):
+        made = builder.insert_value(made, value, place)
+    return made
+
+
 @lower_builtin(Dual, types.Number, types.Number, types.Number)
 def _build_dual(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    made = cgutils.create_struct_proxy(dual_type)(context, builder)
-    for name, value, kind in zip(FIELDS, arguments, signature.args, strict=True):
-        setattr(made, name, context.cast(builder, value, kind, types.float64))
-    return made._getvalue()
+    pairs = zip(arguments, signature.args, strict=True)
+    numbers = [context.cast(builder, value, kind, types.float64) for value, kind in pairs]
+    return _struct(context, builder, numbers)
 
 
 @lower_cast(types.Number, DualType)
 def _cast_number(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-    made = cgutils.create_struct_proxy(target)(context, builder)
-    made.value = context.cast(builder, value, source, types.float64)
-    made.along_tp = made.along_predicted = context.get_constant(types.float64, 0.0)
-    return made._getvalue()
+    zero = context.get_constant(types.float64, 0.0)
+    number = context.cast(builder, value, source, types.float64)
+    return _struct(context, builder, (number, zero, zero))
 
 
 def lift(number: Any) -> Dual:
@@ -347,7 +354,6 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
 def partials_of(psi: Callable[..., Any]) -> Partials:
     """Derivatives of compiled ``psi(tp, fp, fn, tn)`` by its own arithmetic on duals."""
 
-    @both
     def partials(tp, predicted, positive, whole):
         tp_, fp, fn, tn = cells_of(tp, predicted, positive, whole)
         value = lift(
@@ -360,26 +366,63 @@ def partials_of(psi: Callable[..., Any]) -> Partials:
         )
         return finite(value.along_tp), finite(value.along_predicted)
 
-    return partials
+    return compile_function(partials)
 
 
 def partials_from(gradient: Callable[..., Any]) -> Partials:
     """Derivatives from a compiled function that returns those by tp, fp, fn and tn."""
 
-    @both
     def partials(tp, predicted, positive, whole):
         tp_, fp, fn, tn = cells_of(tp, predicted, positive, whole)
         by_tp, by_fp, by_fn, by_tn = gradient(tp_, fp, fn, tn)
         return finite(by_tp - by_fp - by_fn + by_tn), finite(by_fp - by_tn)
 
-    return partials
+    return compile_function(partials)
 
 
 def value_of(psi: Callable[..., Any]) -> Callable[..., float]:
     """Compiled ``psi`` as a function of (tp, predicted, positive, whole)."""
 
-    @both
     def value(tp, predicted, positive, whole):
         return finite(psi(*cells_of(tp, predicted, positive, whole)))
 
-    return value
+    return compile_function(value)
+
+
+# Kernels know a user's functions only by their types, so loops are compiled once for all metrics,
+# and are kept on disk: ``cfunc`` makes first-class functions.
+
+NUMBERS = types.CPointer(types.float64)
+
+
+def over_rows(partials: Partials) -> Any:
+    """Derivatives of a row's labels: slopes and offsets come in place of tp and predicted."""
+    if numba.config.DISABLE_JIT:
+
+        def plain(tp: Any, predicted: Any, positive: Any, whole: float, count: int) -> None:
+            for i in range(count):
+                tp[i], predicted[i] = partials(tp[i], predicted[i], positive[i], whole)
+
+        return plain
+
+    def row(tp, predicted, positive, whole, count):
+        a = numba.carray(tp, count)
+        b = numba.carray(predicted, count)
+        c = numba.carray(positive, count)
+        for i in range(count):
+            a[i], b[i] = partials(a[i], b[i], c[i], whole)
+
+    signature = types.void(NUMBERS, NUMBERS, NUMBERS, types.float64, types.intp)
+    return numba.cfunc(signature, error_model="numpy")(row)
+
+
+def first_class(value: Callable[..., float]) -> Any:
+    """The value of one label as a first-class function."""
+    if numba.config.DISABLE_JIT:
+        return value
+
+    def call(tp, predicted, positive, whole):
+        return value(tp, predicted, positive, whole)
+
+    four = (types.float64,) * 4
+    return numba.cfunc(types.float64(*four), error_model="numpy")(call)

@@ -42,7 +42,7 @@ def as_fraction(total):
     return np.float64(scrambled(total + GOLDEN) >> UNUSED) * UNIT
 
 
-@entry("what rows are known by")
+@entry
 def fingerprints_dense(eta, rows, out):
     """The fingerprints of some rows of every label."""
     for t in range(rows.shape[0]):
@@ -52,7 +52,7 @@ def fingerprints_dense(eta, rows, out):
         out[t] = as_fraction(total)
 
 
-@entry("what rows are known by")
+@entry
 def fingerprints_sparse(indices, data, starts, ends, out):
     """The fingerprints of some rows of stored labels, which are at ``starts[t]:ends[t]``."""
     for t in range(starts.shape[0]):

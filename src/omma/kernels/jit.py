@@ -1,138 +1,235 @@
-"""The compiler's flags, decided once.
+"""How functions are compiled, and where their machine code is kept.
 
-An ``entry`` is called from Python and keeps its machine code on disk, so that a second process does
-not compile again (``cache``); it compiles in a thread, so that Ctrl-C works (``compiling``). A
-``helper`` is called by other compiled functions only and becomes part of their loops. A function
-``by_kind`` is another for each kind of its first argument: which one is decided while compiling, so
-that an entry holds the metric, the budget and the feedback it was asked for, and nothing else.
-(With every metric in every kernel the first answer took twenty seconds.)
+An ``entry`` is called from Python and keeps its machine code on disk. A ``helper`` is called by
+other compiled functions only and becomes part of their loops. A function ``by_kind`` has a case for
+each kind of its first argument; the case is chosen while compiling.
 
-``error_model="numpy"`` divides as IEEE 754 says instead of branching to raise, which lets loops
-become vector instructions. Fast-math stays off: it would let two callers of one helper round
-differently, and stepping must equal replaying bit for bit. ``_nrt=False`` leaves reference counts
-alone: nothing here makes or keeps an array, and counting references to views took half the time
-of a row. So scratch space comes from the caller, and slices are copied by loops. Wrappers for
-callers in Python and C, which Numba adds to everything, are made for entries only: without them
-compilation takes a tenth less. Inlining is left to LLVM (``forceinline``): Numba's own infers the
-types of the whole caller again for every call it replaces, which took twice as long. Helpers are
-optimized within their callers only (``lean``).
+Flags: ``error_model="numpy"`` divides as IEEE 754 says instead of branching to raise, which lets
+loops become vector instructions. Fast-math stays off: it would let two callers of one helper round
+differently. ``_nrt=False`` leaves reference counts alone: nothing here makes or keeps an array, and
+counting references to views took half the time of a row.
 """
 
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import threading
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
+import llvmlite
 import numba
-from numba.core import types
-from numba.extending import overload
+import numpy as np
+from llvmlite import ir
+from numba.core import event, types
+from numba.extending import intrinsic, overload
 
-from omma.kernels.cache import KernelCache, identity
-from omma.kernels.compiling import patient
-from omma.kernels.lean import PartCompiler, WholeCompiler
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-POINTED: dict[str, Any] = {
-    "error_model": "numpy",
-    "_nrt": False,
-    "pipeline_class": WholeCompiler,
-}
-FLAGS: dict[str, Any] = {**POINTED, "no_cfunc_wrapper": True}
-BESIDE: dict[str, Any] = {**FLAGS, "no_cpython_wrapper": True, "pipeline_class": PartCompiler}
-INSIDE: dict[str, Any] = {**BESIDE, "forceinline": True}
+COMMON: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+INLINED: dict[str, Any] = {**COMMON, "no_cpython_wrapper": True, "forceinline": True}
 
 
-def _compiled(function: Function, **options: Any) -> Function:
+def cache_folder() -> Path | None:
+    """A folder of this user's alone for machine code of exactly these sources; None without one.
+
+    Numba compares the file of an entry alone, so a change to a helper in another file would leave
+    old machine code in use: the folder's name is a hash of all sources. Whoever can write machine
+    code there can run it as this user, so the folder must belong to this user alone.
+    """
+    sources = sorted(
+        (source.name, source.read_bytes())
+        for source in files(__package__).iterdir()
+        if source.name.endswith(".py")
+    )
+    # Numba's own index knows Numba's version and the processor, not these.
+    versions = (np.__version__, llvmlite.__version__, numba.config.BOUNDSCHECK)
+    name = hashlib.sha256(repr((sources, versions)).encode()).hexdigest()[:16]
+    chosen = numba.config.CACHE_DIR  # the environment variable NUMBA_CACHE_DIR
+    folder = (Path(chosen) if chosen else user_cache() / "omma") / f"omma-kernels-{name}"
+    with suppress(OSError):  # a read-only home: compiled anew in every process
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid"):
+            found = folder.lstat()
+            if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+                warnings.warn(
+                    f"{folder} belongs to another user, so omma keeps no machine code there: set "
+                    "NUMBA_CACHE_DIR to a folder of your own",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                return None
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                folder.chmod(0o700)
+        return folder
+    return None
+
+
+def user_cache() -> Path:
+    """Where programs of this user keep what can be made again."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+CACHE = cache_folder()
+
+
+def entry(function: Callable[..., Any]) -> Any:
+    """Compile a function that Python calls; its machine code is kept on disk.
+
+    Numba chooses the folder when a function is declared, so its configuration is changed for that
+    moment only. Other threads run while the function does.
+    """
     njit: Any = numba.njit  # its stubs do not know of all options
-    compiled: Function = njit(**options)(function)
-    return compiled
+    before = numba.config.CACHE_DIR
+    try:
+        numba.config.CACHE_DIR = "" if CACHE is None else str(CACHE)
+        return njit(**COMMON, nogil=True, cache=CACHE is not None)(function)
+    finally:
+        numba.config.CACHE_DIR = before
 
 
-def function(plain: Function) -> Function:
-    """Compile a function that both Python and compiled functions call, made from a user's own."""
-    return _kept(_compiled(plain, **FLAGS), "your own metric", own=True)
-
-
-def helper(function: Function) -> Function:
-    """Compile a function that becomes part of the compiled loops that call it."""
-    return _compiled(function, **INSIDE)
-
-
-def section(function: Function) -> Function:
-    """Compile a function that compiled functions call outside their inner loops."""
-    return _compiled(function, **BESIDE)
-
-
-def entry(title: str) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function that Python calls, and keep the result on disk.
-
-    ``title`` says what is compiled where that takes long. The function lets other threads run
-    meanwhile: a grid of replays shares its data between threads.
-    """
-
-    def compiled(function: Callable[..., Any]) -> Any:
-        return _kept(_compiled(function, **FLAGS, nogil=True), title)
-
-    return compiled
-
-
-def pointed(title: str) -> Callable[[Callable[..., Any]], Any]:
-    """The same for a function that compiled ones call by its address; see ``omma.kernels.pointer``.
-
-    That is what the wrapper for callers in C serves.
-    """
-
-    def compiled(function: Callable[..., Any]) -> Any:
-        return _kept(_compiled(function, **POINTED, no_cpython_wrapper=True), title)
-
-    return compiled
-
-
-def _kept(compiled: Any, title: str, own: bool = False) -> Any:
-    """A compiled function with its place on disk, which is patient with those who wait for it."""
-    if not hasattr(compiled, "py_func"):  # the compiler is switched off
-        return compiled
-    compiled.identity = identity(compiled) if own else None
-    with suppress(RuntimeError):  # no folder can be written to: compiled in every process
-        compiled._cache = KernelCache(compiled.py_func, types.Dispatcher(compiled) if own else None)
-    return patient(compiled, title)
+def helper(function: Callable[..., Any]) -> Any:
+    """Compile a function that becomes part of the compiled functions that call it."""
+    njit: Any = numba.njit
+    return njit(**INLINED)(function)
 
 
 def by_kind(described: Callable[..., Any]) -> Any:
-    """A function with a case for each kind of its first argument, a named tuple.
+    """A function with a case for each kind of its first argument, a named tuple or None.
 
     ``@function.case(Macro, Rate)`` adds the case of a ``Macro`` whose field ``of`` is a ``Rate``;
-    ``@function.case(Macro)`` serves all others, ``@function.case(None)`` what is None, and
-    ``@function.case()`` whatever is left. What is decorated says what the cases do; itself it does
-    nothing, and serves what is None where no case does.
+    ``@function.case(Macro)`` serves all others, ``@function.case(None)`` None, and
+    ``@function.case()`` every kind without a case of its own.
     """
-    cases: dict[tuple[Any, ...], Callable[..., Any]] = {(None,): described}
+    cases: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
-    def found(outer: Any, inner: Any) -> Any:
+    def case_of(outer: Any, inner: Any) -> Any:
         return cases.get((outer, inner)) or cases.get((outer,)) or cases.get(())
 
     def function(*arguments: Any) -> Any:
-        """Run the case as plain Python, for those who switch the compiler off."""
+        """Run the case as plain Python, where the compiler is switched off."""
         first = arguments[0]
         kind = None if first is None else type(first)
-        return found(kind, type(getattr(first, "of", None)))(*arguments)
+        return case_of(kind, type(getattr(first, "of", None)))(*arguments)
 
-    def pick(*types: Any) -> Any:
-        first = types[0]
-        kind = getattr(first, "instance_class", None)
-        inside = dict(zip(getattr(first, "fields", ()), getattr(first, "types", ()), strict=False))
-        return found(kind, getattr(inside.get("of"), "instance_class", None))
+    def pick(*kinds: Any) -> Any:
+        """Numba asks with types: those of named tuples know their class and their fields."""
+        first = kinds[0]
+        fields = dict(zip(getattr(first, "fields", ()), getattr(first, "types", ()), strict=False))
+        inner = getattr(fields.get("of"), "instance_class", None)
+        return case_of(getattr(first, "instance_class", None), inner)
 
-    def case(*kinds: Any) -> Callable[[Function], Function]:
-        def add(one: Function) -> Function:
-            cases[kinds] = one
-            return one
+    def case(*kinds: Any) -> Callable[[Any], Any]:
+        def add(implementation: Any) -> Any:
+            cases[kinds] = implementation
+            return implementation
 
         return add
 
-    register: Any = overload  # its stubs do not know of all options
-    register(function, jit_options=INSIDE, strict=False)(pick)
+    register: Any = overload
+    register(function, jit_options=INLINED, strict=False)(pick)
     function.__name__ = described.__name__
     function.__doc__ = described.__doc__
     function.case = case  # type: ignore[attr-defined]
     return function
+
+
+# Intrinsics. With the compiler switched off, the plain functions beside them serve.
+
+
+@intrinsic
+def _fma(context, a, b, c):
+    def generate(target, builder, signature, values):
+        return builder.fma(*values)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+@intrinsic
+def _bits_of(context, number):
+    def generate(target, builder, signature, values):
+        return builder.bitcast(values[0], ir.IntType(64))
+
+    return types.uint64(types.float64), generate
+
+
+@intrinsic
+def _number_of(context, bits):
+    def generate(target, builder, signature, values):
+        return builder.bitcast(values[0], ir.DoubleType())
+
+    return types.float64(types.uint64), generate
+
+
+def fma(a: float, b: float, c: float) -> Any:
+    """a·b + c, rounded once where the processor can (plain Python rounds twice)."""
+    return np.float64(a) * b + c
+
+
+def bits_of(number: float) -> Any:
+    """The bits of a float as a whole number."""
+    return np.float64(number).view(np.uint64)
+
+
+def number_of(bits: int) -> Any:
+    """The float that has these bits."""
+    return np.uint64(bits).view(np.float64)
+
+
+@overload(fma, jit_options=INLINED)
+def _overload_fma(a, b, c):
+    return lambda a, b, c: _fma(np.float64(a), np.float64(b), np.float64(c))
+
+
+@overload(bits_of, jit_options=INLINED)
+def _overload_bits_of(number):
+    return lambda number: _bits_of(np.float64(number))
+
+
+@overload(number_of, jit_options=INLINED)
+def _overload_number_of(bits):
+    return lambda bits: _number_of(np.uint64(bits))
+
+
+# A line on standard error where compiling takes long, so that nobody is left wondering.
+
+PATIENCE = 1.0  # seconds of compiling before a line says so
+
+
+class _Announcer(event.Listener):
+    """Says that something is being compiled, once it has taken a second."""
+
+    def __init__(self) -> None:
+        self.timers: dict[int, threading.Timer] = {}
+
+    def on_start(self, event: Any) -> None:
+        thread = threading.get_ident()
+        compiles = event.data.get("dispatcher")
+        if thread not in self.timers and getattr(compiles, "__module__", "").startswith("omma."):
+            timer = self.timers[thread] = threading.Timer(PATIENCE, announce)
+            timer.daemon = True
+            timer.start()
+
+    def on_end(self, event: Any) -> None:
+        timer = self.timers.pop(threading.get_ident(), None)
+        if timer is not None:
+            timer.cancel()
+
+
+def announce() -> None:
+    """Write to standard error that kernels are being compiled, unless OMMA_QUIET is set."""
+    if os.environ.get("OMMA_QUIET", "") in ("", "0") and sys.stderr is not None:
+        sys.stderr.write("omma: compiling for this machine, once…\n")
+        sys.stderr.flush()
+
+
+event.register("numba:compile", _Announcer())

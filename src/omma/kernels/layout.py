@@ -1,46 +1,59 @@
-"""Where each number stands in the arrays that policies hand to kernels."""
+"""Where each number stands in the arrays that policies hand to kernels.
+
+``columns``, shape (fields, width): what is kept of each label; ``width`` is the number of labels
+rounded up to a multiple of eight. ``totals``, shape (SETS, TOTALS): the number of rows, and sums
+over labels. ``work``, shape (WORK, width): scratch space of the row at hand.
+
+There are four sets of counts. A set has three columns (true positives, predicted, positive), which
+begin at column 3·set, and one row of ``totals``:
+
+- OWN: the counts that a policy keeps first. With labels as feedback they count labels; with
+  estimates, or with both, they count probabilities of all rows.
+- TRUE: labels of the rows whose labels came, where OWN counts probabilities.
+- KNOWN: probabilities of the rows whose labels came, where feedback is both.
+- JUDGED: labels of all rows, where OWN decays or slides: what reported values are of.
+"""
 
 from typing import Final
 
-# Rows of `cells`, a (3, m) array: what is known of each label.
+LANES: Final = 8  # labels that vector instructions take at once
+
 TP, PREDICTED, POSITIVE = range(3)
+OWN, TRUE, KNOWN, JUDGED = range(4)
+SETS: Final = 4
+# Columns after those of the four sets.
+BIAS: Final = 12  # b_j of calibration
+PRECISION: Final = 13  # how much is known of b_j
+MISSED: Final = 14  # weight of rows in which a label was unknown, where only labels are counted
+UNREPORTED: Final = 15  # the same beside TRUE or JUDGED, for reported values
+FIELDS: Final = 16
 
-# `totals`: the number of rows, and sums over labels for the metrics that need them.
+# A row of `totals`.
 N, SUM_TP, SUM_PREDICTED, SUM_POSITIVE = range(4)
-SUM_CROSS, SUM_PREDICTED_SQUARED, SUM_POSITIVE_SQUARED = range(4, 7)  # cross: predicted * positive
-TOTALS: Final = 7
+TOTALS: Final = 4
+SUMS: Final = 1  # what ``sums`` of feedback is where sums over labels are kept
 
-# Which of the sums over labels a metric asks for; zero asks for none.
-SUMS: Final = 1
-SUMS_AND_PRODUCTS: Final = 2
+# Rows of `work`.
+VALUES: Final = 0  # probabilities, calibrated where there is a calibrator; 0 is no candidate
+LOGITS: Final = 1  # of the probabilities as they came
+FLAGS: Final = 2  # 1 where the label is predicted
+PRESENT: Final = 3  # 1 where the label is true
+EXTRA_SLOPE: Final = 4  # what prices, fixed rules and users' metrics add to a label's slope
+EXTRA_OFFSET: Final = 5
+SEEN: Final = 6  # three rows: fractions handed to a user's own metric
+WORK: Final = 9
 
-# Rows of float64 scratch space, each as long as there are labels.
-VALUES: Final = 0  # the row's probabilities, widened to float64, and calibrated
-GAINS: Final = 1
-FLAGS: Final = 2  # over all labels: one where the row's label is chosen
-CHOSEN_GAINS: Final = 3
-GATHERED: Final = 4  # three rows: counts gathered for a sparse row
-LOGITS: Final = 7  # of the probabilities as given
-PRESENT: Final = 8  # over all labels: one where a row has the label; zeros between sparse rows
-SINGLE: Final = 9  # two rows, over all labels: what limits on one label add to slope and offset
-PRICED: Final = 11  # two rows: what all limits add to slope and offset at each position of a row
-ONES: Final = 13  # ones: the degree to which true labels are present
-EIGHTS: Final = 14  # where in a row, and which of eight labels there, may be chosen
-SCRATCH: Final = 15
-
-# How the past fades: the weight of a row now, what it grows by after each row, and how often all
-# was divided by LARGEST_UNIT so that it stays a number.
-UNIT: Final = 0
-GROWTH: Final = 1
-ERAS: Final = 2
+# `pace`, where the past decays: the weight of a row now, by what it grows after each row, and how
+# often all was divided by LARGEST_UNIT so that it stays a number.
+UNIT, GROWTH, ERAS = range(3)
 PACE: Final = 3
 LARGEST_UNIT: Final = 2.0**100
 
-# Added to denominators of fractions where a gradient is taken, as in the paper.
-EPSILON: Final = 1e-9
+EPSILON: Final = (
+    1e-9  # added to denominators of fractions where a gradient is taken (the paper's ε)
+)
+TINY: Final = 1e-18  # keeps the infinite slope of a square root at zero a number
 # Probabilities are kept between these before their logits are taken. Below, single precision tells
 # numbers apart that differ by much: rare labels are ranked there. Near one it does not.
 LEAST: Final = 1e-12
 MOST: Final = 1.0 - 1e-7
-# Keeps the infinite slope of a square root at zero a number.
-TINY: Final = 1e-18

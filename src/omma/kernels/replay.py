@@ -1,183 +1,481 @@
-"""A whole block of rows, one after another: two thin loops over one shared step.
+"""Whole blocks of rows, and single rows: loops and entries over the same ``decide`` and ``learn``.
 
-``rows`` says which rows of the given arrays come, in their order. ``feedback`` has the counts that
-decisions look at and that rows add to; a ``calibrator`` may stand before them, and ``prices`` of
-limits beside them. Of several fixed rules, ``picks[t]`` is the one for row t. Arrays of length
-zero stand for "not wanted". Where labels of some rows are known in part, ``part`` says which.
+Arrays of length zero stand for "not given": weights are then 1, labels known, rules the first.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from omma.kernels.calibrate import calibrate, fit
-from omma.kernels.decide import CHOSEN, decide_row, decide_stored, widen
-from omma.kernels.fade import fade, prior_now
-from omma.kernels.feedback import truth
-from omma.kernels.jit import entry, helper
-from omma.kernels.layout import FLAGS, PRESENT, VALUES, N
-from omma.kernels.learn import fit_stored, learn, learn_stored
-from omma.kernels.partly import learn_part, learn_part_stored
-from omma.kernels.pointer import EVERYTHING
-from omma.kernels.price_steps import move, move_stored
+from omma.kernels.calibrate import calibrate
+from omma.kernels.counts import Both, Estimates, see
+from omma.kernels.gains import fill_extras, prepare, weigh
+from omma.kernels.gather import gather
+from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.layout import (
+    FLAGS,
+    JUDGED,
+    LANES,
+    OWN,
+    PRESENT,
+    TRUE,
+    VALUES,
+    N,
+)
+from omma.kernels.limits import price
+from omma.kernels.row import Row, decide, extras_at, learn, look
 
 
-class Listed(NamedTuple):
-    """True labels as ids, in the order of the replay: row t has ``ids[starts[t]:ends[t]]``.
+class Extras(NamedTuple):
+    """What comes with a block of rows beside probabilities and labels."""
 
-    No starts at all stand for labels that are not known; ``known[t]`` is zero where those of row
-    t are not, and empty where all are.
-    """
-
-    starts: Any
-    ends: Any
-    ids: Any
-    known: Any
-
-
-class Indicated(NamedTuple):
-    """True labels as indicators: row t has ``array[rows[t]]``. No rows are labels not known."""
-
-    array: Any
-    rows: Any
-    known: Any
+    known: Any  # (rows,) uint8: 0 where labels of a row are not known; empty: all are, or none
+    labelled: bool  # whether labels are there at all
+    unknown_starts: Any  # (rows,): labels unknown in rows labelled in part; empty without such rows
+    unknown_ends: Any
+    unknown_ids: Any
+    weights: Any  # (rows,)
+    picks: Any  # (rows,): which of several fixed rules decides
 
 
 class Marks(NamedTuple):
-    """After how many rows to keep the counts, where, and how many are kept so far."""
+    """After how many rows to copy the counts of true labels, and where to."""
 
-    places: Any
-    cells: Any
-    rows: Any
-    taken: Any
+    places: Any  # (marks,): numbers of rows, rising
+    cells: Any  # (marks, 3, m)
+    rows: Any  # (marks,): their weight
 
 
 @helper
-def mark(counted, marks, t):
-    """Keep the counts of true labels where the caller wants to look back."""
-    taken = marks.taken[0]
-    if taken >= marks.places.shape[0] or marks.places[taken] != t + 1:
-        return
-    marks.taken[0] += 1
+def row_at(extras, t, late):
+    """What comes with row t."""
+    weight = extras.weights[t] if extras.weights.shape[0] > 0 else 1.0
+    known = extras.known.shape[0] == 0 or extras.known[t] != 0
+    partly = extras.unknown_starts.shape[0] > 0
+    partly = partly and extras.unknown_starts[t] < extras.unknown_ends[t]
+    return Row(weight, extras.labelled and (known or partly), late)
+
+
+@helper
+def unknown_at(extras, t):
+    """Where the list of labels unknown in row t begins and ends."""
+    if extras.unknown_starts.shape[0] > 0:
+        return extras.unknown_starts[t], extras.unknown_ends[t]
+    return np.int64(0), np.int64(0)
+
+
+@by_kind
+def truth_set(feedback):
+    """The set of counts that has true labels, where nothing decays."""
+
+
+@truth_set.case()
+def truth_in_own(feedback):
+    return OWN
+
+
+@truth_set.case(Estimates)
+@truth_set.case(Both)
+def truth_beside(feedback):
+    return TRUE
+
+
+@helper
+def reported_set(pace, feedback):
+    """The set of counts that reported values are of."""
+    return truth_set(feedback) if pace is None else JUDGED
+
+
+@helper
+def mark(marks, taken, done, which, kept, totals):
+    """Copy the counts of true labels where the caller wants to look; returns how many were taken."""
+    if taken >= marks.places.shape[0] or marks.places[taken] != done:
+        return taken
     for cell in range(3):
-        now, kept = counted.cells[cell], marks.cells[3 * taken + cell]
-        for j in range(now.shape[0]):
-            kept[j] = now[j]
-    marks.rows[taken] = counted.totals[N]
+        for j in range(marks.cells.shape[2]):
+            marks.cells[taken, cell, j] = kept[3 * which + cell, j]
+    marks.rows[taken] = totals[which, N]
+    return taken + 1
 
 
-@entry("the dense replay")
-def replay_dense(
-    eta, rows, true, weights, decider, picks, feedback, sums, calibrator, prices, part, marks,
-    scratch, ids, predictions,
-):  # fmt: skip
-    """Replay rows of every label; returns the number of good rows before the first wrong one."""
-    values, flags, present = scratch[VALUES], scratch[FLAGS], scratch[PRESENT]
-    m, chosen, counted = flags.shape[0], ids[CHOSEN], truth(feedback)
-    for j in range(m):
-        flags[j] = 0.0
-    for t in range(rows.shape[0]):
-        if not widen(eta[rows[t]], values):
-            return t
-        if calibrator is not None:  # here, what is None costs no compilation
-            calibrate(calibrator, EVERYTHING, m, scratch)
-        pick = picks[t] if picks.shape[0] > 0 else 0
-        prior = prior_now(feedback, decider.prior)
-        found = decide_row(decider, prior, pick, feedback, sums, prices, scratch, ids)
-        weight = weights[t] if weights.shape[0] > 0 else 1.0
-        known = true.rows.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
-        y = true.array[true.rows[t] if known else 0]
-        for j in range(m if known else 0):
-            present[j] = 1.0 if y[j] != 0 else 0.0
-        learn(feedback, found, present, known, weight, sums, scratch)
-        if prices is not None:
-            move(prices, present, known, found, weight, flags, values)
-        if calibrator is not None and known:
-            fit(calibrator, EVERYTHING, m, scratch, present, weight)
-        if predictions.shape[0] > 0:
-            out = predictions[rows[t]]  # once: the loop must not look again where it writes
-            for j in range(m):
-                out[j] = np.int8(flags[j])
-        if part is not None:
-            known |= learn_part(part, true, t, found, weight, sums, calibrator, scratch)
-        fade(feedback, calibrator, prices, known, weight, scratch)
-        if decider.select != 0:  # without a budget all flags will be overwritten
-            for i in range(found):
-                flags[chosen[i]] = 0.0
-        mark(counted, marks, t)
-    return rows.shape[0]
+# Dense rows.
 
 
 @helper
-def rising(labels, m):
-    """Whether label ids rise strictly and lie in [0, m)."""
-    last = -1
+def read_values(eta, values):
+    """Copy probabilities as float64; returns how many are none."""
     wrong = 0
-    for position in range(labels.shape[0]):
-        wrong += (labels[position] <= last) | (labels[position] >= m)
-        last = labels[position]
-    return wrong == 0
+    for j in range(eta.shape[0]):
+        value = np.float64(eta[j])
+        values[j] = value
+        wrong += not ((value >= 0.0) & (value <= 1.0))
+    return wrong
 
 
 @helper
-def list_chosen(listed, chosen, found, written, row, out):
-    """Write a decision: a row of k labels, or with no fixed number one after another."""
-    if listed is None:
-        for i in range(found):
-            out[row, i] = chosen[i]
-    else:
-        out[row, 0] = found
-        for i in range(found):
-            listed[written + i] = chosen[i]
+def read_present(true, present):
+    for j in range(true.shape[0]):
+        present[j] = 1.0 if true[j] != 0 else 0.0
 
 
-@entry("the sparse replay")
-def replay_sparse(
-    indices, data, starts, ends, rows, true, weights, decider, picks, feedback, sums, calibrator,
-    prices, part, marks, scratch, ids, listed, out,
-):  # fmt: skip
-    """Replay rows of stored labels; returns the number of good rows before the first wrong one.
+@helper
+def write_flags(flags, out):
+    for j in range(out.shape[0]):
+        out[j] = np.int8(flags[j])
 
-    The stored entries of row t are ``starts[t]:ends[t]``. With an exact budget, ``listed`` is None
-    and the decision goes into row ``rows[t]`` of ``out``. Otherwise the chosen labels are written
-    one after another into ``listed``, and how many they are into ``out[rows[t], 0]``.
+
+@helper
+def fill_up(budget, flags):
+    """Flag the lowest labels that are not chosen, up to the budget."""
+    if budget is None:
+        return
+    count = 0
+    for j in range(flags.shape[0]):
+        count += flags[j] != 0.0
+    j = 0
+    while count < budget:
+        count += flags[j] == 0.0
+        flags[j] = 1.0
+        j += 1
+
+
+@entry
+def replay_dense(eta, rows, true, true_rows, extras, spec, memory, marks, out, out_rows):
+    """Decide and learn rows of every label, one after another.
+
+    Row t has the probabilities ``eta[rows[t]]``, the labels ``true[true_rows[t]]``, and its
+    decision goes into ``out[out_rows[t]]``. Returns the number of rows before the first that holds
+    no probabilities, and the number of rows with fewer candidates than the budget.
     """
-    values, flags = scratch[VALUES], scratch[FLAGS]
-    m = flags.shape[0]
-    for j in range(m):
-        flags[j] = 0.0
-        scratch[PRESENT, j] = 0.0
-    counted, chosen = truth(feedback), ids[CHOSEN]
-    written = np.int64(0)  # not the constant, of which Numba would compile a copy
+    work, width = memory.work, memory.work.shape[1]
+    which, taken, filled = reported_set(memory.pace, spec.feedback), 0, 0
     for t in range(rows.shape[0]):
-        labels = indices[starts[t] : ends[t]]
-        if not rising(labels, m) or not widen(data[starts[t] : ends[t]], values):
-            return t
-        if calibrator is not None:
-            calibrate(calibrator, labels, labels.shape[0], scratch)
-        pick = picks[t] if picks.shape[0] > 0 else 0
-        prior = prior_now(feedback, decider.prior)
-        found = decide_stored(decider, labels, prior, pick, feedback, sums, prices, scratch, ids)
-        weight = weights[t] if weights.shape[0] > 0 else 1.0
-        known = true.starts.shape[0] > 0 and (true.known.shape[0] == 0 or true.known[t] != 0)
-        begin, end = (true.starts[t], true.ends[t]) if known else (np.int64(0), np.int64(0))
-        present = true.ids[begin:end]
-        learn_stored(feedback, labels, chosen, found, present, known, weight, sums, scratch)
-        if prices is not None:
-            move_stored(
-                prices, labels, values, true.ids, begin, end, known, found, weight, flags,
-                scratch[PRESENT],
-            )  # fmt: skip
-        if calibrator is not None and known:
-            fit_stored(calibrator, labels, present, weight, scratch)
+        if read_values(eta[rows[t]], work[VALUES]) > 0:
+            return t, filled
+        pick = extras.picks[t] if extras.picks.shape[0] > 0 else 0
+        if decide(spec, memory, None, None, pick, width):
+            fill_up(spec.budget, work[FLAGS])
+            filled += 1
         if out.shape[0] > 0:
-            list_chosen(listed, chosen, found, written, rows[t], out)
-            written += found
-        if part is not None:
-            row = (labels, chosen, found, weight, sums, calibrator, scratch)
-            known |= learn_part_stored(part, true, t, *row)
-        fade(feedback, calibrator, prices, known, weight, scratch)
-        for i in range(found):
-            flags[chosen[i]] = 0.0
-        mark(counted, marks, t)
-    return rows.shape[0]
+            write_flags(work[FLAGS], out[out_rows[t]])
+        row = row_at(extras, t, False)
+        begin, end = unknown_at(extras, t)
+        if row.labelled:
+            read_present(true[true_rows[t]], work[PRESENT])
+        learn(spec, memory, row, extras.unknown_ids[begin:end], None, None, width)
+        taken = mark(marks, taken, t + 1, which, memory.kept, memory.totals)
+    return rows.shape[0], filled
+
+
+@entry
+def learn_dense(eta, rows, true, true_rows, decided, extras, late, spec, memory):
+    """Learn rows of every label that were decided before: ``decided[t]`` are flags of row t."""
+    work, width = memory.work, memory.work.shape[1]
+    for t in range(rows.shape[0]):
+        read_values(eta[rows[t]], work[VALUES])
+        calibrate(memory.calibrator, memory.columns, work, width)
+        read_present(decided[t], work[FLAGS])
+        row = row_at(extras, t, late)
+        begin, end = unknown_at(extras, t)
+        if row.labelled:
+            read_present(true[true_rows[t]], work[PRESENT])
+        learn(spec, memory, row, extras.unknown_ids[begin:end], None, None, width)
+
+
+@entry
+def decide_one(eta, pick, spec, memory, out):
+    """Decide one dense row into ``out``; False where eta holds no probabilities."""
+    work, width = memory.work, memory.work.shape[1]
+    if read_values(eta, work[VALUES]) > 0:
+        return False
+    if decide(spec, memory, None, None, pick, width):
+        fill_up(spec.budget, work[FLAGS])
+    write_flags(work[FLAGS], out)
+    return True
+
+
+@helper
+def read_indicators(values, column):
+    """Copy zeros and ones; returns how many are neither."""
+    wrong = 0
+    for j in range(values.shape[0]):
+        value = np.float64(values[j])
+        column[j] = value
+        wrong += (value != 0.0) & (value != 1.0)
+    return wrong
+
+
+@entry
+def learn_one(eta, true, decided, unknown, weight, labelled, late, spec, memory):
+    """Learn one dense row; False, and nothing changed, where indicators are not 0 and 1.
+
+    ``eta`` and ``true`` may be empty where they are not counted.
+    """
+    work, width = memory.work, memory.work.shape[1]
+    wrong = read_indicators(decided, work[FLAGS]) + read_indicators(true, work[PRESENT])
+    if wrong > 0:
+        return False
+    read_values(eta, work[VALUES])
+    calibrate(memory.calibrator, memory.columns, work, width)
+    learn(spec, memory, Row(weight, labelled, late), unknown, None, None, width)
+    return True
+
+
+# Sparse rows.
+
+
+class Sparse(NamedTuple):
+    """Scratch space of sparse rows: the labels of the row at hand, and where each label stands."""
+
+    ids: Any  # (longest row, with room to append) int32
+    place: Any  # (m,) int32
+
+
+@helper
+def padded(count):
+    """A number of labels rounded up to whole lanes."""
+    return (count + LANES - 1) & -LANES
+
+
+@helper
+def read_sparse(labels, values, sparse, work, m):
+    """Copy labels and probabilities of a row; returns its length, −1 or −2 where one is wrong.
+
+    −1 says that a value is no probability, −2 that label ids do not rise or are no labels.
+    """
+    ids, place, last, wrong = sparse.ids, sparse.place, np.int64(-1), 0
+    for i in range(labels.shape[0]):
+        j = np.int64(labels[i])
+        if (j <= last) | (j >= m):
+            return np.int64(-2)
+        ids[i] = j
+        place[j] = i
+        last = j
+    wrong = read_values(values, work[VALUES])
+    if wrong > 0:
+        return np.int64(-1)
+    return np.int64(labels.shape[0])
+
+
+@helper
+def clear_rest(column, start, width):
+    for i in range(start, width):
+        column[i] = 0.0
+
+
+@helper
+def append_label(j, count, sparse, spec, memory):
+    """Append a label that the row does not store, with probability zero; returns its position.
+
+    So labels that are true, or that fill up a budget, are counted as all others are.
+    """
+    work = memory.work
+    sparse.ids[count] = j
+    sparse.place[j] = count
+    work[VALUES, count] = work[FLAGS, count] = work[PRESENT, count] = 0.0
+    labels = sparse.ids[: count + 1]
+    gather(
+        spec.feedback, memory.calibrator, memory.pace, memory.columns, memory.kept, labels, count
+    )
+    return count
+
+
+@helper
+def position_of_label(j, count, sparse, spec, memory):
+    """Where label j stands in the row, appended where it is not stored; and the row's new length."""
+    at = np.int64(sparse.place[j])
+    if at < count and sparse.ids[at] == j:
+        return at, count
+    return append_label(j, count, sparse, spec, memory), count + 1
+
+
+@helper
+def fill_up_sparse(budget, count, sparse, spec, memory):
+    """Choose the lowest labels that are not chosen, up to the budget; returns the row's length."""
+    if budget is None:
+        return count
+    flags, chosen = memory.work[FLAGS], 0
+    for i in range(count):
+        chosen += flags[i] != 0.0
+    j = 0
+    while chosen < budget:
+        at, count = position_of_label(j, count, sparse, spec, memory)
+        chosen += flags[at] == 0.0
+        flags[at] = 1.0
+        j += 1
+    return count
+
+
+@helper
+def decide_labels(labels, values, pick, sparse, spec, memory):
+    """Decide a sparse row; returns its length (below zero where it is wrong), and if it is short."""
+    work = memory.work
+    count = read_sparse(labels, values, sparse, work, spec.m)
+    if count < 0:
+        return count, False
+    width = padded(count)
+    clear_rest(work[VALUES], count, width)
+    row_labels = sparse.ids[:count]
+    gather(
+        spec.feedback, memory.calibrator, memory.pace, memory.columns, memory.kept, row_labels, 0
+    )
+    short = decide(spec, memory, sparse.place, row_labels, pick, width)
+    if short:
+        count = fill_up_sparse(spec.budget, count, sparse, spec, memory)
+    return count, short
+
+
+@helper
+def list_chosen(count, stored, sparse, work, out, start):
+    """List the chosen labels in rising order; returns how many there are.
+
+    Stored labels rise; labels from position ``stored`` on were appended, and are sorted in.
+    """
+    ids, flags, chosen = sparse.ids, work[FLAGS], 0
+    for i in range(count):
+        if flags[i] != 0.0:
+            at = start + chosen
+            if i >= stored:
+                while at > start and out[at - 1] > ids[i]:
+                    out[at] = out[at - 1]
+                    at -= 1
+            out[at] = ids[i]
+            chosen += 1
+    return chosen
+
+
+@helper
+def learn_labels(count, true, unknown, row, sparse, spec, memory):
+    """Learn a sparse row whose values, flags and columns are there; ``true`` are its label ids."""
+    work = memory.work
+    clear_rest(work[PRESENT], 0, count)
+    for i in range(true.shape[0]):
+        at, count = position_of_label(true[i], count, sparse, spec, memory)
+        work[PRESENT, at] = 1.0
+    width = padded(count)
+    for column in (VALUES, FLAGS, PRESENT):
+        clear_rest(work[column], count, width)
+    learn(spec, memory, row, unknown, sparse.place, sparse.ids[:count], width)
+
+
+@entry
+def replay_sparse(
+    indices, data, starts, ends, true_ids, true_starts, true_ends, extras, sparse, spec, memory,
+    marks, listed, out, out_rows,
+):  # fmt: skip
+    """Decide and learn rows of stored labels, one after another.
+
+    The stored entries of row t are ``starts[t]:ends[t]``, its labels
+    ``true_ids[true_starts[t]:true_ends[t]]``. With an exact budget (``listed`` is empty) its
+    decision goes into ``out[out_rows[t]]``; else chosen labels are listed one after another, and
+    their number goes into ``out[out_rows[t], 0]``. Returns as ``replay_dense`` does.
+    """
+    which, taken, filled, written = reported_set(memory.pace, spec.feedback), 0, 0, 0
+    for t in range(starts.shape[0]):
+        stored = ends[t] - starts[t]
+        labels, values = indices[starts[t] : ends[t]], data[starts[t] : ends[t]]
+        pick = extras.picks[t] if extras.picks.shape[0] > 0 else 0
+        count, short = decide_labels(labels, values, pick, sparse, spec, memory)
+        if count < 0:
+            return t, filled
+        filled += short
+        if listed.shape[0] > 0:
+            chosen = list_chosen(count, stored, sparse, memory.work, listed, written)
+            out[out_rows[t], 0] = chosen
+            written += chosen
+        elif out.shape[0] > 0:
+            list_chosen(count, stored, sparse, memory.work, out[out_rows[t]], 0)
+        row = row_at(extras, t, False)
+        begin, end = unknown_at(extras, t)
+        first, last = (true_starts[t], true_ends[t]) if row.labelled else (begin, begin)
+        true, unknown = true_ids[first:last], extras.unknown_ids[begin:end]
+        learn_labels(count, true, unknown, row, sparse, spec, memory)
+        taken = mark(marks, taken, t + 1, which, memory.kept, memory.totals)
+    return starts.shape[0], filled
+
+
+@helper
+def set_decided(labels, values, chosen, sparse, spec, memory):
+    """Lay out a sparse row that was decided before; returns its length."""
+    work = memory.work
+    count = read_sparse(labels, values, sparse, work, spec.m)
+    if count < 0:
+        return count
+    row_labels, width = sparse.ids[:count], padded(count)
+    clear_rest(work[VALUES], count, width)
+    gather(
+        spec.feedback, memory.calibrator, memory.pace, memory.columns, memory.kept, row_labels, 0
+    )
+    calibrate(memory.calibrator, memory.columns, work, width)
+    clear_rest(work[FLAGS], 0, width)
+    for i in range(chosen.shape[0]):
+        at, count = position_of_label(chosen[i], count, sparse, spec, memory)
+        work[FLAGS, at] = 1.0
+    return count
+
+
+@entry
+def learn_sparse(
+    indices, data, starts, ends, true_ids, true_starts, true_ends, chosen_ids, chosen_starts,
+    chosen_ends, extras, late, sparse, spec, memory,
+):  # fmt: skip
+    """Learn rows of stored labels that were decided before."""
+    for t in range(starts.shape[0]):
+        labels, values = indices[starts[t] : ends[t]], data[starts[t] : ends[t]]
+        chosen = chosen_ids[chosen_starts[t] : chosen_ends[t]]
+        count = set_decided(labels, values, chosen, sparse, spec, memory)
+        row = row_at(extras, t, late)
+        begin, end = unknown_at(extras, t)
+        first, last = (true_starts[t], true_ends[t]) if row.labelled else (begin, begin)
+        true, unknown = true_ids[first:last], extras.unknown_ids[begin:end]
+        learn_labels(count, true, unknown, row, sparse, spec, memory)
+
+
+@entry
+def decide_one_sparse(labels, values, pick, sparse, spec, memory, out):
+    """Decide one sparse row: lists its labels in ``out``, returns how many; below zero as above."""
+    count, _ = decide_labels(labels, values, pick, sparse, spec, memory)
+    if count < 0:
+        return count
+    return np.int64(list_chosen(count, labels.shape[0], sparse, memory.work, out, 0))
+
+
+@entry
+def learn_one_sparse(
+    labels, values, true, chosen, unknown, weight, labelled, late, sparse, spec, memory
+):  # fmt: skip
+    """Learn one sparse row."""
+    count = set_decided(labels, values, chosen, sparse, spec, memory)
+    learn_labels(count, true, unknown, Row(weight, labelled, late), sparse, spec, memory)
+
+
+@entry
+def rule_of(spec, memory, slope, offset):
+    """Write slope and offset of every label at the present counts: the rule that decides next."""
+    columns, kept, work = memory.columns, memory.kept, memory.work
+    point, unit = look(spec, memory)
+    width = work.shape[1]
+    ready = prepare(spec.objective, point)
+    extras = fill_extras(spec.objective, point, columns, work, None, 0, width)
+    priced = price(
+        memory.limits, extras, spec.feedback, unit, columns, kept, memory.totals, work, None, None,
+        width, spec.m,
+    )  # fmt: skip
+    write_rule(spec.objective, ready, point, columns, work, priced, slope, offset)
+
+
+@helper
+def write_rule(objective, ready, point, columns, work, extras, slope, offset):
+    for j in range(slope.shape[0]):
+        counts = see(point.feedback, columns, point.rows, j)
+        own_slope, own_offset = weigh(objective, ready, point, *counts)
+        more_slope, more_offset = extras_at(extras, work, j)
+        slope[j], offset[j] = own_slope + more_slope, own_offset + more_offset
+
+
+@entry
+def see_all(spec, memory, cells):
+    """Write the counts of every label that decisions look at, shape (3, m), and the totals."""
+    point, _ = look(spec, memory)
+    for j in range(cells.shape[1]):
+        cells[0, j], cells[1, j], cells[2, j] = see(point.feedback, memory.kept, point.rows, j)

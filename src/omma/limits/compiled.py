@@ -20,7 +20,7 @@ from omma.kernels.limits import (
     WEIGHT,
 )
 from omma.limits.limit import Limit
-from omma.running.plan import Limited
+from omma.plan import Limited
 
 # What prices start from, near what they were found to end at on distributions that are known. A
 # floor on precision costs the more the fewer rows are as sure as that, and one that was missed is

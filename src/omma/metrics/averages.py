@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from omma._validate import check_choice
 from omma.counts import Counts
-from omma.kernels import kinds
-from omma.kernels.layout import EPSILON, SUMS, SUMS_AND_PRODUCTS
-from omma.metrics.base import Metric, divide
+from omma.kernels import objectives as kinds
+from omma.kernels.layout import EPSILON, SUMS
+from omma.metrics.base import NO_MATRIX, Metric, divide
 from omma.metrics.binary import MEANS, RECALL, LabelMetric, Smoothing, mean_of
-from omma.running.empty import NO_MATRIX
 
 Terms = tuple[tuple[float, Metric], ...]
 
@@ -188,8 +187,6 @@ class OverClasses(Metric):
 
     @property
     def sums(self) -> int:
-        if self.single_label:
-            return SUMS_AND_PRODUCTS
         return SUMS if self.kind == "accuracy" else 0
 
     def to_json(self) -> Any:

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from omma._validate import check_number
 from omma.counts import Counts, state_of
-from omma.kernels.kinds import Nothing, with_epsilon
+from omma.engine import Engine
 from omma.kernels.layout import EPSILON
-from omma.running.empty import NO_MATRIX
-from omma.running.plan import Plan
-from omma.running.weights import weights_now
+from omma.kernels.objectives import Nothing, with_epsilon
+from omma.plan import Plan
 
 Vector = NDArray[np.float64]
+NO_MATRIX = np.empty((0, 0))
 
 
 # Metrics of one label that mean something else over classes: their averages are other numbers.
@@ -145,7 +145,7 @@ class Metric(ABC):
         self.check_labels(counts.m)
         if len(self.matrix):
             raise TypeError(f"{self.name} has a matrix of gains, not a slope and an offset")
-        return weights_now(self.scaled_plan(prior, epsilon), state_of(counts))
+        return Engine(self.scaled_plan(prior, epsilon), state_of(counts)).gradient()
 
     def scaled_plan(self, prior: float, epsilon: float = EPSILON) -> Plan:
         """A plan whose weights are derivatives, not only in proportion to them."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from omma._validate import shown
 from omma.counts import Counts
-from omma.kernels import kinds
+from omma.kernels import objectives as kinds
 from omma.kernels.layout import EPSILON
 from omma.metrics.base import Metric, divide
 

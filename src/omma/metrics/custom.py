@@ -12,7 +12,7 @@ from numba.core import errors
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, shown
-from omma.kernels.kinds import Own
+from omma.kernels.objectives import Own
 from omma.metrics.averages import Macro, Micro
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
@@ -68,7 +68,9 @@ class Custom(LabelMetric):
 
     @cached_property
     def kind(self) -> Any:
-        return Own(self.partials, self._value)
+        from omma.kernels.custom import first_class, over_rows
+
+        return Own(over_rows(self.partials), first_class(self._value) if self.compiles else None)
 
     @cached_property
     def _value(self) -> Any:

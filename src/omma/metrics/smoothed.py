@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts, state_of
 from omma.metrics.averages import Macro, Micro, OverClasses
@@ -117,6 +119,8 @@ def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
 
 def value_at(metric: Metric, state: State, prior: float) -> float:
     """The metric with its smoothing, prior and ε."""
-    from omma.kernels.utility import evaluate  # here: serving does without it
+    from omma.kernels.value import evaluate  # here: serving does without it
 
-    return float(evaluate(metric.term(), prior, state.side_by_side, state.totals.copy()))
+    return float(
+        evaluate(metric.term(), prior, np.ascontiguousarray(state.cells), state.totals.copy())
+    )

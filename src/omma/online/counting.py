@@ -39,7 +39,7 @@ class Counting:
 
     def _prepare(self) -> None:
         """What is made again wherever the learner is unpacked."""
-        self._stepper = self.policy.stepper(self.n_labels)
+        self._engine = self.policy.engine(self.state)
         self._lock = threading.RLock()  # counting is one thing at a time; deciding needs none
         one_each = self.metric is not None and self.metric.single_label
         soft, judged = self.state.labels is not None, self._certificate is not None
@@ -85,9 +85,9 @@ class Counting:
     def _wait(self, key: Id, chosen: NDArray[Any], row: Row | None, moved: bool) -> None:
         """Remember one decision; where decisions look at probabilities, these count now."""
         if self.state.labels is not None:
-            self._stepper.count(self.state, row, None, chosen, 1.0)
+            self._engine.learn(row, None, chosen, 1.0)
         else:
-            self._stepper.drew(self.state)
+            self._engine.drew()
         kept = row if self._keeps_late else None
         self._pending.put(key, kept, chosen, sparse=chosen.dtype == np.int32, moved=moved)
 
@@ -98,7 +98,7 @@ class Counting:
 
     def _count(self, step: Step, late: bool = False) -> None:
         row, true, chosen, weight = step
-        self._stepper.count(self.state, row, true, chosen, weight, late=late)
+        self._engine.learn(row, true, chosen, weight, late=late)
         thin = chosen.dtype == np.int32
         if self._pairs is not None and true is not None:
             ids = chosen if thin else np.flatnonzero(chosen)
@@ -194,7 +194,7 @@ class Counting:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        for made_again in ("_stepper", "_lock", "_task", "_journal"):
+        for made_again in ("_engine", "_lock", "_task", "_journal"):
             del state[made_again]
         pending = self._pending
         by_clock = pending.clock is not None

@@ -243,7 +243,7 @@ class OnlineClassifier(Learning):
             return self._predict_late(eta, id, ids)
         if type(eta) is np.ndarray and eta.dtype is FLOAT64 and eta.shape == self._row_shape:
             if eta.flags.carray:  # the usual case: nothing is to be converted
-                chosen = self._stepper.decide(self.state, eta)
+                chosen = self._engine.decide(eta)
                 kept = eta.copy() if self._keeps else None
                 self._last = tuple.__new__(Decided, (chosen, kept, None, False, None, False))
                 return chosen.copy()

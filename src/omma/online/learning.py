@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
+from omma.engine import UnsortedError
 from omma.online import events
 from omma.online.counting import Counting
 from omma.online.pending import Id, check_id, read_ids
@@ -22,7 +23,6 @@ from omma.online.steps import (
     true_rows,
     weights_of,
 )
-from omma.policies.stepper import UnsortedError
 from omma.rows.arrays import HEAVIEST
 from omma.rows.frames import Names, Opened, by_name, check_order, is_foreign, numbered, opened
 from omma.rows.index import check_same_indexes, index_of
@@ -51,10 +51,10 @@ class Learning(Counting):
         stored = None if type(eta) is np.ndarray else stored_of(eta, m)
         if stored is not None:
             try:
-                chosen = self._stepper.decide(self.state, stored)
+                chosen = self._engine.decide(stored)
             except UnsortedError:
                 stored = sparse_row("predict", eta, m)
-                chosen = self._stepper.decide(self.state, stored)
+                chosen = self._engine.decide(stored)
             pair = (stored[0].copy(), stored[1].copy()) if keeps else None
             answer = indicated_row(chosen, m, type(eta))
             return Decided(chosen, pair, thin=True), answer
@@ -65,7 +65,7 @@ class Learning(Counting):
             if keeps:
                 kept = eta.copy() if sparse.issparse(eta) else np.array(eta)
             return Decided(prediction, kept), prediction.copy()
-        chosen = self._stepper.decide(self.state, row)
+        chosen = self._engine.decide(row)
         if isinstance(row, tuple):
             kind = type(eta.tocsr())
             return Decided(chosen, row if keeps else None, thin=True), indicated_row(
@@ -142,7 +142,7 @@ class Learning(Counting):
             return False
         if self._keeps and (late or eta.dtype.char != "d"):
             eta = probability_rows("update", eta, False, m)[0]
-        self._stepper.count(self.state, eta, true, prediction, weight)
+        self._engine.learn(eta, true, prediction, weight)
         if not late:
             self._last = None
         return True
@@ -152,7 +152,7 @@ class Learning(Counting):
         true = true_ids(y, self.n_labels)
         if true is None:
             return False
-        self._stepper.count(self.state, last.eta, true, last.prediction, weight)
+        self._engine.learn(last.eta, true, last.prediction, weight)
         self._last = None
         return True
 
@@ -172,7 +172,7 @@ class Learning(Counting):
                 refuse_indicators("update", "y", true)
             step, now = Step(None, true, chosen, weight), self._pending.now
             self._journal.write(events.labelled([check_id(key)], [step], self.n_labels, now))
-        self._stepper.count(self.state, waited.eta, true, chosen, weight, late=True)
+        self._engine.learn(waited.eta, true, chosen, weight, late=True)
         self._pending.drop(key)
         return True
 

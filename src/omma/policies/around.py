@@ -9,12 +9,12 @@ from typing import Any
 
 from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric
+from omma.plan import Plan
 from omma.policies.auto import Auto
 from omma.policies.base import Policy
 from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
 from omma.rows.frames import Names
-from omma.running.plan import Plan
 
 HALF_LIFE = ROWS = 10_000
 

@@ -7,21 +7,20 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from omma._types import Feedback
-from omma.kernels import kinds
+from omma.kernels import objectives as kinds
 from omma.kernels.layout import EPSILON
 from omma.metrics import Metric, smoothed
 from omma.metrics.binary import RECALL
 from omma.metrics.names import MetricName
 from omma.metrics.smoothed import is_minimum
+from omma.plan import Plan, Shrinkage
 from omma.policies.base import Maximizer
-from omma.running.plan import Plan, Shrinkage
 
 PRIOR = 1e-6
 # What is expected by probabilities is corrected by labels once there are some: so many hits, or
 # positives, count half. Where positives do not matter, luck does: a label that was hit keeps that
 # by being left alone, and one hit says much.
 STRENGTH, LUCKY, UNHIT = 10.0, 1.0, 0.1
-PROPORTIONAL = (kinds.Macro, kinds.Micro, kinds.Weighted, kinds.Classes, kinds.Nothing)
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,18 +103,9 @@ def climbed(metric: Metric, exact: bool = False) -> Any:
 
 def shrinkage_of(term: Any, prior: float) -> Shrinkage:
     """How labels correct estimates, for what is maximized."""
-    whole = not _looks_at_rows_only(term)
     if _positives_do_not_matter(term):
-        return Shrinkage(LUCKY, STRENGTH, LUCKY, 1.0, prior, whole)
-    sums_only = isinstance(term, kinds.Micro)
-    return Shrinkage(STRENGTH, STRENGTH, _unhit(term), 0.0, 0.0, whole, sums_only)
-
-
-def _looks_at_rows_only(term: Any) -> bool:
-    """Whether a label's gain depends on its own counts and on totals alone."""
-    if isinstance(term, kinds.Sum):
-        return _looks_at_rows_only(term.of) and _looks_at_rows_only(term.rest)
-    return isinstance(term, PROPORTIONAL)
+        return Shrinkage(LUCKY, STRENGTH, LUCKY, 1.0, prior)
+    return Shrinkage(STRENGTH, STRENGTH, _unhit(term))
 
 
 def _positives_do_not_matter(term: Any) -> bool:

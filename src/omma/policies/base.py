@@ -13,22 +13,20 @@ from scipy import sparse
 
 from omma._types import Feedback
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
+from omma.engine import Engine
 from omma.kernels.calibrate import INTERCEPT
 from omma.kernels.layout import EPSILON, SUMS
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric, read_target
 from omma.metrics.names import MetricName
 from omma.metrics.target import Target
-from omma.policies.stepper import Stepper
+from omma.plan import Plan
+from omma.replaying import Run, Sequence, replay
 from omma.rows.arrays import HEAVIEST
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
 from omma.rows.row import label_rows, labels_of_row, one_row, refuse_row
 from omma.rule import Rule
-from omma.running.plan import Plan
-from omma.running.runner import Run, run
-from omma.running.sequence import Sequence
-from omma.running.weights import weights_now
 from omma.state import State
 
 
@@ -77,14 +75,14 @@ class Policy(ABC):
         self.check_labels(m)
         return self.plan(m).start(m)
 
-    def stepper(self, m: int) -> Stepper:
-        """What runs single steps of the policy."""
-        return Stepper(self, m)
+    def engine(self, state: Any) -> Engine:
+        """What decides and learns single rows of a state."""
+        return Engine(self.plan(state.m), state)
 
     def predict(self, state: Any, eta: Any) -> Any:
         """Decide one row: indicators for an array, label ids for a sparse row."""
         row = one_row(f"predict of {self!r}", eta, state.m)
-        return self.stepper(state.m).decide(state, row)
+        return self.engine(state).decide(row)
 
     def decide_rows(self, state: State, eta: Any) -> Any:
         """Decide several rows on the present counts."""
@@ -99,7 +97,7 @@ class Policy(ABC):
         true = None if y is None else self._true(owner, y, thin, m)
         chosen = labels_of_row(owner, "prediction", prediction, thin, m)
         weight = check_number(owner, "weight", weight, low=0.0, high=HEAVIEST)
-        self.stepper(m).count(state, row, true, chosen, weight)
+        self.engine(state).learn(row, true, chosen, weight)
 
     def _true(self, owner: str, y: Any, thin: bool, m: int) -> Any:
         """True labels of one row; NaN is unknown."""
@@ -124,7 +122,7 @@ class Policy(ABC):
         One that is to be deployed has ``settled`` prices.
         """
         plan = self.plan(state.m)
-        slope, offset = weights_now(plan, state, settled=settled)
+        slope, offset = Engine(plan, state).rule(settled=settled)
         found = state.calibration
         calibration = None
         if found is not None and found.rows > 0:
@@ -133,9 +131,9 @@ class Policy(ABC):
             slope, offset, plan.k, plan.matrix, at_most=plan.at_most, calibration=calibration
         )
 
-    def replay(self, given: Sequence) -> Run:
+    def replay(self, sequence: Sequence) -> Run:
         """Run a whole sequence, whose number of labels was checked, from a fresh state."""
-        return run(f"replay of {type(self).__name__}", self.plan(given.eta.m), given)
+        return replay(f"replay of {type(self).__name__}", self.plan(sequence.eta.m), sequence)
 
     def to_json(self) -> dict[str, Any]:
         """The policy as JSON describes it."""

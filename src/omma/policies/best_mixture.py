@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.counts import Counts, state_of
-from omma.kernels.kinds import with_epsilon
+from omma.engine import Engine
 from omma.kernels.layout import EPSILON, POSITIVE, PREDICTED, TOTALS, TP, N
+from omma.kernels.objectives import with_epsilon
 from omma.limits import Limit
 from omma.metrics import Metric
 from omma.policies.mixture import Iteration, Mixture
 from omma.rule import Rule
-from omma.running.weights import weights_now
 from omma.state import State
 
 Vector = NDArray[np.float64]
@@ -199,7 +199,7 @@ def maximize(
     log: list[Iteration] = []
     converged = False
     for i in range(max_iter):
-        slope, offset = weights_now(plan, state_of(Counts(cells[0], cells[1], cells[2], n)))
+        slope, offset = Engine(plan, state_of(Counts(*cells, n))).gradient()
         found = corners(slope, offset)
         corner = found.cells
         away = (corner - cells) / n
@@ -229,9 +229,9 @@ class Utility:
     """The metric with its prior, at mixtures of counts over the same rows."""
 
     def __init__(self, metric: Metric, prior: float, n: float, m: int, epsilon: float) -> None:
-        from omma.kernels import utility  # here: serving does without it, and import is faster
+        from omma.kernels import value  # here: serving does without it, and import is faster
 
-        self.utility = utility
+        self.kernel = value
         self.metric = metric
         self.n = n
         self.term, self.prior = with_epsilon(metric.term(), epsilon), float(prior)
@@ -242,13 +242,13 @@ class Utility:
     def __call__(self, cells: NDArray[np.float64]) -> float:
         if not self.metric.compiles:
             return self.metric.value(Counts(cells[0], cells[1], cells[2], self.n))
-        return float(self.utility.evaluate(self.term, self.prior, cells, self.totals))
+        return float(self.kernel.evaluate(self.term, self.prior, cells, self.totals))
 
     def best_share(
         self, start: NDArray[np.float64], end: NDArray[np.float64]
     ) -> tuple[float, float]:
         """How much of ``end`` to mix into ``start``, and what that is worth."""
-        share, value = self.utility.best_share(
+        share, value = self.kernel.best_share(
             self.term, self.prior, start, end, self.totals, self.mixed
         )
         return float(share), float(value)

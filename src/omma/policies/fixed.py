@@ -10,10 +10,10 @@ import numpy as np
 from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
+from omma.plan import Plan, fixed_plan
 from omma.policies.base import Policy, whole_for
 from omma.rows.frames import Names
 from omma.rule import Rule
-from omma.running.plan import Plan, fixed_plan
 
 
 class Fixed(Policy):

@@ -13,15 +13,12 @@ from omma.kernels.layout import EPSILON
 from omma.limits import Limit, check_limits, check_per_row, read_limits
 from omma.metrics import Metric
 from omma.metrics.names import MetricName
+from omma.plan import Plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_task, whole_for
 from omma.policies.best_mixture import STARTS, Confusion, Solution, as_mixture, maximize, start_at
 from omma.policies.mixture import Mixture
-from omma.rows.arrays import blocks
+from omma.replaying import confusion_of
 from omma.rows.batch import Batch
-from omma.running.empty import NO_NUMBERS
-from omma.running.plan import Plan
-from omma.running.sequence import Sequence
-from omma.running.tally import Part, tally_of
 
 STEPS = ("line_search", "2/(i+2)")
 
@@ -139,17 +136,7 @@ class FrankWolfe:
         shared.check_labels(batch.m)
         metric, whole = shared.objective, whole_for(shared.objective)
         check_sample(owner, batch, shared.budget, metric, optional=shared.soft, whole=whole)
-        given = Sequence(batch)
-        parts = [
-            Part(
-                rows,
-                given.true(rows),
-                batch.weights[rows] if len(batch.weights) else NO_NUMBERS,
-                given.unknown(rows),
-            )
-            for _, rows in blocks(batch.n, batch.eta.rows_per_block, None)
-        ]
-        confusion = tally_of(owner, batch.eta, parts, shared.budget, soft=shared.soft)
+        confusion = confusion_of(owner, batch, shared.budget, soft=shared.soft)
         limits = tuple(
             one.named(batch.names, batch.m, "FrankWolfe") for one in self.subject_to or ()
         )

@@ -6,14 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from omma._validate import check_choice
-from omma.kernels.kinds import Change, Macro, PlugIn, Sum
+from omma.kernels.objectives import Change, Macro, PlugIn, Sum
+from omma.plan import Plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
-from omma.rows.arrays import blocks
+from omma.replaying import Sequence, replay
 from omma.rows.batch import Batch
-from omma.running.empty import NO_ROWS
-from omma.running.plan import Plan
-from omma.running.runner import Runner
-from omma.running.sequence import Sequence
 from omma.state import State
 
 EXPECTATIONS = ("exact", "plug_in")
@@ -81,14 +78,11 @@ class Greedy(MetricPolicy):
         # No rule decides as the plug-in does: rows of no weight are decided, and count for nothing.
         owner = f"predict of {self!r}"
         batch = Batch.read(owner, eta)
-        rows = batch.eta
-        if rows.m != state.m:
-            raise ValueError(f"eta of {owner} must have {state.m} labels, got {rows.m}")
-        given = Sequence(batch)
-        runner = Runner(owner, self.plan(state.m), rows, state=state.copy())
-        for _, block in blocks(rows.n, rows.rows_per_block, None):
-            runner.feed(block, given.true(NO_ROWS), np.zeros(len(block)))
-        return runner.result(0.0).predictions
+        if batch.m != state.m:
+            raise ValueError(f"eta of {owner} must have {state.m} labels, got {batch.m}")
+        still = replace(batch, labels=None, weights=np.zeros(batch.n))
+        run = replay(owner, self.plan(state.m), Sequence(still), state=state.copy(), timed=False)
+        return run.predictions
 
 
 def decomposes(term: Any) -> bool:

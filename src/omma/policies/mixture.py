@@ -14,22 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_seed, shown
+from omma.engine import Engine
 from omma.kernels.fingerprint import fingerprints_dense, fingerprints_sparse
-from omma.kernels.kinds import Fixed as Rules
+from omma.kernels.objectives import Fixed as Rules
+from omma.kernels.row import Spec
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.parts import check_part
+from omma.plan import Plan
 from omma.policies.fixed import Fixed
-from omma.policies.stepper import Stepper
+from omma.replaying import Run, Sequence, replay
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
 from omma.rows.row import Partly, Row, as_block
 from omma.rule import Rule
-from omma.running.plan import Plan
-from omma.running.runner import Run, run
-from omma.running.sequence import Sequence
-from omma.state import State
+from omma.state import State, check_part
 
 Draws = NDArray[np.float64]
 
@@ -104,15 +103,19 @@ class MixtureState(State):
         super().check(arrays)
 
 
-class MixtureStepper(Stepper):
-    """Single steps of a policy that draws a rule for each row."""
+class MixtureEngine(Engine):
+    """Single rows of a policy that draws a rule for each."""
 
-    def decide(self, state: Any, eta: Row, pick: int | None = None) -> NDArray[Any]:
-        return super().decide(state, eta, self.policy.pick(state, eta) if pick is None else pick)
+    def __init__(self, policy: Any, state: Any) -> None:
+        super().__init__(policy.plan(state.m), state)
+        self.policy = policy
 
-    def count(
+    def decide(self, eta: Row, pick: int | None = None, spec: Spec | None = None) -> NDArray[Any]:
+        drawn = self.policy.pick(self.state, eta) if pick is None else pick
+        return super().decide(eta, drawn, spec)
+
+    def learn(
         self,
-        state: Any,
         eta: Row | None,
         y: NDArray[Any] | Partly | None,
         prediction: NDArray[Any],
@@ -120,12 +123,12 @@ class MixtureStepper(Stepper):
         *,
         late: bool = False,
     ) -> None:
-        super().count(state, eta, y, prediction, weight, late=late)
+        super().learn(eta, y, prediction, weight, late=late)
         if not late:
-            self.drew(state)
+            self.drew()
 
-    def drew(self, state: Any) -> None:
-        state.drawn += 1
+    def drew(self) -> None:
+        self.state.drawn += 1  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,25 +230,25 @@ class Mixture(Fixed):
         """The rule drawn for a row that comes now."""
         return int(picked(self.shares, draws(self.seed, state.drawn, of_row(eta)))[0])
 
-    def stepper(self, m: int) -> MixtureStepper:
-        return MixtureStepper(self, m)
+    def engine(self, state: Any) -> MixtureEngine:
+        return MixtureEngine(self, state)
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows = read_probabilities("Mixture", eta)
         picks = picked(self.shares, draws(self.seed, state.drawn, of_rows(rows)))
-        return run("Mixture", self.plan(rows.m), Sequence(Batch(rows)), picks).predictions
+        return replay("Mixture", self.plan(rows.m), Sequence(Batch(rows)), picks).predictions
 
     def rule(self, state: Any) -> Rule:
         """One of the rules, drawn for the place alone: a row's own draw is turned by its hash."""
         return self.rules[int(picked(self.shares, draws(self.seed, state.drawn, np.zeros(1)))[0])]
 
-    def replay(self, given: Sequence) -> Run:
-        n = given.eta.n
-        picks = picked(self.shares, draws(self.seed, 0, of_rows(given.eta, given.order)))
-        done = run("replay of Mixture", self.plan(given.eta.m), given, picks)
-        found = done.state
-        done.state = MixtureState(found.cells, found.totals, missed=found.missed, drawn=n)
-        return done
+    def replay(self, sequence: Sequence) -> Run:
+        eta = sequence.eta
+        picks = picked(self.shares, draws(self.seed, 0, of_rows(eta, sequence.order)))
+        plan, state = self.plan(eta.m), self.init(eta.m)
+        run = replay("replay of Mixture", plan, sequence, picks, state)
+        state.drawn = eta.n
+        return run
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from omma._validate import check_choice, check_number
-from omma.kernels.kinds import MacroThreshold, MicroThreshold
 from omma.kernels.layout import SUMS
+from omma.kernels.objectives import MacroThreshold, MicroThreshold
 from omma.metrics import Metric, metric
+from omma.plan import Plan
 from omma.policies.base import Policy, whole_for
-from omma.running.plan import Plan
 
 
 @dataclass(frozen=True)

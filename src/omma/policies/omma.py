@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from omma._types import Calibration
 from omma._validate import check_choice
-from omma.kernels.kinds import with_epsilon
+from omma.kernels.objectives import with_epsilon
 from omma.metrics.smoothed import is_minimum
+from omma.plan import Plan
 from omma.policies.auto import PRIOR, Auto, shrinkage_of
 from omma.policies.base import MetricPolicy
-from omma.running.plan import Plan
 
 
 @dataclass(frozen=True, repr=False)

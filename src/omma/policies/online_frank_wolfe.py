@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,25 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
-from omma.kernels.decide import deciding
-from omma.kernels.kinds import Fixed
-from omma.parts import check_part
+from omma.kernels.objectives import Fixed
+from omma.kernels.row import Spec
+from omma.plan import Plan
 from omma.policies.base import MetricPolicy
 from omma.policies.best_mixture import STARTS, maximize, start_at, top
 from omma.policies.frank_wolfe import check_metric
-from omma.policies.mixture import MixtureState, MixtureStepper, draws, of_row, of_rows, picked
-from omma.policies.rows_kept import Kept, Sample
-from omma.rows.arrays import read_probabilities
+from omma.policies.mixture import MixtureEngine, MixtureState, draws, of_row, of_rows, picked
+from omma.policies.rows_kept import Kept
+from omma.replaying import NO_ROWS, Replay, Run, Sequence, confusion_of, replay
+from omma.rows.arrays import Rows, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.row import Partly, Row
 from omma.rule import Rule
-from omma.running.empty import NO_NUMBERS, NO_ROWS
-from omma.running.plan import Plan
-from omma.running.runner import Run, Runner, run
-from omma.running.sequence import Sequence
-from omma.running.tally import Part, tally_of
-from omma.running.truth import part_of
-from omma.state import Shapes, State
+from omma.state import Shapes, State, check_part
 
 
 @dataclass(eq=False)
@@ -165,97 +159,83 @@ class OnlineFrankWolfe(MetricPolicy):
         return Rule(slope, offset, self.budget)
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
-        given = Sequence(Batch(read_probabilities("OnlineFrankWolfe", eta)))
-        picks = picked(state.shares, draws(self.seed, state.drawn, of_rows(given.eta)))
-        return run("OnlineFrankWolfe", self.plan_of(state), given, picks).predictions
+        sequence = Sequence(Batch(read_probabilities("OnlineFrankWolfe", eta)))
+        picks = picked(state.shares, draws(self.seed, state.drawn, of_rows(sequence.eta)))
+        return replay("OnlineFrankWolfe", self.plan_of(state), sequence, picks).predictions
 
-    def stepper(self, m: int) -> OnlineFrankWolfeStepper:
-        return OnlineFrankWolfeStepper(self, m)
+    def engine(self, state: Any) -> OnlineFrankWolfeEngine:
+        return OnlineFrankWolfeEngine(self, state)
 
     def is_due(self, state: OnlineFrankWolfeState) -> bool:
         """Whether Frank-Wolfe runs before the next row."""
         return state.drawn >= int(state.due)
 
-    def run_again(self, state: OnlineFrankWolfeState, sample: Callable[[], Sample]) -> None:
-        """Replace the mixture by the best one for the rows so far."""
-        eta, rows, true, weights = sample()
+    def run_again(self, state: OnlineFrankWolfeState, sample: Batch, rows: Rows) -> None:
+        """Replace the mixture by the best one for some rows of a sample."""
         state.runs += 1
         state.due += self.first * self.growth**state.runs
+        weights = sample.weights[rows] if len(sample.weights) else sample.weights
         if len(weights) and weights.sum() == 0:
             return  # nothing that counts has come yet
-        parts = [Part(rows, true, weights)]
         found = maximize(
             self.objective,
-            tally_of("OnlineFrankWolfe", eta, parts, self.budget, soft=self.soft),
+            confusion_of("OnlineFrankWolfe", sample, self.budget, soft=self.soft, rows=rows),
             k=self.budget,
-            m=eta.m,
+            m=sample.m,
             prior=self.prior,
             max_iter=self.max_iter,
             tolerance=self.tolerance,
             step="line_search",
             epsilon=self.epsilon,
-            start=start_at(self.start, self.budget, eta.m, self.seed, state.runs),
+            start=start_at(self.start, self.budget, sample.m, self.seed, state.runs),
         )
         used = found.shares > 0
         state.fixed = np.stack((found.slopes[used], found.offsets[used]), axis=1)
         state.shares = found.shares[used]
 
-    def replay(self, given: Sequence) -> Run:
-        eta = given.eta.ready()
-        rows = np.arange(eta.n, dtype=np.int64) if given.order is None else given.order
-        state = self.init(eta.m)
-        runner = Runner(
+    def replay(self, sequence: Sequence) -> Run:
+        batch, rows = sequence.batch.ready(), sequence.rows
+        state = self.init(batch.m)
+        running = Replay(
             "replay of OnlineFrankWolfe",
             self.plan_of(state),
-            eta,
-            checkpoints=given.checkpoints,
-            keep=given.keep,
+            batch,
+            checkpoints=sequence.checkpoints,
+            keep=sequence.keep,
+            state=state,
         )
         # Compile, or load from disk, outside the clock.
-        runner.feed(NO_ROWS, given.true(NO_ROWS))
-        one = (eta, rows[:1], given.true(rows[:1]), NO_NUMBERS)
-        self.run_again(self.init(eta.m), lambda: one)
+        running.feed(NO_ROWS)
+        self.run_again(self.init(batch.m), batch, rows[:1])
         started = time.perf_counter()
-        true = given.true(rows)
-        weights = given.weights[rows] if len(given.weights) else given.weights
-        drawn = draws(self.seed, 0, of_rows(eta, given.order))
-
-        def part(start: int, stop: int) -> Sample:
-            some = slice(start, stop)
-            return eta, rows[some], part_of(true, some), weights[some]
-
-        while state.drawn < eta.n:
-            start, stop = state.drawn, min(int(state.due), eta.n)
-            _, some, labels_of, weights_of = part(start, stop)
-            runner.plan = self.plan_of(state)
-            runner.feed(some, labels_of, weights_of, picked(state.shares, drawn[start:stop]))
+        drawn = draws(self.seed, 0, of_rows(batch.eta, sequence.order))
+        while state.drawn < len(rows):
+            start, stop = state.drawn, min(int(state.due), len(rows))
+            running.plan = self.plan_of(state)
+            running.feed(rows[start:stop], picked(state.shares, drawn[start:stop]))
             state.drawn = stop
             if self.is_due(state):
                 oldest = 0 if self.history is None else max(0, stop - self.history)
-                self.run_again(state, lambda oldest=oldest, stop=stop: part(oldest, stop))  # type: ignore[misc]
-            if given.progress is not None:
-                given.progress(stop - start)
-        done = runner.result(time.perf_counter() - started)
-        state.cells, state.totals = done.state.cells, done.state.totals
-        state.labels = done.state.labels
-        done.state = state
-        return done
+                self.run_again(state, batch, rows[oldest:stop])
+            if sequence.progress is not None:
+                sequence.progress(stop - start)
+        return running.result(time.perf_counter() - started)
 
 
-class OnlineFrankWolfeStepper(MixtureStepper):
+class OnlineFrankWolfeEngine(MixtureEngine):
     """Single steps, which keep each counted row and run Frank-Wolfe when it is due."""
 
     policy: OnlineFrankWolfe
+    state: OnlineFrankWolfeState
 
-    def decide(self, state: Any, eta: Row, pick: int | None = None) -> NDArray[Any]:
-        fixed = state.fixed  # another thread may put a new mixture in its place
-        by = deciding(Fixed(fixed), 0.0, self.policy.plan_of(state).budget)
-        drawn = self.policy.pick(state, eta) if pick is None else pick
-        return self.decide_by(by, state, eta, min(drawn, len(fixed) - 1))
+    def decide(self, eta: Row, pick: int | None = None, spec: Spec | None = None) -> NDArray[Any]:
+        fixed = self.state.fixed  # another thread may put a new mixture in its place
+        drawn = self.policy.pick(self.state, eta) if pick is None else pick
+        by = self._spec._replace(objective=Fixed(fixed)) if spec is None else spec
+        return super().decide(eta, min(drawn, len(fixed) - 1), by)
 
-    def count(
+    def learn(
         self,
-        state: Any,
         eta: Row | None,
         y: NDArray[Any] | Partly | None,
         prediction: NDArray[Any],
@@ -263,20 +243,20 @@ class OnlineFrankWolfeStepper(MixtureStepper):
         *,
         late: bool = False,
     ) -> None:
-        super().count(state, eta, y, prediction, weight, late=late)
+        super().learn(eta, y, prediction, weight, late=late)
+        state, limit = self.state, self.policy.history
         if late and state.labels is not None:
             return  # kept when it was decided
         assert eta is not None  # its policy says that it needs it,
         assert not isinstance(y, Partly)  # and takes no such rows
         if state.kept is None:
             state.kept = Kept(state.m, thin=isinstance(eta, tuple))
-        kept, limit = state.kept, self.policy.history
         if y is None:
             true = np.empty(0, dtype=np.int32)
         else:
             true = y if isinstance(eta, tuple) else np.flatnonzero(y).astype(np.int32)
-        kept.append(eta, true, weight)
+        state.kept.append(eta, true, weight)
         if limit is not None:
-            kept.forget(limit)
+            state.kept.forget(limit)
         if self.policy.is_due(state):
-            self.policy.run_again(state, lambda: kept.sample(limit))
+            self.policy.run_again(state, *state.kept.sample(limit))

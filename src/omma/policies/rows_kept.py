@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.replay import Indicated, Listed
 from omma.rows.arrays import DenseProbabilities, Probabilities, Rows, SparseProbabilities, csr
-from omma.rows.labels import indicated
+from omma.rows.batch import Batch
+from omma.rows.labels import Labels
 from omma.rows.row import SparseRow
-
-# (rows of eta, their true labels, their weights): what a run of Frank-Wolfe looks at.
-Sample = tuple[Probabilities, Rows, Any, NDArray[Any]]
 
 
 class Growing:
@@ -78,22 +75,20 @@ class Kept:
         self.true_ends.extend(np.array([self.true.length]))
         self.weights.extend(np.array([weight]))
 
-    def sample(self, limit: int | None) -> Sample:
-        """The latest rows, without a copy."""
+    def sample(self, limit: int | None) -> tuple[Batch, Rows]:
+        """All rows, without a copy, and which of them are the latest."""
         count = self.weights.length
-        rows = np.arange(0 if limit is None else max(0, count - limit), count, dtype=np.int64)
-        ends = self.true_ends.values
-        true: Any = Listed(
-            ends[:-1][rows], ends[1:][rows], self.true.values, np.empty(0, dtype=np.uint8)
-        )
+        latest = np.arange(0 if limit is None else max(0, count - limit), count, dtype=np.int64)
+        ones = np.ones(self.true.length, dtype=np.int8)
+        true = csr((ones, self.true.values, self.true_ends.values), (count, self.m))
+        labels = Labels("OnlineFrankWolfe", "y", true, self.m, checked=True)
         eta: Probabilities
         if self.thin:
             parts = (self.values.values, self.indices.values, self.ends.values)
             eta = SparseProbabilities(csr(parts, (count, self.m)))
         else:
             eta = DenseProbabilities(self.values.values, vector=False)
-            true = Indicated(*indicated(true.starts, true.ends, true.ids, self.m), true.known)
-        return eta, rows, true, self.weights.values[rows]
+        return Batch(eta, labels, self.weights.values), latest
 
     def forget(self, limit: int) -> None:
         """Drop all but the latest rows, once there are twice as many: that is seldom."""

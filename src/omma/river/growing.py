@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from omma.counts import Counts, counts_of
+from omma.engine import Engine
 from omma.held import Held, held
 from omma.limits import check_limits
-from omma.parts import Prices
 from omma.policies import OMMA, Auto
-from omma.policies.desk import Desk
+from omma.state import Prices
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
 
@@ -41,8 +41,9 @@ class GrowingCounts:
         self.policy = policy
         self._ids: dict[Hashable, int] = {}
         self._state = replace(policy, subject_to=None).plan(0).start(0)
-        self._desk: Desk | None = None
-        self._laid: Row | None = None  # the row that was decided last, and lies on the desk
+        self._engine: Engine | None = None
+        self._eta = self._decided = np.empty(0)  # the row that will be counted next
+        self._laid: Row | None = None  # the same as it came, where it was decided last
         self.soft = policy.needs_eta
         self._budget = policy.budget
         self.labels: tuple[Hashable, ...] = ()  # all met so far, in the order of the counts
@@ -53,7 +54,7 @@ class GrowingCounts:
             self._check_limits()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_desk": None, "_laid": None}  # made again where it is needed
+        return {**self.__dict__, "_engine": None, "_laid": None}  # made again where it is needed
 
     @property
     def counts(self) -> Counts | None:
@@ -88,7 +89,7 @@ class GrowingCounts:
         self._ids.update(zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True))
         self.labels = tuple(self._ids)
         room = np.zeros((3, len(new)))
-        self._desk = self._laid = None  # it is for another number of labels
+        self._engine = self._laid = None  # it is for another number of labels
         state = self._state
         for counted in (state, state.labels, state.known):
             if counted is not None:
@@ -98,20 +99,23 @@ class GrowingCounts:
             learned.bias = np.append(learned.bias, room[0])
             learned.precision = np.append(learned.precision, room[0])
 
-    def _sit(self) -> Desk:
-        """What runs single steps, kept as long as no new label turns up."""
-        self._desk = Desk(self._named.stepper(len(self._ids)), self._state)
-        return self._desk
+    def _running(self) -> Engine:
+        """What runs single rows, kept as long as no new label turns up."""
+        if self._engine is None:
+            self._engine = self._named.engine(self._state)
+            self._eta = self._decided = np.zeros(len(self._ids))
+        return self._engine
 
     def decide(self, row: Row) -> tuple[Hashable, ...]:
         """The labels that gain most, at the present counts, for a row of ``row_of``."""
         budget, labels = self._budget, self.labels
         if budget is not None and budget >= len(labels):
             return labels  # all labels known fit in, and a budget is filled
-        self._laid = None
-        flags = (self._desk or self._sit()).decide(row)
+        self._laid, engine = None, self._running()
+        self._eta = np.array(row)
+        self._decided = engine.decide(self._eta)
         self._laid = row
-        return tuple(compress(labels, flags))
+        return tuple(compress(labels, self._decided.tolist()))
 
     def count(
         self,
@@ -131,14 +135,19 @@ class GrowingCounts:
                 self.meet(true)
         if row is None or row is not self._laid:  # not the one that was decided last
             self._lay(row, chosen)
-        (self._desk or self._sit()).count([ids[label] for label in true], weight)
+        engine, y = self._running(), np.zeros(len(ids))
+        y[[ids[label] for label in true]] = 1.0
+        engine.learn(self._eta, y, self._decided, weight)
 
     def _lay(self, row: Row | None, chosen: Collection[Hashable]) -> None:
         """Lay out a row that was decided earlier."""
         ids, self._laid = self._ids, None
         self.meet(chosen)
-        padded = None if row is None else (*row, *[0.0] * (len(ids) - len(row)))
-        (self._desk or self._sit()).lay(padded, [ids[label] for label in chosen])
+        self._running()
+        self._eta, self._decided = np.zeros(len(ids)), np.zeros(len(ids), dtype=np.int8)
+        if row is not None:
+            self._eta[: len(row)] = row
+        self._decided[[ids[label] for label in chosen]] = 1
 
     def row_of(self, eta: Mapping[Any, float]) -> Row:
         """Probabilities in the order of the counts, with room for all labels."""

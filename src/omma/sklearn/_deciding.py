@@ -18,11 +18,11 @@ from omma.held import Held
 from omma.metrics import metric as find_metric
 from omma.metrics.scoring import value_with
 from omma.online import OnlineClassifier
-from omma.parts import Calibration
 from omma.policies import OMMA, Auto
 from omma.rule import Rule
 from omma.sklearn._probabilities import probabilities
 from omma.sklearn._target import CLASSES, OWNER, YES, Target
+from omma.state import Calibration
 
 
 class History(NamedTuple):

@@ -27,13 +27,12 @@ from omma.evaluation import replay
 from omma.limits import Limit
 from omma.metrics import LabelMetric, Macro
 from omma.metrics.scoring import value_with
-from omma.parts import Calibration, Prices
 from omma.policies import OMMA, Auto, FixedRule, TunedThresholds
 from omma.policies.best_mixture import top
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._cuts import halves, steady_rule
-from omma.state import State
+from omma.state import Calibration, Prices, State
 
 PASSES = 20
 FACTORS = np.geomspace(1 / 8, 8, 13)  # of the mean price

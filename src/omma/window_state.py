@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import is_not
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, UNIT, N
-from omma.kernels.slide import (
+from omma.kernels.window import (
     COLUMNS,
     END,
     END_ID,
@@ -21,8 +20,7 @@ from omma.kernels.slide import (
     FIRST_VALUE,
     HELD,
     KIND,
-    KNOWN,
-    LATE,
+    LABELLED,
     LENGTH,
     NUMBERS,
     SINCE,
@@ -30,8 +28,7 @@ from omma.kernels.slide import (
     TIMED,
     Recent,
 )
-from omma.parts import check_part, under
-from omma.state import Shapes, State
+from omma.state import Shapes, State, check_part, under
 
 Array = NDArray[Any]
 ROOM = 256  # entries that there is room for from the start
@@ -39,7 +36,7 @@ ROOM = 256  # entries that there is room for from the start
 
 @dataclass(eq=False)
 class Window:
-    """What the last rows added to the counts, so that it can be taken off (``kernels.slide``)."""
+    """What the last rows added to the counts, so that it can be taken off (``kernels.window``)."""
 
     ids: NDArray[np.int32]  # labels of all rows one after another
     values: NDArray[np.float64]  # and their probabilities
@@ -77,13 +74,13 @@ class Window:
         """The memory that it takes."""
         return sum(one.nbytes for one in (self.ids, self.values, self.rows, self.weights))
 
-    def kernel(self) -> Recent:
-        """The rows as the kernels know them."""
-        return Recent(self.ids, self.values, self.rows, self.weights, self.numbers)
+    def kernel(self, m: int) -> Recent:
+        """The rows as the kernels know them, for m labels."""
+        return Recent(self.ids, self.values, self.rows, self.weights, self.numbers, np.zeros(m))
 
-    def make_room(self, rows: int, ids: int, values: int) -> None:
-        """See to it that so much more can be put at the end."""
-        numbers = self.numbers
+    def make_room(self, rows: int, ids: int, values: int) -> bool:
+        """See to it that so much more can be put at the end; whether arrays were exchanged."""
+        numbers, before = self.numbers, (self.rows, self.ids, self.values)
         if numbers[END] + rows > len(self.rows):
             self.rows = _moved(self.rows, numbers[FIRST], numbers[END], rows)
             self.weights = _moved(self.weights, numbers[FIRST], numbers[END], rows)
@@ -97,19 +94,11 @@ class Window:
             self.values = _moved(self.values, numbers[FIRST_VALUE], numbers[END_VALUE], values)
             numbers[END_VALUE] -= numbers[FIRST_VALUE]
             numbers[FIRST_VALUE] = 0
+        return any(map(is_not, before, (self.rows, self.ids, self.values)))
 
     def trim(self) -> None:
         """Give back the room that is not used."""
         self.restore({name: one.copy() for name, one in self.arrays().items()})
-
-    @contextmanager
-    def late(self) -> Iterator[None]:
-        """Meanwhile labels are counted of rows that have had their time."""
-        self.numbers[LATE] = 1
-        try:
-            yield
-        finally:
-            self.numbers[LATE] = 0
 
     def arrays(self) -> dict[str, Array]:
         """What is kept as plain arrays, for a file."""
@@ -140,7 +129,7 @@ class Window:
         timed = (rows[:, KIND] & TIMED) > 0
         fits = (
             (counted >= 0).all()
-            and ((rows[:, KIND] > 0) & (rows[:, KIND] <= TIMED + KNOWN)).all()
+            and ((rows[:, KIND] > 0) & (rows[:, KIND] <= TIMED + LABELLED)).all()
             and counted.sum() == len(ids)
             and counted[:, STORED].sum() == len(values)
             and ((ids >= 0) & (ids < m)).all()

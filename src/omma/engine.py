@@ -1,0 +1,249 @@
+"""The engine: a plan for m labels with its state, which decides and learns single rows.
+
+``omma.replaying`` runs whole blocks of rows. Both call the same compiled ``decide`` and ``learn``,
+so they give the same bits.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.kernels import replay as kernel
+from omma.kernels.calibrate import Learning, Settled
+from omma.kernels.layout import FIELDS, TOTALS, WORK
+from omma.kernels.row import Memory, Spec
+from omma.plan import Plan
+from omma.rows.row import Partly, Row, refuse_indicators, refuse_row
+from omma.state import Columns, State, aligned, padded
+from omma.window_state import WindowState
+
+NO_IDS = np.empty(0, dtype=np.int32)
+NO_NUMBERS = np.empty(0)
+
+
+class UnsortedError(ValueError):
+    """Label ids of a sparse row that do not rise, or that no label has."""
+
+
+class Space(threading.local):
+    """Scratch space, one for each thread: two that decide at once do not disturb each other."""
+
+    def __init__(self) -> None:
+        self.dense: Memory | None = None
+        self.sparse: tuple[Memory, kernel.Sparse] | None = None
+        self.version = 0  # of the arrays that these are of
+
+
+def work_space(width: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Scratch space for rows of so many labels: totals seen, columns, and ranks."""
+    try:
+        return np.zeros(TOTALS), aligned(WORK, width), np.zeros(width, dtype=np.int64)
+    except MemoryError:
+        needed = 8 * WORK * width / 2**30
+        raise MemoryError(
+            f"{width:,} labels take {needed:,.0f} GiB of space to work in, more than there is"
+        ) from None
+
+
+class Engine:
+    """Decides and learns single rows of one state, by one plan.
+
+    A dense row is float64 probabilities, float64 labels and an int8 prediction, each over all
+    labels. A sparse row is a pair (label ids, probabilities), with the ids of true and of predicted
+    labels. ``omma.rows.row`` lets rows in; here they are not looked at again. Deciding changes
+    nothing but the calling thread's scratch space.
+
+    >>> import numpy as np, omma
+    >>> policy = omma.Auto("macro_f1")
+    >>> engine = Engine(policy.plan(2), policy.init(2))
+    >>> row, labels = np.array([0.9, 0.2]), np.array([1.0, 0.0])
+    >>> decision = engine.decide(row)
+    >>> engine.learn(row, labels, decision, 1.0)
+    >>> decision, engine.decide(row)
+    (array([1, 0], dtype=int8), array([1, 1], dtype=int8))
+    """
+
+    def __init__(self, plan: Plan, state: State) -> None:
+        self.plan, self.state, self.m = plan, state, state.m
+        self._space, self._version = Space(), 0
+        self._bind()
+
+    def _bind(self) -> None:
+        """Look where the numbers of the state lie; again wherever it has other arrays."""
+        self._laid: Columns = self.state.lay_out()
+        self._spec = self.plan.spec(self.state)
+        self._version += 1
+
+    def _scratch(self) -> Space:
+        """The scratch space of this thread, emptied where the state has other arrays now."""
+        space = self._space
+        if self.state._laid is not self._laid:
+            self._bind()
+        if space.version != self._version:
+            space.dense = space.sparse = None
+            space.version = self._version
+        return space
+
+    def _memory(self) -> Memory:
+        """The arrays of dense rows."""
+        space = self._scratch()
+        if space.dense is None:
+            columns, totals = self._laid
+            work = work_space(columns.shape[1])
+            space.dense = memory_of(self.plan, self.state, columns, columns, totals, work)
+        return space.dense
+
+    def _sparse_memory(self, longest: int) -> tuple[Memory, kernel.Sparse]:
+        """The arrays of sparse rows, with room for so many labels."""
+        space = self._scratch()
+        if space.sparse is None or len(space.sparse[1].ids) < longest:
+            kept, totals = self._laid
+            space.sparse = sparse_memory(self.plan, self.state, kept, totals, 2 * longest)
+        return space.sparse
+
+    def decide(self, eta: Row, pick: int = 0, spec: Spec | None = None) -> NDArray[Any]:
+        """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels.
+
+        ``pick`` chooses among fixed rules, which another ``spec`` may bring. The ids of a sparse
+        row are looked at before they are followed.
+        """
+        if isinstance(eta, tuple):
+            return self._decide_sparse(eta, pick, spec)
+        memory = self._memory()
+        out = np.empty(self.m, dtype=np.int8)
+        if not kernel.decide_one(eta, pick, self._spec if spec is None else spec, memory, out):
+            refuse_row("predict", eta)
+        return out
+
+    def _decide_sparse(self, eta: Any, pick: int, spec: Spec | None) -> NDArray[np.int32]:
+        labels, values = eta
+        if self.plan.matrix is not None:  # with costs every label is a candidate
+            dense = np.zeros(self.m)
+            dense[labels] = values
+            return np.flatnonzero(self.decide(dense, pick, spec)).astype(np.int32)
+        budget = abs(self.plan.budget or 0)
+        memory, sparse = self._sparse_memory(len(labels) + budget)
+        out = np.empty(len(labels) + budget, dtype=np.int32)
+        spec = self._spec if spec is None else spec
+        count = kernel.decide_one_sparse(labels, values, pick, sparse, spec, memory, out)
+        if count < 0:
+            refuse_row("predict", values)
+            raise UnsortedError("label ids of a sparse row must rise, and be those of labels")
+        return out[:count]
+
+    def drew(self) -> None:
+        """Note that a row was decided whose labels will come later."""
+
+    def learn(
+        self,
+        eta: Row | None,
+        y: NDArray[Any] | Partly | None,
+        prediction: NDArray[Any],
+        weight: float,
+        *,
+        late: bool = False,
+    ) -> None:
+        """Count one decided row; ``y`` is None where its labels are unknown.
+
+        Only where decisions look at probabilities ``eta`` is looked at. A ``late`` row was counted
+        without its labels when it was decided.
+        """
+        state, unknown, labelled = self.state, NO_IDS, y is not None
+        if isinstance(y, Partly):
+            if state.truth.missed is None:
+                state.take_parts()
+                self._bind()
+            y, unknown = y.true, y.unknown
+        late = late and state.labels is not None
+        if isinstance(state, WindowState):
+            self._make_room(state, eta, y, prediction)
+        if prediction.dtype == np.int32:
+            labels, values = eta if isinstance(eta, tuple) else (NO_IDS, NO_NUMBERS)
+            true = NO_IDS if y is None else y
+            longest = len(labels) + len(true) + len(prediction)
+            memory, sparse = self._sparse_memory(longest)
+            row = (labels, float64(values), true, prediction, unknown)
+            kernel.learn_one_sparse(*row, float(weight), labelled, late, sparse, self._spec, memory)
+            return
+        memory = self._memory()
+        values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
+        true = NO_NUMBERS if y is None else y
+        row = (values, true, prediction, unknown, float(weight), labelled, late)
+        if not kernel.learn_one(*row, self._spec, memory):
+            if y is not None:
+                refuse_indicators("update", "y", y)
+            refuse_indicators("update", "prediction", prediction)
+
+    def _make_room(self, state: WindowState, eta: Any, y: Any, prediction: NDArray[Any]) -> None:
+        """See to it that a window can keep one more row, twice where it is known in part."""
+        entries, stored = 3 * self.m, self.m
+        if prediction.dtype == np.int32:
+            stored = len(eta[0]) if isinstance(eta, tuple) else 0
+            entries = stored + len(prediction) + (0 if y is None else len(y))
+        if state.window.make_room(2, 2 * entries, 2 * stored):
+            self._version += 1
+
+    def rule(self, *, settled: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Slope and offset of every label at the present counts: the rule that decides next.
+
+        Those of a rule that will stand still (``settled``) are at the mean price of each limit.
+        """
+        plan, memory = self.plan, self._memory()
+        prices = self.state.prices
+        if settled and prices is not None:
+            memory = memory._replace(limits=plan.prices(self.state, prices.settled))
+        return self._weights(plan.term if plan.matrix is not None else plan.objective, memory)
+
+    def gradient(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Derivatives of the objective by tp / n and by predicted / n of every label."""
+        return self._weights(self.plan.term, self._memory())
+
+    def _weights(
+        self, objective: Any, memory: Memory
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        slope, offset = np.empty(self.m), np.empty(self.m)
+        kernel.rule_of(self.plan.spec(self.state, objective), memory, slope, offset)
+        return slope, offset
+
+
+def memory_of(
+    plan: Plan, state: State, columns: Any, kept: Any, totals: Any, work: tuple[Any, Any, Any]
+) -> Memory:
+    """All arrays of a state, as the kernels know them."""
+    seen, scratch, ranks = work
+    calibration, calibrator = state.calibration, None
+    if calibration is not None:
+        calibrator = (Learning if plan.settled is None else Settled)(calibration.shared)
+    window = state.window.kernel(state.m) if isinstance(state, WindowState) else None
+    return Memory(
+        columns,
+        kept,
+        totals,
+        seen,
+        scratch,
+        ranks,
+        calibrator,
+        state.clock,
+        plan.prices(state),
+        window,
+    )
+
+
+def sparse_memory(
+    plan: Plan, state: State, kept: Any, totals: Any, longest: int
+) -> tuple[Memory, kernel.Sparse]:
+    """The arrays of sparse rows of so many labels at most; ``kept`` has those of all labels."""
+    width = padded(longest + 1)
+    columns, work = aligned(FIELDS, width), work_space(width)
+    sparse = kernel.Sparse(np.zeros(width, dtype=np.int32), np.zeros(state.m, dtype=np.int32))
+    return memory_of(plan, state, columns, kept, totals, work), sparse
+
+
+def float64(values: Any) -> NDArray[np.float64]:
+    """Probabilities as 64-bit numbers: those of a file may have 32, and kernels do not look."""
+    found: NDArray[np.float64] = values if values.itemsize == 8 else values.astype(np.float64)
+    return found

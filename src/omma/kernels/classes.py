@@ -1,0 +1,327 @@
+"""Metrics over classes: means of one rate, the smallest rate, kappa and correlation.
+
+For their gains see ``gains``: here are the cases of ``prepare`` and ``weigh``. Means need no sum
+over classes to rank labels, as all derivatives share one positive factor; in a sum of objectives,
+and beside prices, that factor matters (``WeighedClasses``).
+"""
+
+import numpy as np
+
+from omma.kernels.counts import see
+from omma.kernels.gains import fractions, prepare, weigh
+from omma.kernels.jit import by_kind, helper
+from omma.kernels.objectives import (
+    ClassCorrelation,
+    Classes,
+    Geometric,
+    Harmonic,
+    Kappa,
+    Quadratic,
+    Smallest,
+    Steep,
+    WeighedClasses,
+    gamma_of,
+    linear,
+    product,
+    rate_partials,
+    smoothing_at,
+)
+
+
+@helper
+def counts_of_class(point, j):
+    """Fractions of class j that decisions look at."""
+    return fractions(point, *see(point.feedback, point.columns, point.rows, j))
+
+
+# A mean of rates r_j is f⁻¹(Σ f(r_j) / m): ``transformed`` is f(r_j), ``by_class`` its derivative
+# without what all classes share, ``factor`` that shared factor and ``mean_from`` is f⁻¹.
+
+
+@by_kind
+def transformed(mean, rate, point, cells):
+    """F(r_j) of one class, with ε as the paper's code has it."""
+
+
+@by_kind
+def by_class(mean, rate, point, cells):
+    """Derivatives of f(r_j) by tp and by predicted, in proportion."""
+
+
+@by_kind
+def factor(mean, total, m):
+    """The factor that the derivatives share, from the sum over classes."""
+
+
+@by_kind
+def mean_from(mean, total, m):
+    """The mean, from the sum over classes."""
+
+
+@helper
+def class_rate(rate, point, cells):
+    """The rate of one class, ε added, and its derivatives."""
+    found, by_tp, by_predicted = rate_partials(rate, *cells, point.whole)
+    return found + rate.epsilon, by_tp, by_predicted
+
+
+@transformed.case(Geometric)
+def log_of_rate(mean, rate, point, cells):
+    return np.log(class_rate(rate, point, cells)[0])
+
+
+@by_class.case(Geometric)
+def by_class_geometric(mean, rate, point, cells):
+    found, by_tp, by_predicted = class_rate(rate, point, cells)
+    return by_tp / found, by_predicted / found
+
+
+@factor.case(Geometric)
+@mean_from.case(Geometric)
+def exponential_of_mean(mean, total, m):
+    return np.exp(total / m)
+
+
+@helper
+def over_and_under(rate, point, cells):
+    """Numerator and denominator of a rate; for the harmonic mean ε stands on the numerator C_jj."""
+    over = linear(rate.over, *cells, point.whole) + rate.epsilon
+    return over, linear(rate.under, *cells, point.whole)
+
+
+@transformed.case(Harmonic)
+def inverse_of_rate(mean, rate, point, cells):
+    over, under = over_and_under(rate, point, cells)
+    return under / over
+
+
+@by_class.case(Harmonic)
+def by_class_harmonic(mean, rate, point, cells):
+    over, under = over_and_under(rate, point, cells)
+    scale = 1.0 / (over * over)
+    by_tp = (under * rate.over[0] - over * rate.under[0]) * scale
+    return by_tp, (under * rate.over[1] - over * rate.under[1]) * scale
+
+
+@factor.case(Harmonic)
+def factor_harmonic(mean, total, m):
+    return (m / total) * (m / total)
+
+
+@mean_from.case(Harmonic)
+def harmonic_from(mean, total, m):
+    return m / total
+
+
+@transformed.case(Quadratic)
+def square_of_miss(mean, rate, point, cells):
+    miss = 1.0 - class_rate(rate, point, cells)[0]
+    return miss * miss
+
+
+@by_class.case(Quadratic)
+def by_class_quadratic(mean, rate, point, cells):
+    found, by_tp, by_predicted = class_rate(rate, point, cells)
+    return (1.0 - found) * by_tp, (1.0 - found) * by_predicted
+
+
+@factor.case(Quadratic)
+def factor_quadratic(mean, total, m):
+    return 1.0 / (np.sqrt(total / m) + mean.epsilon)
+
+
+@mean_from.case(Quadratic)
+def quadratic_from(mean, total, m):
+    return 1.0 - np.sqrt(total / m)
+
+
+@transformed.case(Steep)
+def inverse_cube_of_rate(mean, rate, point, cells):
+    found, _, _ = class_rate(rate, point, cells)
+    return 1.0 / (found * found * found)
+
+
+@by_class.case(Steep)
+def by_class_steep(mean, rate, point, cells):
+    found, by_tp, by_predicted = class_rate(rate, point, cells)
+    scale = 1.0 / ((found * found) * (found * found))
+    return scale * by_tp, scale * by_predicted
+
+
+@factor.case(Steep)
+def factor_steep(mean, total, m):
+    return (m / total) ** (4.0 / 3.0)
+
+
+@helper
+def sum_of_classes(objective, point):
+    """Σ f(r_j)."""
+    total = 0.0
+    for j in range(point.m):
+        total += transformed(objective.of, objective.rate, point, counts_of_class(point, j))
+    return total
+
+
+@prepare.case(Classes)
+def prepare_classes(objective, point):
+    return objective.weight / point.m
+
+
+@prepare.case(WeighedClasses)
+def prepare_weighed_classes(objective, point):
+    shared = factor(objective.of, sum_of_classes(objective, point), point.m)
+    return objective.weight * shared / point.m
+
+
+@weigh.case(Classes)
+@weigh.case(WeighedClasses)
+def weigh_classes(objective, ready, point, tp, predicted, positive):
+    cells = fractions(point, tp, predicted, positive)
+    by_tp, by_predicted = by_class(objective.of, objective.rate, point, cells)
+    return ready * by_tp, ready * by_predicted
+
+
+# The smallest rate, smoothed as the smaller of two rates is (``objectives``). Class j has the share
+# max(level − rate_j, 0) / (γ·steepness_j²) of the minimizing mixture, at the level at which all
+# shares add up to one.
+
+
+@helper
+def class_form(rate, point, cells):
+    """The rate of one class, its derivatives, and the square of its steepness."""
+    found, slope, offset = rate_partials(rate, *cells, point.whole)
+    return found, slope, offset, product(slope, offset, slope, offset) + rate.epsilon
+
+
+@helper
+def level_of_classes(objective, point):
+    """The level, γ, and how many classes share the weight where γ is zero.
+
+    Newton's method, from above, finds the level in a few steps. With γ = 0 the level is the
+    smallest rate, and the classes that have it share the weight.
+    """
+    rate_of, m = objective.rate, point.m
+    smoothing = smoothing_at(objective.gamma, objective.rows, point.rows)
+    lowest, steepest = np.inf, 0.0
+    for j in range(m):
+        rate, _, _, square = class_form(rate_of, point, counts_of_class(point, j))
+        lowest, steepest = min(lowest, rate), max(steepest, square)
+    gamma = gamma_of(smoothing, np.sqrt(steepest))
+    if gamma <= 0.0:
+        sharing = 0.0
+        for j in range(m):
+            rate, _, _, _ = class_form(rate_of, point, counts_of_class(point, j))
+            sharing += rate <= lowest
+        return lowest, 0.0, sharing
+    level = np.inf
+    for j in range(m):
+        rate, _, _, square = class_form(rate_of, point, counts_of_class(point, j))
+        level = min(level, rate + gamma * square)
+    for _ in range(2 * m + 8):
+        weighed, inverse = 1.0, 0.0
+        for j in range(m):
+            rate, _, _, square = class_form(rate_of, point, counts_of_class(point, j))
+            if rate < level:
+                weighed += rate / (gamma * square)
+                inverse += 1.0 / (gamma * square)
+        if not weighed / inverse < level:
+            break
+        level = weighed / inverse
+    return level, gamma, 1.0
+
+
+@helper
+def share_of_class(rate, square, level, gamma, sharing):
+    """How much a class weighs in the mixture."""
+    if gamma > 0.0:
+        return max(level - rate, 0.0) / (gamma * square)
+    return 1.0 / sharing if rate <= level else 0.0
+
+
+@prepare.case(Smallest)
+def prepare_smallest(objective, point):
+    return level_of_classes(objective, point)
+
+
+@weigh.case(Smallest)
+def weigh_smallest(objective, ready, point, tp, predicted, positive):
+    cells = fractions(point, tp, predicted, positive)
+    rate, by_tp, by_predicted, square = class_form(objective.rate, point, cells)
+    share = objective.weight * share_of_class(rate, square, *ready)
+    return share * by_tp, share * by_predicted
+
+
+@helper
+def smallest_value(objective, point, smooth):
+    """The smallest rate; with ``smooth`` its smoothing, else the mixture of the rates alone."""
+    level, gamma, sharing = level_of_classes(objective, point)
+    total = 0.0
+    for j in range(point.m):
+        rate, _, _, square = class_form(objective.rate, point, counts_of_class(point, j))
+        share = share_of_class(rate, square, level, gamma, sharing)
+        total += share * (rate + (0.5 * gamma * share * square if smooth else 0.0))
+    return total
+
+
+# Kappa and correlation. All shares are of Σ positive, not of n, the prior put in.
+
+
+@helper
+def agreement(point):
+    """(prior, 1/Σ, share right, share right by chance, Σ predicted², Σ positive²) of classes."""
+    added = 2.0 * point.prior  # to each class's predicted and positive
+    hits, total, cross, predicted_squared, positive_squared = 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(point.m):
+        tp, predicted, positive = see(point.feedback, point.columns, point.rows, j)
+        predicted, positive = predicted + added, positive + added
+        hits += tp + point.prior
+        total += positive
+        cross += predicted * positive
+        predicted_squared += predicted * predicted
+        positive_squared += positive * positive
+    inverse = 1.0 / total if total > 0.0 else 1.0
+    squared = inverse * inverse
+    return (
+        added,
+        inverse,
+        hits * inverse,
+        cross * squared,
+        predicted_squared * squared,
+        positive_squared * squared,
+    )
+
+
+@helper
+def weight_per_row(objective, point, inverse):
+    """The weight for derivatives by fractions of the rows; shares are of Σ positive."""
+    return objective.weight * (inverse / point.inverse)
+
+
+@prepare.case(Kappa)
+def prepare_kappa(objective, point):
+    added, inverse, right, chance, _, _ = agreement(point)
+    weight = weight_per_row(objective, point, inverse)
+    by_right = 1.0 / (1.0 - chance + objective.epsilon)
+    by_chance = -(1.0 - right + objective.epsilon) * by_right * by_right
+    return added, inverse, weight * by_right, weight * by_chance, 0.0
+
+
+@prepare.case(ClassCorrelation)
+def prepare_correlation(objective, point):
+    added, inverse, right, chance, predicted, positive = agreement(point)
+    spread = 1.0 - positive
+    root = np.sqrt(max((1.0 - predicted) * spread, 0.0))
+    by_right = weight_per_row(objective, point, inverse) / (root + objective.epsilon)
+    # The root's own derivative is infinite at zero: ε stops it there.
+    by_predicted = (right - chance) * spread
+    by_predicted /= (root + objective.epsilon) * max(root, objective.epsilon)
+    return added, inverse, by_right, -by_right, by_right * by_predicted
+
+
+@weigh.case(Kappa)
+@weigh.case(ClassCorrelation)
+def weigh_agreement(objective, ready, point, tp, predicted, positive):
+    added, inverse, slope, by_positive, by_predicted = ready
+    predicted_share = (predicted + added) * inverse
+    positive_share = (positive + added) * inverse
+    return slope, by_positive * positive_share + by_predicted * predicted_share

@@ -1,0 +1,309 @@
+"""What decisions look at, and what is counted of a row, for each kind of feedback.
+
+With ``Labels`` one set of counts does both: OMMA, Algorithm 1 of the paper. With ``Estimates``
+probabilities are counted in place of labels: OMMA(η̂), Algorithm 2; labels are counted beside them,
+for reported values. With ``Both``, counts of probabilities are corrected by the ratio of labels to
+probabilities on the rows whose labels came.
+
+Sums over labels are in fixed point: whole numbers add up to the same in any order, so loops are
+vectorized, and dense rows, sparse ones and single ones agree to the bit.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from omma.kernels.jit import bits_of, by_kind, fma, helper
+from omma.kernels.layout import (
+    FLAGS,
+    KNOWN,
+    MISSED,
+    OWN,
+    POSITIVE,
+    PREDICTED,
+    PRESENT,
+    SUM_POSITIVE,
+    SUM_PREDICTED,
+    SUM_TP,
+    TP,
+    TRUE,
+    VALUES,
+    N,
+)
+
+
+class Labels(NamedTuple):
+    """True labels are counted, and looked at."""
+
+    sums: int  # 1 where sums over labels are kept
+
+
+class PartialLabels(NamedTuple):
+    """The same where single labels were unknown: counts are scaled up to all rows."""
+
+    sums: int
+
+
+class Estimates(NamedTuple):
+    """Probabilities are counted and looked at; true labels are counted beside them."""
+
+    sums: int
+
+
+class Both(NamedTuple):
+    """Probabilities, corrected by labels: e becomes e (y + s) / (e + s).
+
+    e is what was expected of rows with labels, y what was observed, s the strength: the mean of a
+    Gamma posterior of y/e. ``hits``, ``positives`` and ``unhit`` are the strengths for true
+    positives, for positives, and for true positives of a label that was never hit. With ``floor``
+    1, observed hits bound corrected ones from below. ``eager`` is the prior where a label that was
+    never predicted needs less and less probability as its positives go by, else 0.
+    """
+
+    sums: int
+    hits: float
+    positives: float
+    unhit: float
+    floor: float
+    eager: float
+
+
+# Fixed point.
+
+FINE: Final = 2.0**40  # parts of one; numbers up to 2,000 fit, and a sum up to 8 million
+ROUND: Final = 6755399441055744.0  # adding 1.5·2⁵² leaves a float as a whole number in its low bits
+ROUND_BITS: Final = np.float64(ROUND).view(np.uint64)
+
+
+@helper
+def fixed(x):
+    """A number as a whole number of parts, with ROUND_BITS added."""
+    return bits_of(fma(x, FINE, ROUND))
+
+
+@helper
+def unfixed(total, count):
+    """The sum of so many such numbers, as a float."""
+    return np.float64(np.int64(total - np.uint64(count) * ROUND_BITS)) / FINE
+
+
+# What decisions look at.
+
+
+@helper
+def in_units(feedback, unit):
+    """Strengths of the correction in the unit of the counts (see ``decay``)."""
+    return scale_strengths(feedback, unit)
+
+
+@by_kind
+def scale_strengths(feedback, unit):
+    """The same, for each kind."""
+
+
+@scale_strengths.case()
+def scale_nothing(feedback, unit):
+    return feedback
+
+
+@scale_strengths.case(Both)
+def scale_both(feedback, unit):
+    return Both(
+        feedback.sums,
+        feedback.hits * unit,
+        feedback.positives * unit,
+        feedback.unhit * unit,
+        feedback.floor,
+        feedback.eager * unit,
+    )
+
+
+@helper
+def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_positive, predicted):
+    """True positives and positives of all rows: expected counts, corrected by observed labels.
+
+    ``tp`` and ``positive`` were observed on rows with labels; ``known_*`` were expected of these
+    rows, ``every_*`` of all rows. Expectations of rows without labels are corrected by the same
+    ratio, at the strength for positives. Both sides of each case are worked out and one is taken:
+    branches would keep the loop from being vectorized.
+    """
+    strength = both.unhit if (tp <= 0.0) & (positive > 0.0) else both.hits
+    slow = both.positives
+    p = every_positive * ((positive + slow) / (known_positive + slow))
+    p = p if known_positive > 0.0 else positive + every_positive
+    t = known_tp * ((tp + strength) / (known_tp + strength))
+    floor = both.floor * tp
+    t = t if t > floor else floor
+    t += (every_tp - known_tp) * ((tp + slow) / (known_tp + slow))
+    t = t if known_tp > 0.0 else tp + every_tp
+    # True positives are no more than positives, and no more than predictions.
+    t = t if t < p else p
+    t = t if t < predicted else predicted
+    t = t if t > 0.0 else 0.0
+    # The first prediction of a label: by the prior alone, λ hits of 2 λ predictions, it needs a
+    # probability of a half, which many labels never have. After p positives ``eager`` takes from λ
+    # what makes that 1 / (1 + 2 p / s), where it is less.
+    waited = p * (2.0 / slow)
+    eager = both.eager * (1.0 - waited) / (1.0 + waited)
+    return eager if (both.eager > 0.0) & (predicted <= 0.0) & (waited > 1.0) else t, p
+
+
+@by_kind
+def see(feedback, columns, rows, i):
+    """The counts at position i that decisions look at: tp, predicted, positive."""
+
+
+@see.case()
+def see_own(feedback, columns, rows, i):
+    return columns[TP, i], columns[PREDICTED, i], columns[POSITIVE, i]
+
+
+@see.case(PartialLabels)
+def see_scaled(feedback, columns, rows, i):
+    known = rows - columns[MISSED, i]
+    factor = rows / known if known > 0.0 else 1.0
+    return factor * columns[TP, i], factor * columns[PREDICTED, i], factor * columns[POSITIVE, i]
+
+
+@see.case(Both)
+def see_corrected(feedback, columns, rows, i):
+    observed = columns[3 * TRUE + TP, i], columns[3 * TRUE + POSITIVE, i]
+    known = columns[3 * KNOWN + TP, i], columns[3 * KNOWN + POSITIVE, i]
+    predicted = columns[PREDICTED, i]
+    every = columns[TP, i], columns[POSITIVE, i]
+    t, p = corrected(feedback, *observed, *known, *every, predicted)
+    return t, predicted, p
+
+
+@by_kind
+def see_totals(feedback, columns, totals, seen, m):
+    """Write the totals that decisions look at into ``seen``."""
+
+
+@see_totals.case()
+def see_own_totals(feedback, columns, totals, seen, m):
+    for i in range(seen.shape[0]):
+        seen[i] = totals[OWN, i]
+
+
+@see_totals.case(PartialLabels)
+def see_scaled_totals(feedback, columns, totals, seen, m):
+    """Every row changes every label's factor: the sums take a pass over all labels."""
+    seen[N] = totals[OWN, N]
+    seen[SUM_TP] = seen[SUM_PREDICTED] = seen[SUM_POSITIVE] = 0.0
+    if feedback.sums > 0:
+        for j in range(m):
+            tp, predicted, positive = see(feedback, columns, seen[N], j)
+            seen[SUM_TP] += tp
+            seen[SUM_PREDICTED] += predicted
+            seen[SUM_POSITIVE] += positive
+
+
+@see_totals.case(Both)
+def see_corrected_totals(feedback, columns, totals, seen, m):
+    """Sums are corrected as one label is."""
+    seen[N] = totals[OWN, N]
+    if feedback.sums > 0:
+        observed = totals[TRUE, SUM_TP], totals[TRUE, SUM_POSITIVE]
+        known = totals[KNOWN, SUM_TP], totals[KNOWN, SUM_POSITIVE]
+        every = totals[OWN, SUM_TP], totals[OWN, SUM_POSITIVE]
+        predicted = totals[OWN, SUM_PREDICTED]
+        seen[SUM_TP], seen[SUM_POSITIVE] = corrected(feedback, *observed, *known, *every, predicted)
+        seen[SUM_PREDICTED] = predicted
+
+
+# What is counted of a row: C_t = C_{t−1} + C(y_t, ŷ_t), as counts in place of the paper's means.
+
+
+@helper
+def count(degrees, flags, weight, columns, first, width):
+    """Add a row to a set of counts; ``degrees`` is to what degree each label is present."""
+    tp, predicted, positive = (
+        columns[first + TP],
+        columns[first + PREDICTED],
+        columns[first + POSITIVE],
+    )
+    for i in range(width):
+        added = weight * degrees[i]
+        tp[i] += added * flags[i]
+        predicted[i] += weight * flags[i]
+        positive[i] += added
+
+
+@helper
+def row_sums(degrees, flags, width):
+    """Sums over a row's labels: Σ degree·flag, Σ flag, Σ degree."""
+    hits, predicted, present = np.uint64(0), np.uint64(0), np.uint64(0)
+    for i in range(width):
+        hits += fixed(degrees[i] * flags[i])
+        predicted += fixed(flags[i])
+        present += fixed(degrees[i])
+    return unfixed(hits, width), unfixed(predicted, width), unfixed(present, width)
+
+
+@helper
+def count_set(which, sums, degrees, flags, weight, columns, totals, width):
+    """Add a row to a set of counts, to its number of rows and, where wanted, to its sums."""
+    totals[which, N] += weight
+    count(degrees, flags, weight, columns, 3 * which, width)
+    if sums > 0:
+        hits, predicted, present = row_sums(degrees, flags, width)
+        totals[which, SUM_TP] += weight * hits
+        totals[which, SUM_PREDICTED] += weight * predicted
+        totals[which, SUM_POSITIVE] += weight * present
+
+
+@by_kind
+def expect(feedback, columns, totals, work, weight, width):
+    """Count a decided row before its labels come."""
+
+
+@expect.case()
+def expect_nothing(feedback, columns, totals, work, weight, width):
+    pass
+
+
+@expect.case(Estimates)
+@expect.case(Both)
+def expect_values(feedback, columns, totals, work, weight, width):
+    degrees, flags = work[VALUES], work[FLAGS]
+    count_set(OWN, feedback.sums, degrees, flags, weight, columns, totals, width)
+
+
+@by_kind
+def observe(feedback, columns, totals, work, weight, width):
+    """Count the labels of a row."""
+
+
+@observe.case()
+def observe_labels(feedback, columns, totals, work, weight, width):
+    degrees, flags = work[PRESENT], work[FLAGS]
+    count_set(OWN, feedback.sums, degrees, flags, weight, columns, totals, width)
+
+
+@observe.case(Estimates)
+def observe_beside(feedback, columns, totals, work, weight, width):
+    count_set(TRUE, 0, work[PRESENT], work[FLAGS], weight, columns, totals, width)
+
+
+@observe.case(Both)
+def observe_both(feedback, columns, totals, work, weight, width):
+    flags, sums = work[FLAGS], feedback.sums
+    count_set(TRUE, sums, work[PRESENT], flags, weight, columns, totals, width)
+    count_set(KNOWN, sums, work[VALUES], flags, weight, columns, totals, width)
+
+
+@by_kind
+def needs_labels(feedback):
+    """Whether a row without labels is not counted at all."""
+
+
+@needs_labels.case()
+def needs_labels_only(feedback):
+    return True
+
+
+@needs_labels.case(Estimates)
+@needs_labels.case(Both)
+def needs_no_labels(feedback):
+    return False

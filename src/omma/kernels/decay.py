@@ -1,0 +1,80 @@
+"""Decay: what came before counts for less, because the present counts for more.
+
+Shrinking all counts after each row would be a pass over all labels. Instead the unit grows: a row
+counts for ``pace[UNIT]`` times its weight, and after it the unit is multiplied by ``pace[GROWTH]``,
+2 ** (1 / half-life). The prior and the strengths of a correction are given in the same unit, so
+only ratios decide. Before the unit is too large for a number, all is divided by a power of two,
+which changes no bit of any ratio.
+"""
+
+from omma.kernels.calibrate import CURVE_BOTH, CURVE_INTERCEPT, CURVE_SLOPE, Learning
+from omma.kernels.jit import by_kind, helper
+from omma.kernels.layout import ERAS, GROWTH, JUDGED, LARGEST_UNIT, MISSED, PRECISION, UNIT
+
+LEAST_SPREAD = 1e-12  # of squares of excesses, where all have decayed
+
+
+@helper
+def unit_of(pace):
+    """What a row counts for now."""
+    return 1.0 if pace is None else pace[UNIT]
+
+
+@helper
+def counted_unit(pace, window):
+    """The same in counts; a sliding window takes rows off in place of letting them decay."""
+    return unit_of(pace) if window is None else 1.0
+
+
+@helper
+def grow(pace, window, calibrator, limits, kept, totals):
+    """After a row that counts: the next one counts for more."""
+    decay_spread(limits, pace[GROWTH])
+    pace[UNIT] *= pace[GROWTH]
+    while pace[UNIT] >= LARGEST_UNIT:
+        pace[UNIT] /= LARGEST_UNIT
+        pace[ERAS] += 1.0
+        if window is None:
+            divide_counts(kept, totals)
+        divide_calibrator(calibrator, kept)
+
+
+@helper
+def decay_spread(limits, growth):
+    """What prices moved by so far counts for less, so they move more freely."""
+    if limits is not None:
+        for i in range(limits.spread.shape[0]):
+            limits.spread[i] = max(limits.spread[i] / growth, LEAST_SPREAD)
+
+
+@helper
+def divide_counts(kept, totals):
+    """Divide all counts that decay by the largest unit; what is judged does not decay."""
+    for field in range(3 * JUDGED):
+        for j in range(kept.shape[1]):
+            kept[field, j] /= LARGEST_UNIT
+    for j in range(kept.shape[1]):
+        kept[MISSED, j] /= LARGEST_UNIT
+    for which in range(JUDGED):
+        for i in range(totals.shape[1]):
+            totals[which, i] /= LARGEST_UNIT
+
+
+@by_kind
+def divide_calibrator(calibrator, kept):
+    """Divide how much calibration knows by the largest unit; what it learned stays."""
+
+
+@divide_calibrator.case()
+def divide_no_calibrator(calibrator, kept):
+    pass
+
+
+@divide_calibrator.case(Learning)
+def divide_known(calibrator, kept):
+    shared = calibrator.shared
+    shared[CURVE_SLOPE] /= LARGEST_UNIT
+    shared[CURVE_BOTH] /= LARGEST_UNIT
+    shared[CURVE_INTERCEPT] /= LARGEST_UNIT
+    for j in range(kept.shape[1]):
+        kept[PRECISION, j] /= LARGEST_UNIT

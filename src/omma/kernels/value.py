@@ -1,0 +1,160 @@
+"""The value of a whole objective at some counts, and the best step between two of them."""
+
+from typing import Final
+
+import numpy as np
+
+from omma.kernels.classes import agreement, mean_from, smallest_value, sum_of_classes
+from omma.kernels.counts import Labels, see
+from omma.kernels.gains import fractions, mean_fractions, point_at
+from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.layout import (
+    POSITIVE,
+    PREDICTED,
+    SUM_POSITIVE,
+    SUM_PREDICTED,
+    SUM_TP,
+    TP,
+)
+from omma.kernels.objectives import (
+    ClassCorrelation,
+    Classes,
+    Kappa,
+    Macro,
+    Micro,
+    Nothing,
+    Smallest,
+    Sum,
+    WeighedClasses,
+    Weighted,
+    value,
+)
+
+GRID: Final = 16  # points looked at before closing in: a metric need not be concave
+GOLDEN: Final = 0.6180339887498949
+SHRINKS: Final = 24
+
+
+@helper
+def label_fractions(point, j):
+    """Fractions of label j."""
+    return fractions(point, *see(point.feedback, point.columns, point.rows, j))
+
+
+@by_kind
+def objective_value(objective, point):
+    """The value of an objective, its weight included."""
+
+
+@objective_value.case(Macro)
+def value_of_macro(objective, point):
+    total = 0.0
+    for j in range(point.m):
+        total += value(objective.of, point.rows, *label_fractions(point, j), point.whole)
+    return objective.weight * (total / point.m)
+
+
+@objective_value.case(Weighted)
+def value_of_weighted(objective, point):
+    total, occurrences = 0.0, 0.0
+    for j in range(point.m):
+        tp, predicted, positive = label_fractions(point, j)
+        total += positive * value(objective.of, point.rows, tp, predicted, positive, point.whole)
+        occurrences += positive
+    return objective.weight * (total / occurrences) if occurrences > 0.0 else 0.0
+
+
+@objective_value.case(Micro)
+def value_of_micro(objective, point):
+    return objective.weight * value(objective.of, point.rows, *mean_fractions(point), point.whole)
+
+
+@objective_value.case(Classes)
+@objective_value.case(WeighedClasses)
+def value_of_classes(objective, point):
+    return objective.weight * mean_from(objective.of, sum_of_classes(objective, point), point.m)
+
+
+@objective_value.case(Smallest)
+def value_of_smallest(objective, point):
+    return objective.weight * smallest_value(objective, point, True)
+
+
+@objective_value.case(Kappa)
+def value_of_kappa(objective, point):
+    _, _, right, chance, _, _ = agreement(point)
+    return objective.weight * ((right - chance) / (1.0 - chance + objective.epsilon))
+
+
+@objective_value.case(ClassCorrelation)
+def value_of_correlation(objective, point):
+    _, _, right, chance, predicted, positive = agreement(point)
+    root = np.sqrt(max((1.0 - predicted) * (1.0 - positive), 0.0))
+    return objective.weight * ((right - chance) / (root + objective.epsilon))
+
+
+@objective_value.case(Nothing)
+def value_of_nothing(objective, point):
+    return 0.0
+
+
+@objective_value.case(Sum)
+def value_of_sum(objective, point):
+    return objective_value(objective.of, point) + objective_value(objective.rest, point)
+
+
+@helper
+def value_at(objective, prior, cells, totals):
+    """An objective at counts (3, m) with the prior added; ``totals[N]`` is the number of rows."""
+    totals[SUM_TP] = totals[SUM_PREDICTED] = totals[SUM_POSITIVE] = 0.0
+    for j in range(cells.shape[1]):
+        totals[SUM_TP] += cells[TP, j]
+        totals[SUM_PREDICTED] += cells[PREDICTED, j]
+        totals[SUM_POSITIVE] += cells[POSITIVE, j]
+    return objective_value(objective, point_at(totals, prior, cells.shape[1], Labels(0), cells))
+
+
+@entry
+def evaluate(objective, prior, cells, totals):
+    """The objective at some counts; sums in ``totals`` are overwritten."""
+    return value_at(objective, prior, cells, totals)
+
+
+@entry
+def best_share(objective, prior, start, end, totals, mixed):
+    """The share of ``end`` that makes the best mixture of counts with ``start``, and its value.
+
+    The best point of a grid, then golden sections around it. One place works out the value, so
+    that it is compiled once.
+    """
+    best, best_value = 0.0, -np.inf
+    low, high = 0.0, 1.0
+    left, right, left_value = 0.0, 0.0, 0.0
+    for step in range(GRID + 1 + 2 * SHRINKS):
+        is_left = step > GRID and (step - GRID) % 2 == 1
+        if step <= GRID:
+            share = step / GRID
+        elif is_left:
+            if step == GRID + 1:
+                low, high = max(best - 1.0 / GRID, 0.0), min(best + 1.0 / GRID, 1.0)
+            left = high - GOLDEN * (high - low)
+            right = low + GOLDEN * (high - low)
+            share = left
+        else:
+            share = right
+        for cell in range(start.shape[0]):
+            for j in range(start.shape[1]):
+                mixed[cell, j] = start[cell, j] + share * (end[cell, j] - start[cell, j])
+        found = value_at(objective, prior, mixed, totals)
+        if step > GRID and not is_left:
+            if left_value >= found:
+                high = right
+                share, found = left, left_value
+            else:
+                low = left
+        if is_left:
+            left_value = found
+        elif found > best_value:
+            best_value = found
+            best = share
+    return best, best_value

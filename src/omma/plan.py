@@ -1,0 +1,130 @@
+"""A policy as compiled code reads it: what is maximized, what is counted, and with which options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
+from omma.kernels.limits import MEAN, OnEstimates, OnLabels
+from omma.kernels.objectives import Costs, Fixed, Nothing, sign_form
+from omma.kernels.row import Spec
+from omma.state import Prices, State
+from omma.window_state import WindowState
+
+NOTHING = Nothing(0.0)
+
+
+class Shrinkage(NamedTuple):
+    """How strongly labels correct counts of probabilities; see ``omma.kernels.counts.Both``."""
+
+    hits: float = 10.0
+    positives: float = 10.0
+    unhit: float = 10.0
+    floor: float = 0.0
+    eager: float = 0.0
+
+
+class Limited(NamedTuple):
+    """Limits as the kernels know them; see ``omma.kernels.limits``."""
+
+    numbers: NDArray[np.float64]
+    kinds: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+    def start(self) -> Prices:
+        """The prices before the first row."""
+        return Prices.start(len(self.labels), rates=bool((self.kinds == MEAN).any()))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A rule that follows its counts: what kernels need to know of a policy."""
+
+    k: int | None
+    term: Any = NOTHING  # the objective
+    matrix: NDArray[Any] | None = None  # what predicting j is worth where i is true
+    prior: float = 0.0
+    soft: bool = False  # probabilities are counted, in place of labels or beside them
+    sums: int = 0  # 1 where the objective looks at sums over labels
+    at_most: int | None = None
+    shrinkage: Shrinkage | None = None  # feedback from labels and estimates both
+    calibrated: bool = False
+    settled: tuple[float, float, NDArray[Any]] | None = None  # calibration that learns no more
+    growth: float | None = None  # of the weight of rows, where the past decays
+    limits: Limited | None = None
+    window: int | None = None  # rows that decisions look at
+
+    @cached_property
+    def budget(self) -> int | None:
+        """K labels a row, −k at most k, None without a budget."""
+        return self.k if self.at_most is None else -self.at_most
+
+    @cached_property
+    def objective(self) -> Any:
+        """What decides: without a budget a form, where only signs of gains matter."""
+        if self.matrix is not None:
+            return Costs(self.term, np.ascontiguousarray(self.matrix, dtype=np.float64))
+        return sign_form(self.term) if self.budget is None and self.limits is None else self.term
+
+    def start(self, m: int) -> State:
+        """The state before the first row."""
+        both = self.shrinkage is not None
+        made = State.zeros(
+            m, soft=self.soft, both=both, calibrated=self.calibrated, growth=self.growth
+        )
+        if self.window is not None:
+            made = WindowState.over(made, self.window)
+        made.prices = None if self.limits is None else self.limits.start()
+        if self.settled is not None and made.calibration is not None:
+            made.calibration.take(*self.settled)
+        return made
+
+    def feedback(self, state: State) -> Any:
+        """What is counted, as the kernels know it."""
+        if state.labels is None:
+            return (Labels if state.missed is None else PartialLabels)(self.sums)
+        if state.known is None or self.shrinkage is None:
+            return Estimates(self.sums)
+        return Both(self.sums, *self.shrinkage)
+
+    def spec(self, state: State, objective: Any = None) -> Spec:
+        """What is done with a row."""
+        chosen = self.objective if objective is None else objective
+        return Spec(chosen, float(self.prior), self.budget, self.feedback(state), state.m)
+
+    def prices(self, state: State, mu: NDArray[np.float64] | None = None) -> Any:
+        """The limits with the prices of a state, or with others."""
+        found = state.prices
+        if self.limits is None or found is None:
+            return None
+        on_estimates = state.labels is not None and state.limited is state
+        kind = OnEstimates if on_estimates else OnLabels
+        mu = found.mu if mu is None else mu
+        return kind(*self.limits, mu, found.mean, found.spread, found.rates)
+
+
+def fixed_plan(
+    slope: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    k: int | None,
+    *,
+    matrix: NDArray[np.float64] | None = None,
+    soft: bool = False,
+    at_most: int | None = None,
+    calibration: tuple[float, float, NDArray[Any]] | None = None,
+) -> Plan:
+    """The plan of a rule that never changes."""
+    return Plan(
+        k,
+        Fixed(np.stack((slope, offset))[np.newaxis]),
+        matrix,
+        soft=soft,
+        at_most=at_most,
+        calibrated=calibration is not None,
+        settled=calibration,
+    )

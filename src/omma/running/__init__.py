@@ -1,1 +1,0 @@
-"""A plan runs over a sequence: rows go to the kernels, decisions and counts come back."""
