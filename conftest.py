@@ -35,14 +35,6 @@ collect_ignore_glob = [
 
 
 @pytest.fixture(autouse=True)
-def _faster_loops_are_always_worth_compiling(monkeypatch):
-    """Rows of tests are few, and would go by the loop that is there: which one, by chance."""
-    from omma.running import worth
-
-    monkeypatch.setattr(worth, "MOST", 0)
-
-
-@pytest.fixture(autouse=True)
 def _doctests_run_in_a_folder_of_their_own(request):
     """What an example writes lands neither in the project nor in the way of another example."""
     if not isinstance(request.node, pytest.DoctestItem):

@@ -6,8 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 import omma
 from omma.counts import state_of
-from omma.kernels import utility
-from omma.kernels.kinds import with_epsilon
+from omma.kernels.objectives import with_epsilon
+from omma.kernels.value import evaluate
 
 NAMES = ["gmean", "hmean", "qmean", "kappa", "mcc", "accuracy", "balanced_accuracy"]
 SUMS = {
@@ -21,7 +21,7 @@ def value(metric, cells, n, prior, epsilon):
     """The metric as kernels value it: prior added, ε in place."""
     state = state_of(omma.Counts(*cells, n))
     term = with_epsilon(metric.term(exact=True), epsilon)
-    return utility.evaluate(term, prior, state.side_by_side, state.totals)
+    return evaluate(term, prior, state.cells, state.totals)
 
 
 def differences(metric, cells, n, prior, epsilon, cell, step=1e-4):

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import omma
-from omma.running.scratch import scratch_space
+from omma.engine import work_space
 
 NAMED = pd.DataFrame([[0.9, 0.1, 0.2], [0.2, 0.7, 0.6], [0.1, 0.2, 0.3]], columns=["a", "b", "c"])
 SETS = [["a"], ["b", "c"], []]
@@ -50,6 +50,6 @@ def test_more_labels_than_memory_is_one_sentence(monkeypatch):
     def full(*arguments, **options):
         raise MemoryError
 
-    monkeypatch.setattr("omma.running.scratch.np.zeros", full)
+    monkeypatch.setattr("omma.engine.np.zeros", full)
     with pytest.raises(MemoryError, match="1,000,000 labels take 0 GiB of space to work in"):
-        scratch_space(10**6)
+        work_space(10**6)

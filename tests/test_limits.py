@@ -184,14 +184,14 @@ def test_a_mean_that_stands_for_a_minimum_has_true_derivatives():
     tp = positive * rng.uniform(0.3, 0.9, 5)
     plan = omma.Auto("multiclass_min_recall", subject_to="recall[0] >= 0.5").plan(5)
     from omma.counts import state_of
-    from omma.running.plan import Plan
-    from omma.running.weights import weights_now
+    from omma.engine import Engine
+    from omma.plan import Plan
 
     def mean(hits):
         return np.mean((hits / positive) ** -3.0) ** (-1 / 3)
 
     state = state_of(omma.Counts(tp, tp, positive, 1000))
-    slope, _ = weights_now(Plan(1, plan.term), state)
+    slope, _ = Engine(Plan(1, plan.term), state).gradient()
     step = 1e-3
     numeric = [
         (mean(tp + step * one) - mean(tp - step * one)) / (2 * step) * 1000 for one in np.eye(5)

@@ -4,17 +4,8 @@ import numba
 import numpy as np
 import pytest
 
+from omma.kernels.calibrate import LARGE, logit, sigmoid
 from omma.kernels.layout import LEAST, MOST
-from omma.kernels.logistic import (
-    LARGE,
-    SERIES,
-    logit,
-    logit_by,
-    series_of,
-    sigmoid,
-    sigmoid_by,
-    sigmoid_of_mild,
-)
 
 DIGITS = 1e-12
 UNIT = np.finfo(np.float64).eps
@@ -74,22 +65,3 @@ def test_both_rise_and_one_undoes_the_other():
     assert of_all(logits, True) == pytest.approx(eta, rel=2 * DIGITS)
     assert logits == pytest.approx(-logits[::-1], rel=1e-9, abs=1e-15)
 
-
-@numba.njit(error_model="numpy")
-def of_all_by(series, given, inverse):
-    out, by = np.empty_like(given), series_of(series)
-    for i in range(given.shape[0]):
-        if not inverse:
-            out[i] = logit_by(by, given[i])
-        else:
-            mild = abs(given[i]) <= LARGE
-            out[i] = sigmoid_of_mild(by, given[i]) if mild else sigmoid_by(by, given[i])
-    return out
-
-
-def test_numbers_that_are_given_make_the_same_bits():
-    rng = np.random.default_rng(2)
-    eta = np.concatenate((rng.random(5000), 10.0 ** rng.uniform(-14, 0, 5000), [0.0, 1.0]))
-    x = np.concatenate((30.0 * rng.normal(size=5000), rng.uniform(-2 * LARGE, 2 * LARGE, 5000)))
-    np.testing.assert_array_equal(of_all_by(SERIES, eta, False), of_all(eta, False))
-    np.testing.assert_array_equal(of_all_by(SERIES, x, True), of_all(x, True))

@@ -52,7 +52,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omma.running.plan import fixed_plan
+from omma.plan import fixed_plan
 from omma.policies.fixed import Fixed
 
 

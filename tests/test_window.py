@@ -8,7 +8,7 @@ from scipy import sparse
 from test_looking_back import POLICIES, ids
 
 import omma
-from omma.kernels.slide import END, FIRST
+from omma.kernels.window import END, FIRST
 
 LENGTHS = st.sampled_from([1, 2, 7, 50, 1000])
 

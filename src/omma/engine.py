@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels import replay as kernel
+from omma.kernels import replay as kernel, rule as rules
 from omma.kernels.calibrate import Learning, Settled
+from omma.kernels.counts import Both, PartialLabels
 from omma.kernels.layout import FIELDS, TOTALS, WORK
 from omma.kernels.row import Memory, Spec
 from omma.plan import Plan
@@ -76,6 +77,8 @@ class Engine:
         """Look where the numbers of the state lie; again wherever it has other arrays."""
         self._laid: Columns = self.state.lay_out()
         self._spec = self.plan.spec(self.state)
+        # Learning is the same for all objectives and budgets, and is compiled once for them.
+        self._learning = self._spec._replace(objective=None, budget=None)
         self._version += 1
 
     def _scratch(self) -> Space:
@@ -167,13 +170,13 @@ class Engine:
             longest = len(labels) + len(true) + len(prediction)
             memory, sparse = self._sparse_memory(longest)
             row = (labels, float64(values), true, prediction, unknown)
-            kernel.learn_one_sparse(*row, float(weight), labelled, late, sparse, self._spec, memory)
+            kernel.learn_one_sparse(*row, float(weight), labelled, late, sparse, self._learning, memory)
             return
         memory = self._memory()
         values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
         true = NO_NUMBERS if y is None else y
         row = (values, true, prediction, unknown, float(weight), labelled, late)
-        if not kernel.learn_one(*row, self._spec, memory):
+        if not kernel.learn_one(*row, self._learning, memory):
             if y is not None:
                 refuse_indicators("update", "y", y)
             refuse_indicators("update", "prediction", prediction)
@@ -192,21 +195,30 @@ class Engine:
 
         Those of a rule that will stand still (``settled``) are at the mean price of each limit.
         """
-        plan, memory = self.plan, self._memory()
+        plan = self.plan
+        slope, offset = self._weights(plan.term if plan.matrix is not None else plan.objective)
         prices = self.state.prices
-        if settled and prices is not None:
-            memory = memory._replace(limits=plan.prices(self.state, prices.settled))
-        return self._weights(plan.term if plan.matrix is not None else plan.objective, memory)
+        if plan.limits is not None and prices is not None:
+            mu = prices.settled if settled else prices.mu
+            limited = plan.prices(self.state, mu)
+            memory = self._memory()._replace(limits=limited, calibrator=None)
+            rules.add_prices(self._learning, memory, slope, offset)
+        return slope, offset
 
     def gradient(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Derivatives of the objective by tp / n and by predicted / n of every label."""
-        return self._weights(self.plan.term, self._memory())
+        return self._weights(self.plan.term)
 
-    def _weights(
-        self, objective: Any, memory: Memory
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _weights(self, objective: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Slope and offset of every label by an objective, without prices."""
+        state, memory = self.state, self._memory()
+        cells, totals = np.ascontiguousarray(state.cells), state.totals.copy()
+        if isinstance(self._learning.feedback, Both | PartialLabels):
+            seen = memory._replace(limits=None, calibrator=None)
+            rules.see_all(self._learning, seen, cells, totals)
         slope, offset = np.empty(self.m), np.empty(self.m)
-        kernel.rule_of(self.plan.spec(self.state, objective), memory, slope, offset)
+        prior = float(self.plan.prior) * state.unit
+        rules.gradient(objective, prior, cells, totals, memory.work, slope, offset)
         return slope, offset
 
 

@@ -367,7 +367,8 @@ def learn_decided(
     if labels is not None and labels.missing is not None:
         state.take_parts()
     columns, totals = state.lay_out()
-    spec, is_sparse = plan.spec(state), isinstance(eta, SparseProbabilities)
+    spec = plan.spec(state)._replace(objective=None, budget=None)  # compiled once for all of them
+    is_sparse = isinstance(eta, SparseProbabilities)
     if is_sparse:
         most = int(np.diff(decided.indptr).max()) if eta.n else 0
         longest = longest_row(eta) + longest_labels(labels) + most

@@ -164,23 +164,25 @@ def position_in(place, labels, j):
     return np.int64(i) if i < labels.shape[0] and labels[i] == j else np.int64(-1)
 
 
-@helper
+@by_kind
 def price(limits, extras, feedback, unit, columns, kept, totals, work, place, labels, width, m):
-    """What prices add to slope and offset of all labels; of single labels it goes into ``work``.
+    """What prices add to slope and offset of all labels; of single labels it goes into ``work``."""
 
-    Without limits, the extras of the objective are returned as they came.
-    """
-    if limits is None:
-        return extras
+
+@price.case(None)
+def price_nothing(
+    limits, extras, feedback, unit, columns, kept, totals, work, place, labels, width, m
+):  # fmt: skip
+    """Without limits, the extras of the objective stay as they are."""
+    return extras
+
+
+@price.case()
+def price_limits(
+    limits, extras, feedback, unit, columns, kept, totals, work, place, labels, width, m
+):  # fmt: skip
     if extras is None:
         clear_extras(work, width)
-    return price_limits(
-        limits, feedback, unit, columns, kept, totals, work, place, labels, width, m
-    )
-
-
-@helper
-def price_limits(limits, feedback, unit, columns, kept, totals, work, place, labels, width, m):
     numbers, slope, offset, by_recall = limits.numbers, 0.0, 0.0, 0.0
     for i in range(limits.mu.shape[0]):
         counts = counts_for(feedback, kept, totals, limits.labels[i])

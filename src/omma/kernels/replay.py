@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omma.kernels.calibrate import calibrate
-from omma.kernels.counts import Both, Estimates, see
-from omma.kernels.gains import fill_extras, prepare, weigh
+from omma.kernels.counts import Both, Estimates
 from omma.kernels.gather import gather
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.layout import (
@@ -22,8 +21,7 @@ from omma.kernels.layout import (
     VALUES,
     N,
 )
-from omma.kernels.limits import price
-from omma.kernels.row import Row, decide, extras_at, learn, look
+from omma.kernels.row import Row, decide, learn
 
 
 class Extras(NamedTuple):
@@ -447,35 +445,3 @@ def learn_one_sparse(
     """Learn one sparse row."""
     count = set_decided(labels, values, chosen, sparse, spec, memory)
     learn_labels(count, true, unknown, Row(weight, labelled, late), sparse, spec, memory)
-
-
-@entry
-def rule_of(spec, memory, slope, offset):
-    """Write slope and offset of every label at the present counts: the rule that decides next."""
-    columns, kept, work = memory.columns, memory.kept, memory.work
-    point, unit = look(spec, memory)
-    width = work.shape[1]
-    ready = prepare(spec.objective, point)
-    extras = fill_extras(spec.objective, point, columns, work, None, 0, width)
-    priced = price(
-        memory.limits, extras, spec.feedback, unit, columns, kept, memory.totals, work, None, None,
-        width, spec.m,
-    )  # fmt: skip
-    write_rule(spec.objective, ready, point, columns, work, priced, slope, offset)
-
-
-@helper
-def write_rule(objective, ready, point, columns, work, extras, slope, offset):
-    for j in range(slope.shape[0]):
-        counts = see(point.feedback, columns, point.rows, j)
-        own_slope, own_offset = weigh(objective, ready, point, *counts)
-        more_slope, more_offset = extras_at(extras, work, j)
-        slope[j], offset[j] = own_slope + more_slope, own_offset + more_offset
-
-
-@entry
-def see_all(spec, memory, cells):
-    """Write the counts of every label that decisions look at, shape (3, m), and the totals."""
-    point, _ = look(spec, memory)
-    for j in range(cells.shape[1]):
-        cells[0, j], cells[1, j], cells[2, j] = see(point.feedback, memory.kept, point.rows, j)
