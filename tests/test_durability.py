@@ -3,11 +3,13 @@
 import gc
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zlib
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -497,3 +499,12 @@ def test_rows_without_any_known_label(tmp_path, layout):
                 one.update([np.nan, np.nan])
     assert faults.everything(with_journal) == faults.everything(without)
     assert faults.everything(omma.Journal.read(tmp_path)) == faults.everything(without)
+
+
+def test_the_page_names_tests_that_exist():
+    here = Path(__file__).parent
+    page = (here.parent / "docs" / "durability.md").read_text(encoding="utf-8")
+    code = "".join((here / f"test_{name}.py").read_text() for name in ("durability", "journal"))
+    names = set(re.findall(r"`(test_\w+)`", page))
+    assert len(names) > 20
+    assert not [name for name in names if f"def {name}(" not in code]
