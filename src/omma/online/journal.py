@@ -44,8 +44,9 @@ def _check_later(folder: Path, generation: int) -> None:
     A log comes before its snapshot: the next one may stand there alone, as long as it has no event.
     """
     for number, path in numbered(folder, LOG).items():
-        next_one = number == generation + 1
-        if number > generation and not (next_one and not any(log.Reader(path).events())):
+        if number <= generation:
+            continue
+        if number > generation + 1 or any(log.Reader(path).events()):
             raise DamagedError(path, 0, f"there is no snapshot-{number}.npz, from which it goes on")
 
 

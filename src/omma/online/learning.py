@@ -1,5 +1,6 @@
 """How a learner decides whatever it is given, and takes labels in."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy import sparse
 
 from omma._validate import shown
 from omma.online import events
-from omma.online.counting import Counting
+from omma.online.counting import UNRECORDED, Counting
 from omma.online.pending import Id, check_id, read_ids
 from omma.online.steps import (
     Decided,
@@ -166,10 +167,13 @@ class Learning(Counting):
         if true is None or waited.moved or (soft and weight != 1.0):
             return False
         chosen = waited.prediction
-        if self._journal is not None and not waited.sparse:  # what is written down must be right
-            refuse_indicators("update", "y", true)
-        steps, now = [Step(None, true, chosen, weight)], self._pending.now
-        with self._recorded(events.labelled, [check_id(key)], steps, self.n_labels, now):
+        recorded: AbstractContextManager[None] = UNRECORDED
+        if self._journal is not None:
+            if not waited.sparse:  # what is written down must be right
+                refuse_indicators("update", "y", true)
+            steps, now = [Step(None, true, chosen, weight)], self._pending.now
+            recorded = self._recorded(events.labelled, [check_id(key)], steps, self.n_labels, now)
+        with recorded:
             self._stepper.count(self.state, waited.eta, true, chosen, weight, late=True)
             self._pending.drop(key)
         return True

@@ -170,8 +170,7 @@ class Reader:
             chunk = file.read(CHUNK)
             if self.is_first_version:  # it has no marks: look at how a content begins
                 skipped = FIRST_HEAD.size
-                found = (at for at, kind in enumerate(chunk[skipped:]) if kind in KINDS)
-                at = next(found, -1)
+                at = next((i for i, kind in enumerate(chunk[skipped:]) if kind in KINDS), -1)
             else:
                 skipped = len(MARK) - 1
                 at = chunk.find(MARK)
