@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options
-from omma.cli.options import file_option, say, sentence, usage, whole_number
+from omma.cli.options import file_option, read_token, say, sentence, usage, whole_number
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 GRACE = 10  # seconds that requests have to end when the server stops
@@ -91,7 +91,7 @@ def command(
             -d '{"id": "a", "eta": [0.9, 0.2]}' http://127.0.0.1:8765/decide
     """  # noqa: D301
     keeper = Keeper(ctx, asked)
-    token = b"" if token_file is None else _token(token_file)
+    token = "" if token_file is None else read_token(token_file)
     uvicorn = _uvicorn()
 
     from omma.cli.connections import IDLE, Connections
@@ -110,7 +110,7 @@ def command(
             is_local = ip_address(listening.getsockname()[0]).is_loopback
             _tell(host, listening, is_open=not is_local and not token)
             hosts = (*LOOPBACK, host, *allowed_hosts) if is_local or allowed_hosts else ()
-            access = Access(frozenset(name.lower() for name in hosts), token)
+            access = Access(frozenset(name.lower() for name in hosts), token.encode())
             connections = Connections(max_clients)
             config = uvicorn.Config(
                 application(service, max_body, access, connections),
@@ -147,21 +147,6 @@ def _ended_by_termination() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _token(path: Path) -> bytes:
-    """The token that clients must have."""
-    try:
-        token = path.read_bytes().strip()
-    except OSError as error:
-        raise click.BadParameter(
-            sentence(f"'{path}': {error.strerror}"), param_hint="--token-file"
-        ) from error
-    if not token or len(token.split()) > 1 or not token.isascii():
-        raise click.BadParameter(
-            f"'{path}' must hold one word of ASCII.", param_hint="--token-file"
-        )
-    return token
 
 
 def _uvicorn() -> Any:
