@@ -196,6 +196,36 @@ def test_connections_without_a_request_end(monkeypatch, sent):
     assert (b"200 OK" in answer) == (sent == "whole")
 
 
+def test_whoever_does_not_read_the_last_answer_is_cut_off(monkeypatch):
+    monkeypatch.setattr(connections, "IDLE", 0.01)
+    monkeypatch.setattr(connections, "LINGER", 0.01)
+
+    class Stuck:
+        done = ()
+
+        def close(self):
+            self.done += ("close",)
+
+        def abort(self):
+            self.done += ("abort",)
+            held.close(self.name)
+
+    held, transports = connections.Connections(1), [Stuck() for _ in range(12)]
+
+    async def opened():
+        for number, transport in enumerate(transports):
+            transport.name = ("127.0.0.1", number)
+            held.open(transport.name, transport)
+        with held.request(("127.0.0.1", 11)):
+            await asyncio.sleep(0.3)
+            assert transports[11].done == ()
+        await asyncio.sleep(0.3)
+
+    asyncio.run(opened())
+    # More than the nine that have a place, so that the first ones had to go at once.
+    assert [one.done for one in transports] == [("abort",)] * 3 + [("close", "abort")] * 9
+
+
 def test_a_token_is_asked_for_and_other_hosts_are_refused(tmp_path):
     path = tmp_path / "token"
     path.write_text("secret\n")
