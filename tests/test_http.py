@@ -106,7 +106,7 @@ def test_heads_are_asked_for_as_well():
     assert asked(app, "GET", "/decide/")[0] == 404
 
 
-def test_what_was_counted_is_answered_where_it_could_not_be_saved(tmp_path):
+def test_what_was_counted_is_answered_where_it_could_not_be_saved(tmp_path, capsys):
     path = tmp_path / "gone" / "learner.npz"
     service = begun(path=path, every=1)
     app = http.application(service, 1000)
@@ -118,6 +118,8 @@ def test_what_was_counted_is_answered_where_it_could_not_be_saved(tmp_path):
     assert (status, json.loads(text)) == (200, {"id": 1, "decision": [1, 0]})
     assert b"counted, but the state was not saved: " in headers[b"omma-warning"]
     assert told("/decide", {"id": 1, "eta": [0.9, 0.2]})[0] == 409  # so it was counted
+    assert b"omma-warning" in told("/decide", {"id": 2, "eta": [0.9, 0.2]})[2]
+    assert capsys.readouterr().err.count("The state was not saved: ") == 1
     path.parent.mkdir()
     status, _, headers = told("/labels", {"id": 1, "y": [1, 0]})
     assert (status, b"omma-warning" in headers) == (200, False)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from omma.cli.json_lines import JsonLines
 from omma.cli.lines import Line, Names
 from omma.cli.looks import Looks
+from omma.cli.options import say
 from omma.cli.streaming import Keeping, Kept, Make, answered, check_labels, check_row_width
 from omma.online import OnlineClassifier
 
@@ -129,7 +130,9 @@ class Service(Keeping):
         try:
             super().count(rows)
             self.unsaved = None
-        except OSError as error:  # tried again after the next rows
+        except OSError as error:
+            if self.unsaved is None:
+                say(f"The state was not saved: {error}. This is tried again after the next rows.")
             self.unsaved = f"counted, but the state was not saved: {error}"
 
     def rule(self) -> str:
