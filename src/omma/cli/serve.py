@@ -100,10 +100,11 @@ def command(
     from omma.cli.streaming import Kept
 
     with _ended_by_termination(), keeper.working("another omma serve or stream"):
-        kept, learner = Kept(keeper.begun, asked.state, asked.save_every), keeper.found()
+        learner = keeper.found()
         with nullcontext() if n_labels is None else usage("--n-labels"):
             sample = keeper.sample(learner, n_labels)
-        service = Service(keeper.make, learner, n_labels, kept, max_values)
+        place = Kept(keeper.begun, asked.state, asked.save_every)
+        service = Service(keeper.make, learner, n_labels, place, max_values)
         with _bound(host, port) as listening:
             warm_up(sample)
             listening.listen()  # who reads that it listens may connect at once
