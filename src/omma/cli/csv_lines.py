@@ -173,6 +173,11 @@ class CsvLines:
         every = tuple(cells[place] for place in self._eta)
         if not self._eta or len(classes) > 1 or (marked and classes):
             raise StopStreamError(f"expected columns of probabilities, got {shown(cells)}")
+        if self.n_labels not in (None, len(every)):
+            raise StopStreamError(
+                f"expected {self.n_labels} columns of probabilities (--n-labels), got "
+                f"{len(every)}: {shown(every)}"
+            )
         self._eta = self._chosen(every)
         self.names = tuple(cells[place] for place in self._eta)
         if marked:
