@@ -241,7 +241,7 @@ def test_rows_without_labels(tmp_path, text):
         ("a.csv", "a,b\n0,1,1\n0,1,1\n", r"a.csv, line \d: expected 2 cells, .* got 3"),
         ("a.csv", "0.5,0.1\n0,1,1\n", r"a.csv, line 2: expected 2 cells, as in line 1, got 3"),
         ("a.csv", "a,b\n0,x\n", r"line 2: expected a number in the column 'b', got 'x'"),
-        ("a.csv", "0,1\n\n0,x\n", r"a.csv, line 3: expected a number, got 'x'"),
+        ("a.csv", "0,1\n\n0,x\n", r"a.csv, line 3: expected a number in column 2, got 'x'"),
         ("a.csv", "a,b\n0,\n", r"line 2: expected a number in the column 'b', got nothing"),
         ("a.csv", "id,b\n1,0\n", r"got the column 'id', .* \(--id id\)"),
         ("a.csv", ",a\n0,0.5\n", r"got the unnamed first column.*index=False, or pass --id ''"),

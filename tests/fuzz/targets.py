@@ -249,9 +249,9 @@ def csv_ids(path: Path) -> None:
 def csv_fast(path: Path) -> None:
     from unittest import mock
 
-    from omma.datasets import fast_csv
+    from omma.datasets import csv_text
 
-    with mock.patch.object(fast_csv, "LARGE", 0):
+    with mock.patch.object(csv_text, "LARGE", 0):
         use(datasets.read_matrix(path).values)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from omma._validate import nearest, shown
 from omma.datasets import Matrix, read_matrix
-from omma.datasets._columns import is_number, is_truth, meant, separated, split
+from omma.datasets.csv_text import is_number, is_truth, meant, separated, split
 from omma.datasets.matrices import TABLES, file_ending, read_table, split_address
 from omma.datasets.text import opened_text
 

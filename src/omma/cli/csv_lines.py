@@ -8,7 +8,7 @@ import numpy as np
 
 from omma._validate import nearest, shown
 from omma.cli.lines import Line, Names, StopStreamError, Vector, WrongColumnError
-from omma.datasets._columns import is_header, is_number, is_truth, meant, split, to_number
+from omma.datasets.csv_text import is_header, is_number, is_truth, meant, split, to_number
 
 CLASS_NAMES = ("y", "label", "class", "target")
 LONGEST_NAME = 1_000  # signs: what is longer is no name of a column, but a spoiled line
@@ -64,14 +64,7 @@ class CsvLines:
             raise ValueError(
                 f"expected names of columns or numbers, got a cell of {longest:,} signs"
             )
-        words = [cell for cell in cells if not is_number(cell)]
-        fractions = [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
-        if words and fractions:
-            raise ValueError(
-                f"expected names of columns or numbers, got {shown(words[0])} and "
-                f"{shown(fractions[0])}; if a column names the rows, put a line with names first"
-            )
-        return is_header("the stream", cells)
+        return is_header(cells)
 
     def _probabilities(self, cells: list[str]) -> Vector | None:
         chosen = [cells[place] for place in self._eta]

@@ -13,8 +13,8 @@ from scipy import sparse
 from omma import npz
 from omma._atomic import replacing
 from omma._validate import nearest, require
-from omma.datasets import _columns
-from omma.datasets._columns import Names, named_columns, refuse_word
+from omma.datasets import csv_text
+from omma.datasets.csv_text import Names, named_columns, refuse_word
 from omma.datasets.formats import pairs
 from omma.datasets.formats.arrays import of_numbers
 from omma.datasets.text import OPENERS, compressing, ending, opened_text
@@ -103,13 +103,13 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
         lines = file.read().splitlines()
     if pairs.is_sized(lines):
         return Matrix(pairs.read_sized(path, lines))
-    return Matrix(*_columns.read(path, iter(lines), None, None))
+    return Matrix(*csv_text.read(path, iter(lines), None, None))
 
 
 def read_table(path: str | Path, lines: Iterable[str], id_column: str | None) -> Matrix:
     """A CSV or TSV file that somebody has opened; its lines from the first on."""
     path = Path(path)
-    return Matrix(*_columns.read(path, lines, TABLES[file_ending(path)[0]], id_column))
+    return Matrix(*csv_text.read(path, lines, TABLES[file_ending(path)[0]], id_column))
 
 
 def _from_npz(path: Path, member: str | None) -> Matrix:
@@ -150,7 +150,7 @@ def column_names(path: str | Path) -> tuple[str, ...] | None:
     if kind not in TABLES:
         return None
     with opened_text(path) as file:
-        return _columns.first_names(path, file, TABLES[kind])
+        return csv_text.first_names(path, file, TABLES[kind])
 
 
 def write_matrix(
@@ -209,7 +209,7 @@ def write_matrix(
         else:
             with compressing(file, compressed) as text:
                 if kind in TABLES:
-                    _columns.write(text, matrix, names, TABLES[kind], rows)
+                    csv_text.write(text, matrix, names, TABLES[kind], rows)
                 else:
                     pairs.write_sized(text, matrix)
 
