@@ -96,11 +96,10 @@ def test_xc_with_a_test_file(folder, train, test):
     assert got.split == len(X)
 
 
-def test_many_blocks_of_rows(folder, monkeypatch):
-    monkeypatch.setattr("omma.datasets.formats.pairs.BLOCK", 3)
+def test_many_rows(folder):
     rng = np.random.default_rng(0)
-    X = (rng.random((10, 4)) * (rng.random((10, 4)) < 0.5)).astype(np.float32)
-    Y = (rng.random((10, 3)) < 0.3).astype(np.int8)
+    X = (rng.random((5000, 4)) * (rng.random((5000, 4)) < 0.5)).astype(np.float32)
+    Y = (rng.random((5000, 3)) < 0.3).astype(np.int8)
     check(read_xc(written(folder, xc_text(X, Y), ".txt")), X, Y)
 
 

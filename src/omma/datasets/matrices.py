@@ -15,7 +15,7 @@ from omma._atomic import replacing
 from omma._validate import nearest, require
 from omma.datasets import csv_text
 from omma.datasets.csv_text import Names, named_columns, refuse_word
-from omma.datasets.formats import pairs
+from omma.datasets.formats import svmlight
 from omma.datasets.formats.arrays import of_numbers
 from omma.datasets.text import OPENERS, compressing, ending, opened_text
 from omma.npz import largest
@@ -101,8 +101,8 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
         if kind in TABLES:
             return read_table(path, file, id_column)
         lines = file.read().splitlines()
-    if pairs.is_sized(lines):
-        return Matrix(pairs.read_sized(path, lines))
+    if svmlight.is_sized(lines):
+        return Matrix(svmlight.read_sized(path, lines))
     return Matrix(*csv_text.read(path, iter(lines), None, None))
 
 
@@ -211,7 +211,7 @@ def write_matrix(
                 if kind in TABLES:
                     csv_text.write(text, matrix, names, TABLES[kind], rows)
                 else:
-                    pairs.write_sized(text, matrix)
+                    svmlight.write_sized(text, matrix)
 
 
 def _check_rows(path: Path, kind: str, ids: tuple[str, ...], n: int) -> None:
