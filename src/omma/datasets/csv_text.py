@@ -110,6 +110,15 @@ def to_number(cell: str) -> float:
         return TRUTHS[cell.lower()]
 
 
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that its value is not known.
+
+    >>> [is_missing(cell) for cell in ("", "NaN", "nancy")]
+    [True, True, False]
+    """
+    return cell.lower() in ("", "nan")
+
+
 def meant(cell: str) -> str:
     """What a cell that is no number may mean, as the end of a sentence; or nothing.
 
@@ -225,8 +234,14 @@ def refuse_word(where: str, column: str | int, cell: Any, hint: str = "") -> NoR
 class CsvFile:
     """The rows of a file, of which the first two have been looked at."""
 
-    def __init__(self, path: Path, lines: Iterable[str], separator: str | None) -> None:
-        self.path, self.separator = path, separator
+    def __init__(
+        self,
+        path: Path,
+        lines: Iterable[str],
+        separator: str | None,
+        convert: Callable[[str], float] = to_number,
+    ) -> None:
+        self.path, self.separator, self.convert = path, separator, convert
         self._rows = rows(lines, separator, path)
         self._start = [row for row in (next(self._rows, None), next(self._rows, None)) if row]
         if not self._start:
@@ -275,7 +290,7 @@ class CsvFile:
             try:
                 if len(cells) != width:
                     raise ValueError("too few or too many")
-                numbers.extend(list(map(to_number, [cells[place] for place in places])))
+                numbers.extend(list(map(self.convert, [cells[place] for place in places])))
             except ValueError as error:
                 self._refuse(number, cells, places, names, error)
             for text, place in zip(texts, text_places, strict=True):
@@ -295,16 +310,23 @@ class CsvFile:
                 f"{where}: expected {width} cells, as in line 1, got {len(cells)}{hint}"
             ) from error
         for column, place in enumerate(places):
-            if not is_number(cells[place]) and not is_truth(cells[place]):
+            try:
+                self.convert(cells[place])
+            except ValueError:
                 refuse_word(where, place if names is None else names[column], cells[place], hint)
         raise error
 
 
 def read(
-    path: Path, lines: Iterable[str], separator: str | None, id_column: str | None
+    path: Path,
+    lines: Iterable[str],
+    separator: str | None,
+    id_column: str | None,
+    empty_is_nan: bool = False,
 ) -> tuple[NDArray[np.float64], Names, Names]:
     """Numbers, with names where the first line has words, and ids where a column has them."""
-    table = CsvFile(path, lines, separator)
+    convert = (lambda cell: to_number(cell or "nan")) if empty_is_nan else to_number
+    table = CsvFile(path, lines, separator, convert)
     names: Names = None
     id_place = None
     header = table.has_header

@@ -106,10 +106,12 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     return Matrix(*csv_text.read(path, iter(lines), None, None))
 
 
-def read_table(path: str | Path, lines: Iterable[str], id_column: str | None) -> Matrix:
+def read_table(
+    path: Path, lines: Iterable[str], id_column: str | None, empty_is_nan: bool = False
+) -> Matrix:
     """A CSV or TSV file that somebody has opened; its lines from the first on."""
-    path = Path(path)
-    return Matrix(*csv_text.read(path, lines, TABLES[file_ending(path)[0]], id_column))
+    separator = TABLES[file_ending(path)[0]]
+    return Matrix(*csv_text.read(path, lines, separator, id_column, empty_is_nan))
 
 
 def _from_npz(path: Path, member: str | None) -> Matrix:

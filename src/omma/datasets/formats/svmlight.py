@@ -207,7 +207,7 @@ def _parsed(
     parse: Callable[[str], Entries],
     cut: str | None = None,
 ) -> Entries:
-    """Entries of a row; where it has something else, the first such piece, ``cut`` off, is named."""
+    """Entries of a row; of a wrong one the first piece that is none is named."""
     try:
         return parse(text)
     except (ValueError, OverflowError) as error:
