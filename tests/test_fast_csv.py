@@ -71,7 +71,7 @@ def test_the_same_matrix_or_the_same_sentence(folder, data):
     named = data.draw(st.booleans())
     lines = [",".join(row) for row in ([[f"c{j}" for j in range(m)]] if named else []) + rows]
     end = data.draw(st.sampled_from(["\n", "\r\n", "\n\n", "\r"]))
-    mark = data.draw(st.sampled_from(["", "\ufeff"]))
+    mark = data.draw(st.sampled_from(["", "\ufeff", "\n"]))
     path = folder / "a.csv"
     path.write_bytes((mark + end.join(lines) + data.draw(st.sampled_from(["", end]))).encode())
     id_column = "c0" if named and data.draw(st.booleans()) else None
@@ -105,6 +105,16 @@ def test_the_same_dataset_or_the_same_sentence(folder, data):
         assert own.X.dtype == other.X.dtype
         target = (one.toarray() if sparse.issparse(one) else one for one in (own.y, other.y))
         assert_array_equal(*target)
+
+
+@pytest.mark.parametrize("start", ["", "\n", "\n\n"])
+def test_a_header_of_numbers_is_no_row(tmp_path, start):
+    path = tmp_path / "a.csv"
+    path.write_text(start + "0,1,2\n0.5,0.25,1\n")
+    (own, *others), _ = ways(read_matrix, path)
+    assert own.values.tolist() == [[0.5, 0.25, 1]]
+    for other in others:
+        same(own, other)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz"])

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from omma.datasets import read_matrix, write_matrix
+from omma.datasets import read_csv, read_matrix, write_matrix
 from omma.datasets.matrices import column_names
 
 ETA = np.array([[0.1, 0.0, 0.75], [1.0, 0.25, 0.0], [0.0, 0.0, 0.0], [0.3, 1e-300, 1 / 3]])
@@ -158,6 +158,19 @@ def test_true_and_false_are_one_and_zero(tmp_path, text, names):
     found = read_matrix(saved(tmp_path, "a.csv", text))
     assert found.values.tolist() == [[1, 0], [0, 1]]
     assert found.names == names
+
+
+def test_tables_mean_the_same_wherever_they_are_read(tmp_path):
+    """Cells over two lines, true and false below numbers, blank lines first."""
+    text = '\n"a\nb",c,kind\n0.5,1,x\n0.25,True,"y\nz"\n'
+    path = saved(tmp_path, "a.csv", text)
+    found = read_matrix(path, id_column="kind")
+    assert found.names == ("a\nb", "c")
+    assert found.ids == ("x", "y\nz")
+    assert found.values.tolist() == [[0.5, 1], [0.25, 1]]
+    data = read_csv(path)
+    assert data.X.tolist() == [[0.5, 1], [0.25, 1]]
+    assert data.labels == ("x", "y\nz")
 
 
 def test_true_and_false_beside_a_column_that_names_rows(tmp_path):

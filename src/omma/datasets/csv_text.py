@@ -267,9 +267,9 @@ class CsvFile:
 
         ``header`` says that the first row has names; ``names``, where given, are told in errors.
         """
-        columns = _fast_columns(
-            self.path, self.separator, len(self.first), header=header, text_places=text_places
-        )
+        columns = None
+        if self._start[0][0] == 1:  # else there is more above the rows than one line of names
+            columns = _fast_columns(self.path, self.separator, len(self.first), header, text_places)
         if columns is None or complain(columns) is not None:
             columns = self._slow_columns(header, text_places, names)
             complaint = complain(columns)
@@ -353,7 +353,7 @@ def first_names(path: Path, lines: Iterable[str], separator: str | None) -> Name
 
 
 def _fast_columns(
-    path: Path, separator: str | None, width: int, *, header: bool, text_places: tuple[int, ...]
+    path: Path, separator: str | None, width: int, header: bool, text_places: tuple[int, ...]
 ) -> TableColumns | None:
     """The same by pyarrow or pandas, which are some times as fast and say little of what is wrong.
 
