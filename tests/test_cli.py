@@ -86,8 +86,8 @@ def test_one_row_of_one_label_is_enough(invoke):
         (["eval"], "did you mean 'evaluate'?"),
         (
             ["xyz"],
-            "No such command 'xyz'; there are demo, evaluate, stream, serve, watch, run, report, "
-            "list, warmup.",
+            "No such command 'xyz'; there are demo, evaluate, stream, serve, watch, journal, run, "
+            "report, list, warmup.",
         ),
         (["--verbos"], "--verbos"),
     ],

@@ -17,7 +17,18 @@ from omma._validate import nearest
 from omma.cli.options import sentence
 
 # In the order that the help shows them.
-COMMANDS = ("demo", "evaluate", "stream", "serve", "watch", "run", "report", "list", "warmup")
+COMMANDS = (
+    "demo",
+    "evaluate",
+    "stream",
+    "serve",
+    "watch",
+    "journal",
+    "run",
+    "report",
+    "list",
+    "warmup",
+)
 # What the library says in the words of Python, in those of the command line.
 WORDS = (
     (re.compile(r" of (replay|choose|predict) ha(ve|s) "), r" ha\2 "),

@@ -37,7 +37,8 @@ SKIPPED = 3  # the code of a stream with lines that could not be read
     "--n-labels",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many labels there are, where CSV has no names of columns but labels too.",
+    help="How many labels there are; rows of other lengths are refused. Needed where CSV has no "
+    "names of columns but labels too.  [default: as many as the first row has]",
 )
 @click.option(
     "--id", "id_column", metavar="NAME", help="The column that names rows.  [default: id]"
