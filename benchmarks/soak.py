@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-import omma
-from omma.rows.batch import Batch
 from omma.running.empty import NO_ROWS
 from omma.running.runner import Runner
 from omma.running.sequence import Sequence
+
+import omma
+from omma.rows.batch import Batch
 
 BLOCK = 100_000
 EXACT = 2.0**53  # up to here every whole number is a float64

@@ -39,7 +39,6 @@ def environment() -> dict[str, Any]:
     import numba
     import numpy
     import scipy
-
     from omma.kernels.cache import hash_of_sources
 
     return {

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from numba.core import event, types
 from numba.extending import overload
+from omma.kernels.pointer import Held
 
 from omma.kernels import compiling, kinds, lean
 from omma.kernels.jit import entry, helper
-from omma.kernels.pointer import Held
 
 SOURCE = Path(compiling.__file__).parents[2]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from omma.kernels.cache import identity
 
 from omma.kernels import cache
-from omma.kernels.cache import identity
 
 PACKAGE = Path(cache.__file__).parents[1]
 

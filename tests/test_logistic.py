@@ -64,4 +64,3 @@ def test_both_rise_and_one_undoes_the_other():
     assert (np.diff(logits) > 0.0).all()
     assert of_all(logits, True) == pytest.approx(eta, rel=2 * DIGITS)
     assert logits == pytest.approx(-logits[::-1], rel=1e-9, abs=1e-15)
-

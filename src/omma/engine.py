@@ -155,30 +155,30 @@ class Engine:
         Only where decisions look at probabilities ``eta`` is looked at. A ``late`` row was counted
         without its labels when it was decided.
         """
-        state, unknown, labelled = self.state, NO_IDS, y is not None
+        state, unknown = self.state, NO_IDS
+        labelled, true = y is not None, y.true if isinstance(y, Partly) else y
         if isinstance(y, Partly):
+            unknown = y.unknown
             if state.truth.missed is None:
                 state.take_parts()
                 self._bind()
-            y, unknown = y.true, y.unknown
         late = late and state.labels is not None
         if isinstance(state, WindowState):
-            self._make_room(state, eta, y, prediction)
+            self._make_room(state, eta, true, prediction)
+        options = (unknown, float(weight), labelled, late)
         if prediction.dtype == np.int32:
             labels, values = eta if isinstance(eta, tuple) else (NO_IDS, NO_NUMBERS)
-            true = NO_IDS if y is None else y
-            longest = len(labels) + len(true) + len(prediction)
-            memory, sparse = self._sparse_memory(longest)
-            row = (labels, float64(values), true, prediction, unknown)
-            kernel.learn_one_sparse(*row, float(weight), labelled, late, sparse, self._learning, memory)
+            ids = NO_IDS if true is None else true
+            memory, sparse = self._sparse_memory(len(labels) + len(ids) + len(prediction))
+            row = (labels, float64(values), ids, prediction)
+            kernel.learn_one_sparse(*row, *options, sparse, self._learning, memory)
             return
         memory = self._memory()
         values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
-        true = NO_NUMBERS if y is None else y
-        row = (values, true, prediction, unknown, float(weight), labelled, late)
-        if not kernel.learn_one(*row, self._learning, memory):
-            if y is not None:
-                refuse_indicators("update", "y", y)
+        present = NO_NUMBERS if true is None else true
+        if not kernel.learn_one(values, present, prediction, *options, self._learning, memory):
+            if true is not None:
+                refuse_indicators("update", "y", true)
             refuse_indicators("update", "prediction", prediction)
 
     def _make_room(self, state: WindowState, eta: Any, y: Any, prediction: NDArray[Any]) -> None:

@@ -1,4 +1,4 @@
-"""A policy as compiled code reads it: what is maximized, what is counted, and with which options."""
+"""A policy as compiled code reads it: what is maximized, what is counted, and how."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from omma.rows.arrays import (
 )
 from omma.rows.batch import Batch
 from omma.rows.labels import Labels
-from omma.state import State
+from omma.state import State, padded
 from omma.window_state import WindowState
 
 NO_ROWS = np.empty(0, dtype=np.int64)
@@ -127,15 +127,14 @@ class Replay:
         self.snapshots = np.empty((len(checkpoints), 3, self.eta.m))
         self.snapshot_rows = np.empty(len(checkpoints))
         self.fed = self.filled = 0
-        self.is_sparse = isinstance(self.eta, SparseProbabilities) and plan.matrix is None
+        self.is_sparse = batch.thin and plan.matrix is None
         self.predictions: Any = None
         if self.is_sparse:
             self.predictions = SparsePredictions(self.eta, plan, keep)
             self.gather()
         else:
             self.out = np.zeros((self.eta.n if keep else 0, self.eta.m), dtype=np.int8)
-            columns, totals = self.state.lay_out()
-            self._work = work_space(columns.shape[1])
+            self._work = work_space(padded(self.eta.m))
 
     def gather(self) -> None:
         """Copy the state of sparse rows so that all numbers of a label lie together.
@@ -201,7 +200,8 @@ class Replay:
     def _feed_sparse(self, rows: Rows, labels: Any, extras: Any, marks: Any) -> Any:
         longest, kept = self._longest, self._records
         memory, sparse = sparse_memory(self.plan, self.state, kept, self._totals, longest)
-        indices, data, starts, ends = self.eta.block(rows)
+        eta: Any = self.eta
+        indices, data, starts, ends = eta.block(rows)
         spec, out = self.plan.spec(self.state), self.predictions
         listed = out.room(int((ends - starts).sum()))
         result = kernel.replay_sparse(
@@ -215,7 +215,8 @@ class Replay:
         """How many labels and probabilities of rows a window has to keep at most."""
         if not self.is_sparse:
             return 3 * self.eta.m * len(rows), self.eta.m * len(rows)
-        _, _, starts, ends = self.eta.block(rows)
+        eta: Any = self.eta
+        _, _, starts, ends = eta.block(rows)
         stored = int((ends - starts).sum())
         _, first, last = ids_of(self.batch.labels, rows)
         present = int((last - first).sum())
@@ -243,7 +244,7 @@ class Replay:
 class SparsePredictions:
     """Decisions on sparse rows, written where they will stay: no second copy is made of them."""
 
-    def __init__(self, eta: SparseProbabilities, plan: Plan, keep: bool) -> None:
+    def __init__(self, eta: Any, plan: Plan, keep: bool) -> None:
         self.eta, self.keep = eta, keep
         self.k = None if plan.at_most is not None else plan.k
         rows = eta.n if keep else 0
@@ -262,7 +263,7 @@ class SparsePredictions:
         return self.out if self.keep and self.k is not None else None
 
     def room(self, entries: int) -> NDArray[np.int32]:
-        """Room to list the chosen labels of rows with so many entries; none with an exact budget."""
+        """Room to list chosen labels of rows with so many entries; none with an exact budget."""
         return np.empty(entries + 1 if self.keep and self.k is None else 0, dtype=np.int32)
 
     def take(self, rows: Rows, listed: NDArray[np.int32]) -> None:
@@ -303,7 +304,7 @@ class SparsePredictions:
         return self.ids[entries_of(starts, starts + self.out[:, 0])]
 
 
-def longest_row(eta: SparseProbabilities) -> int:
+def longest_row(eta: Any) -> int:
     """The most labels that a row stores."""
     return int(np.diff(eta.matrix.indptr).max()) if eta.n else 0
 
@@ -381,13 +382,11 @@ def learn_decided(
         extras = extras_of(labels, rows, batch.weights)
         if is_sparse:
             ends = decided.indptr.astype(np.int64)
-            flags = (chosen, ends[rows], ends[rows + 1])
-            true = ids_of(labels, rows)
-            kernel.learn_sparse(*eta.block(rows), *true, *flags, extras, late, sparse, spec, memory)
+            lists = (*ids_of(labels, rows), chosen, ends[rows], ends[rows + 1])
+            kernel.learn_sparse(*eta.block(rows), *lists, extras, late, sparse, spec, memory)
         else:
-            true = indicators_of(labels, rows)
-            flags = decided[rows]
-            kernel.learn_dense(*eta.block(rows), *true, flags, extras, late, spec, memory)
+            flags = (*indicators_of(labels, rows), decided[rows])
+            kernel.learn_dense(*eta.block(rows), *flags, extras, late, spec, memory)
 
 
 def confusion_of(

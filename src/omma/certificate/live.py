@@ -82,7 +82,7 @@ class Certificate:
         return partial(gap_from, self.metric, self.shadow.budget, sums, of_rows, unsure)
 
     def replay(self, batch: Batch, rows: Rows) -> None:
-        """Take in some rows of a batch after those that came before; those of no weight say nothing."""
+        """Take in some rows of a batch after those that came before, but for those of no weight."""
         if self._replay is None:
             self._replay = Replay(
                 "gap", self.shadow.plan(batch.m), replace(batch, labels=None), keep=False,

@@ -29,7 +29,7 @@ from numba.extending import (
     type_callable,
 )
 
-from omma.kernels.jit import helper
+from omma.kernels.jit import config, helper
 
 # Of (tp, predicted, positive, whole).
 Partials = Callable[[float, float, float, float], tuple[float, float]]
@@ -397,7 +397,7 @@ NUMBERS = types.CPointer(types.float64)
 
 def over_rows(partials: Partials) -> Any:
     """Derivatives of a row's labels: slopes and offsets come in place of tp and predicted."""
-    if numba.config.DISABLE_JIT:
+    if config.DISABLE_JIT:
 
         def plain(tp: Any, predicted: Any, positive: Any, whole: float, count: int) -> None:
             for i in range(count):
@@ -418,7 +418,7 @@ def over_rows(partials: Partials) -> Any:
 
 def first_class(value: Callable[..., float]) -> Any:
     """The value of one label as a first-class function."""
-    if numba.config.DISABLE_JIT:
+    if config.DISABLE_JIT:
         return value
 
     def call(tp, predicted, positive, whole):

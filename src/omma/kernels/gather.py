@@ -106,11 +106,22 @@ def scatter_both(feedback, kept, labels, columns):
 
 
 @helper
-def gather(feedback, calibrator, pace, columns, kept, labels, start):
+def gather(feedback, memory, labels, start):
     """Gather all numbers of a row's labels, from position ``start`` on."""
+    columns, kept = memory.columns, memory.kept
     gather_counts(feedback, kept, labels, columns, start)
+    gather_judged(memory.pace, kept, labels, columns, start)
+    gather_calibration(memory.calibrator, kept, labels, columns, start)
+
+
+@helper
+def gather_judged(pace, kept, labels, columns, start):
     if pace is not None:
         gather_set(JUDGED, kept, labels, columns, start)
+
+
+@helper
+def gather_calibration(calibrator, kept, labels, columns, start):
     if calibrator is not None:
         for i in range(start, labels.shape[0]):
             columns[BIAS, i] = kept[BIAS, labels[i]]

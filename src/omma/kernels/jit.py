@@ -31,8 +31,9 @@ from llvmlite import ir
 from numba.core import event, types
 from numba.extending import intrinsic, overload
 
+config: Any = numba.config  # its stubs do not know of all settings
 COMMON: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-INLINED: dict[str, Any] = {**COMMON, "no_cpython_wrapper": True, "forceinline": True}
+INLINED: Any = {**COMMON, "no_cpython_wrapper": True, "forceinline": True}
 
 
 def cache_folder() -> Path | None:
@@ -48,9 +49,9 @@ def cache_folder() -> Path | None:
         if source.name.endswith(".py")
     )
     # Numba's own index knows Numba's version and the processor, not these.
-    versions = (np.__version__, llvmlite.__version__, numba.config.BOUNDSCHECK)
+    versions = (np.__version__, llvmlite.__version__, config.BOUNDSCHECK)
     name = hashlib.sha256(repr((sources, versions)).encode()).hexdigest()[:16]
-    chosen = numba.config.CACHE_DIR  # the environment variable NUMBA_CACHE_DIR
+    chosen = config.CACHE_DIR  # the environment variable NUMBA_CACHE_DIR
     folder = (Path(chosen) if chosen else user_cache() / "omma") / f"omma-kernels-{name}"
     with suppress(OSError):  # a read-only home: compiled anew in every process
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,12 +90,12 @@ def entry(function: Callable[..., Any]) -> Any:
     moment only. Other threads run while the function does.
     """
     njit: Any = numba.njit  # its stubs do not know of all options
-    before = numba.config.CACHE_DIR
+    before = config.CACHE_DIR
     try:
-        numba.config.CACHE_DIR = "" if CACHE is None else str(CACHE)
+        config.CACHE_DIR = "" if CACHE is None else str(CACHE)
         return njit(**COMMON, nogil=True, cache=CACHE is not None)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 def helper(function: Callable[..., Any]) -> Any:

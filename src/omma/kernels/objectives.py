@@ -240,7 +240,8 @@ def sign_form(objective: Any) -> Any:
     if not isinstance(objective, Macro | Micro) or objective.weight <= 0.0:
         return objective
     if isinstance(of, Rate):
-        over, under = np.array(of.over), np.array(of.under) + (0.0, 0.0, 0.0, of.epsilon)
+        over, under = np.array(of.over), np.array(of.under)
+        under[3] += of.epsilon
         slope, offset = over[0] * under - under[0] * over, over[1] * under - under[1] * over
     elif isinstance(of, Geometric):
         slope, offset = np.array((2.0, -1.0, -1.0, 1.0)), np.array((-1.0, 0.0, 0.0, 0.0))
@@ -434,7 +435,8 @@ def partials_of_change(kind, point, tp, predicted, positive):
 # non-smooth metrics and its Appendix). At fixed label frequencies the minimum is concave. Smoothed
 # by γ it is
 #
-#     ψ_γ(C) = max over C' of ψ(C') − ‖C − C'‖² / 2γ = min over mixtures w of w·f + γ/2 ‖Σ w_i ∇f_i‖²
+#     ψ_γ(C) = max over C' of ψ(C') − ‖C − C'‖² / 2γ
+#            = min over mixtures w of w·f + γ/2 ‖Σ w_i ∇f_i‖²
 #
 # for rates f that are linear in tp and fp, the two cells that decisions change; the norm is over
 # these. Its gradient is that of the minimizing mixture.

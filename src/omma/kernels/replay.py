@@ -86,7 +86,7 @@ def reported_set(pace, feedback):
 
 @helper
 def mark(marks, taken, done, which, kept, totals):
-    """Copy the counts of true labels where the caller wants to look; returns how many were taken."""
+    """Copy the counts of true labels at a checkpoint; returns how many were taken."""
     if taken >= marks.places.shape[0] or marks.places[taken] != done:
         return taken
     for cell in range(3):
@@ -272,15 +272,13 @@ def append_label(j, count, sparse, spec, memory):
     sparse.place[j] = count
     work[VALUES, count] = work[FLAGS, count] = work[PRESENT, count] = 0.0
     labels = sparse.ids[: count + 1]
-    gather(
-        spec.feedback, memory.calibrator, memory.pace, memory.columns, memory.kept, labels, count
-    )
+    gather(spec.feedback, memory, labels, count)
     return count
 
 
 @helper
 def position_of_label(j, count, sparse, spec, memory):
-    """Where label j stands in the row, appended where it is not stored; and the row's new length."""
+    """Where label j stands in the row, appended where it is missing; and the row's length."""
     at = np.int64(sparse.place[j])
     if at < count and sparse.ids[at] == j:
         return at, count
@@ -306,7 +304,7 @@ def fill_up_sparse(budget, count, sparse, spec, memory):
 
 @helper
 def decide_labels(labels, values, pick, sparse, spec, memory):
-    """Decide a sparse row; returns its length (below zero where it is wrong), and if it is short."""
+    """Decide a sparse row; returns its length, below zero where it is wrong, and if it is short."""
     work = memory.work
     count = read_sparse(labels, values, sparse, work, spec.m)
     if count < 0:
@@ -314,9 +312,7 @@ def decide_labels(labels, values, pick, sparse, spec, memory):
     width = padded(count)
     clear_rest(work[VALUES], count, width)
     row_labels = sparse.ids[:count]
-    gather(
-        spec.feedback, memory.calibrator, memory.pace, memory.columns, memory.kept, row_labels, 0
-    )
+    gather(spec.feedback, memory, row_labels, 0)
     short = decide(spec, memory, sparse.place, row_labels, pick, width)
     if short:
         count = fill_up_sparse(spec.budget, count, sparse, spec, memory)
@@ -401,9 +397,7 @@ def set_decided(labels, values, chosen, sparse, spec, memory):
         return count
     row_labels, width = sparse.ids[:count], padded(count)
     clear_rest(work[VALUES], count, width)
-    gather(
-        spec.feedback, memory.calibrator, memory.pace, memory.columns, memory.kept, row_labels, 0
-    )
+    gather(spec.feedback, memory, row_labels, 0)
     calibrate(memory.calibrator, memory.columns, work, width)
     clear_rest(work[FLAGS], 0, width)
     for i in range(chosen.shape[0]):

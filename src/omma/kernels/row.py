@@ -120,7 +120,7 @@ def choose(budget, objective, ready, point, columns, work, extras, ranks, m, wid
 
 @helper
 def look(spec, memory):
-    """Where the gradient is taken: at the counts that decisions look at, the prior in their unit."""
+    """Where the gradient is taken: at the counts that decisions look at."""
     unit = counted_unit(memory.pace, memory.window)
     feedback = in_units(spec.feedback, unit)
     see_totals(feedback, memory.kept, memory.totals, memory.seen, spec.m)

@@ -35,7 +35,8 @@ def gradient(objective, prior, cells, totals, work, slope, offset):
 @helper
 def write_rule(objective, ready, point, cells, work, extras, slope, offset):
     for j in range(slope.shape[0]):
-        own_slope, own_offset = weigh(objective, ready, point, cells[0, j], cells[1, j], cells[2, j])
+        counts = cells[0, j], cells[1, j], cells[2, j]
+        own_slope, own_offset = weigh(objective, ready, point, *counts)
         more_slope, more_offset = extras_at(extras, work, j)
         slope[j], offset[j] = own_slope + more_slope, own_offset + more_offset
 

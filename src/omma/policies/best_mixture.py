@@ -199,7 +199,7 @@ def maximize(
     log: list[Iteration] = []
     converged = False
     for i in range(max_iter):
-        slope, offset = Engine(plan, state_of(Counts(*cells, n))).gradient()
+        slope, offset = Engine(plan, state_of(Counts(cells[0], cells[1], cells[2], n))).gradient()
         found = corners(slope, offset)
         corner = found.cells
         away = (corner - cells) / n
