@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels import replay as kernel, rule as rules
+from omma.kernels import rule as rules, single
 from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.counts import Both, PartialLabels
 from omma.kernels.layout import FIELDS, TOTALS, WORK
+from omma.kernels.replay import Sparse
 from omma.kernels.row import Memory, Spec
 from omma.plan import Plan
 from omma.rows.row import Partly, Row, refuse_indicators, refuse_row
@@ -35,7 +36,7 @@ class Space(threading.local):
 
     def __init__(self) -> None:
         self.dense: Memory | None = None
-        self.sparse: tuple[Memory, kernel.Sparse] | None = None
+        self.sparse: tuple[Memory, Sparse] | None = None
         self.version = 0  # of the arrays that these are of
 
 
@@ -100,7 +101,7 @@ class Engine:
             space.dense = memory_of(self.plan, self.state, columns, columns, totals, work)
         return space.dense
 
-    def _sparse_memory(self, longest: int) -> tuple[Memory, kernel.Sparse]:
+    def _sparse_memory(self, longest: int) -> tuple[Memory, Sparse]:
         """The arrays of sparse rows, with room for so many labels."""
         space = self._scratch()
         if space.sparse is None or len(space.sparse[1].ids) < longest:
@@ -118,7 +119,8 @@ class Engine:
             return self._decide_sparse(eta, pick, spec)
         memory = self._memory()
         out = np.empty(self.m, dtype=np.int8)
-        if not kernel.decide_one(eta, pick, self._spec if spec is None else spec, memory, out):
+        by = self._spec if spec is None else spec
+        if not single.decide_dense(eta, pick, out, *by, *memory):
             refuse_row("predict", eta)
         return out
 
@@ -131,8 +133,8 @@ class Engine:
         budget = abs(self.plan.budget or 0)
         memory, sparse = self._sparse_memory(len(labels) + budget)
         out = np.empty(len(labels) + budget, dtype=np.int32)
-        spec = self._spec if spec is None else spec
-        count = kernel.decide_one_sparse(labels, values, pick, sparse, spec, memory, out)
+        by = self._spec if spec is None else spec
+        count = single.decide_sparse(labels, values, pick, out, *sparse, *by, *memory)
         if count < 0:
             refuse_row("predict", values)
             raise UnsortedError("label ids of a sparse row must rise, and be those of labels")
@@ -170,13 +172,14 @@ class Engine:
             labels, values = eta if isinstance(eta, tuple) else (NO_IDS, NO_NUMBERS)
             ids = NO_IDS if true is None else true
             memory, sparse = self._sparse_memory(len(labels) + len(ids) + len(prediction))
-            row = (labels, float64(values), ids, prediction)
-            kernel.learn_one_sparse(*row, *options, sparse, self._learning, memory)
+            row: tuple[Any, ...] = (labels, float64(values), ids, prediction)
+            single.learn_sparse(*row, *options, *sparse, *self._learning, *memory)
             return
         memory = self._memory()
         values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
         present = NO_NUMBERS if true is None else true
-        if not kernel.learn_one(values, present, prediction, *options, self._learning, memory):
+        row = (values, present, prediction)
+        if not single.learn_dense(*row, *options, *self._learning, *memory):
             if true is not None:
                 refuse_indicators("update", "y", true)
             refuse_indicators("update", "prediction", prediction)
@@ -247,11 +250,11 @@ def memory_of(
 
 def sparse_memory(
     plan: Plan, state: State, kept: Any, totals: Any, longest: int
-) -> tuple[Memory, kernel.Sparse]:
+) -> tuple[Memory, Sparse]:
     """The arrays of sparse rows of so many labels at most; ``kept`` has those of all labels."""
     width = padded(longest + 1)
     columns, work = aligned(FIELDS, width), work_space(width)
-    sparse = kernel.Sparse(np.zeros(width, dtype=np.int32), np.zeros(state.m, dtype=np.int32))
+    sparse = Sparse(np.zeros(width, dtype=np.int32), np.zeros(state.m, dtype=np.int32))
     return memory_of(plan, state, columns, kept, totals, work), sparse
 
 

@@ -129,12 +129,15 @@ def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_posi
     """
     strength = both.unhit if (tp <= 0.0) & (positive > 0.0) else both.hits
     slow = both.positives
-    p = every_positive * ((positive + slow) / (known_positive + slow))
+    # Three ratios share one division, which takes as long as ten multiplications.
+    by_positive, by_hits, by_tp = known_positive + slow, known_tp + strength, known_tp + slow
+    inverse = 1.0 / (by_positive * by_hits * by_tp)
+    p = every_positive * ((positive + slow) * (by_hits * by_tp * inverse))
     p = p if known_positive > 0.0 else positive + every_positive
-    t = known_tp * ((tp + strength) / (known_tp + strength))
+    t = known_tp * ((tp + strength) * (by_positive * by_tp * inverse))
     floor = both.floor * tp
     t = t if t > floor else floor
-    t += (every_tp - known_tp) * ((tp + slow) / (known_tp + slow))
+    t += (every_tp - known_tp) * ((tp + slow) * (by_positive * by_hits * inverse))
     t = t if known_tp > 0.0 else tp + every_tp
     # True positives are no more than positives, and no more than predictions.
     t = t if t < p else p
@@ -143,9 +146,11 @@ def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_posi
     # The first prediction of a label: by the prior alone, λ hits of 2 λ predictions, it needs a
     # probability of a half, which many labels never have. After p positives ``eager`` takes from λ
     # what makes that 1 / (1 + 2 p / s), where it is less.
-    waited = p * (2.0 / slow)
-    eager = both.eager * (1.0 - waited) / (1.0 + waited)
-    return eager if (both.eager > 0.0) & (predicted <= 0.0) & (waited > 1.0) else t, p
+    if both.eager > 0.0:  # the same for all labels: compilers make two loops of it
+        waited = p * (2.0 / slow)
+        eager = both.eager * (1.0 - waited) / (1.0 + waited)
+        t = eager if (predicted <= 0.0) & (waited > 1.0) else t
+    return t, p
 
 
 @by_kind

@@ -1,4 +1,4 @@
-"""Whole blocks of rows, and single rows: loops and entries over the same ``decide`` and ``learn``.
+"""Whole blocks of rows: loops over the same ``decide`` and ``learn`` that single rows call.
 
 Arrays of length zero stand for "not given": weights are then 1, labels known, rules the first.
 """
@@ -178,45 +178,6 @@ def learn_dense(eta, rows, true, true_rows, decided, extras, late, spec, memory)
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
         learn(spec, memory, row, extras.unknown_ids[begin:end], None, None, width)
-
-
-@entry
-def decide_one(eta, pick, spec, memory, out):
-    """Decide one dense row into ``out``; False where eta holds no probabilities."""
-    work, width = memory.work, memory.work.shape[1]
-    if read_values(eta, work[VALUES]) > 0:
-        return False
-    if decide(spec, memory, None, None, pick, width):
-        fill_up(spec.budget, work[FLAGS])
-    write_flags(work[FLAGS], out)
-    return True
-
-
-@helper
-def read_indicators(values, column):
-    """Copy zeros and ones; returns how many are neither."""
-    wrong = 0
-    for j in range(values.shape[0]):
-        value = np.float64(values[j])
-        column[j] = value
-        wrong += (value != 0.0) & (value != 1.0)
-    return wrong
-
-
-@entry
-def learn_one(eta, true, decided, unknown, weight, labelled, late, spec, memory):
-    """Learn one dense row; False, and nothing changed, where indicators are not 0 and 1.
-
-    ``eta`` and ``true`` may be empty where they are not counted.
-    """
-    work, width = memory.work, memory.work.shape[1]
-    wrong = read_indicators(decided, work[FLAGS]) + read_indicators(true, work[PRESENT])
-    if wrong > 0:
-        return False
-    read_values(eta, work[VALUES])
-    calibrate(memory.calibrator, memory.columns, work, width)
-    learn(spec, memory, Row(weight, labelled, late), unknown, None, None, width)
-    return True
 
 
 # Sparse rows.
@@ -421,21 +382,3 @@ def learn_sparse(
         first, last = (true_starts[t], true_ends[t]) if row.labelled else (begin, begin)
         true, unknown = true_ids[first:last], extras.unknown_ids[begin:end]
         learn_labels(count, true, unknown, row, sparse, spec, memory)
-
-
-@entry
-def decide_one_sparse(labels, values, pick, sparse, spec, memory, out):
-    """Decide one sparse row: lists its labels in ``out``, returns how many; below zero as above."""
-    count, _ = decide_labels(labels, values, pick, sparse, spec, memory)
-    if count < 0:
-        return count
-    return np.int64(list_chosen(count, labels.shape[0], sparse, memory.work, out, 0))
-
-
-@entry
-def learn_one_sparse(
-    labels, values, true, chosen, unknown, weight, labelled, late, sparse, spec, memory
-):  # fmt: skip
-    """Learn one sparse row."""
-    count = set_decided(labels, values, chosen, sparse, spec, memory)
-    learn_labels(count, true, unknown, Row(weight, labelled, late), sparse, spec, memory)

@@ -1,0 +1,106 @@
+"""Single rows, called from Python: the same ``decide`` and ``learn`` as in a replay.
+
+Arguments come one by one: to hand over a named tuple takes half a microsecond, which is longer than
+deciding a row.
+"""
+
+import numpy as np
+
+from omma.kernels.calibrate import calibrate
+from omma.kernels.jit import entry, helper
+from omma.kernels.layout import FLAGS, PRESENT, VALUES
+from omma.kernels.replay import (
+    Sparse,
+    decide_labels,
+    fill_up,
+    learn_labels,
+    list_chosen,
+    read_values,
+    set_decided,
+    write_flags,
+)
+from omma.kernels.row import Memory, Row, Spec, decide, learn
+
+
+@entry
+def decide_dense(
+    eta, pick, out, objective, prior, budget, feedback, m, columns, kept, totals, seen, work, ranks,
+    calibrator, pace, limits, window,
+):  # fmt: skip
+    """Decide one row of every label into ``out``; False where eta holds no probabilities."""
+    if read_values(eta, work[VALUES]) > 0:
+        return False
+    spec = Spec(objective, prior, budget, feedback, m)
+    memory = Memory(
+        columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window
+    )  # fmt: skip
+    if decide(spec, memory, None, None, pick, work.shape[1]):
+        fill_up(budget, work[FLAGS])
+    write_flags(work[FLAGS], out)
+    return True
+
+
+@helper
+def read_indicators(values, column):
+    """Copy zeros and ones; returns how many are neither."""
+    wrong = 0
+    for j in range(values.shape[0]):
+        value = np.float64(values[j])
+        column[j] = value
+        wrong += (value != 0.0) & (value != 1.0)
+    return wrong
+
+
+@entry
+def learn_dense(
+    eta, true, decided, unknown, weight, labelled, late, objective, prior, budget, feedback, m,
+    columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window,
+):  # fmt: skip
+    """Learn one row of every label; False, and nothing changed, where indicators are not 0 and 1.
+
+    ``eta`` and ``true`` may be empty where they are not counted.
+    """
+    wrong = read_indicators(decided, work[FLAGS]) + read_indicators(true, work[PRESENT])
+    if wrong > 0:
+        return False
+    spec = Spec(objective, prior, budget, feedback, m)
+    memory = Memory(
+        columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window
+    )  # fmt: skip
+    read_values(eta, work[VALUES])
+    calibrate(calibrator, columns, work, work.shape[1])
+    learn(spec, memory, Row(weight, labelled, late), unknown, None, None, work.shape[1])
+    return True
+
+
+@entry
+def decide_sparse(
+    labels, values, pick, out, ids, place, objective, prior, budget, feedback, m, columns, kept,
+    totals, seen, work, ranks, calibrator, pace, limits, window,
+):  # fmt: skip
+    """Decide one row of stored labels: lists the chosen ones in ``out`` and returns their number.
+
+    It is −1 where a value is no probability, −2 where label ids do not rise or are no labels.
+    """
+    spec, sparse = Spec(objective, prior, budget, feedback, m), Sparse(ids, place)
+    memory = Memory(
+        columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window
+    )  # fmt: skip
+    count, _ = decide_labels(labels, values, pick, sparse, spec, memory)
+    if count < 0:
+        return count
+    return np.int64(list_chosen(count, labels.shape[0], sparse, work, out, 0))
+
+
+@entry
+def learn_sparse(
+    labels, values, true, chosen, unknown, weight, labelled, late, ids, place, objective, prior,
+    budget, feedback, m, columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window,
+):  # fmt: skip
+    """Learn one row of stored labels."""
+    spec, sparse = Spec(objective, prior, budget, feedback, m), Sparse(ids, place)
+    memory = Memory(
+        columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window
+    )  # fmt: skip
+    count = set_decided(labels, values, chosen, sparse, spec, memory)
+    learn_labels(count, true, unknown, Row(weight, labelled, late), sparse, spec, memory)
