@@ -20,9 +20,13 @@ from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_task, fit_first
 from omma.replaying import NO_ROWS, Run, Sequence
+from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rows.labels import Labels
-from omma.trace import History, Snapshots, Trace
+from omma.trace import History, Snapshots, Trace, Values
+
+FEWEST, PASSES = 3, 2  # looks at all labels: at least, and for each label's worth of entries
+COPIED = 2**22  # numbers that copies of all counts at checkpoints may take: 32 MB
 
 
 def replay(
@@ -67,7 +71,9 @@ def replay(
         Keep the predictions. Where a row has fewer than k labels of probability above zero, the
         lowest other labels fill up, and a warning says in how many rows; ``at_most`` has none.
     checkpoints : int or array-like
-        How many places, evenly spaced, to take ``trace.history`` at; or the numbers of rows.
+        How many places at most, evenly spaced, to take ``trace.history`` at; or the numbers of
+        rows. Of sparse rows with very many labels fewer places are taken: a look takes a pass over
+        all labels, and would take longer than deciding.
     progress : bool
         Show a progress bar.
     gap : bool
@@ -103,18 +109,22 @@ def replay(
     given = Sequence(
         batch,
         order,
-        _places(checkpoints, batch.n) if batch.labels is not None else NO_ROWS,
+        _places(checkpoints, batch) if batch.labels is not None else NO_ROWS,
         keep=predictions or judged_by.needs_matrix,
     )
+    limits = tuple(limit.named(None, batch.m, "replay") for limit in policy.limits)
+    values = Values(judged_by, limits)
+    # Where labels are unknown in some rows, and where copies of all counts would take much memory,
+    # values are worked out at their checkpoint.
+    partly = batch.labels is not None and batch.labels.missing is not None
+    if partly or 3 * batch.m * len(given.checkpoints) > COPIED:
+        given = replace(given, look=values.look)
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
     done = _run(policy, given, pairs=judged_by.needs_matrix, progress=progress)
     # With a matrix of costs labels of probability zero are candidates, too.
     if policy.objective is None or not policy.objective.needs_matrix:
         warn_of_rows("replay", batch.eta, policy.budget, done.filled)
-    counts, history = _measured(judged_by, given, done)
-    if history is not None and policy.limits:
-        found = tuple(one.named(None, batch.m, "replay") for one in policy.limits)
-        history = replace(history, _limits=found)
+    counts, history = _measured(judged_by, given, done, values)
     if certificate is not None:
         looks = _certified(certificate, given)
         history = None if history is None else replace(history, _looks=looks)
@@ -137,8 +147,9 @@ def _run(policy: Policy, given: Sequence, *, pairs: bool, progress: bool) -> Run
     """Run the policy; where pairs of classes are counted afterwards, it keeps no other counts."""
     with progress_bar(given.batch.n, policy, progress) as advance:
         if pairs or advance is not None:
-            wanted = NO_ROWS if pairs else given.checkpoints
-            given = replace(given, checkpoints=wanted, progress=advance)
+            checkpoints = NO_ROWS if pairs else given.checkpoints
+            look = None if pairs else given.look
+            given = replace(given, checkpoints=checkpoints, progress=advance, look=look)
         return policy.replay(given)
 
 
@@ -189,13 +200,15 @@ def _check(policy: Policy, judged_by: Metric, batch: Batch) -> None:
         )
 
 
-def _places(checkpoints: int | ArrayLike, n: int) -> NDArray[np.int64]:
+def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:
+    n = batch.n
     if np.ndim(checkpoints) == 0:
         if checkpoints == 0:
             return np.empty(0, dtype=np.int64)
         check_positive_int("replay", "checkpoints", checkpoints)
-        evenly = _evenly(min(int(checkpoints), n), n)  # type: ignore[arg-type]
-        return np.array(evenly)
+        stored = batch.eta.matrix.nnz if isinstance(batch.eta, SparseProbabilities) else n * batch.m
+        affordable = max(FEWEST, PASSES * stored // batch.m)
+        return np.array(_evenly(min(int(checkpoints), affordable, n), n))  # type: ignore[arg-type]
     places = np.asarray(checkpoints)
     rising = places.ndim == 1 and (np.diff(places) > 0).all()
     if not rising or places.dtype.kind not in "iu" or (len(places) and not places[0] > 0):
@@ -215,15 +228,16 @@ def _evenly(number: int, n: int) -> NDArray[np.int64]:
 
 
 def _measured(
-    judged_by: Metric, given: Sequence, done: Run
+    judged_by: Metric, given: Sequence, done: Run, values: Values
 ) -> tuple[Counts | None, History | None]:
     if given.batch.labels is None:
         return None, None
     if judged_by.needs_matrix:
         *every, last = _pair_counts(given, given.batch.labels, done)
-        return last, History(given.checkpoints, tuple(every), judged_by)
-    taken = Snapshots(done.snapshots, done.snapshot_rows, done.missed)
-    return counts_of(done.state), History(given.checkpoints, taken, judged_by)
+        return last, History(given.checkpoints, replace(values, later=tuple(every)))
+    if given.look is None:
+        values = replace(values, later=Snapshots(done.snapshots, done.snapshot_rows))
+    return counts_of(done.state), History(given.checkpoints, values)
 
 
 def _pair_counts(given: Sequence, labels: Labels, done: Run) -> Iterator[Counts]:

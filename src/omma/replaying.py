@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from omma._pool import Progress
 from omma.engine import NO_IDS, memory_of, sparse_memory, work_space
 from omma.kernels import replay as kernel
+from omma.kernels.layout import JUDGED, OWN, TRUE, N
 from omma.plan import Plan, fixed_plan
 from omma.rows.arrays import (
     DenseProbabilities,
@@ -33,15 +34,16 @@ NO_FLAGS = np.empty(0, dtype=np.uint8)
 NO_INDICATORS = np.empty((1, 0), dtype=np.uint8)
 WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
 Vector = NDArray[np.float64]
+Look = Callable[[NDArray[np.float64], float], None]  # counts (3, m) of true labels, and their rows
 
 
 @dataclass(frozen=True)
 class Sequence:
     """Rows that a policy is to run over.
 
-    ``order`` says in which order which rows come (None: all, in theirs), ``checkpoints`` after how
-    many rows to copy the counts of true labels, ``keep`` whether to keep predictions; ``progress``
-    hears of rows done.
+    ``order`` says in which order which rows come (None: all, in theirs), ``keep`` whether to keep
+    predictions; ``progress`` hears of rows done. After as many rows as ``checkpoints`` say, the
+    counts of true labels are copied, or where there is a ``look`` it is called with them instead.
     """
 
     batch: Batch
@@ -49,6 +51,7 @@ class Sequence:
     checkpoints: NDArray[np.int64] = field(default_factory=lambda: NO_ROWS)
     keep: bool = True
     progress: Progress | None = None
+    look: Look | None = None
 
     @property
     def eta(self) -> Probabilities:
@@ -71,7 +74,6 @@ class Run:
     snapshots: NDArray[np.float64]  # (checkpoints, 3, m): counts of true labels
     snapshot_rows: NDArray[np.float64]  # their number of rows
     seconds: float
-    missed: NDArray[np.float64] | None = None  # of each label, at the checkpoints
     filled: int = 0  # rows with fewer candidates than k
 
 
@@ -118,14 +120,16 @@ class Replay:
         checkpoints: NDArray[np.int64] = NO_ROWS,
         keep: bool = True,
         state: State | None = None,
+        look: Look | None = None,
     ) -> None:
         self.owner, self.plan, self.batch, self.eta = owner, plan, batch, batch.eta
+        self.look, self.looking = look, 0.0  # seconds spent looking
         self.state = plan.start(self.eta.m) if state is None else state
         if batch.labels is not None and batch.labels.missing is not None:
             self.state.take_parts()
         self.checkpoints = checkpoints
-        self.snapshots = np.empty((len(checkpoints), 3, self.eta.m))
-        self.snapshot_rows = np.empty(len(checkpoints))
+        copied = len(checkpoints) if look is None else 0
+        self.snapshots, self.snapshot_rows = np.empty((copied, 3, self.eta.m)), np.empty(copied)
         self.fed = self.filled = 0
         self.is_sparse = batch.thin and plan.matrix is None
         self.predictions: Any = None
@@ -160,6 +164,29 @@ class Replay:
 
     def feed(self, rows: Rows, picks: NDArray[Any] = NO_IDS) -> None:
         """Replay some rows after those that came before; ``picks`` chooses among fixed rules."""
+        if self.look is None:
+            self._feed(rows, picks)
+            return
+        ends = self.checkpoints - self.fed
+        ends = ends[(ends > 0) & (ends <= len(rows))]
+        for piece, picked in zip(np.split(rows, ends), np.split(picks, ends), strict=True):
+            self._feed(piece, picked)
+            if len(ends) and self.fed in self.checkpoints:
+                started = time.perf_counter()
+                self.look(*self._truth())
+                self.looking += time.perf_counter() - started
+
+    def _truth(self) -> tuple[NDArray[np.float64], float]:
+        """Counts of true labels so far, each as if it had been known in all rows."""
+        state, truth = self.state, self.state.truth
+        n = float(truth.totals[N])
+        if self.is_sparse and truth.missed is None:  # where they lie: a copy would take longer
+            which = JUDGED if state.judged is not None else OWN if state.labels is None else TRUE
+            return self._records[3 * which : 3 * which + 3], n
+        self.settle()
+        return truth.in_proportion, n
+
+    def _feed(self, rows: Rows, picks: NDArray[Any]) -> None:
         if isinstance(self.state, WindowState):
             entries, stored = self._entries(rows)
             self.state.window.make_room(2 * len(rows), 2 * entries, 2 * stored)
@@ -177,6 +204,8 @@ class Replay:
 
     def _marks(self, rows: Rows) -> kernel.Marks:
         """After which of these rows to copy the counts, and where to."""
+        if self.look is not None:
+            return kernel.Marks(NO_ROWS, self.snapshots, self.snapshot_rows)
         ends = (self.fed, self.fed + len(rows))
         first, last = np.searchsorted(self.checkpoints, ends, side="right").tolist()
         part = slice(first, last)
@@ -222,14 +251,15 @@ class Replay:
         present = int((last - first).sum())
         return 2 * stored + abs(self.plan.budget or 0) * len(rows) + present, stored
 
-    def result(self, seconds: float, missed: Any = None) -> Run:
-        """What is left at the end."""
+    def result(self, seconds: float) -> Run:
+        """What is left at the end of so many seconds."""
         self.settle()
         if isinstance(self.state, WindowState):
             self.state.window.trim()
         predictions, chosen = self._predicted()
         snapshots = (self.snapshots, self.snapshot_rows)
-        return Run(self.state, predictions, chosen, *snapshots, seconds, missed, self.filled)
+        seconds -= self.looking
+        return Run(self.state, predictions, chosen, *snapshots, seconds, self.filled)
 
     def _predicted(self) -> tuple[Any, Any]:
         if self.is_sparse:
@@ -335,29 +365,27 @@ def replay(
     Where nobody wants to know how long it takes, it need not be ``timed``.
     """
     batch, eta = sequence.batch, sequence.eta
-    options = {"checkpoints": sequence.checkpoints, "keep": sequence.keep, "state": state}
-    running = Replay(owner, plan, batch, **options)  # type: ignore[arg-type]
+    running = Replay(
+        owner,
+        plan,
+        batch,
+        checkpoints=sequence.checkpoints,
+        keep=sequence.keep,
+        state=state,
+        look=sequence.look,
+    )
     if timed:
         running.feed(NO_ROWS)  # compiles, or loads from disk, outside the clock
     started = time.perf_counter()
     step = eta.rows_per_run
     if plan.window is not None:  # or there would have to be room for all of a block
         step = min(step, max(1, WINDOW_ENTRIES // eta.m, plan.window // 8))
-    partly = batch.labels is not None and batch.labels.missing is not None
-    missed = np.zeros((len(sequence.checkpoints), eta.m)) if partly else None
     n = eta.n if sequence.order is None else len(sequence.order)
-    for start, block in blocks(n, step, sequence.order):
-        # What labels missed is noted at each checkpoint: pieces end there.
-        ends = sequence.checkpoints - start
-        ends = ends[(ends > 0) & (ends <= len(block))] if missed is not None else NO_ROWS
-        for rows in np.split(block, ends[ends < len(block)]) if len(ends) else (block,):
-            running.feed(rows, picks[running.fed : running.fed + len(rows)])
-            if missed is not None:
-                running.settle()
-                missed[sequence.checkpoints == running.fed] = running.state.truth.missed
+    for _, rows in blocks(n, step, sequence.order):
+        running.feed(rows, picks[running.fed : running.fed + len(rows)])
         if sequence.progress is not None:
-            sequence.progress(len(block))
-    return running.result(time.perf_counter() - started, missed)
+            sequence.progress(len(rows))
+    return running.result(time.perf_counter() - started)
 
 
 def learn_decided(

@@ -21,7 +21,6 @@ from omma.metrics import Metric
 from omma.policies import Policy
 from omma.rows.frames import Names, opened
 from omma.rule import Rule
-from omma.state import in_proportion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,35 +28,51 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Snapshots:
-    """Counts after some rows as plain arrays: cells (places, 3, m), and how much rows weighed.
-
-    ``missed`` is how much of that each label was unknown in.
-    """
+    """Counts after some rows as plain arrays: cells (places, 3, m), and how much rows weighed."""
 
     cells: NDArray[np.float64]
     rows: NDArray[np.float64]
-    missed: NDArray[np.float64] | None = None
 
     def __iter__(self) -> Iterator[Counts]:
-        missed = [None] * len(self.rows) if self.missed is None else self.missed
-        for kept, n, less in zip(self.cells, self.rows, missed, strict=True):
-            cells = in_proportion(kept, float(n), less)
+        for cells, n in zip(self.cells, self.rows, strict=True):
             yield Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n))
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A metric and limits at checkpoints: worked out there, or ``later`` from copied counts."""
+
+    metric: Metric
+    limits: tuple[Limit, ...] = ()
+    later: Iterable[Counts] = ()
+    taken: list[list[float]] = field(default_factory=list)
+
+    def look(self, cells: NDArray[np.float64], rows: float) -> None:
+        """Work out all values at these counts."""
+        self._take(Counts._unchecked(np.array(cells), rows, None))
+
+    def _take(self, counts: Counts) -> None:
+        every: tuple[Metric | Limit, ...] = (self.metric, *self.limits)
+        self.taken.append([of.value(counts) if counts.n > 0 else np.nan for of in every])
+
+    @cached_property
+    def table(self) -> NDArray[np.float64]:
+        """The metric, and each limit, at each checkpoint: shape (checkpoints, 1 + limits)."""
+        for counts in self.later:
+            self._take(counts)
+        return np.array(self.taken).reshape(len(self.taken), 1 + len(self.limits))
 
 
 @dataclass(frozen=True)
 class History:
     """The metric so far, at some rows of the sequence.
 
-    ``rows`` are numbers of rows, ``values`` the metric over that many; it is worked out when it is
-    first asked for.
+    ``rows`` are numbers of rows, ``values`` the metric over that many.
     """
 
     rows: NDArray[np.int64]
-    _counts: Iterable[Counts] = field(repr=False)
-    _metric: Metric = field(repr=False)
+    _values: Values = field(repr=False)
     _looks: tuple[Look, ...] = field(default=(), repr=False)  # what a certificate saw at each
-    _limits: tuple[Limit, ...] = field(default=(), repr=False)
 
     @cached_property
     def limits(self) -> dict[str, NDArray[np.float64]]:
@@ -66,11 +81,15 @@ class History:
         They are of true labels, and of rows where these are known; ``trace.limits`` has what is
         held, which may be estimates, and what is predicted in all rows.
         """
-        every = list(self._counts) if self._limits else []
-        return {
-            str(one): np.array([one.value(counts) if counts.n > 0 else np.nan for counts in every])
-            for one in self._limits
-        }
+        columns = self._values.table.T[1:]
+        return dict(zip(map(str, self._values.limits), columns, strict=True))
+
+    def values_of(self, limit: Limit) -> NDArray[np.float64]:
+        """The values of any limit over the first ``rows[i]`` rows; NaN where no counts are left."""
+        if limit in self._values.limits:
+            return self.limits[str(limit)]
+        values = [limit.value(one) if one.n > 0 else np.nan for one in self._values.later]
+        return np.array(values) if values else np.full(len(self.rows), np.nan)
 
     @cached_property
     def gaps(self) -> tuple[Gap | None, ...]:
@@ -81,9 +100,7 @@ class History:
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The metric over the first ``rows[i]`` rows; NaN where their weight is zero."""
-        return np.array(
-            [self._metric.value(counts) if counts.n > 0 else np.nan for counts in self._counts]
-        )
+        return self._values.table[:, 0]
 
     def __len__(self) -> int:
         return len(self.rows)

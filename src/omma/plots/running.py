@@ -214,7 +214,7 @@ def _limits(traces: Mapping[str, Trace]) -> list[Limit]:
         str(one): one
         for trace in traces.values()
         if trace.history is not None
-        for one in trace.history._limits
+        for one in trace.history._values.limits
     }
     if not found:
         raise ValueError(
@@ -234,7 +234,7 @@ def _draw(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
         rows, values = trace.history.rows, scale * _values(limit, trace)
         look = bands[name].look
         ax.plot(rows, values, linewidth=1.6, **look)
-        if limit in trace.history._limits:
+        if limit in trace.history._values.limits:
             _shade(ax, rows, values, scale * limit.bound, limit.sign)
             _say_out_of_reach(ax, limit, trace)
         texts.append(f"{values[-1]:.1f}  {name}" if share else f"{values[-1]:.2f}  {name}")
@@ -260,8 +260,7 @@ def _say_out_of_reach(ax: Axes, limit: Limit, trace: Trace) -> None:
 
 def _values(limit: Limit, trace: Trace) -> NDArray[np.float64]:
     assert trace.history is not None
-    every = trace.history._counts
-    return np.array([limit.value(counts) if counts.n > 0 else np.nan for counts in every])
+    return trace.history.values_of(limit)
 
 
 def _shade(ax: Axes, rows: Any, values: NDArray[np.float64], bound: float, sign: float) -> None:

@@ -203,6 +203,7 @@ class OnlineFrankWolfe(MetricPolicy):
             checkpoints=sequence.checkpoints,
             keep=sequence.keep,
             state=state,
+            look=sequence.look,
         )
         # Compile, or load from disk, outside the clock.
         running.feed(NO_ROWS)
