@@ -2,7 +2,8 @@
 
     OMMA_DATA=… python -m benchmarks.limits_real [--seeds 5] [--cache folder]
 
-fits the linear models of `omma run auto` to the training part of each set, shuffles its test part,
+fits the linear models of `omma-study run auto` to the training part of each set, shuffles its
+test part,
 and judges the second half of that: `omma.Auto` as it goes on deciding, its rule after the first
 half, and thresholds tuned on the first half. A set that is not there is left out, with a sentence.
 """
@@ -20,8 +21,8 @@ from rich.console import Console
 
 import omma
 from benchmarks.table import Table
-from omma.study.auto.cells import SOURCES
-from omma.study.estimates import Desk
+from omma_study.auto.cells import SOURCES
+from omma_study.estimates import Desk
 
 CASES = (
     ("mammography", "f1", "predicted_rate <= 0.01"),

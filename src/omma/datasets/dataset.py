@@ -1,8 +1,8 @@
-"""A dataset in the one form that everything else takes, and what the catalogue says of one."""
+"""A dataset in the one form that everything else takes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
@@ -15,97 +15,6 @@ from omma._validate import check_choice, check_number, check_seed, shown
 from omma.npz import HIGHEST
 
 TASKS = ("binary", "multiclass", "multilabel")
-
-
-@dataclass(frozen=True)
-class File:
-    """One file of a dataset as its provider gives it.
-
-    Parameters
-    ----------
-    name : str
-        What the file is called in the folder of the dataset.
-    url : str, optional
-        Where it is, if that is certain.
-    sha256 : str, optional
-        Hash of what the address gives, if known; without one a download is not verified.
-    member : str, optional
-        Its path in the tar archive that the address gives, if it gives one.
-
-    Examples
-    --------
-    >>> from omma.datasets import CATALOGUE
-    >>> [file.name for file in CATALOGUE["yeast"].files]
-    ['yeast-train.arff', 'yeast-test.arff']
-    """
-
-    name: str
-    url: str | None = None
-    sha256: str | None = None
-    member: str | None = None
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One dataset of the catalogue.
-
-    Parameters
-    ----------
-    name, title : str
-    task : {"binary", "multiclass", "multilabel"}
-    n, d, m : int
-        Rows, features, labels; d is None where the features are not fixed by a source.
-    split : int, optional
-        Index of the first test row; None where there is no test part of its own.
-    source : str
-        Where to get it.
-    licence : str
-        As the source states it; "not stated" where it says nothing.
-    reader : str
-        Format of the files ("xc", "arff", …), the function that fetches them ("fetch …"), or
-        "folder" where only a folder of X.npz, Y.npz and meta.json will do.
-    files : tuple of File
-        The training file, and the test file where there is one.
-    options : mapping
-        What the reader is told beside the files.
-    prepare : str, optional
-        What is done to the features after reading.
-    paper : str, optional
-        Name in the results of the OMMA paper, for the sets used there.
-    stands_for : tuple of str
-        Names in the paper of sets that this one stands in for.
-    note : str
-
-    Examples
-    --------
-    >>> from omma.datasets import CATALOGUE
-    >>> entry = CATALOGUE["yeast"]
-    >>> entry.task, entry.n, entry.m, entry.split
-    ('multilabel', 2417, 14, 1500)
-    """
-
-    name: str
-    title: str
-    task: str
-    n: int
-    d: int | None
-    m: int
-    split: int | None
-    source: str
-    licence: str
-    reader: str = "folder"
-    files: tuple[File, ...] = ()
-    options: Mapping[str, object] = field(default_factory=dict)
-    prepare: str | None = None
-    paper: str | None = None
-    stands_for: tuple[str, ...] = ()
-    note: str = ""
-
-    @property
-    def downloadable(self) -> bool:
-        """Whether ``load`` can get it by itself."""
-        fetched = self.reader.startswith("fetch ")
-        return fetched or (bool(self.files) and all(file.url for file in self.files))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,0 +1,213 @@
+"""Sets of the catalogue from where their providers keep them, by pooch or scikit-learn."""
+
+import logging
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._validate import require
+from omma.datasets import Dataset
+from omma.datasets.formats.part import identify
+from omma_study.datasets.entry import Entry, File
+
+NEED = "downloads of this set need"
+TIMEOUT = 60  # seconds without an answer
+COVERS = (
+    "Spruce/Fir",
+    "Lodgepole Pine",
+    "Ponderosa Pine",
+    "Cottonwood/Willow",
+    "Aspen",
+    "Douglas-fir",
+    "Krummholz",
+)
+WORDS = (1, 2, 3)  # columns of kddcup99 that hold words: protocol, service, flag
+
+
+def download_files(entry: Entry, home: Path, instead: str) -> None:
+    """Get every file of the entry that is missing; ``instead`` says what to do if that fails."""
+    for file in entry.files:
+        if (home / file.name).is_file():
+            continue
+        try:
+            _download(file, home)
+        except OSError as error:
+            raise unreachable(entry, str(file.url), error, instead) from error
+
+
+def unreachable(entry: Entry, tried: str, error: Exception, instead: str) -> OSError:
+    """One sentence: what was tried, what came, what to do instead."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    short = reason if len(reason) <= 120 else reason[:119] + "…"
+    return OSError(f"{entry.name} could not be had from {tried} ({short}): {instead}")
+
+
+def _download(file: File, home: Path) -> None:
+    pooch = require("pooch", NEED, "omma-study")
+    url = str(file.url)
+    kept = url.rpartition("/")[2] if file.member else file.name
+    with _quiet(pooch), _bar(kept) as bar:
+        archive = pooch.retrieve(
+            url,
+            known_hash=None if file.sha256 is None else f"sha256:{file.sha256}",
+            fname=kept,
+            path=home,
+            downloader=pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT),
+        )
+    if file.member:
+        with tarfile.open(archive) as packed:
+            there = file.member in packed.getnames()
+            inside = packed.extractfile(file.member) if there else None
+            if inside is None:
+                raise ValueError(f"{archive}: expected a file {file.member}, got none")
+            (home / file.name).write_bytes(inside.read())
+
+
+@contextmanager
+def _quiet(pooch: Any) -> Iterator[None]:
+    """Pooch tells the log of every download; here the bar does."""
+    logger = pooch.get_logger()
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Any]:
+    """A bar on stderr that pooch moves; False where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield False
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield _Bar(progress)
+
+
+class _Bar:
+    """The four things that pooch wants of a bar."""
+
+    def __init__(self, progress: Any) -> None:
+        self.progress = progress
+        self.task = progress.add_task("", total=None)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def total(self) -> Any:
+        return self.progress.tasks[0].total
+
+    @total.setter
+    def total(self, size: int) -> None:
+        self.progress.update(self.task, total=size)
+
+    def update(self, size: int) -> None:
+        self.progress.advance(self.task, size)
+
+    def reset(self) -> None:
+        self.progress.reset(self.task, total=self.total)
+
+    def close(self) -> None:
+        self.progress.refresh()
+
+
+def fetch(entry: Entry, instead: str) -> Dataset:
+    """Fetch a set by scikit-learn; ``instead`` says what to do if that fails."""
+    fetchers = require("sklearn.datasets", NEED, "omma-study", "scikit-learn")
+    name = entry.reader.removeprefix("fetch ")
+    try:
+        return FETCHERS[name](fetchers)
+    except OSError as error:
+        raise unreachable(entry, entry.source, error, instead) from error
+
+
+def news20(fetchers: Any) -> Dataset:
+    """20 Newsgroups by date as tf-idf, which is fitted on the training part."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    train, test = (
+        fetchers.fetch_20newsgroups(subset=part, shuffle=True, random_state=0)
+        for part in ("train", "test")
+    )
+    vectors = TfidfVectorizer(sublinear_tf=True, min_df=3, max_features=50_000, dtype=np.float32)
+    features = [vectors.fit_transform(train.data), vectors.transform(test.data)]
+    target = np.concatenate([train.target, test.target])
+    return Dataset(
+        "news20",
+        "multiclass",
+        sparse.vstack(features),
+        target,
+        features[0].shape[0],
+        train.target_names,
+    )
+
+
+def covtype(fetchers: Any) -> Dataset:
+    """Forest cover types, every column scaled to [0, 1]."""
+    features, target = fetchers.fetch_covtype(return_X_y=True)
+    low, high = features.min(axis=0), features.max(axis=0)
+    scaled = (features - low) / np.where(high > low, high - low, 1.0)
+    return Dataset("covtype", "multiclass", scaled, target.astype(np.int64) - 1, labels=COVERS)
+
+
+def kddcup99(fetchers: Any) -> Dataset:
+    """Network connections without duplicates: logarithms of numbers, indicators of words."""
+    rows, attacks = fetchers.fetch_kddcup99(percent10=True, return_X_y=True)
+    whole = ((*row, attack) for row, attack in zip(rows.tolist(), attacks.tolist(), strict=True))
+    kept = list(dict.fromkeys(whole))
+    columns = list(zip(*kept, strict=True))
+    ids, names = identify([_word(attack).rstrip(".") for attack in columns[-1]])
+    numbers = [j for j in range(len(columns) - 1) if j not in WORDS]
+    blocks = [_logarithms([columns[j] for j in numbers])]
+    blocks += [_indicators(columns[j]) for j in WORDS]
+    features = sparse.csr_array(sparse.hstack(blocks, format="csr"))
+    used = np.unique(features.indices)
+    return Dataset("kddcup99", "multiclass", features[:, used], ids, labels=names)
+
+
+def rcv1(fetchers: Any) -> Dataset:
+    """The whole of RCV1-v2, training part first."""
+    bunch = fetchers.fetch_rcv1(subset="all")
+    names = [str(name) for name in bunch.target_names]
+    return Dataset("rcv1", "multilabel", bunch.data, bunch.target, 23149, names)
+
+
+def _logarithms(columns: list[tuple[Any, ...]]) -> sparse.csr_array:
+    """log(1 + x), each column divided by its maximum."""
+    table: NDArray[np.float64] = np.log1p(np.array(columns, dtype=np.float64).T)
+    highest = table.max(axis=0)
+    scaled = sparse.csr_array(table / np.where(highest > 0, highest, 1.0))
+    scaled.eliminate_zeros()
+    return scaled
+
+
+def _indicators(column: tuple[Any, ...]) -> sparse.csr_array:
+    """One column for each word, in the order of the alphabet."""
+    ids, words = identify([_word(cell) for cell in column])
+    ones = np.ones(len(ids), np.float32)
+    return sparse.csr_array((ones, (np.arange(len(ids)), ids)), shape=(len(ids), len(words)))
+
+
+def _word(cell: Any) -> str:
+    return cell.decode() if isinstance(cell, bytes) else str(cell)
+
+
+FETCHERS: dict[str, Callable[[Any], Dataset]] = {
+    "news20": news20,
+    "covtype": covtype,
+    "kddcup99": kddcup99,
+    "rcv1": rcv1,
+}

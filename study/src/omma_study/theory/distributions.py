@@ -1,0 +1,292 @@
+"""Distributions of rows whose probabilities, and what any rule does to them, are known."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import integrate, special, stats
+
+from omma._validate import check_number, check_positive_int, shown
+from omma.counts import Counts
+from omma.rule import Rule
+
+Vector = NDArray[np.float64]
+POINTS = 2**16  # of a support that stands for a continuous distribution
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rows drawn from a distribution: probabilities, indicators of labels, places in the support.
+
+    ``places`` is None where the distribution is continuous.
+    """
+
+    eta: NDArray[np.float64]
+    y: NDArray[np.int8]
+    places: NDArray[np.int64] | None = None
+
+
+class Distribution(ABC):
+    """Where rows come from.
+
+    Attributes
+    ----------
+    m : int
+        Number of labels.
+    multiclass : bool
+        Whether a row has exactly one label; else labels are independent given the row.
+    frequencies : ndarray of shape (m,)
+        How often each label occurs.
+    """
+
+    m: int
+    multiclass: bool
+    frequencies: Vector
+
+    @abstractmethod
+    def draw(self, n: int, rng: np.random.Generator) -> Stream:
+        """Independent rows."""
+
+    @abstractmethod
+    def counts(self, rule: Rule) -> Counts:
+        """What a rule does to a row on average: counts of one row."""
+
+    def labels(self, eta: Vector, rng: np.random.Generator) -> NDArray[np.int8]:
+        """Labels of rows with known probabilities."""
+        if not self.multiclass:
+            return (rng.random(eta.shape) < eta).astype(np.int8)
+        passed = rng.random((len(eta), 1)) >= np.cumsum(eta, axis=1)[:, :-1]
+        y = np.zeros(eta.shape, dtype=np.int8)
+        y[np.arange(len(eta)), passed.sum(axis=1)] = 1
+        return y
+
+
+class Discrete(Distribution):
+    """Finitely many kinds of rows.
+
+    Parameters
+    ----------
+    points : array-like of shape (s, m), or (s,) for one label
+        Probabilities of the labels in each kind.
+    weights : array-like of shape (s,), optional
+        How often each kind comes; default equally often.
+    multiclass : bool
+
+    Examples
+    --------
+    >>> import omma
+    >>> from omma_study.theory import Discrete
+    >>> coin = Discrete([0.2, 0.9], weights=[3, 1])
+    >>> coin.frequencies
+    array([0.375])
+    >>> coin.counts(omma.Rule([1.0], [-0.5]))
+    Counts(n=1, tp=[0.225], predicted=[0.25], positive=[0.375])
+    """
+
+    def __init__(
+        self, points: ArrayLike, weights: ArrayLike | None = None, *, multiclass: bool = False
+    ) -> None:
+        given = np.array(points, dtype=np.float64)
+        self.points = given[:, np.newaxis] if given.ndim == 1 else given
+        if self.points.ndim != 2 or not ((self.points >= 0) & (self.points <= 1)).all():
+            raise ValueError(
+                f"points of Discrete must be rows of probabilities, got {shown(points)}"
+            )
+        if multiclass and not np.allclose(self.points.sum(axis=1), 1.0):
+            raise ValueError("points of Discrete must add up to 1 in each row where multiclass")
+        raw = np.ones(len(self.points)) if weights is None else np.array(weights, dtype=np.float64)
+        if raw.shape != (len(self.points),) or not (raw >= 0).all() or not raw.sum() > 0:
+            raise ValueError(
+                f"weights of Discrete must be a number of at least 0 for each of "
+                f"{len(self.points)} points, and not all 0, got {shown(weights)}"
+            )
+        self.weights = raw / raw.sum()
+        self.m = self.points.shape[1]
+        self.multiclass = multiclass
+        self.frequencies = self.weights @ self.points
+
+    def draw(self, n: int, rng: np.random.Generator) -> Stream:
+        places = rng.choice(len(self.points), n, p=self.weights)
+        eta = self.points[places]
+        return Stream(eta, self.labels(eta, rng), places)
+
+    def counts(self, rule: Rule) -> Counts:
+        return self.counts_of(rule.predict(self.points))
+
+    def counts_of(self, decisions: NDArray[Any]) -> Counts:
+        """What decisions of each kind of row, possibly shares of them, do on average."""
+        return Counts(
+            self.weights @ (self.points * decisions),
+            self.weights @ decisions,
+            self.frequencies,
+            1.0,
+        )
+
+
+@dataclass(frozen=True)
+class Beta:
+    """A label whose probability has a Beta distribution; all is known in closed form.
+
+    >>> from omma_study.theory import Beta
+    >>> [round(part, 6) for part in Beta(1.0, 1.0).above(0.5)]
+    [0.5, 0.375]
+    """
+
+    a: float
+    b: float
+
+    def __post_init__(self) -> None:
+        check_number("Beta", "a", self.a, low=0.0, strict=True)
+        check_number("Beta", "b", self.b, low=0.0, strict=True)
+
+    def quantiles(self, share: Vector) -> Vector:
+        """The probability below which a share of the rows lies."""
+        return special.betaincinv(self.a, self.b, share)  # type: ignore[no-any-return]
+
+    def above(self, threshold: float) -> tuple[float, float]:
+        """How often the probability reaches a threshold, and its sum over those rows."""
+        cut = min(max(threshold, 0.0), 1.0)
+        mean = self.a / (self.a + self.b)
+        often = 1.0 - special.betainc(self.a, self.b, cut)
+        return float(often), float(mean * (1.0 - special.betainc(self.a + 1.0, self.b, cut)))
+
+    def draw(self, n: int, rng: np.random.Generator) -> Vector:
+        return rng.beta(self.a, self.b, n)
+
+
+@dataclass(frozen=True)
+class LogisticNormal:
+    """A label whose log-odds are normal; sums are integrated to 1e-10.
+
+    >>> from omma_study.theory import LogisticNormal
+    >>> [round(part, 6) for part in LogisticNormal(0.0, 1.0).above(0.0)]
+    [1.0, 0.5]
+    """
+
+    mean: float
+    spread: float
+
+    def __post_init__(self) -> None:
+        check_number("LogisticNormal", "mean", self.mean)
+        check_number("LogisticNormal", "spread", self.spread, low=0.0, strict=True)
+
+    def quantiles(self, share: Vector) -> Vector:
+        return special.expit(self.mean + self.spread * special.ndtri(share))  # type: ignore[no-any-return]
+
+    def above(self, threshold: float) -> tuple[float, float]:
+        if threshold >= 1.0:
+            return 0.0, 0.0
+        start = (special.logit(max(threshold, 0.0)) - self.mean) / self.spread
+        start = max(float(start), -12.0)  # below lies less than 1e-32 of the rows
+
+        def density(z: float) -> float:
+            level = special.expit(self.mean + self.spread * z)
+            return float(level * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
+
+        middles = [z for z in (-3.0, 0.0, 3.0) if start < z < 12.0]
+        edges = [start, *middles, max(12.0, start + 1.0)]
+        parts = [
+            integrate.quad(density, low, high, epsabs=1e-13, epsrel=1e-11)[0]
+            for low, high in pairwise(edges)
+        ]
+        return float(special.ndtr(-start)), float(sum(parts))
+
+    def draw(self, n: int, rng: np.random.Generator) -> Vector:
+        return special.expit(self.mean + self.spread * rng.standard_normal(n))  # type: ignore[no-any-return]
+
+
+class Independent(Distribution):
+    """Labels whose probabilities are independent of each other, each with its own distribution.
+
+    Without a budget all is known to rounding; with one, a rule is applied to a grid of 65,536
+    points that fills the space evenly (Sobol), which is accurate to some 1e-5.
+
+    >>> import omma
+    >>> from omma_study.theory import Beta, Independent
+    >>> Independent(Beta(1, 1)).counts(omma.Rule([1.0], [-0.5]))
+    Counts(n=1, tp=[0.375], predicted=[0.5], positive=[0.5])
+    """
+
+    multiclass = False
+
+    def __init__(self, *marginals: Beta | LogisticNormal) -> None:
+        check_positive_int("Independent", "number of marginals", len(marginals))
+        self.marginals = marginals
+        self.m = len(marginals)
+        self.frequencies = np.array([one.above(0.0)[1] for one in marginals])
+
+    def draw(self, n: int, rng: np.random.Generator) -> Stream:
+        eta = np.column_stack([one.draw(n, rng) for one in self.marginals])
+        return Stream(eta, self.labels(eta, rng))
+
+    def counts(self, rule: Rule) -> Counts:
+        if rule.k is not None or not (rule.slope >= 0).all():
+            return self.support.counts(rule)
+        above = np.array(
+            [one.above(cut) for one, cut in zip(self.marginals, rule.thresholds, strict=True)]
+        )
+        return Counts(above[:, 1], above[:, 0], self.frequencies, 1.0)
+
+    @cached_property
+    def support(self) -> Discrete:
+        """Points that stand for the distribution."""
+        share = evenly(self.m)
+        columns = [one.quantiles(share[:, j]) for j, one in enumerate(self.marginals)]
+        return Discrete(np.stack(columns, axis=1))
+
+
+class Softmax(Distribution):
+    """Classes whose logits are independent and normal; rules are applied to a Sobol grid.
+
+    >>> from omma_study.theory import Softmax
+    >>> Softmax([0.0, 0.0, 0.0], spread=1.0).frequencies.round(3)
+    array([0.333, 0.333, 0.333])
+    """
+
+    multiclass = True
+
+    def __init__(self, means: ArrayLike, spread: float) -> None:
+        self.means = np.array(means, dtype=np.float64)
+        self.spread = check_number("Softmax", "spread", spread, low=0.0, strict=True)
+        self.m = len(self.means)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Stream:
+        logits = self.means + self.spread * rng.standard_normal((n, self.m))
+        eta = special.softmax(logits, axis=1)
+        return Stream(eta, self.labels(eta, rng))
+
+    def counts(self, rule: Rule) -> Counts:
+        return self.support.counts(rule)
+
+    @cached_property
+    def frequencies(self) -> Vector:  # type: ignore[override]
+        return self.support.frequencies
+
+    @cached_property
+    def support(self) -> Discrete:
+        """Points that stand for the distribution."""
+        logits = self.means + self.spread * special.ndtri(evenly(self.m))
+        return Discrete(special.softmax(logits, axis=1), multiclass=True)
+
+
+def threshold(cut: float) -> Rule:
+    """The rule of one label that predicts from a probability on.
+
+    >>> threshold(0.25).thresholds
+    array([0.25])
+    """
+    return Rule(np.ones(1), np.array([-cut]))
+
+
+def evenly(m: int, points: int = POINTS, seed: int = 0) -> Vector:
+    """Points that fill the cube evenly, none on its faces."""
+    if m == 1:
+        return ((np.arange(points) + 0.5) / points)[:, np.newaxis]
+    cube = stats.qmc.Sobol(m, seed=seed).random(points)
+    return np.clip(cube, 1e-12, 1.0 - 1e-12)  # type: ignore[no-any-return]
