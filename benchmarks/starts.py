@@ -67,7 +67,7 @@ def main() -> None:
     train, test = slice(0, data.split), slice(data.split, None)
     labels = slice(None, None, given.every)
     X, y = data.X[train], dense(data.y[train])[:, labels]
-    model = LogisticRegression(C=given.regularization, solver="newton")
+    model = LogisticRegression(C=given.regularization)
     started = time.perf_counter()
     whole = model.fit(X, y)
     samples = {

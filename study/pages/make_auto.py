@@ -9,16 +9,16 @@ verdict on it comes from records.
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
 
 import click
 
-from omma import tables
+from common import DOCS, RECORDS
 from omma_study import auto
 from omma_study.records import pack, read
+from omma_study.tables import escaped, markdown
 
-STUDY = Path(__file__).resolve().parents[1]
-KEPT, PAGE = STUDY / "records" / "auto.jsonl.xz", STUDY.parent / "docs" / "auto.md"
+PACKED, PAGE = RECORDS / "auto.jsonl.xz", DOCS / "auto.md"
 
 TEXT = """# Auto: the evidence
 
@@ -102,73 +102,48 @@ precision where there are thousands (eurlex4k).
 """
 
 
-def load(place):
-    """Finished records of a folder, or of the file that is kept."""
-    found = [record for record in read(place) if record["kind"] == "auto"]
-    return [record for record in found if record["result"] is not None]
-
-
-def drawn(grid):
+def drawn(table):
     """A table under its title."""
-    return f"*{tables.markdown(grid.title)}*\n\n{tables.to_markdown(grid, aligned=False)}\n"
-
-
-def sizes(records):
-    """Each set with its rows and labels."""
-    found = {}
-    for record in records:
-        result = record["result"]
-        many = "one label" if result["labels"] == 1 else f"{result['labels']:,} labels"
-        found[record["spec"]["dataset"]] = f"{result['rows']:,} rows, {many}"
-    return ", ".join(f"`{name}` ({size})" for name, size in sorted(found.items()))
-
-
-def verdict(cells):
-    """Goals in a sentence."""
-    found = auto.goals(cells)
-    reached = sum(one.reached for one in found)
-    lost = sum(one.lost for one in cells)
-    return (
-        f"Of {len(found)} goals {reached} {'are' if reached != 1 else 'is'} reached; {lost} of "
-        f"{len(cells)} cells are lost."
-    )
+    return f"*{escaped(table.title)}*\n\n{markdown(table)}\n"
 
 
 def page(records):
     """The whole page."""
-    cells = auto.cells_of(records)
-    grids = auto.tables(records)
-    there = {one.dataset for one in cells}
-    absent = [name for name in auto.DATASETS if name not in there]
-    numbers = sorted({one.sequences for one in cells})
-    said = [str(numbers[0])] if len(numbers) == 1 else [str(numbers[0]), str(numbers[-1])]
-    groups = {
-        name: [one for one in grids if one.title.startswith(name)] for name in ("Goals", "Me")
+    cells, tables = auto.cells(records), auto.tables(records)
+    sizes = {}
+    for record in records:
+        result = record["result"]
+        labels = "one label" if result["labels"] == 1 else f"{result['labels']:,} labels"
+        sizes[record["spec"]["dataset"]] = f"{result['rows']:,} rows, {labels}"
+    absent = [name for name in auto.DATASETS if name not in sizes]
+    goals = auto.goals(cells)
+    reached = sum(goal.holds for goal in goals)
+    by_kind = {
+        kind: "\n".join(drawn(table) for table in tables if table.title.startswith(kind))
+        for kind in ("Goals", "Means", "Lost")
     }
-    lost = [one for one in grids if one.title.startswith("Lost")]
-    none = "" if not absent else f" Left out for lack of time: {', '.join(absent)}."
     return TEXT.format(
-        sequences=" to ".join(said),
-        sets=sizes(records),
-        missing=none,
-        verdict=verdict(cells),
-        goals="\n".join(drawn(one) for one in groups["Goals"]),
+        sequences=" to ".join(
+            map(str, sorted({cells["sequences"].min(), cells["sequences"].max()}))
+        ),
+        sets=", ".join(f"`{name}` ({size})" for name, size in sorted(sizes.items())),
+        missing=f" Left out for lack of time: {', '.join(absent)}." if absent else "",
+        verdict=f"Of {len(goals)} goals {reached} {'are' if reached != 1 else 'is'} reached; "
+        f"{cells['lost'].sum()} of {len(cells)} cells are lost.",
+        goals=by_kind["Goals"],
         design=", ".join(auto.DESIGN),
-        means="\n".join(drawn(one) for one in groups["Me"]),
-        lost="\n".join(["## Every lost cell\n", *(drawn(one) for one in lost)]) if lost else "",
+        means=by_kind["Means"],
+        lost=f"## Every lost cell\n\n{by_kind['Lost']}" if by_kind["Lost"] else "",
     )
 
 
-@click.command()
-@click.argument("folder", type=click.Path(exists=True, path_type=Path), required=False)
-def main(folder):
-    """Keep the records, and write the page."""
-    if folder is not None:
-        pack(load(folder), KEPT.parent)
-    records = load(KEPT)
-    PAGE.write_text(page(records).rstrip() + "\n", encoding="utf-8")
-    click.echo(f"Wrote {PAGE.name} from {len(records):,} records")
+def load(place):
+    """Finished records of a folder or a file."""
+    return [record for record in read(place) if record["kind"] == "auto" and record["result"]]
 
 
 if __name__ == "__main__":
-    main()
+    for place in sys.argv[1:]:
+        pack(load(place), RECORDS)
+    PAGE.write_text(page(load(PACKED)).rstrip() + "\n", encoding="utf-8")
+    click.echo(f"Wrote {PAGE}")

@@ -11,26 +11,23 @@ Every number on the page comes from the records.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import NamedTuple
 
 import click
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import pearsonr, spearmanr
 
-from likeness_match import BASELINE, NEAR, first_rows, match, match_words, streams
-from likeness_runs import left_out, sequences
-from omma.comparison.entrants import TITLES
-from omma.plots.palette import color_of
+from common import DOCS, MADE, RECORDS, load, packed, percent, table, titles
+from omma.plots import color_of
+from omma_study.config import PRIORS, SEEDS, suite as suite_of
 from omma_study.datasets.paper_like import SHAPES
+from omma_study.policies import ETA, POLICIES as KNOWN
 from omma_study.records import pack, read
-from omma_study.sections import find, policy_of
-from study_cells import MADE, load, mean, percent, table
+from omma_study.tables import find, policy_of
 
-STUDY = Path(__file__).resolve().parents[1]
-RECORDS, DOCS = STUDY / "records", STUDY.parent / "docs"
 PICTURE = DOCS / "images" / "study" / "likeness.png"
+BASELINE = "baseline"
+NEAR = 0.02  # a difference within 2 points is called the same
 # Ours that decide as the code behind the paper's tables; the others have no figure of their own.
 POLICIES = (
     "ofo", "greedy_plug_in", "greedy_plug_in_eta", "online_fw_random", "online_fw_random_eta",
@@ -102,80 +99,97 @@ The paper's difference to its first row, and ours, in points.
 """
 
 
-class Pair(NamedTuple):
-    """A difference to the first row: the paper's, and ours on the stream of the same shape."""
-
-    dataset: str
-    policy: str
-    metric: str
-    paper: float
-    ours: float
+def streams(study):
+    """All sections, labels before classes, those of fewer labels first."""
+    return sorted(study.sections.values(), key=lambda one: (MADE.index(one.suite), one.m, one.n))
 
 
-def packed():
-    """The files of records that the page is made of."""
-    return sorted(path for suite in MADE for path in RECORDS.glob(f"{suite}-like_*.jsonl.xz"))
+def first_rows(study):
+    """The value of deciding at 0.5 or by the top k, the paper's and ours."""
+    rows = [
+        (section.suite, section.stands_for, target, figure, section.mean(BASELINE, target))
+        for section in streams(study)
+        for target, (metric, k) in section.targets.items()
+        if (figure := find("fixed", section.stands_for, BASELINE, metric, k)) is not None
+    ]
+    return pd.DataFrame(rows, columns=["suite", "dataset", "target", "paper", "ours"])
 
 
-def slim(record):
-    """The final value alone: the page says nothing of the way, nor of single labels."""
-    given = record["result"]
-    end = {"rows": [given["rows"]], "values": [given["value"]]}
-    labels = len(given["counts"]["tp"])
-    result = {"value": given["value"], "rows": given["rows"], "history": end, "counts": None,
-              "labels": labels, "names": None}  # fmt: skip
-    return {**record, "label": TITLES[policy_of(record)], "result": result}
+def match(rows):
+    """The first row of the paper, ours, and how far it is, a line for each set."""
+    targets = list(dict.fromkeys(rows["target"]))
+    texts = [
+        f"{percent(row.ours)} ({percent(row.paper)}, {100 * (row.ours - row.paper):+.2f})"
+        for row in rows.itertuples()
+    ]
+    wide = rows.assign(text=texts).pivot(index="dataset", columns="target", values="text")
+    lines = [[name, *wide.loc[name, targets]] for name in dict.fromkeys(rows["dataset"])]
+    return table(("ours (the paper's, difference)", *targets), lines)
+
+
+def match_words(rows):
+    """How many cells of the first row are within 2 points, and which are not."""
+    off = rows[(rows["ours"] - rows["paper"]).abs() > NEAR]
+    words = f"{len(rows) - len(off)} of {len(rows)} cells are within 2 points"
+    named = ", ".join(off["dataset"] + " " + off["target"])
+    more = (
+        f"; the others are {named}. On Ledgar the paper's G- and H-mean are 0: some class is never "
+        "the likeliest of its rows, which a stream of independent observations does not give"
+    )
+    return f"{words}{more if named else ''}."
 
 
 def pairs(study):
-    """All cells that both have; a first row that is 0 leaves no difference to speak of."""
-    found = []
+    """Differences to the first row, the paper's and ours; one that is 0 leaves none."""
+    rows = []
     for section in streams(study):
         name = section.stands_for
-        for title, target in section.targets.items():
-            first = find("fixed", name, BASELINE, *target)
-            ours = mean(section, BASELINE, title)
-            if None in (first, ours) or first.value == 0:
+        for target, (metric, k) in section.targets.items():
+            first, ours = find("fixed", name, BASELINE, metric, k), section.mean(BASELINE, target)
+            if not first or ours is None:
                 continue
             for policy in POLICIES:
-                figure, value = find("fixed", name, policy, *target), mean(section, policy, title)
+                figure = find("fixed", name, policy, metric, k)
+                value = section.mean(policy, target)
                 if None not in (figure, value):
-                    pair = (figure.value - first.value, value - ours)
-                    found.append(Pair(name, policy, title, *pair))
-    return found
+                    rows.append((name, policy, target, figure - first, value - ours))
+    return pd.DataFrame(rows, columns=["dataset", "policy", "metric", "paper", "ours"])
 
 
 def agreement(found):
     """Correlations, how many cells are alike within 2 points, how many have the same sign."""
-    paper, ours = (np.array([getattr(one, side) for one in found]) for side in ("paper", "ours"))
-    clear = np.abs(paper) > NEAR
+    paper, ours = found["paper"], found["ours"]
+    clear = paper.abs() > NEAR
     return {
         "cells": len(found),
-        "pearson": pearsonr(paper, ours).statistic,
-        "spearman": spearmanr(paper, ours).statistic,
-        "near": float((np.abs(paper - ours) <= NEAR).mean()),
-        "clear": int(clear.sum()),
-        "sign": float((np.sign(paper) == np.sign(ours))[clear].mean()) if clear.any() else np.nan,
-        "off": float(np.median(np.abs(paper - ours))),
-        "above": float(np.mean(ours - paper)),
+        "pearson": paper.corr(ours),
+        "spearman": paper.corr(ours, method="spearman"),
+        "near": ((paper - ours).abs() <= NEAR).mean(),
+        "clear": clear.sum(),
+        "same": (np.sign(paper) == np.sign(ours))[clear].sum(),
+        "off": (paper - ours).abs().median(),
+        "above": (ours - paper).mean(),
     }
-
-
-def line(name, found):
-    """One row of a table of agreement."""
-    said = agreement(found)
-    same = f"{round(said['sign'] * said['clear'])} of {said['clear']}" if said["clear"] else "–"
-    return (
-        name, said["cells"], f"{said['pearson']:.2f}", f"{said['spearman']:.2f}",
-        f"{percent(said['off'])}", f"{100 * said['above']:+.2f}",
-        same,
-    )  # fmt: skip
 
 
 HEAD = (
     "", "cells", "Pearson", "Spearman", "median distance, points", "ours − paper's, mean",
     "same sign where the paper's is above 2 points",
 )  # fmt: skip
+
+
+def grouped(found, field, names):
+    """A line for each value of a field."""
+    lines = []
+    for name in names:
+        said = agreement(found[found[field] == name])
+        if said["cells"] > 2:
+            same = f"{said['same']} of {said['clear']}" if said["clear"] else "–"
+            lines.append([
+                title(name), said["cells"], f"{said['pearson']:.2f}", f"{said['spearman']:.2f}",
+                percent(said["off"]), f"{100 * said['above']:+.2f}", same,
+            ])  # fmt: skip
+    return table(HEAD, lines)
 
 
 def summary(found):
@@ -185,107 +199,122 @@ def summary(found):
         f"Over all {said['cells']} cells the correlation is **{said['pearson']:.2f}** (Pearson; "
         f"of ranks {said['spearman']:.2f}). Half of them are within {100 * said['off']:.1f} points "
         f"of each other, {100 * said['near']:.0f} % within 2. Of the {said['clear']} where the "
-        f"paper's difference is more than 2 points either way, {100 * said['sign']:.0f} % have the "
-        f"same sign here."
+        f"paper's difference is more than 2 points either way, "
+        f"{100 * said['same'] / said['clear']:.0f} % have the same sign here."
     )
-
-
-def grouped(found, field, names):
-    """A line for each value of a field."""
-    groups = [(name, [one for one in found if getattr(one, field) == name]) for name in names]
-    return table(HEAD, [line(title(name), some) for name, some in groups if len(some) > 2])
 
 
 def title(name):
     """A policy as tables call it; a metric is called what it is."""
-    return TITLES.get(name, name if name in SHAPES else f"`{name}`")
+    return KNOWN[name].title if name in KNOWN else name if name in SHAPES else f"`{name}`"
 
 
 def cells(found):
     """Every cell, a row for each set and metric."""
-    places = sorted({(one.dataset, one.metric) for one in found})
-    by = {(one.dataset, one.metric, one.policy): one for one in found}
+    texts = [f"{100 * row.paper:+.1f} / {100 * row.ours:+.1f}" for row in found.itertuples()]
+    index = ["dataset", "metric"]
+    wide = found.assign(text=texts).pivot(index=index, columns="policy", values="text")
+    wide = wide.fillna("×").sort_index()[list(POLICIES)]
+    return table(("", "metric", *titles(POLICIES)), wide.reset_index().to_numpy().tolist())
 
-    def cell(place, policy):
-        one = by.get((*place, policy))
-        return "×" if one is None else f"{100 * one.paper:+.1f} / {100 * one.ours:+.1f}"
 
-    head = ("", "metric", *map(title, POLICIES))
-    rows = [(*place, *(cell(place, policy) for policy in POLICIES)) for place in places]
-    return table(head, rows)
+def sequences(study):
+    """Over how many sequences and λ, in words; those with fewer by name."""
+    groups = {}
+    for section in streams(study):
+        for policy in section.policies:
+            tried = section.by_prior.loc[policy]
+            many = tried["sequences"].min()
+            priors = tried.groupby("target").size().min()
+            if many < SEEDS or priors < (len(PRIORS) if KNOWN[policy].prior else 1):
+                groups.setdefault((section.stands_for, many, priors), []).append(title(policy))
+    sets = {}
+    for (name, *amounts), policies in groups.items():
+        sets.setdefault((*amounts, " / ".join(policies)), []).append(name)
+    told = [
+        f"{policies}: {many} sequence{'s' if many > 1 else ''}, {priors} λ on {', '.join(names)}"
+        for (many, priors, policies), names in sets.items()
+    ]
+    words = f"Values are means over {SEEDS} sequences with the best of {len(PRIORS)} λ, as in the "
+    return f"{words}paper, but for these. {'; '.join(told)}." if told else f"{words}paper."
+
+
+def left_out(study):
+    """What was not run, in words."""
+    there = {section.stands_for for section in streams(study)}
+    told = [name for name in SHAPES if name not in there]
+    told += [
+        f"{title(policy)} on {section.stands_for}"
+        for section in streams(study)
+        for policy in POLICIES
+        if policy in suite_of(section.suite).all_policies and policy not in section.policies
+    ]
+    return f"Not run: {', '.join(told)}." if told else "All nine sets, all methods of the paper."
 
 
 def draw(found):
     """Ours against the paper's; the line is where both are the same."""
     figure = Figure(figsize=(7.4, 5.6), layout="constrained")
     ax = figure.add_subplot()
-    reach = [100 * value for one in found for value in (one.paper, one.ours)]
-    ends = (min(reach) - 3, max(reach) + 3)
+    values = 100 * found[["paper", "ours"]]
+    ends = (values.min().min() - 3, values.max().max() + 3)
     ax.plot(ends, ends, color="#999999", linewidth=0.8, zorder=1)
     ax.axhline(0, color="#d9d9d9", linewidth=0.8, zorder=0)
     ax.axvline(0, color="#d9d9d9", linewidth=0.8, zorder=0)
     for policy in POLICIES:
-        some = [one for one in found if one.policy == policy]
-        soft = policy.endswith("_eta")
-        ax.plot(
-            [100 * one.paper for one in some],
-            [100 * one.ours for one in some],
-            "o",
-            color=color_of(policy),
-            markerfacecolor="white" if soft else color_of(policy),
-            markersize=6.5,
-            alpha=0.8,
-            label=TITLES[policy],
-        )
+        mine, color = values[found["policy"] == policy], color_of(policy)
+        fill = "white" if policy.endswith(ETA) else color
+        look = {"color": color, "markerfacecolor": fill, "markersize": 6.5, "alpha": 0.8}
+        ax.plot(mine["paper"], mine["ours"], "o", label=title(policy), **look)
     ax.set_xlim(*ends)
     ax.set_ylim(*ends)
     ax.set_xlabel("the paper: better than its first row by, points")
     ax.set_ylabel("on the stream of the same shape, points")
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 
 def page(study):
     """The text of the page."""
-    found = pairs(study)
-    metrics = list(dict.fromkeys(one.metric for one in found))
-    labels, classes = (first_rows(study, suite) for suite in MADE)
+    found, rows = pairs(study), first_rows(study)
     said = agreement(found)
     alt = (
         f"Differences to the first row of the paper's tables against ours, {said['cells']} dots "
         f"about a diagonal, correlation {said['pearson']:.2f}"
     )
     return PAGE.format(
-        match_words=match_words([*labels, *classes]),
-        match=match(labels),
-        match_classes=match(classes) if classes else "",
+        match_words=match_words(rows),
+        match=match(rows[rows["suite"] == MADE[0]]),
+        match_classes=match(rows[rows["suite"] == MADE[1]]),
         picture=f"![{alt}](images/study/likeness.png)",
         summary=summary(found),
         by_policy=grouped(found, "policy", POLICIES),
-        by_metric=grouped(found, "metric", metrics),
-        by_set=grouped(found, "dataset", dict.fromkeys(one.dataset for one in found)),
+        by_metric=grouped(found, "metric", dict.fromkeys(found["metric"])),
+        by_set=grouped(found, "dataset", dict.fromkeys(found["dataset"])),
         seeds=sequences(study),
-        left_out=left_out(study, POLICIES),
+        left_out=left_out(study),
         cells=cells(found),
     )
 
 
-def write(study):
-    """The page and its picture."""
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    draw(pairs(study)).savefig(PICTURE, dpi=100, facecolor="white")
-    (DOCS / "likeness.md").write_text(page(study), encoding="utf-8")
-    click.echo(f"Wrote {DOCS / 'likeness.md'} and its picture")
+def slim(record):
+    """The final value alone: the page says nothing of the way, nor of single labels."""
+    result = record["result"]
+    return {**record, "label": title(policy_of(record)), "result": {
+        "value": result["value"], "rows": result["rows"],
+        "history": {"rows": [result["rows"]], "values": [result["value"]]},
+        "counts": None, "labels": len(result["counts"]["tp"]), "names": None,
+    }}  # fmt: skip
 
 
 if __name__ == "__main__":
     for place in sys.argv[1:]:
         wanted = {BASELINE, "auto", *POLICIES}
-        made = [
-            one for one in read(place)
-            if one["suite"] in MADE and one["result"] and policy_of(one) in wanted
-        ]  # fmt: skip
-        pack(map(slim, made), RECORDS)
-    write(load(packed()))
+        fresh = (one for one in read(place) if one["suite"] in MADE and one["result"])
+        pack((slim(one) for one in fresh if policy_of(one) in wanted), RECORDS)
+    study = load(packed(*MADE))
+    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    draw(pairs(study)).savefig(PICTURE, dpi=100, facecolor="white")
+    (DOCS / "likeness.md").write_text(page(study), encoding="utf-8")
+    click.echo(f"Wrote {DOCS / 'likeness.md'} and its picture")

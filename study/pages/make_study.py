@@ -10,23 +10,23 @@ Every number and every verdict on the page comes from the records.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
+from matplotlib.figure import Figure
 
-import study_claims as claims
-from omma.comparison.entrants import TITLES
-from omma_study import suite
+import claims
+from common import ADAM, CLASSES, DOCS, LABELS, ONLINE, RECORDS, finished, load, packed
+from omma.plots import LEARNING
+from omma_study import figures
+from omma_study.config import suite
 from omma_study.datasets import CATALOGUE
-from omma_study.records import PACKED, distinct, pack, path_of, read
-from omma_study.sections import policy_of
-from study_cells import SUITES, finished, load
-from study_online import on_par, online
-from study_pictures import draw, shown
-from study_times import keep_times, times
+from omma_study.policies import POLICIES
+from omma_study.records import PACKED, key_of, pack, read
+from omma_study.tables import policy_of
 
-STUDY = Path(__file__).resolve().parents[1]
-RECORDS, DOCS = STUDY / "records", STUDY.parent / "docs"
+SUITES = (LABELS, CLASSES, ONLINE, ADAM)
+PICTURES = DOCS / "images" / "study"
+BLUE, ORANGE, INK = *LEARNING[:2], "#333333"
 
 PAGE = """# The study: where the paper's claims hold
 
@@ -137,22 +137,16 @@ on a machine with nothing else to do. {times}
 ```sh
 omma-study run paper --data DATA --out RECORDS
 python study/pages/make_study.py RECORDS
-omma-study report study/records --paper --extended --format html --output tables.html
+omma-study report study/records --extended --format html --output tables.html
 ```
 
 Finished runs are skipped, so that a run can be stopped and go on, and sequences and policies can be
 added later. Estimators of dense features multiply matrices, and processors round that in different
 ways: on two machines, values of `covtype` by Adam were up to 0.02 points apart, and on macro
-precision@3, where few predictions decide, up to one point. The last line draws the same records in
-the layout of the paper's own tables, with its figures beside ours (`--format latex` for a paper,
-`--format png` for its figures).
+precision@3, where few predictions decide, up to one point. The last line makes tables of the
+same records, with the paper's figures beside ours (`--format latex` for a paper, `--format png` for
+figures).
 """
-
-
-def packed():
-    """The files of the study's records; the folder has those of other pages, too."""
-    every = (RECORDS.glob(f"{suite}-*.jsonl.xz") for suite in SUITES)
-    return sorted(path for some in every for path in some)
 
 
 def missing(study):
@@ -160,74 +154,108 @@ def missing(study):
     here = [name for name, entry in CATALOGUE.items() if entry.paper is None or name == "news20"]
     told = []
     for name in SUITES:
-        lacking = [
-            one
-            for one in suite(name).datasets
-            if one in here and one not in study.by_suite.get(name, {})
-        ]
+        sets = [one for one in suite(name).datasets if one in here]
+        lacking = [f"`{one}`" for one in sets if (name, one) not in study.sections]
         if lacking:
-            told.append(f"{', '.join(f'`{one}`' for one in lacking)} ({name})")
+            told.append(f"{', '.join(lacking)} ({name})")
     return f" Not on this page: {'; '.join(told)}." if told else ""
 
 
 def page(study):
     """The text of the page."""
     first, last = shown(study)
+    parts = ("cause", "starts", "both_greedys", "auto", "absent", "adam", "news20", "greedy",
+             "precision", "elsewhere", "rare", "sensitivity", "online", "times")  # fmt: skip
+    texts = {name: getattr(claims, name)(study) for name in parts}
+    texts["means"] = claims.means_above_top(study)
     said = {
-        "OMMA is as good as Greedy": claims.greedy(study),
-        "OMMA is better than Online-FW on macro precision@3": claims.precision(study),
-        "OMMA(η̂) depends less on λ": claims.sensitivity(study),
-        "multi-class means are above those of the most probable class": claims.means_above_top(
-            study
-        ),
-        "with an online estimator OMMA is on par or better": on_par(study),
-        "besides, Auto is as good as the better of both OMMAs": claims.auto(study),
+        "OMMA is as good as Greedy": texts["greedy"],
+        "OMMA is better than Online-FW on macro precision@3": texts["precision"],
+        "OMMA(η̂) depends less on λ": texts["sensitivity"],
+        "multi-class means are above those of the most probable class": texts["means"],
+        "with an online estimator OMMA is on par or better": claims.on_par(study),
+        "besides, Auto is as good as the better of both OMMAs": texts["auto"],
     }
     return PAGE.format(
+        **texts,
         claims=claims.claims(said),
         missing=missing(study),
         thresholds=claims.thresholds(),
-        cause=claims.cause(study),
-        starts=claims.starts(study),
-        both_greedys=claims.both_greedys(study),
-        auto=claims.auto(study),
-        absent=claims.absent(study),
-        adam=claims.adam(study),
         data=claims.data_table(study),
-        news20=claims.news20(study),
-        greedy=claims.greedy(study),
-        precision=claims.precision(study),
-        elsewhere=claims.elsewhere(study),
-        rare=claims.rare(study),
-        sensitivity=claims.sensitivity(study),
-        means=claims.means_above_top(study),
-        online=online(study),
-        times=times(study),
         first=first.title,
         last=last.title,
     )
 
 
-def write(study):
-    """The page and its pictures."""
-    draw(study)
-    (DOCS / "study.md").write_text(page(study), encoding="utf-8")
-    click.echo(f"Wrote {DOCS / 'study.md'} and its pictures")
+def shown(study):
+    """The sections whose running values and priors are drawn."""
+    every = study.of(LABELS)
+    first = study.sections.get((LABELS, "youtube_deepwalk"), every[0])
+    return first, every[-1]
 
 
-def kept(place):
-    """Records of what was run to the end, policies by the names of today.
+def draw(study):
+    """Three pictures: running values, values by λ, and where estimates help."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    first, last = shown(study)
+    who = ("greedy", "greedy_eta", "omma", "omma_eta", "online_fw", "online_fw_eta")
+    drawn = {
+        "running": figures.draw(first, targets=("macro_f1@3", "macro_precision@3")),
+        "priors": figures.draw(last, True, ("macro_f1", "macro_f1@3"), who),
+        "rare": draw_rare(study),
+    }
+    for name, figure in drawn.items():
+        figure.savefig(PICTURES / f"{name}.png", dpi=100, facecolor="white")
+
+
+def draw_rare(study):
+    """What estimates add, by the share of rare labels."""
+    every = study.of(LABELS)
+    names = [f"{one.dataset}, {100 * claims.rare_share(one):.0f} %" for one in every]
+    gaps = {}
+    for target in ("macro_f1", "macro_f1@3"):
+        rows = study.rows(LABELS, targets=[target])
+        gaps[claims.heading(target)] = list(100 * claims.gaps(rows, "omma_eta", "omma"))
+    return dots(names, gaps)
+
+
+def dots(names, gaps):
+    """A line for each dataset, so that no name runs into the next; a dot for each metric."""
+    figure = Figure(figsize=(7.4, 1.1 + 0.34 * len(names)), layout="constrained")
+    ax = figure.add_subplot()
+    for (metric, values), color, aside in zip(
+        gaps.items(), (BLUE, ORANGE), (-0.12, 0.12), strict=True
+    ):
+        places = [place + aside for place in range(len(names))]
+        ax.plot(values, places, "o", color=color, markersize=7, label=metric)
+    ax.axvline(0, color="#999999", linewidth=0.8)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.spines[:].set_visible(False)
+    ax.grid(color="#e4e4e4", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(length=0, labelsize=9, labelcolor=INK)
+    ax.set_xlabel("OMMA(η̂) − OMMA, points", size=9.5, color=INK)
+    ax.legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+    title = f"share of labels that occur under {claims.RARE} times"
+    figure.suptitle(title, size=9.5, color=INK, x=0.01, ha="left")
+    return figure
+
+
+def merged(folder):
+    """Records of policies that were run to the end.
 
     Runs of the same sets that the repository has stay, unless they were run anew; those with
     another estimator go.
     """
-    fresh = [one for one in read(place) if one["suite"] in SUITES]
+    fresh = [record for record in read(folder) if record["suite"] in SUITES]
     sources = set(map(_source, fresh))
     names = {f"{suite}-{dataset}{PACKED}" for suite, dataset, _ in sources}
-    files = [path for path in packed() if path.name in names]
-    old = [one for one in read(files) if _source(one) in sources]
-    every = sorted(distinct([*fresh, *old]), key=_run)  # the first sequence first
-    return [{**one, "label": TITLES[policy_of(one)]} for one in finished(every)]
+    files = [path for path in packed(*SUITES) if path.name in names]
+    old = {key_of(record): record for record in read(files) if _source(record) in sources}
+    every = {**old, **{key_of(record): record for record in fresh}}
+    order = sorted(every.values(), key=lambda record: record["spec"]["seed"])
+    return [{**one, "label": POLICIES[policy_of(one)].title} for one in finished(order)]
 
 
 def _source(record):
@@ -235,14 +263,13 @@ def _source(record):
     return record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items()))
 
 
-def _run(record):
-    return path_of("", record["suite"], record["kind"], record["spec"])
-
-
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--times"]:
-        keep_times(sys.argv[2])
+        claims.pack_times(sys.argv[2])
     else:
         for place in sys.argv[1:]:
-            pack(kept(place), RECORDS)
-    write(load(packed()))
+            pack(merged(place), RECORDS)
+    study = load(packed(*SUITES))
+    draw(study)
+    (DOCS / "study.md").write_text(page(study), encoding="utf-8")
+    click.echo(f"Wrote {DOCS / 'study.md'} and its pictures")

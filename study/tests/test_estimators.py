@@ -8,7 +8,7 @@ from scipy import optimize, sparse, special
 from sklearn.linear_model import LogisticRegression as Sklearn
 
 from omma.calibration import log_loss
-from omma_study.estimators import LinearAdam, LogisticRegression, Multinomial, _shared
+from omma_study.estimators import LinearAdam, LogisticRegression, Multinomial, linear
 from omma_study.estimators.linear import keep_largest
 
 
@@ -41,32 +41,9 @@ def test_standardised_features_are_fitted_and_weights_are_for_features_as_they_c
         np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("scaling", [1.0, 10.0])
-def test_newton_finds_the_minimum_that_liblinear_finds(layout, scaling):
-    X, Y, _ = made(20, m=40, density=0.7)
-    Y[:, 3], Y[:, 7] = 0, 1
-    Y[:, 9] = 0
-    Y[5, 9] = 1  # a single row
-    for C in (0.01, 1.0, 100.0):
-        options = {"C": C, "intercept_scaling": scaling, "standardise": False, "tol": 1e-8}
-        one, other = (
-            LogisticRegression(solver=solver, **options).fit(layout(X), Y)
-            for solver in ("liblinear", "newton")
-        )
-        np.testing.assert_allclose(other.weights, one.weights, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(other.intercept, one.intercept, rtol=1e-4, atol=1e-5)
-    cut = LogisticRegression(solver="newton", truncate=0.1, **options).fit(layout(X), Y)
-    expected = np.where(np.abs(other.weights) < 0.1, 0, other.weights)
-    np.testing.assert_array_equal(cut.weights.toarray(), expected)
-
-
-@pytest.mark.parametrize("solver", ["liblinear", "newton"])
-def test_any_number_of_jobs_gives_the_same_bits(solver):
+def test_any_number_of_jobs_gives_the_same_bits():
     X, Y, _ = made(2, m=40)
-    one, more = (
-        LogisticRegression(n_jobs=jobs, solver=solver, grid=(0.1, 1.0)).fit(X, Y) for jobs in (1, 3)
-    )
+    one, more = (LogisticRegression(n_jobs=jobs, grid=(0.1, 1.0)).fit(X, Y) for jobs in (1, 3))
     np.testing.assert_array_equal(one.weights, more.weights)
     np.testing.assert_array_equal(one.intercept, more.intercept)
     assert one.report == more.report
@@ -119,12 +96,11 @@ def test_blocks_of_rows_do_not_matter(monkeypatch, keep, layout):
     X, Y, _ = made(6)
     model = LogisticRegression(C=1.0, keep=keep, truncate=0.01 if keep else 0.0).fit(layout(X), Y)
     whole = model.predict_proba(layout(X))
-    monkeypatch.setattr(_shared, "BLOCK", 40)
+    monkeypatch.setattr(linear, "BLOCK", 40)
     parts = model.predict_proba(layout(X))
     if keep:
         whole, parts = whole.toarray(), parts.toarray()
     np.testing.assert_allclose(parts, whole, rtol=1e-12)
-    assert model.predict_proba(layout(X[:0])).shape == (0, 4)
 
 
 def test_c_is_chosen_by_log_loss_and_reported():
@@ -241,22 +217,18 @@ def test_adam_comes_near_the_minimum_and_chooses_its_numbers():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, Y: LogisticRegression(C=0.0), "C of LogisticRegression"),
-        (lambda X, Y: LogisticRegression(folds=1), "folds of LogisticRegression"),
+        (lambda X, Y: LogisticRegression(C=0.0), "C of LogisticRegression must be above 0, got 0"),
         (lambda X, Y: LogisticRegression(keep=0), "keep of LogisticRegression"),
-        (lambda X, Y: LogisticRegression(grid=[1, -1]), "grid of LogisticRegression"),
-        (lambda X, Y: LogisticRegression().fit(X * np.nan, Y), "X of LogisticRegression must hold"),
-        (lambda X, Y: LogisticRegression().fit(X[:5], Y), "must have 5 rows as X has, got 300"),
-        (lambda X, Y: LogisticRegression().fit(X, Y + 1), "must hold only 0 and 1"),
-        (lambda X, Y: LogisticRegression().fit(X, Y, n_labels=9), "n_labels=9"),
-        (lambda X, Y: LogisticRegression(C=1.0).fit(X, Y).predict_proba(X[:, 1:]), "6 features"),
+        (lambda X, Y: LogisticRegression(grid=(1, -1)), "grid of LogisticRegression"),
+        (lambda X, Y: LogisticRegression().fit(X * np.nan, Y), "contains NaN"),
+        (lambda X, Y: LogisticRegression().fit(X[:5], Y), "inconsistent numbers of samples"),
+        (lambda X, Y: LogisticRegression().fit(X, Y + 1), "must hold 0 and 1"),
         (lambda X, Y: Multinomial().fit(X, Y), "y of Multinomial must hold a class id"),
-        (lambda X, Y: Multinomial().fit(X, np.full(300, 0.5)), "class ids in y of Multinomial"),
-        (lambda X, Y: LinearAdam(l2=-1.0), "l2 of LinearAdam"),
-        (lambda X, Y: LinearAdam().fit(X[0], Y), "X of LinearAdam must have the shape"),
+        (lambda X, Y: Multinomial().fit(X, np.full(300, 0.5)), "whole numbers from 0 as class ids"),
+        (lambda X, Y: LinearAdam(epochs=0), "epochs of LinearAdam"),
         (
             lambda X, Y: LogisticRegression(standardise=True).fit(sparse.csr_array(X), Y),
-            "standardise of LogisticRegression must be False or 'auto' for sparse X",
+            "standardise must be True, False or 'auto', and not True for sparse X",
         ),
     ],
 )

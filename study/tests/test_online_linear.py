@@ -140,7 +140,7 @@ def test_row_by_row_gives_the_same_bits(layout, link):
     model = estimator.start(D, M, link, sparse=sparse.issparse(rows))
     rows = rows.tocsr() if sparse.issparse(rows) else rows
     for t in range(N):
-        row = rows[[t]] if sparse.issparse(rows) else rows[t]
+        row = rows[[t]]
         found = np.ravel(model.predict_proba(row))
         np.testing.assert_array_equal(found, eta[t])
         np.testing.assert_array_equal(np.ravel(model.predict_proba(row)), eta[t])  # nothing changed
@@ -199,20 +199,12 @@ def test_the_seed_decides_the_start():
     assert (first != other).any()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"learning_rate": 0.0}, "learning_rate of OnlineLinear must be a finite number above 0"),
-        ({"l2": -1.0}, "l2 of OnlineLinear"),
-        ({"beta2": 1.0}, "beta2 of OnlineLinear must be below 1"),
-        ({"rates": ()}, "rates of OnlineLinear"),
-        ({"standardise": "yes"}, "standardise of OnlineLinear must be True, False or 'auto'"),
-        ({"seed": -1}, "seed of OnlineLinear"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        OnlineLinear(**options)
+def test_bad_options_are_refused():
+    for options in ({"learning_rate": 0.0}, {"rates": (-1.0,)}, {"prefix": 0}):
+        with pytest.raises(
+            ValueError, match=f"{next(iter(options))} of OnlineLinear must be above 0"
+        ):
+            OnlineLinear(**options)
 
 
 def test_bad_rows_leave_the_model_as_it_was():
@@ -222,23 +214,22 @@ def test_bad_rows_leave_the_model_as_it_was():
     wrong = X.copy()
     wrong[3, 2] = np.nan
     for rows, labels, message in [
-        (wrong, Y, "finite numbers"),
+        (wrong, Y, "contains NaN"),
         (X[:, :3], Y, "7 features"),
-        (X[:4], Y, "4 rows"),
-        (X, Y + 1, "only 0 and 1"),
-        (X, Y[:, :2], "n_labels=4"),
-        (X, ids, "indicators"),
-        (sparse.csr_array(X), Y, "sparse=True"),
+        (X[:4], Y, "inconsistent numbers of samples"),
+        (X, Y + 1, "0 and 1"),
+        (X, np.hstack([Y, Y]), "indicators of 4 labels"),
+        (X, ids, "indicators of 4 labels"),
+        (sparse.csr_array(X), Y, "be dense where"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.partial_fit(rows, labels)
     assert pickle.dumps(model) == before
-    with pytest.raises(ValueError, match="learning_rate of OnlineLinear must be a number to start"):
-        OnlineLinear().start(D, M)
-    with pytest.raises(ValueError, match="below n_labels=2"):
+    for estimator in (OnlineLinear(), OnlineLinear(0.1, l2="choose")):
+        with pytest.raises(ValueError, match="must be set to start row by row"):
+            estimator.start(D, M)
+    with pytest.raises(ValueError, match="below n_labels"):
         OnlineLinear(0.1).estimates(X, ids, n_labels=2)
-    with pytest.raises(ValueError, match="must not be 'choose' to start row by row"):
-        OnlineLinear(0.1, l2="choose").start(D, M)
 
 
 # Choosing

@@ -6,9 +6,10 @@ from importlib import resources
 import pytest
 
 import omma_study as study
+from omma_study.config import parse
 from omma_study.datasets import CATALOGUE
-from omma_study.sections import figures
-from omma_study.toml import parse
+from omma_study.policies import POLICIES
+from omma_study.tables import figures
 
 GOOD = """
 title = "Mine"
@@ -46,9 +47,8 @@ def test_a_suite_is_a_grid_without_what_is_not_supported():
     assert one.spec["made"] == {"by": "long_tail", "n": 50, "m": 4}
     assert {type(run.prior) for run in runs} == {float, type(None)}
     eta = next(run for run in runs if run.policy == "omma_eta")
-    assert (eta.spec["policy"], eta.spec["feedback"], eta.label) == (
-        "omma", "estimates", "OMMA(η̂)",
-    )  # fmt: skip
+    assert (eta.spec["policy"], eta.spec["feedback"]) == ("omma", "estimates")
+    assert POLICIES[eta.policy].title == "OMMA(η̂)"
 
 
 def test_a_suite_can_be_limited():
@@ -63,29 +63,29 @@ def test_a_suite_can_be_limited():
     ("old", "new", "message"),
     [
         ('title = "Mine"', "", "must have the key 'title'"),
-        ('title = "Mine"', 'title = "Mine"\nseed = 1', "unknown key 'seed'; did you mean 'seeds'"),
-        ('title = "Mine"', "title = 3", "title of the suite 'mine' must be a text, got 3"),
+        ('title = "Mine"', 'title = "Mine"\nseed = 1', "got 'seed', did you mean 'seeds'"),
+        ('title = "Mine"', "title = 3", "the suite 'mine' must have the key 'title' of type"),
         ('protocol = "fixed"', 'protocol = "fix"', "did you mean 'fixed'"),
         ('task = "multilabel"', 'task = "multi-label"', "did you mean 'multilabel'"),
-        ('"omma_eta"', '"oma_eta"', "got 'oma_eta'; did you mean 'omma_eta'"),
+        ('"omma_eta"', '"oma_eta"', "got 'oma_eta', did you mean 'omma_eta'"),
         ('"macro_f1@3"', '"macro_fx@3"', "did you mean 'macro_f1'"),
         ('"macro_f1@3"', '"macro_f1@x"', "must follow the @"),
         ('["a", "yeast"]', '["a", "a"]', "list of distinct names"),
         ('["a", "yeast"]', "[]", "list of distinct names"),
-        ('["a", "yeast"]', '"a"', "list of distinct names"),
-        ("[0, 1]", "[-1]", "priors of the suite 'mine' must be a finite number of at least 0"),
-        ("seeds = 3", "seeds = 0", "seeds of the suite 'mine' must be a whole number"),
+        ('["a", "yeast"]', '"a"', "must have the key 'datasets' of type"),
+        ("[0, 1]", "[-1]", "priors of at least 0"),
+        ("seeds = 3", "seeds = 0", "seeds of at least 1"),
         ('name = "known"', 'name = "logistik"', "did you mean 'logistic'"),
-        ('name = "known"', 'nam = "known"', "estimator of the suite 'mine' must have a name"),
-        ('name = "known"', 'name = "known"\nC = 1', "'known' of the suite 'mine' has no option"),
-        ('name = "known"', 'name = "online"', "must fit the protocol 'fixed', got 'online'"),
+        ('name = "known"', 'nam = "known"', "the estimator of the suite 'mine' must be one of"),
+        ('name = "known"', 'name = "logistic"\nc = 1', "an option of the estimator 'logistic'"),
+        ('name = "known"', 'name = "online"', "the estimator of the suite 'mine' must be one of"),
         ('protocol = "fixed"', 'protocol = "online"', "cannot hold 'offline_fw': it learns"),
-        ("[dataset.a.made]", "[dataset.b.made]", "unknown key 'b'"),
-        ("[dataset.a.made]", "[dataset.a.mad]", "unknown key 'mad'; did you mean 'made'"),
-        ("history = 20", "histry = 20", "has no option 'histry'; did you mean 'history'"),
+        ("[dataset.a.made]", "[dataset.b.made]", "got 'b'"),
+        ("[dataset.a.made]", "[dataset.a.mad]", "got 'mad', did you mean 'made'"),
+        ("history = 20", "histry = 20", "got 'histry', did you mean 'history'"),
         ("history = 20", "history = -2", "history of OnlineFrankWolfe must be"),
-        ("[policy.online_fw]", "[policy.greedy]", "unknown key 'greedy'"),
-        ("[policy.online_fw]\nhistory = 20", "[policy.baseline]\na = 1", "takes no options"),
+        ("[policy.online_fw]", "[policy.greedy]", "got 'greedy'"),
+        ("[policy.online_fw]\nhistory = 20", "[policy.baseline]\na = 1", "an option of the policy"),
         ("[estimator]", "[estimator", "is no TOML"),
     ],
 )  # fmt: skip
@@ -111,7 +111,7 @@ def test_a_suite_of_suites_has_their_runs(tmp_path):
     assert both.runs == study.suite("smoke").runs
     assert both.limited(seeds=1).runs == study.suite("smoke").limited(seeds=1).runs
     (tmp_path / "both.toml").write_text('title = "B"\nsuites = ["smoke"]\nseeds = 1')
-    with pytest.raises(ValueError, match="unknown key 'seeds'"):
+    with pytest.raises(ValueError, match=r"which runs other suites, .*got 'seeds'"):
         study.suite(tmp_path / "both.toml")
 
 
@@ -120,8 +120,6 @@ def test_every_shipped_suite_can_be_read_and_names_known_data():
     assert {"multilabel_fixed", "multiclass_fixed", "online_cpe", "smoke"} <= set(found)
     for one in found.values():
         assert one.title
-        for run in one.runs[:1]:
-            assert run.label
         stored = [s.dataset for s in one.sources if not s.made]
         assert set(stored) <= set(CATALOGUE), one.name
 
@@ -139,13 +137,11 @@ def test_shipped_suites_cover_every_cell_of_the_paper(name, protocol):
     suite = study.suite(name)
     elsewhere = set() if name.startswith("multiclass_") else {"News20"}  # it stands in Table 3
     papers = {CATALOGUE[one].paper for one in suite.datasets} - {None} - elsewhere
-    wanted = {
-        (place.policy, place.metric, place.k)
-        for place in figures()
-        if place.protocol == protocol and place.dataset in papers
-    }
+    paper = figures().reset_index()
+    paper = paper[(paper["cpe"] == protocol) & paper["dataset"].isin(papers)]
+    wanted = set(paper[["method", "metric", "k"]].itertuples(index=False, name=None))
     ours = {
-        ("top_k_or_half" if run.policy == "baseline" else run.policy, run.metric, run.k)
+        ("top_k_or_half" if run.policy == "baseline" else run.policy, run.metric, run.k or 0)
         for run in suite.limited(seeds=1, priors=[0.0]).runs
     }
     assert wanted
@@ -155,19 +151,17 @@ def test_shipped_suites_cover_every_cell_of_the_paper(name, protocol):
 
 
 def test_the_papers_figures_are_all_there():
-    found = figures()
-    assert len(found) == 682
-    assert Counter(place.protocol for place in found) == {"fixed": 486, "online": 196}
-    omma = {
-        (p.dataset, p.metric, p.k): f.value
-        for p, f in found.items()
-        if p.policy == "omma" and p.protocol == "fixed"
-    }
-    assert omma["YouTube", "micro_f1", None] == 0.4373
-    assert omma["AmazonCat", "macro_hmean", None] == 0.8004
+    paper = figures()
+    assert len(paper) == 682
+    assert paper.groupby("cpe").size().to_dict() == {"fixed": 486, "online": 196}
+    omma = paper.xs(("fixed", "omma"), level=("cpe", "method"))["value"]
+    assert omma["YouTube", "micro_f1", 0] == 0.4373
+    assert omma["AmazonCat", "macro_hmean", 0] == 0.8004
     assert omma["Caltech-256", "multiclass_qmean", 1] == 0.7615
-    assert all(0 <= f.value <= 1 and f.std >= 0 and f.n > 0 for f in found.values())
-    assert all((f.seconds is None) == (p.policy == "offline_fw") for p, f in found.items())
+    assert paper["value"].between(0, 1).all()
+    assert (
+        paper["seconds"].isna() == (paper.index.get_level_values("method") == "offline_fw")
+    ).all()
 
 
 def test_package_data_is_where_the_wheel_takes_it_from():

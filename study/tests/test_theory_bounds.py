@@ -14,7 +14,7 @@ from omma_study.theory import (
     omma_bound,
     smoothed_bound,
 )
-from omma_study.theory.suites.bounds import first_useful
+from omma_study.theory.simulations.bounds import first_useful
 
 FEW = Constants(1.5, 4.0)
 

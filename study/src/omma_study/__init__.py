@@ -1,12 +1,12 @@
-"""The empirical study: suites of runs, their records, and tables and figures made of them.
+"""The empirical study of the OMMA paper: suites of runs, their records, tables and figures.
 
-A suite is a TOML file; ``run`` performs it and leaves a record of each run; everything shown comes
-from records alone.
+A suite is a TOML file; ``run`` performs it and leaves a record of each run; tables and figures are
+made of records alone. ``omma_study.theory`` checks what the paper proves, ``omma_study.auto`` sets
+``omma.Auto`` against every choice of feedback and λ.
 """
 
-from omma_study import auto
-from omma_study.bench import Performed, run
-from omma_study.suite import Run, Source, Suite
-from omma_study.toml import suite, suites
+from omma_study.config import Run, Source, Suite, suite, suites
+from omma_study.records import read
+from omma_study.runs import Summary, run
 
-__all__ = ["Performed", "Run", "Source", "Suite", "auto", "run", "suite", "suites"]
+__all__ = ["Run", "Source", "Suite", "Summary", "read", "run", "suite", "suites"]

@@ -1,137 +1,112 @@
-"""The policies and estimators that suites may name: what they support, how they are made."""
+"""The policies that suites name: titles as in the paper's tables, and how each is made."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from omma._validate import nearest, shown
-from omma.metrics import Metric, metric as find_metric
-from omma.policies import Policy, UnsupportedMetricError
-from omma.policies.roster import ETA, NAMES, ROSTER, TRAINED as LEARNS_BEFOREHAND
-from omma.rows.batch import Batch
+import omma
 
-# They learn from the training part.
-TRAINED = tuple(name for name, entry in ROSTER.items() if entry.kind == LEARNS_BEFOREHAND)
-KNOWN = "known"  # the probabilities that made-up data were drawn with
-CLASSES = {
-    "logistic": "LogisticRegression",
-    "multinomial": "Multinomial",
-    "adam": "LinearAdam",
-    "boosted": "BoostedTrees",
-    "online": "OnlineLinear",
-}
-PROTOCOLS = {
-    "fixed": ("logistic", "multinomial", "adam", "boosted", KNOWN),
-    "online": ("online", KNOWN),
-}
+ETA = "_eta"  # ends the name of a variant that counts estimates in place of labels
 
 
-def check_name(owner: str, name: Any) -> str:
-    """A policy that a suite may name."""
-    if name not in NAMES:
-        hint = nearest(str(name), NAMES) or f"; names are {', '.join(NAMES)}"
-        raise ValueError(f"policies of {owner} must be known, got {shown(name)}{hint}")
-    return str(name)
+@dataclass(frozen=True)
+class Entry:
+    """A policy by name.
 
-
-def parts_of(name: str) -> tuple[str, str | None]:
-    """The policy and what it counts; nothing for those that count nothing.
-
-    >>> parts_of("omma_eta"), parts_of("offline_fw")
-    (('omma', 'estimates'), ('offline_fw', None))
+    ``make`` is a function of (metric, k, λ). What a ``trained`` one makes has a ``fit`` for the
+    training part. λ has to be chosen for those that have a ``prior``.
     """
-    if name.endswith(ETA):
-        return name.removesuffix(ETA), "estimates"
-    return name, "labels" if ROSTER[name].priors else None
+
+    title: str
+    make: Callable[..., Any]
+    prior: bool = False
+    trained: bool = False
+
+
+def _with_feedback(name: str, title: str, make: Callable[..., Any]) -> dict[str, Entry]:
+    """A policy that counts labels, and the same with estimates in their place."""
+    first, comma, variant = title.partition(",")
+    return {
+        name: Entry(title, partial(make, "labels"), prior=True),
+        name + ETA: Entry(f"{first}(η̂){comma}{variant}", partial(make, "estimates"), prior=True),
+    }
+
+
+def _ofo(feedback: Any, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
+    average: Any = {"macro_f1": "macro", "f1": "macro", "micro_f1": "micro"}.get(metric.name)
+    if k is not None or average is None:
+        raise ValueError("OFO is for f1, macro_f1 and micro_f1 without a budget")
+    return omma.OFO(average, feedback, prior)
+
+
+def _tuned(metric: omma.Metric, k: int | None, prior: float) -> omma.TunedThresholds:
+    if k is not None:
+        raise ValueError("TunedThresholds is for metrics without a budget")
+    return omma.TunedThresholds(metric)
+
+
+def _offline(start: Any) -> Callable[..., omma.FrankWolfe]:
+    return lambda metric, k, prior: omma.FrankWolfe(metric, k, start=start)
+
+
+# In the order of the rows of the paper's tables.
+POLICIES: dict[str, Entry] = {
+    "baseline": Entry(
+        "Top-k / η̂ ≥ 0.5",
+        lambda metric, k, prior: omma.Threshold(0.5) if k is None else omma.TopK(k),
+    ),
+    **_with_feedback("ofo", "OFO", _ofo),
+    **_with_feedback("greedy", "Greedy", lambda f, m, k, p: omma.Greedy(m, k, f, p)),
+    # Decides by the metric at expected counts, as the code behind the paper's tables.
+    **_with_feedback(
+        "greedy_plug_in",
+        "Greedy, plug-in",
+        lambda f, m, k, p: omma.Greedy(m, k, f, p, expectation="plug_in"),
+    ),
+    **_with_feedback(
+        "online_fw", "Online-FW", lambda f, m, k, p: omma.OnlineFrankWolfe(m, k, f, p)
+    ),
+    # Starts at random, as the code behind the paper's tables.
+    **_with_feedback(
+        "online_fw_random",
+        "Online-FW, random",
+        lambda f, m, k, p: omma.OnlineFrankWolfe(m, k, f, p, start="random"),
+    ),
+    **_with_feedback("omma", "OMMA", lambda f, m, k, p: omma.OMMA(m, k, f, p)),
+    "auto": Entry("Auto", lambda metric, k, prior: omma.Auto(metric, k)),
+    "offline_fw": Entry("Offline-FW", _offline("best"), trained=True),
+    "offline_fw_top": Entry("Offline-FW, top", _offline("top"), trained=True),
+    "offline_fw_random": Entry("Offline-FW, random", _offline("random"), trained=True),
+    "tuned": Entry("Tuned thresholds", _tuned, trained=True),
+}
+# Ours that decide as the code behind the paper's tables, by the paper's names.
+VARIANTS = {
+    "greedy_plug_in": "greedy",
+    "greedy_plug_in_eta": "greedy_eta",
+    "online_fw_random": "online_fw",
+    "online_fw_random_eta": "online_fw_eta",
+    "offline_fw_random": "offline_fw",
+}
 
 
 def name_of(policy: str, feedback: str | None) -> str:
-    """The name again, from the two fields of a record.
+    """The name of a policy from the two fields of a record.
 
-    >>> name_of("omma", "estimates")
-    'omma_eta'
+    >>> name_of("omma", "estimates"), name_of("offline_fw", None)
+    ('omma_eta', 'offline_fw')
     """
     return policy + ETA if feedback == "estimates" else policy
 
 
-def has_prior(name: str) -> bool:
-    """Whether λ has to be chosen for it."""
-    return ROSTER[name].priors
-
-
 def supports(name: str, metric: str, k: int | None) -> bool:
-    """Whether a policy can be run for a metric; a × stands in tables where it cannot.
+    """Whether a policy can be run for a metric; tables show × where it cannot.
 
     >>> supports("ofo", "macro_f1", None), supports("ofo", "macro_f1", 3)
     (True, False)
     """
-    target = find_metric(metric)
     try:
-        ROSTER[name].make(target, k, 0.0)
-    except UnsupportedMetricError:
+        POLICIES[name].make(omma.metric(metric), k, 0.0)
+    except ValueError:
         return False
     return True
-
-
-def make(
-    name: str,
-    metric: Metric,
-    k: int | None,
-    prior: float | None,
-    train: Batch | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Policy:
-    """The policy for one run; those that learn from the training part are fitted here."""
-    policy = ROSTER[name].policy(metric, k, prior or 0.0, train)
-    return replace(policy, **options) if options else policy  # type: ignore[type-var]
-
-
-def check_options(owner: str, name: str, options: Mapping[str, Any]) -> None:
-    """Options must be those of the policy, and none that the suite sets by itself."""
-    check_name(owner, name)
-    if not ROSTER[name].priors:
-        raise ValueError(f"the policy {name!r} of {owner} takes no options, got {shown(options)}")
-    made = make(name, find_metric("macro_f1"), None, 0.0)
-    known = {one.name for one in fields(made)} - {"metric", "k", "feedback", "prior", "average"}  # type: ignore[arg-type]
-    _check_known(f"the policy {name!r} of {owner}", options, known)
-    replace(made, **options)  # type: ignore[type-var]
-
-
-def check_estimator(owner: str, given: Mapping[str, Any], protocol: str) -> None:
-    """A known name that fits the protocol, with options that the estimator has."""
-    name = given.get("name")
-    if not isinstance(name, str):
-        raise ValueError(f"estimator of {owner} must have a name, got {shown(dict(given))}")
-    every = (*CLASSES, KNOWN)
-    if name not in every:
-        hint = nearest(name, every) or f"; names are {', '.join(every)}"
-        raise ValueError(f"estimator of {owner} must be known, got {name!r}{hint}")
-    if name not in PROTOCOLS[protocol]:
-        raise ValueError(
-            f"estimator of {owner} must fit the protocol {protocol!r}, got {name!r}; those that do "
-            f"are {', '.join(PROTOCOLS[protocol])}"
-        )
-    known = set() if name == KNOWN else {one.name for one in fields(_class(name))}
-    _check_known(f"the estimator {name!r} of {owner}", given, {"name", *known})
-    if name != KNOWN:
-        make_estimator(given)
-
-
-def make_estimator(given: Mapping[str, Any]) -> Any:
-    """The estimator with its options."""
-    options = {key: value for key, value in given.items() if key != "name"}
-    return _class(given["name"])(**options)
-
-
-def _class(name: str) -> Any:
-    from omma_study import estimators
-
-    return getattr(estimators, CLASSES[name])
-
-
-def _check_known(whose: str, options: Iterable[str], known: set[str]) -> None:
-    for option in options:
-        if option not in known:
-            names = sorted(known - {"name"})
-            hint = nearest(option, names) or f"; it has {', '.join(names) or 'none'}"
-            raise ValueError(f"{whose} has no option {option!r}{hint}")

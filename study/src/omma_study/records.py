@@ -1,15 +1,13 @@
-"""Records: one JSON file for each run, written once, read by every table and figure.
+"""Records: a line of JSON for each run, read by every table and figure.
 
-A record says what was run, what came out, how long it took, and with which versions. Many of them
-go into one small file: a line of JSON for each, compressed by xz. There, running values and seconds
-are kept to the digits that tables and figures show; where there are many labels, the counts of each
-are kept of the first sequence alone. The rest is as it was.
+A record says what was run, its result, how long it took, and with which versions. ``perform``
+appends to a file for each suite, ``SUITE.jsonl``. ``pack`` writes files of a suite and dataset,
+compressed by xz, with the digits that tables show: these are in the repository.
 """
 
-import hashlib
 import json
 import lzma
-import math
+import os
 import platform
 import re
 import traceback
@@ -21,34 +19,37 @@ from typing import Any
 
 import numpy as np
 
-from omma._atomic import replacing
-from omma._json import parse_json
-from omma._validate import check_choice, nearest, shown
-
 FORMAT = 1
-PACKED = ".jsonl.xz"  # of files with many records
-LARGEST = 2**30  # bytes of such a file once it is unpacked
-KINDS = ("study", "theory", "auto")
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
-
+PACKED = ".jsonl.xz"
+PACKAGES = ("omma", "numpy", "scipy", "numba", "scikit-learn")
+ROUNDED = 4  # digits of packed running values, which are drawn and not compared
+MANY = 200  # labels, of which packed counts are of the first sequence alone
 Record = dict[str, Any]
-FIELDS: dict[str, type | tuple[type, ...]] = {
+FIELDS: dict[str, Any] = {
     "format": int,
     "suite": str,
     "kind": str,
     "spec": dict,
     "label": str,
-    "result": (dict, type(None)),
-    "estimator": (dict, type(None)),
+    "result": dict | None,
+    "estimator": dict | None,
     "seconds": dict,
     "versions": dict,
-    "error": (dict, type(None)),
+    "error": dict | None,
 }
-DIGITS = 16  # of the hash: two of a million runs share it once in some 10**7 studies
-NAMED = ("dataset", "policy", "metric", "k", "prior", "seed")  # parts of a spec worth reading
-LONGEST = 100
-ROUNDED = 4  # digits of running values, which are drawn and not compared
-MANY = 200  # labels, of which counts are kept of the first sequence alone
+# What tables of the study read of a record: fields of the spec and of the result.
+STUDY_SPEC = (
+    "dataset", "task", "protocol", "estimator", "policy", "feedback", "metric", "k", "prior",
+    "seed",
+)  # fmt: skip
+STUDY_RESULT = ("value", "rows", "history", "counts")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of Python, and of the packages that numbers depend on."""
+    found = {name: metadata.version(name) for name in PACKAGES}
+    return {**found, "python": platform.python_version()}
 
 
 def make(
@@ -62,194 +63,75 @@ def make(
     estimator: Mapping[str, Any] | None = None,
     error: BaseException | None = None,
 ) -> Record:
-    """The record of one run: either a result, or the error that it ended with.
+    """The record of a run: its result, or the error that it ended with.
 
-    ``spec`` is everything that decides the outcome: with suite and kind, it is what a run is known
-    by. ``label`` is how tables name what ran, ``estimator`` what the estimator says of itself.
+    ``spec`` is everything that decides the result: with suite and kind it identifies a run.
+    ``label`` is how tables name the policy, ``estimator`` what the estimator reports.
 
     >>> record = make("mine", {"policy": "omma", "seed": 0}, "OMMA", result={"value": 0.7})
     >>> record["result"]["value"], record["error"]
     (0.7, None)
     """
-    check_choice("make", "kind", kind, KINDS)
-    if (result is None) == (error is None):
-        raise ValueError("make takes either a result or an error, and one of them")
     return {
         "format": FORMAT,
         "suite": suite,
         "kind": kind,
         "spec": dict(spec),
         "label": label,
-        "result": None if result is None else dict(result),
-        "estimator": None if estimator is None else dict(estimator),
+        "result": result,
+        "estimator": estimator,
         "seconds": dict(seconds or {}),
-        "versions": dict(versions()),
-        "error": None if error is None else _told(error),
+        "versions": versions(),
+        "error": error
+        and {
+            "type": type(error).__name__,
+            "message": str(error),
+            "traceback": "".join(traceback.format_exception(error)),
+        },
     }
 
 
-@cache
-def versions() -> dict[str, str]:
-    """Of omma, of Python, and of the packages that numbers depend on.
+def key_of(record: Mapping[str, Any]) -> str:
+    """What identifies a run."""
+    return to_json({name: record[name] for name in ("kind", "suite", "spec")}, sort_keys=True)
 
-    >>> "numpy" in versions()
-    True
+
+def to_json(value: Any, **options: Any) -> str:
+    """As JSON, arrays as lists; NaN and infinity are errors, which JSON does not have.
+
+    >>> to_json({"counts": np.array([1.0, 2.0])})
+    '{"counts": [1, 2]}'
     """
-    from omma import __version__
-
-    found = {"omma": __version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # optional, and not there
-            continue
-    return found
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, default=_plain, **options)
 
 
-def checked(record: Any) -> Record:
-    """Say in one sentence what a record lacks; else give it back."""
-    if not isinstance(record, dict):
-        raise ValueError(f"a record must be a JSON object, got {shown(record)}")
-    for name, kind in FIELDS.items():
-        if name not in record:
-            hint = nearest(name, [key for key in record if key not in FIELDS])
-            raise ValueError(f"a record must have the field {name!r}{hint or ', which is missing'}")
-        if not isinstance(record[name], kind):
-            raise ValueError(f"the field {name!r} cannot be {shown(record[name])}")
-    if record["format"] != FORMAT:
-        raise ValueError(f"its format must be {FORMAT}, got {record['format']}")
-    check_choice("a record", "kind", record["kind"], KINDS)
-    if (record["result"] is None) == (record["error"] is None):
-        raise ValueError("a record must have either a result or an error")
-    return record
-
-
-def _told(error: BaseException) -> dict[str, str]:
-    lines = traceback.format_exception(type(error), error, error.__traceback__)
-    return {
-        "type": type(error).__name__,
-        "message": str(error),
-        "traceback": "".join(lines),
-    }
-
-
-def path_of(folder: str | Path, suite: str, kind: str, spec: Mapping[str, Any]) -> Path:
-    """Where the record of a run goes: something to read, and a hash of all that it is known by.
-
-    >>> path_of("out", "mine", "study", {"policy": "omma", "k": 3, "seed": 0}).as_posix()
-    'out/mine/omma-k3-seed0-6675362beca3fb59.json'
-    """
-    known_by = _text({"kind": kind, "suite": suite, "spec": dict(spec)}, sort_keys=True)
-    digest = hashlib.sha256(known_by.encode()).hexdigest()[:DIGITS]
-    words = [_word(name, spec[name]) for name in NAMED if spec.get(name) is not None]
-    readable = "-".join(words)[:LONGEST] or "run"
-    return Path(folder) / safe(suite) / f"{readable}-{digest}.json"
+def _plain(value: Any) -> Any:
+    """Arrays and NumPy's numbers; whole numbers without '.0', which adds up in files."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    array = np.asarray(value)
+    whole = array.dtype.kind == "f" and bool(np.isfinite(array).all() and (array % 1 == 0).all())
+    return (array.astype(np.int64) if whole else array).tolist()
 
 
 def write(folder: str | Path, record: Record) -> Path:
-    """Write a record into a folder; a reader finds all of it, or nothing.
+    """Append a record to the file of its suite.
 
-    Numbers must be finite: JSON has no others.
-
-    >>> record = make("mine", {"policy": "omma"}, "OMMA", result={"value": 0.7})
+    >>> record = make("mine", {"policy": "omma"}, "OMMA", kind="auto", result={"value": 0.7})
     >>> path = write("folder-of-write", record)
     >>> read("folder-of-write") == [record]
     True
     """
-    path = path_of(folder, record["suite"], record["kind"], record["spec"])
-    text = _text(checked(record), separators=(",", ":")) + "\n"
-    write_whole(path, text.encode())
-    return path
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file, and the folder that it goes to, so that nobody ever finds half of it."""
+    path = Path(folder) / f"{safe(record['suite'])}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write(data)
-
-
-def read(
-    places: str | Path | Iterable[str | Path],
-    *,
-    bad: Callable[[str], None] | None = None,
-    check: Callable[[Record], None] | None = None,
-) -> list[Record]:
-    """All records of folders, their subfolders, and files, in the order of their paths.
-
-    Files of many records, as ``omma_study.records.pack`` writes them, are read, too. ``check`` is
-    called with each record; a ``ValueError`` says why it is none. ``bad`` is called with one
-    sentence for each file that is none, which is then left out; without it such a file is an error.
-
-    >>> from pathlib import Path
-    >>> Path("folder-of-read").mkdir()
-    >>> _ = Path("folder-of-read/half.json").write_text('{"format": 1')
-    >>> sentences = []
-    >>> read("folder-of-read", bad=sentences.append), len(sentences)
-    ([], 1)
-    """
-    given = [places] if isinstance(places, str | Path) else list(places)
-    found: list[Record] = []
-    for path in sorted({path for place in given for path in _files(Path(place))}):
-        try:
-            found += read_file(path, check)
-        except ValueError as error:
-            if bad is None:
-                raise
-            bad(str(error))
-    return found
-
-
-def read_file(path: Path, check: Callable[[Record], None] | None = None) -> list[Record]:
-    """The one record of a file, or all of a file that ``pack`` wrote."""
-    packed = path.name.endswith(PACKED)
-    try:
-        lines = _unpacked(path).splitlines() if packed else [path.read_text(encoding="utf-8")]
-        found = [checked(parse_json(str(path), line)) for line in lines]
-        if check is not None:
-            for record in found:
-                check(record)
-    except (ValueError, lzma.LZMAError, EOFError) as error:  # of UTF-8, of JSON, of what it holds
-        what = "holds no records" if packed else "is no record"
-        raise ValueError(f"{path} {what}: {error}") from error
-    return found
-
-
-def _unpacked(path: Path) -> str:
-    with lzma.open(path) as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise ValueError(f"it must unpack to at most {LARGEST:,} bytes, and has more")
-    return data.decode("utf-8")
-
-
-def distinct(records: Iterable[Record]) -> list[Record]:
-    """The records with one for each run: the first that is finished, else the first.
-
-    >>> record = make("mine", {"policy": "omma"}, "OMMA", result={"value": 0.7})
-    >>> len(distinct([record, dict(record)]))
-    1
-    """
-    found: dict[Path, Record] = {}
-    for record in records:
-        run = path_of("", record["suite"], record["kind"], record["spec"])
-        if run not in found or (found[run]["result"] is None and record["result"] is not None):
-            found[run] = record
-    return list(found.values())
-
-
-def _files(place: Path) -> list[Path]:
-    if place.is_dir():
-        every = [path for form in ("*.json", f"*{PACKED}") for path in place.rglob(form)]
-        return [path for path in every if not path.name.startswith(".")]
-    if not place.exists():
-        raise FileNotFoundError(f"there is no folder or file {place} to read records from")
-    return [place]
-
-
-def _word(name: str, value: Any) -> str:
-    plain = f"{value:g}" if isinstance(value, float) else str(value)
-    return safe(plain if name in ("dataset", "policy", "metric") else f"{name}{plain}")
+    line = to_json(record).encode() + b"\n"
+    with path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read() != b"\n":  # half a line of a run that was killed
+                line = b"\n" + line
+        file.write(line)
+    return path
 
 
 def safe(text: str) -> str:
@@ -257,63 +139,105 @@ def safe(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.@-]+", "_", text).strip(".") or "_"
 
 
-def _text(value: Any, **options: Any) -> str:
-    return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, **options)
+def read(
+    places: str | Path | Iterable[str | Path], *, bad: Callable[[str], None] | None = None
+) -> list[Record]:
+    """Records of folders with their subfolders, and of files, in the order of their paths.
+
+    A run that is there twice counts once: its first result. ``bad`` is called with a sentence for
+    each line that is no record, as the last one of a run that was killed; without it such a line
+    is an error.
+
+    >>> from pathlib import Path
+    >>> Path("folder-of-read").mkdir()
+    >>> _ = Path("folder-of-read/half.jsonl").write_text('{"format": 1')
+    >>> sentences = []
+    >>> read("folder-of-read", bad=sentences.append), len(sentences)
+    ([], 1)
+    """
+    places = [places] if isinstance(places, str | Path) else places
+    records: dict[str, Record] = {}
+    for path in sorted({path for place in places for path in _files(Path(place))}):
+        opened = lzma.open if path.suffix == ".xz" else open
+        try:
+            with opened(path, "rt", encoding="utf-8") as file:
+                lines = file.readlines()
+        except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
+            lines = [f"{error}"]
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = _checked(json.loads(line))
+            except ValueError as error:
+                sentence = f"{path}, line {number} is no record: {error}"
+                if bad is None:
+                    raise ValueError(sentence) from error
+                bad(sentence)
+                continue
+            key = key_of(record)
+            if key not in records or records[key]["result"] is None:
+                records[key] = record
+    return list(records.values())
 
 
-def _plain(value: Any) -> Any:
-    """As JSON knows it: arrays as lists, whole numbers of arrays without '.0', which adds up."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        whole = value.dtype.kind == "f" and bool(np.all(value == np.trunc(value)))
-        small = whole and bool(np.all(np.abs(value) < 2**53))
-        return _plain((value.astype(np.int64) if small else value).tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"a record cannot hold the number {value}: JSON has finite ones only")
-    return value
+def _files(place: Path) -> list[Path]:
+    if not place.exists():
+        raise FileNotFoundError(f"there is no folder or file {place} to read records from")
+    if place.is_file():
+        return [place]
+    return [path for form in ("*.jsonl", f"*{PACKED}") for path in place.rglob(form)
+            if not path.name.startswith(".")]  # fmt: skip
+
+
+def _checked(record: Any) -> Record:
+    """The record, or one sentence on what it lacks."""
+    if not isinstance(record, dict):
+        raise ValueError(f"a record must be a JSON object, got {record!r}")
+    for name, kind in FIELDS.items():
+        if not isinstance(record.get(name), kind):
+            raise ValueError(f"the field {name!r} cannot be {record.get(name, 'missing')!r}")
+    if record["format"] != FORMAT:
+        raise ValueError(f"its format must be {FORMAT}, got {record['format']}")
+    if (record["result"] is None) == (record["error"] is None):
+        raise ValueError("a record must have either a result or an error")
+    if record["kind"] == "study":
+        for part, names in (("spec", STUDY_SPEC), ("result", STUDY_RESULT)):
+            missing = [name for name in names if name not in (record[part] or names)]
+            if missing:
+                raise ValueError(f"its {part} must have {missing[0]!r}, which is missing")
+    return record
 
 
 def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
-    """Write finished records into a folder, a file for each suite and dataset.
+    """Write finished records into a folder, a compressed file for each suite and dataset.
 
-    Failures are left out. What was there of the same suite and dataset is replaced.
+    Files of the same suite and dataset are replaced.
 
-    >>> from omma_study.records import make, read
-    >>> record = make("mine", {"dataset": "toy", "policy": "omma"}, "OMMA", result={"value": 0.7})
+    >>> record = make("mine", {"policy": "omma"}, "OMMA", kind="auto", result={"value": 0.7})
     >>> [path.name for path in pack([record], "folder-of-pack")]
-    ['mine-toy.jsonl.xz']
+    ['mine.jsonl.xz']
     >>> read("folder-of-pack") == [record]
     True
     """
-    groups: dict[str, list[Record]] = {}
+    texts: dict[Path, str] = {}
     for record in records:
         if record["result"] is not None:
-            named = record["kind"] == "study" and "dataset" in record["spec"]
-            words = [record["suite"], *([record["spec"]["dataset"]] if named else [])]
-            groups.setdefault(safe("-".join(words)), []).append(record)
-    return [_write(Path(folder) / f"{name}{PACKED}", some) for name, some in groups.items()]
-
-
-def _write(path: Path, records: list[Record]) -> Path:
-    lines = [json.dumps(_slim(one), ensure_ascii=False, sort_keys=True) for one in records]
-    data = lzma.compress("".join(f"{line}\n" for line in lines).encode())
-    write_whole(path, data)
-    return path
+            words = [record["suite"]]
+            words += [record["spec"]["dataset"]] if record["kind"] == "study" else []
+            path = Path(folder) / f"{safe('-'.join(words))}{PACKED}"
+            texts[path] = texts.get(path, "") + to_json(_slim(record), sort_keys=True) + "\n"
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(lzma.compress(text.encode()))
+    return list(texts)
 
 
 def _slim(record: Record) -> Record:
+    """The record with the digits and the counts that tables and figures show."""
     seconds = {name: float(f"{value:.3g}") for name, value in record["seconds"].items()}
-    short = dict(record["result"])
-    if (history := short.get("history")) is not None:
+    result = dict(record["result"])
+    if history := result.get("history"):
         values = [round(value, ROUNDED) for value in history["values"]]
-        short["history"] = {**history, "values": values}
-    if (counts := short.get("counts")) is not None:
-        labels = len(counts["tp"])
-        if labels > MANY and record["spec"].get("seed"):
-            short |= {"counts": None, "labels": labels, "names": None}
-    return {**record, "seconds": seconds, "result": short}
+        result["history"] = {**history, "values": values}
+    if result.get("counts") and len(result["counts"]["tp"]) > MANY and record["spec"].get("seed"):
+        result |= {"counts": None, "labels": len(result["counts"]["tp"]), "names": None}
+    return {**record, "seconds": seconds, "result": result}

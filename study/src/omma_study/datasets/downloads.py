@@ -1,24 +1,23 @@
 """Sets of the catalogue from where their providers keep them, by pooch or scikit-learn."""
 
-import logging
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pooch
 from scipy import sparse
+from sklearn import datasets as fetchers
+from sklearn.feature_extraction.text import TfidfVectorizer
 
-from omma._validate import require
 from omma.datasets import Dataset
-from omma.datasets.formats.part import identify
 from omma_study.datasets.entry import Entry, File
 
-NEED = "downloads of this set need"
 TIMEOUT = 60  # seconds without an answer
+LARGEST_MEMBER = 1 << 30  # bytes that one file of an archive may unpack to
 COVERS = (
     "Spruce/Fir",
     "Lodgepole Pine",
@@ -50,94 +49,53 @@ def unreachable(entry: Entry, tried: str, error: Exception, instead: str) -> OSE
 
 
 def _download(file: File, home: Path) -> None:
-    pooch = require("pooch", NEED, "omma-study")
     url = str(file.url)
-    kept = url.rpartition("/")[2] if file.member else file.name
-    with _quiet(pooch), _bar(kept) as bar:
-        archive = pooch.retrieve(
-            url,
-            known_hash=None if file.sha256 is None else f"sha256:{file.sha256}",
-            fname=kept,
-            path=home,
-            downloader=pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT),
+    archive = pooch.retrieve(
+        url,
+        known_hash=file.sha256 and f"sha256:{file.sha256}",
+        fname=url.rpartition("/")[2] if file.member else file.name,
+        path=home,
+        downloader=pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=TIMEOUT),
+    )
+    if file.sha256 is None:
+        warnings.warn(
+            f"{file.name} was downloaded from {url} and not verified: its SHA-256 is "
+            f"{pooch.file_hash(archive)}",
+            stacklevel=4,
         )
     if file.member:
-        with tarfile.open(archive) as packed:
-            there = file.member in packed.getnames()
-            inside = packed.extractfile(file.member) if there else None
-            if inside is None:
-                raise ValueError(f"{archive}: expected a file {file.member}, got none")
-            (home / file.name).write_bytes(inside.read())
+        _unpack(archive, file.member, home / file.name)
 
 
-@contextmanager
-def _quiet(pooch: Any) -> Iterator[None]:
-    """Pooch tells the log of every download; here the bar does."""
-    logger = pooch.get_logger()
-    before = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
-@contextmanager
-def _bar(name: str) -> Iterator[Any]:
-    """A bar on stderr that pooch moves; False where there is no terminal."""
-    if not sys.stderr.isatty():
-        yield False
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield _Bar(progress)
-
-
-class _Bar:
-    """The four things that pooch wants of a bar."""
-
-    def __init__(self, progress: Any) -> None:
-        self.progress = progress
-        self.task = progress.add_task("", total=None)
-
-    def __bool__(self) -> bool:
-        return True
-
-    @property
-    def total(self) -> Any:
-        return self.progress.tasks[0].total
-
-    @total.setter
-    def total(self, size: int) -> None:
-        self.progress.update(self.task, total=size)
-
-    def update(self, size: int) -> None:
-        self.progress.advance(self.task, size)
-
-    def reset(self) -> None:
-        self.progress.reset(self.task, total=self.total)
-
-    def close(self) -> None:
-        self.progress.refresh()
+def _unpack(archive: str, member: str, path: Path) -> None:
+    """Write one plain file of a tar archive; its own names and links lead nowhere."""
+    with tarfile.open(archive) as packed:
+        info = next((info for info in packed if info.name == member), None)
+        if info is None:
+            raise ValueError(f"{archive}: expected a file {member}, got none")
+        content = packed.extractfile(info) if info.isreg() else None
+        if content is None:
+            raise ValueError(
+                f"{archive}: expected a plain file {member}, got another kind of entry"
+            )
+        if info.size > LARGEST_MEMBER:
+            raise ValueError(
+                f"{archive}: expected at most {LARGEST_MEMBER:,} bytes in {member}, got "
+                f"{info.size:,}"
+            )
+        path.write_bytes(content.read())
 
 
 def fetch(entry: Entry, instead: str) -> Dataset:
     """Fetch a set by scikit-learn; ``instead`` says what to do if that fails."""
-    fetchers = require("sklearn.datasets", NEED, "omma-study", "scikit-learn")
-    name = entry.reader.removeprefix("fetch ")
     try:
-        return FETCHERS[name](fetchers)
+        return FETCHERS[entry.reader.removeprefix("fetch ")]()
     except OSError as error:
         raise unreachable(entry, entry.source, error, instead) from error
 
 
-def news20(fetchers: Any) -> Dataset:
+def news20() -> Dataset:
     """20 Newsgroups by date as tf-idf, which is fitted on the training part."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     train, test = (
         fetchers.fetch_20newsgroups(subset=part, shuffle=True, random_state=0)
         for part in ("train", "test")
@@ -155,7 +113,7 @@ def news20(fetchers: Any) -> Dataset:
     )
 
 
-def covtype(fetchers: Any) -> Dataset:
+def covtype() -> Dataset:
     """Forest cover types, every column scaled to [0, 1]."""
     features, target = fetchers.fetch_covtype(return_X_y=True)
     low, high = features.min(axis=0), features.max(axis=0)
@@ -163,22 +121,23 @@ def covtype(fetchers: Any) -> Dataset:
     return Dataset("covtype", "multiclass", scaled, target.astype(np.int64) - 1, labels=COVERS)
 
 
-def kddcup99(fetchers: Any) -> Dataset:
+def kddcup99() -> Dataset:
     """Network connections without duplicates: logarithms of numbers, indicators of words."""
     rows, attacks = fetchers.fetch_kddcup99(percent10=True, return_X_y=True)
     whole = ((*row, attack) for row, attack in zip(rows.tolist(), attacks.tolist(), strict=True))
-    kept = list(dict.fromkeys(whole))
-    columns = list(zip(*kept, strict=True))
-    ids, names = identify([_word(attack).rstrip(".") for attack in columns[-1]])
+    columns = list(zip(*dict.fromkeys(whole), strict=True))
+    names, ids = np.unique(
+        [_word(attack).rstrip(".") for attack in columns[-1]], return_inverse=True
+    )
     numbers = [j for j in range(len(columns) - 1) if j not in WORDS]
     blocks = [_logarithms([columns[j] for j in numbers])]
     blocks += [_indicators(columns[j]) for j in WORDS]
     features = sparse.csr_array(sparse.hstack(blocks, format="csr"))
     used = np.unique(features.indices)
-    return Dataset("kddcup99", "multiclass", features[:, used], ids, labels=names)
+    return Dataset("kddcup99", "multiclass", features[:, used], ids, labels=names.tolist())
 
 
-def rcv1(fetchers: Any) -> Dataset:
+def rcv1() -> Dataset:
     """The whole of RCV1-v2, training part first."""
     bunch = fetchers.fetch_rcv1(subset="all")
     names = [str(name) for name in bunch.target_names]
@@ -187,7 +146,7 @@ def rcv1(fetchers: Any) -> Dataset:
 
 def _logarithms(columns: list[tuple[Any, ...]]) -> sparse.csr_array:
     """log(1 + x), each column divided by its maximum."""
-    table: NDArray[np.float64] = np.log1p(np.array(columns, dtype=np.float64).T)
+    table = np.log1p(np.array(columns, dtype=np.float64).T)
     highest = table.max(axis=0)
     scaled = sparse.csr_array(table / np.where(highest > 0, highest, 1.0))
     scaled.eliminate_zeros()
@@ -196,7 +155,7 @@ def _logarithms(columns: list[tuple[Any, ...]]) -> sparse.csr_array:
 
 def _indicators(column: tuple[Any, ...]) -> sparse.csr_array:
     """One column for each word, in the order of the alphabet."""
-    ids, words = identify([_word(cell) for cell in column])
+    words, ids = np.unique([_word(cell) for cell in column], return_inverse=True)
     ones = np.ones(len(ids), np.float32)
     return sparse.csr_array((ones, (np.arange(len(ids)), ids)), shape=(len(ids), len(words)))
 
@@ -205,7 +164,7 @@ def _word(cell: Any) -> str:
     return cell.decode() if isinstance(cell, bytes) else str(cell)
 
 
-FETCHERS: dict[str, Callable[[Any], Dataset]] = {
+FETCHERS: dict[str, Callable[[], Dataset]] = {
     "news20": news20,
     "covtype": covtype,
     "kddcup99": kddcup99,

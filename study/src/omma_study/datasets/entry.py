@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,7 +18,8 @@ class File:
     url : str, optional
         Where it is, if that is certain.
     sha256 : str, optional
-        Hash of what the address gives, if known; without one a download is not verified.
+        SHA-256 of what the address gives, if known; ``load`` downloads no file without one unless
+        it is told ``unverified=True``.
     member : str, optional
         Its path in the tar archive that the address gives, if it gives one.
 
@@ -32,6 +34,16 @@ class File:
     url: str | None = None
     sha256: str | None = None
     member: str | None = None
+
+    def __post_init__(self) -> None:
+        # Names end up in paths of this machine: none may lead out of the folder of the dataset.
+        if self.name in ("", ".", "..") or set(self.name) & set("/\\:"):
+            raise ValueError(f"name of File must be a plain name, got {self.name!r}")
+        member = self.member or "inside"
+        if member.startswith("/") or ".." in re.split(r"[/\\]", member):
+            raise ValueError(f"member of File must be a path inside an archive, got {member!r}")
+        if self.sha256 is not None and not re.fullmatch("[0-9a-f]{64}", self.sha256):
+            raise ValueError(f"sha256 of File must be 64 hexadecimal digits, got {self.sha256!r}")
 
 
 @dataclass(frozen=True)

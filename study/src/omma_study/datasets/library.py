@@ -9,16 +9,22 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from omma._validate import nearest
-from omma.datasets import Dataset
-from omma.datasets.formats.arrays import is_folder, read_folder, write_folder
+from omma.datasets import Dataset, read, read_folder, write_folder
+from omma_study.checks import choice
 from omma_study.datasets.catalogue import CATALOGUE
+from omma_study.datasets.downloads import download_files, fetch
 from omma_study.datasets.entry import Entry
 
 VARIABLE = "OMMA_DATA"
 
 
-def load(name: str | Path, folder: str | Path | None = None, *, download: bool = False) -> Dataset:
+def load(
+    name: str | Path,
+    folder: str | Path | None = None,
+    *,
+    download: bool = False,
+    unverified: bool = False,
+) -> Dataset:
     """A dataset by its name in the catalogue, or from a path.
 
     A name is looked up in the folder of data: there, ``<name>/`` holds ``X.npz``, ``Y.npz`` and
@@ -33,6 +39,9 @@ def load(name: str | Path, folder: str | Path | None = None, *, download: bool =
         The folder of data; by default the environment variable ``OMMA_DATA`` names it.
     download : bool
         Get the files if they are not there, and keep them in the folder of data.
+    unverified : bool
+        Download also files whose SHA-256 the catalogue does not know: whatever their address
+        gives is taken, and a warning tells its SHA-256. scikit-learn verifies its own downloads.
 
     Examples
     --------
@@ -45,31 +54,23 @@ def load(name: str | Path, folder: str | Path | None = None, *, download: bool =
     >>> load("data/toy").n
     4
     """
-    root = data_folder(folder)
-    if root is not None and is_folder(root / name):
+    named = folder or os.environ.get(VARIABLE)
+    root = Path(named).expanduser() if named else None
+    if root is not None and _is_folder(root / name):
         return read_folder(root / name)
     if str(name) in CATALOGUE:
-        return _obtained(CATALOGUE[str(name)], root, download=download)
+        return _obtained(CATALOGUE[str(name)], root, download, unverified)
     if Path(name).exists():
-        from omma.datasets.any_format import read
-
         return read(name)
-    where = f", {root} has no such folder" if root is not None else ""
-    raise ValueError(
-        f"name of load must be in the catalogue or be a path, got {str(name)!r}{where}"
-        f"{nearest(str(name), CATALOGUE)}"
-    )
+    choice(f"name of load, which is no path and no folder of {root},", str(name), CATALOGUE)
+    raise AssertionError  # choice has raised
 
 
-def data_folder(folder: str | Path | None = None) -> Path | None:
-    """The folder of data: as given, or as the environment says, or None."""
-    if folder is not None:
-        return Path(folder).expanduser()
-    named = os.environ.get(VARIABLE)
-    return Path(named).expanduser() if named else None
+def _is_folder(path: Path) -> bool:
+    return all((path / name).is_file() for name in ("X.npz", "Y.npz", "meta.json"))
 
 
-def _obtained(entry: Entry, root: Path | None, *, download: bool) -> Dataset:
+def _obtained(entry: Entry, root: Path | None, download: bool, unverified: bool) -> Dataset:
     """Read the files of the provider if they are there; else get them, if that was asked for."""
     if root is None:
         raise FileNotFoundError(
@@ -84,8 +85,13 @@ def _obtained(entry: Entry, root: Path | None, *, download: bool) -> Dataset:
         return _read(entry, home)
     if not there and not entry.downloadable:
         raise FileNotFoundError(f"{entry.name} cannot be downloaded by itself: {instead}")
-    from omma_study.datasets.downloads import download_files, fetch
-
+    unknown = [file.name for file in entry.files if file.sha256 is None]
+    if unknown and not there and not unverified:
+        raise ValueError(
+            f"{entry.name} is not downloaded: the catalogue has no SHA-256 of "
+            f"{' and '.join(unknown)} to verify it by; {_by_hand(entry, ask=False)}; or pass "
+            "unverified=True to load, which takes what the address gives and tells its SHA-256"
+        )
     if entry.reader.startswith("fetch "):
         data = _checked(entry, fetch(entry, instead))
     else:
@@ -95,25 +101,23 @@ def _obtained(entry: Entry, root: Path | None, *, download: bool) -> Dataset:
     return data
 
 
-def _by_hand(entry: Entry) -> str:
+def _by_hand(entry: Entry, ask: bool = True) -> str:
     """What to do, in words."""
     files = " and ".join(file.name for file in entry.files)
     either = f"{files}, or " if files else ""
-    ask = "pass download=True to load, or " if entry.downloadable else ""
+    first = "pass download=True to load, or " if ask and entry.downloadable else ""
     return (
-        f"{ask}put {either}X.npz, Y.npz and meta.json there, from {entry.source}; OMMA_DATA or "
+        f"{first}put {either}X.npz, Y.npz and meta.json there, from {entry.source}; OMMA_DATA or "
         f"folder= names the folder that {entry.name}/ is in"
     )
 
 
 def _read(entry: Entry, home: Path) -> Dataset:
     """The files of the provider, prepared as the entry says."""
-    from omma.datasets.any_format import FORMATS
-
-    paths = [home / file.name for file in entry.files]
-    data = FORMATS[entry.reader](*paths, **entry.options)
-    prepare = PREPARATIONS[entry.prepare] if entry.prepare else None
-    return _checked(entry, prepare(data) if prepare else data)
+    first, *test = [home / file.name for file in entry.files]
+    options = {**entry.options, **({"test": test[0]} if test else {})}
+    data = read(first, entry.reader, **options)
+    return _checked(entry, PREPARATIONS[entry.prepare](data) if entry.prepare else data)
 
 
 def _checked(entry: Entry, data: Dataset) -> Dataset:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit, ndtri
 
-from omma._validate import check_positive_int, check_seed, nearest
+from omma_study.checks import choice
 from omma_study.datasets.catalogue import CATALOGUE
 
 BLOCK = 1 << 21  # probabilities drawn at a time
@@ -156,8 +156,10 @@ def like(name: str, rows: int | None = None, *, seed: int = 0) -> tuple[Any, Any
     ((5, 20), (5,))
     """
     shape = _shape(name)
-    n = check_positive_int("like", "rows", rows, optional=True) or shape.rows
-    rng = np.random.default_rng(check_seed("like", seed))
+    n = shape.rows if rows is None else rows
+    if n < 1:
+        raise ValueError(f"rows of like must be at least 1, got {rows}")
+    rng = np.random.default_rng(seed)
     if shape.classes:
         return draw_classes(shape, n, rng)
     if shape.stored is None:
@@ -167,12 +169,8 @@ def like(name: str, rows: int | None = None, *, seed: int = 0) -> tuple[Any, Any
 
 def _shape(name: str) -> Shape:
     entry = CATALOGUE.get(name)
-    paper = name if entry is None else entry.paper
-    if paper not in SHAPES:
-        raise ValueError(
-            f"name of like must be one of {', '.join(SHAPES)}, got {name!r}{nearest(name, SHAPES)}"
-        )
-    return SHAPES[paper]
+    paper = name if entry is None else entry.paper or name
+    return SHAPES[choice("name of like", paper, SHAPES)]
 
 
 # Labels, each by itself

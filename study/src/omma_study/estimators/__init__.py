@@ -4,12 +4,9 @@ Each is a frozen configuration. ``fit(X, y)`` gives a model with ``predict_proba
 ``report`` on how it was fitted. ``OnlineLinear`` learns as rows come: ``estimates(X, y)``.
 """
 
-from omma_study.estimators.adam import LinearAdam
-from omma_study.estimators.boosted import BoostedModel, BoostedTrees
-from omma_study.estimators.linear import LinearModel
-from omma_study.estimators.logistic import LogisticRegression
-from omma_study.estimators.multinomial import Multinomial
-from omma_study.estimators.online import OnlineLinear, OnlineModel
+from omma_study.estimators.adam import LinearAdam, OnlineLinear, OnlineModel
+from omma_study.estimators.linear import LinearModel, LogisticRegression, Multinomial
+from omma_study.estimators.trees import BoostedModel, BoostedTrees
 
 __all__ = [
     "BoostedModel",

@@ -1,22 +1,103 @@
-"""The paper's linear model for one class a row: cross-entropy, minimized by Adam in batches."""
+"""Linear models by Adam: the paper's for classes, in batches, and one that learns as rows come."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_array
 
-from omma._validate import check_number, check_positive_int, check_seed
 from omma.calibration import log_loss
-from omma_study.estimators._shared import check_standardise, read_either, read_sample, scaled
-from omma_study.estimators.choosing import check_grid, choose, folds, sample
-from omma_study.estimators.kernels import step_all
-from omma_study.estimators.linear import LinearModel, probabilities
+from omma_study.estimators.linear import (
+    LinearModel,
+    check_positive,
+    choose,
+    folds,
+    probabilities,
+    read_sample,
+    sample,
+    scaler_of,
+)
 
 Floats = NDArray[np.float64]
+CHOOSE = "choose"
+LIMIT = 10.0  # deviations; rare features and first rows would else be far out
+# As the library's kernels: divisions by zero do not raise, so loops can be vectorized.
+compiled = numba.njit(error_model="numpy", nogil=True, cache=True)
+
+
+@compiled
+def _move(gradient, hyper, step, weight, first, second):  # type: ignore[no-untyped-def]
+    """Move the weights of one feature for every label by one step of Adam, in place.
+
+    m ← β1·m + (1 − β1)·g, v ← β2·v + (1 − β2)·g², w ← w − rate·m̂ / (√v̂ + ε), where m̂ and v̂ are
+    corrected for means that start at zero (Kingma and Ba, algorithm 1).
+    """
+    rate, beta1, beta2, epsilon, _ = hyper
+    pace, root = rate / (1.0 - beta1**step), np.sqrt(1.0 - beta2**step)
+    for j in range(weight.shape[0]):
+        first[j] += (gradient[j] - first[j]) * (1.0 - beta1)
+        second[j] = beta2 * second[j] + (1.0 - beta2) * gradient[j] * gradient[j]
+        weight[j] -= pace * first[j] / (np.sqrt(second[j]) / root + epsilon)
+
+
+@compiled
+def _move_all(gradient, hyper, step, weights, first, second):  # type: ignore[no-untyped-def]
+    for f in range(weights.shape[0]):
+        _move(gradient[f], hyper, step, weights[f], first[f], second[f])
+
+
+@compiled
+def _run(  # type: ignore[no-untyped-def]
+    is_sparse, starts, features, data, true_starts, true, learns, softmax, standardise, hyper,
+    clock, stats, weights, first, second, eta,
+):  # fmt: skip
+    """Predict each row into ``eta``, then learn from it if asked to.
+
+    Row t stores ``data[starts[t]:starts[t + 1]]``. A sparse row has their features beside; of a
+    dense row ``features`` has all, once. ``true`` has the labels of row t, as CSR does.
+    """
+    intercept = weights.shape[0] - 1
+    for t in range(starts.shape[0] - 1):
+        row = data[starts[t] : starts[t + 1]].astype(np.float64)
+        places = features[starts[t] : starts[t + 1]] if is_sparse else features
+        values = row
+        if standardise:
+            values = np.zeros_like(row)
+            for f in range(row.shape[0]) if clock[1] > 1 else range(0):
+                deviation = np.sqrt(stats[1, f] / clock[1]) if stats[1, f] > 0.0 else 1.0
+                values[f] = min(max((row[f] - stats[0, f]) / deviation, -LIMIT), LIMIT)
+        scores = weights[intercept].copy()
+        for i in range(values.shape[0]):
+            scores += values[i] * weights[places[i]]
+        if softmax:
+            scores = np.exp(scores - scores.max())
+            scores /= scores.sum()
+        else:
+            small = np.exp(-np.abs(scores))
+            scores = np.where(scores >= 0.0, 1.0, small) / (1.0 + small)
+        eta[t] = scores
+        if not learns:
+            continue
+        for place in range(true_starts[t], true_starts[t + 1]):
+            scores[true[place]] -= 1.0  # from here on errors, η − y
+        clock[0] += 1
+        for i in range(values.shape[0]):
+            f = places[i]
+            gradient = scores * values[i] + hyper[4] * weights[f]
+            _move(gradient, hyper, clock[0], weights[f], first[f], second[f])
+        last = weights[intercept], first[intercept], second[intercept]
+        _move(scores, hyper, clock[0], *last)
+        if standardise:  # Welford's recurrence for mean and squared deviations
+            clock[1] += 1
+            away = row - stats[0]
+            stats[0] += away / clock[1]
+            stats[1] += away * (row - stats[0])
 
 
 @dataclass
@@ -26,36 +107,19 @@ class Moments:
     weights: Floats
     first: Floats
     second: Floats
-    clock: NDArray[np.int64]
+    clock: NDArray[np.int64]  # steps, and rows seen by a running standardization
 
     @classmethod
     def start(cls, d: int, m: int, seed: int) -> Moments:
         """Weights drawn evenly from ±1/√d, as PyTorch's linear layer does."""
         bound = 1 / np.sqrt(max(d, 1))
         weights = np.random.default_rng(seed).uniform(-bound, bound, size=(d + 1, m))
-        zeros = np.zeros((2, d + 1, m))
-        return cls(weights, zeros[0], zeros[1], np.zeros(2, dtype=np.int64))
+        first, second = np.zeros((2, d + 1, m))
+        return cls(weights, first, second, np.zeros(2, dtype=np.int64))
 
 
-def check_adam(owner: str, estimator: Any) -> None:
-    """Options that every model learned by Adam has."""
-    if estimator.learning_rate is not None:
-        check_number(owner, "learning_rate", estimator.learning_rate, low=0.0, strict=True)
-    for name in ("beta1", "beta2"):
-        if check_number(owner, name, getattr(estimator, name), low=0.0, high=1.0) == 1.0:
-            raise ValueError(f"{name} of {owner} must be below 1, got 1")
-    check_number(owner, "epsilon", estimator.epsilon, low=0.0, strict=True)
-    for name in ("rates", "penalties"):
-        object.__setattr__(estimator, name, check_grid(owner, name, getattr(estimator, name)))
-    check_seed(owner, estimator.seed)
-
-
-def hyperparameters(estimator: Any, learning_rate: float, l2: float) -> Floats:
-    """Numbers in the order that kernels read them."""
-    return np.array([learning_rate, estimator.beta1, estimator.beta2, estimator.epsilon, l2])
-
-
-OWNER = "LinearAdam"
+def _hyperparameters(estimator: Any, rate: float, l2: float) -> tuple[float, ...]:
+    return rate, estimator.beta1, estimator.beta2, estimator.epsilon, l2
 
 
 @dataclass(frozen=True)
@@ -107,29 +171,26 @@ class LinearAdam:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_adam(OWNER, self)
-        if self.l2 is not None:
-            check_number(OWNER, "l2", self.l2, low=0.0)
-        for name in ("epochs", "batch", "max_rows"):
-            check_positive_int(OWNER, name, getattr(self, name))
-        check_standardise(OWNER, self.standardise)
+        check_positive(self, "learning_rate", "rates", "penalties", "epochs", "batch", "max_rows")
 
     def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:
         """Fit on class ids of shape (n,), or on indicators of shape (n, m)."""
-        X, (y, m, link) = read_sample(OWNER, X, y, n_labels, read_either)
-        X, undo = scaled(OWNER, self.standardise, X)
+        X, y, m = read_sample(X, y, n_labels)
+        link = "logistic" if sparse.issparse(y) else "softmax"
+        scaler = scaler_of(self.standardise, X)
+        X = X if scaler is None else scaler.transform(X)
         rate, l2, chosen = self._choose(X, y, m, link)
         weights, intercept = self._solve(X, y, m, link, rate, l2)
-        weights, intercept = undo(weights, intercept)
         report = {"learning_rate": rate, "l2": l2, "epochs": self.epochs, "rows": X.shape[0]}
-        return LinearModel(weights, intercept, link, report={**report, "labels": m, **chosen})
+        report |= {"labels": m, **chosen}
+        return LinearModel(weights, intercept, link, scaler, report=report)
 
     def _solve(
         self, X: Any, y: Any, m: int, link: str, rate: float, l2: float
     ) -> tuple[Floats, Floats]:
         """Weights (d, m) and intercepts (m,) after all epochs."""
         state = Moments.start(X.shape[1], m, self.seed)
-        hyper = hyperparameters(self, rate, l2)
+        hyper = _hyperparameters(self, rate, l2)
         rng = np.random.default_rng(self.seed)
         gradient = np.empty_like(state.weights)
         for _ in range(self.epochs):
@@ -138,11 +199,18 @@ class LinearAdam:
                 rows = order[start : start + self.batch]
                 features = X[rows]
                 scores = features @ state.weights[:-1] + state.weights[-1]
-                errors = subtract_labels(probabilities(scores, link), y[rows]) / len(rows)
-                gradient[:-1] = features.T @ errors
+                errors = probabilities(scores, link)
+                if link == "logistic":
+                    errors -= y[rows].toarray()
+                else:
+                    errors[np.arange(len(rows)), y[rows]] -= 1.0
+                errors /= len(rows)
+                gradient[:-1] = features.T @ errors + l2 * state.weights[:-1]
                 gradient[-1] = errors.sum(axis=0)
-                step_all(gradient, hyper, state.clock, state.weights, state.first, state.second)
-        return state.weights[:-1].copy(), state.weights[-1].copy()
+                state.clock[0] += 1
+                moments = state.weights, state.first, state.second
+                _move_all(gradient, hyper, state.clock[0], *moments)
+        return state.weights[:-1], state.weights[-1]
 
     def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[float, float, dict[str, Any]]:
         """Learning rate, l2, and a report on how they were found."""
@@ -160,19 +228,209 @@ class LinearAdam:
 
         report: dict[str, Any] = {"chosen": f"log-loss of {len(judge)} held-out rows"}
         if rate is None:
-            choice = choose(self.rates, lambda rate: loss(rate, l2 or 0.0))
-            rate, report["rates"] = choice.value, choice.report
+            rate, report["rates"] = choose(self.rates, lambda rate: loss(rate, l2 or 0.0))
         if l2 is None:
-            choice = choose(self.penalties, lambda l2: loss(rate, l2))
-            l2, report["penalties"] = choice.value, choice.report
+            l2, report["penalties"] = choose(self.penalties, lambda l2: loss(rate, l2))
         return rate, l2, report
 
 
-def subtract_labels(eta: Floats, y: Any) -> Floats:
-    """Probability minus label, in place."""
-    if sparse.issparse(y):
-        entries = y.tocoo()
-        eta[entries.coords[0], entries.coords[1]] -= 1.0
-    else:
-        eta[np.arange(len(y)), y] -= 1.0
-    return eta
+@dataclass(frozen=True)
+class OnlineLinear:
+    """A linear model updated by Adam after every row: estimates for a stream, from nothing.
+
+    Each row is predicted first and learned from then. Labels are learned by the logistic loss,
+    each by itself; class ids by cross-entropy of the softmax.
+
+    What is computed: step t has the gradient ``(η - y) x + l2 · w`` of the weights (intercepts are
+    not regularized), and moves ``w`` by
+    ``learning_rate · m / (1 - β1ᵗ) / (√(v / (1 - β2ᵗ)) + ε)``, where m and v are Adam's running
+    means of the gradient and its square. A dense row does that for all features. A sparse row does
+    it only for those that it stores, as PyTorch's ``SparseAdam`` does: for all others m, v, w
+    and the pull of l2 stay as they are until the feature is seen again, while t counts all rows.
+
+    Parameters
+    ----------
+    learning_rate : float, optional
+        Default: the one of ``rates`` with the least log-loss when the first ``prefix`` rows are
+        predicted and learned one by one; then the whole sequence starts anew with it.
+    l2 : float or "choose"
+        "choose" takes the one of ``penalties`` that goes with the least such log-loss.
+    beta1, beta2, epsilon : float
+        Adam's own.
+    rates, penalties : sequence of float
+    prefix : int
+        A longer one costs as many passes over it, and chooses better where rows are alike at first.
+    standardise : bool, "auto" or "choose"
+        See each feature in deviations from its mean, both of the rows before, and at most 10 of
+        them; "auto" does so where X is dense, "choose" where that has the less log-loss.
+    seed : int
+        Of the weights to start with, drawn evenly from ±1/√d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omma_study.estimators import OnlineLinear
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=2000)
+    >>> X = np.eye(3)[y] + 0.5 * rng.normal(size=(2000, 3))
+    >>> eta, report = OnlineLinear().estimates(X, y)
+    >>> float((eta[1000:].argmax(axis=1) == y[1000:]).mean()), report["learning_rate"]
+    (0.867, 0.03)
+
+    Row by row, as you serve, it gives the same:
+
+    >>> model = OnlineLinear(learning_rate=0.03).start(n_features=3, n_labels=3, link="softmax")
+    >>> model.predict_proba(X[:1])
+    array([[0.452, 0.394, 0.154]])
+    >>> model = model.partial_fit(X[:1], y[:1])
+    >>> bool((model.predict_proba(X[1:2]) == eta[1]).all())
+    True
+    """
+
+    learning_rate: float | None = None
+    l2: float | str = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    rates: tuple[float, ...] = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+    penalties: tuple[float, ...] = (1e-6, 1e-5, 1e-4)
+    prefix: int = 5000
+    standardise: bool | str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "learning_rate", "rates", "penalties", "prefix")
+
+    def start(
+        self, n_features: int, n_labels: int, link: str = "logistic", *, sparse: bool = False
+    ) -> OnlineModel:
+        """A model that has seen nothing, to be used row by row.
+
+        Parameters
+        ----------
+        n_features, n_labels : int
+        link : {"logistic", "softmax"}
+            Labels, each by itself, or one class a row.
+        sparse : bool
+            Whether rows will come as sparse matrices; only what ``standardise="auto"`` means
+            depends on it.
+        """
+        if self.learning_rate is None or CHOOSE in (self.l2, self.standardise):
+            raise ValueError(
+                "learning_rate, l2 and standardise of OnlineLinear must be set to start row by "
+                "row: there are no rows yet to choose them by"
+            )
+        scales = not sparse if self.standardise == "auto" else bool(self.standardise)
+        if scales and sparse:
+            raise ValueError("standardise of OnlineLinear must be False for sparse rows")
+        hyper = _hyperparameters(self, self.learning_rate, float(self.l2))
+        return OnlineModel(Moments.start(n_features, n_labels, self.seed), hyper, link, scales)
+
+    def estimates(self, X: Any, y: Any, n_labels: int | None = None) -> tuple[Floats, Any]:
+        """Probabilities (n, m) of each row, predicted before it was learned from, and a report."""
+        X, y, m = read_sample(X, y, n_labels)
+        best, chosen = self._choose(X[: self.prefix], y[: self.prefix], m)
+        eta = best._run(X, y, m)
+        report = {"learning_rate": best.learning_rate, "l2": best.l2, "log_loss": log_loss(eta, y)}
+        return eta, {**report, **chosen}
+
+    def _run(self, X: Any, y: Any, m: int) -> Floats:
+        link = "logistic" if sparse.issparse(y) else "softmax"
+        model = self.start(X.shape[1], m, link, sparse=sparse.issparse(X))
+        return model.run(X, y)
+
+    def _choose(self, X: Any, y: Any, m: int) -> tuple[OnlineLinear, dict[str, Any]]:
+        """The candidate whose best learning rate has the least log-loss."""
+        if self.learning_rate is not None and CHOOSE not in (self.l2, self.standardise):
+            return self, {}
+        rates = self.rates if self.learning_rate is None else (self.learning_rate,)
+        penalties = (0.0, *self.penalties) if self.l2 == CHOOSE else (self.l2,)
+        ways: Any = (self.standardise,)
+        if self.standardise == CHOOSE:
+            ways = (False,) if sparse.issparse(X) else (True, False)
+        tried = []
+        for way, l2 in product(ways, penalties):
+            candidate = replace(self, l2=l2, standardise=way)
+            rate, report = choose(
+                rates,
+                lambda rate, one=candidate: log_loss(  # type: ignore[misc]
+                    replace(one, learning_rate=rate)._run(X, y, m), y
+                ),
+            )
+            tried.append((report, replace(candidate, learning_rate=rate)))
+        report, best = min(tried, key=lambda pair: pair[0]["log_loss"])
+        words = f"progressive log-loss of the first {X.shape[0]} rows"
+        told = {"chosen": words, "grid": report["grid"], "at_edge": report["at_edge"]}
+        if len(tried) > 1:
+            told["standardise"] = best.standardise
+            told["tried"] = [
+                {"l2": one.l2, "standardise": one.standardise, "log_loss": report["log_loss"]}
+                for report, one in tried
+            ]
+        return best, told
+
+
+@dataclass
+class OnlineModel:
+    """A linear model as it stands: predict rows, learn from rows; it can be pickled.
+
+    Attributes
+    ----------
+    moments : Moments
+        Weights and what Adam remembers.
+    link : {"logistic", "softmax"}
+    standardise : bool
+    """
+
+    moments: Moments
+    hyper: tuple[float, ...]
+    link: str
+    standardise: bool
+    stats: Floats = field(init=False)  # mean and squared deviations of features
+
+    def __post_init__(self) -> None:
+        self.stats = np.zeros((2, len(self.moments.weights) - 1))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of rows (n, d); nothing is changed."""
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self.run(X, None)
+
+    def partial_fit(self, X: Any, y: Any) -> OnlineModel:
+        """Learn from rows (n, d) with their labels, one after another."""
+        X, y, _ = read_sample(X, y, None)
+        self.run(X, y)
+        return self
+
+    def run(self, X: Any, y: Any) -> Floats:
+        """Predict each row, and learn from it where there are labels."""
+        n, d = X.shape
+        state, m = self.moments, self.moments.weights.shape[1]
+        if d != len(state.weights) - 1 or (self.standardise and sparse.issparse(X)):
+            raise ValueError(
+                f"X of OnlineModel must have {len(state.weights) - 1} features, and be dense where "
+                f"features are standardised; got {X.shape}"
+            )
+        width = m if y is None else y.shape[1] if sparse.issparse(y) else y.max() + 1
+        if width > m or (y is not None and sparse.issparse(y) != (self.link == "logistic")):
+            raise ValueError(
+                f"y of OnlineModel must be indicators of {m} labels, or class ids below {m} where "
+                "the link is softmax"
+            )
+        if sparse.issparse(X):
+            rows = X.indptr.astype(np.int64), X.indices, X.data
+        else:
+            rows = np.arange(n + 1) * d, np.arange(d), np.ascontiguousarray(X).ravel()
+        empty = np.zeros(n + 1, dtype=np.int64)
+        true = (empty, empty) if y is None else (np.arange(n + 1), y)
+        if sparse.issparse(y):
+            true = y.indptr.astype(np.int64), y.indices
+        eta = np.empty((n, m))
+        flags = y is not None, self.link == "softmax", self.standardise
+        moments = state.weights, state.first, state.second
+        starts, labels = true
+        _run(
+            sparse.issparse(X), *rows, starts, labels.astype(np.int64), *flags, self.hyper,
+            state.clock, self.stats, *moments, eta,
+        )  # fmt: skip
+        return eta

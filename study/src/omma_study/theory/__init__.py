@@ -6,7 +6,6 @@ rate can be seen. ``suites`` lists the simulations, ``run`` leaves records of th
 """
 
 from omma_study.theory import utilities
-from omma_study.theory.best import Optimum, exhaustive, optimum
 from omma_study.theory.bounds import (
     Constants,
     Smoothing,
@@ -27,8 +26,9 @@ from omma_study.theory.distributions import (
     Softmax,
     Stream,
 )
-from omma_study.theory.report import figures, report, run, suites, tables, text
-from omma_study.theory.shortfall import Measured, Problem, measure
+from omma_study.theory.optimum import Optimum, exhaustive, optimum
+from omma_study.theory.regret import Measured, Problem, measure
+from omma_study.theory.run import figures, run, suites, tables
 from omma_study.theory.suite import Suite
 
 __all__ = [
@@ -55,11 +55,9 @@ __all__ = [
     "smoothed_bound",
     "Suite",
     "figures",
-    "report",
     "run",
     "suites",
     "tables",
-    "text",
     "utilities",
     "worst_constants",
 ]

@@ -17,10 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from omma._validate import check_number, check_positive_int, shown
-from omma.metrics import Metric, metric as find_metric
-from omma.metrics.averages import Macro, Micro, OverClasses
-from omma.metrics.binary import Binary, Rate
+import omma
+from omma.metrics import Binary, Macro, Metric, Micro, OverClasses, Rate
 
 Vector = NDArray[np.float64]
 SQRT2 = math.sqrt(2.0)
@@ -60,8 +58,13 @@ def constants(metric: Metric | str, frequencies: ArrayLike) -> Constants:
     >>> constants("hmean", 0.1)  # steep, but not infinitely; its slope changes at once, though
     Constants(lipschitz=20.0, smoothness=inf)
     """
-    found = find_metric(metric)
-    p = _frequencies(frequencies)
+    found = omma.metric(metric) if isinstance(metric, str) else metric
+    p = np.atleast_1d(np.array(frequencies, dtype=np.float64))
+    if not ((p > 0) & (p < 1)).all():
+        raise ValueError(
+            "frequencies of constants must be numbers strictly between 0 and 1, one a label, got "
+            f"{frequencies!r}"
+        )
     if isinstance(found, OverClasses):
         return _over_classes(found, p)
     if isinstance(found, Micro):
@@ -72,7 +75,8 @@ def constants(metric: Metric | str, frequencies: ArrayLike) -> Constants:
             math.hypot(*(part.lipschitz for part in parts)) / len(p),
             max(part.smoothness for part in parts) / len(p),
         )
-    found.check_labels(len(p))
+    if len(p) > 1:
+        raise ValueError(f"{found.name} is a metric of one label, got {len(p)} frequencies")
     return _one_label(found, float(p[0]))
 
 
@@ -147,7 +151,6 @@ MEANS: dict[str, Callable[[float], Constants]] = {
 def _over_classes(metric: OverClasses, p: Vector) -> Constants:
     """Means of recalls C_jj / Σ_l C_jl of an m×m matrix; near 1 they are steep by all of a row."""
     m = len(p)
-    metric.check_labels(m)
     if metric.kind == "accuracy":
         return Constants(math.sqrt(m), 0.0)
     rarest = float(p.min())
@@ -162,16 +165,6 @@ def _over_classes(metric: OverClasses, p: Vector) -> Constants:
     if metric.kind == "qmean":
         return Constants(math.sqrt((m - 1) / m) / rarest, math.inf)
     raise ValueError(f"the constants of {metric.name} are not known")
-
-
-def _frequencies(given: ArrayLike) -> Vector:
-    p = np.atleast_1d(np.array(given, dtype=np.float64))
-    if p.ndim != 1 or not len(p) or not ((p > 0) & (p < 1)).all():
-        raise ValueError(
-            "frequencies of constants must be numbers strictly between 0 and 1, one a label, got "
-            f"{shown(given)}"
-        )
-    return p
 
 
 @dataclass(frozen=True)
@@ -197,7 +190,6 @@ class Task:
     @classmethod
     def multilabel(cls, m: int) -> Task:
         """Labels of their own; a binary problem is one label."""
-        check_positive_int("Task.multilabel", "m", m)
         return cls(float(m), math.sqrt(2.0))
 
 
@@ -239,7 +231,7 @@ class Smoothing:
     @classmethod
     def moreau(cls, lipschitz: float) -> Smoothing:
         """The best value nearby, less the squared distance over 2γ."""
-        return cls(check_number("Smoothing.moreau", "lipschitz", lipschitz, low=0.0) ** 2 / 2, 1.0)
+        return cls(lipschitz**2 / 2, 1.0)
 
     def best_gamma(self, n: ArrayLike, task: Task) -> Any:
         """The γ for which the bound is least, when n rows are to come.
@@ -302,7 +294,6 @@ def frequency_bound(
     0.0231
     """
     rows = _rows("frequency_bound", n)
-    check_number("frequency_bound", "rarest", rarest, low=0.0, high=1.0)
     steep, bent = constants.lipschitz, constants.smoothness
     root = np.sqrt(rows)
     found = (2.0 + 12.0 * task.a * steep * np.sqrt(np.log(rows))) / root
@@ -312,14 +303,15 @@ def frequency_bound(
 
 
 def _estimation(lipschitz: float, task: Task, error: float) -> float:
-    check_number("a bound", "error", error, low=0.0)
+    if not error >= 0:
+        raise ValueError(f"error of a bound must be at least 0, got {error!r}")
     return 2.0 * task.b * lipschitz * error if error else 0.0
 
 
 def _rows(owner: str, n: ArrayLike) -> Vector:
     rows = np.array(n, dtype=np.float64)
     if not (rows >= 1).all():
-        raise ValueError(f"n of {owner} must be at least 1, got {shown(n)}")
+        raise ValueError(f"n of {owner} must be at least 1, got {n!r}")
     return rows
 
 

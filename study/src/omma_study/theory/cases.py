@@ -4,12 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-import omma.policies as policies
-from omma.metrics import Metric, macro, metric as find_metric
-from omma.policies import Policy
-from omma.tables import HAT_ETA
+import omma
+from omma import Metric, Policy
 from omma_study.theory import utilities
-from omma_study.theory.best import exhaustive, optimum
 from omma_study.theory.distributions import (
     Beta,
     Discrete,
@@ -18,11 +15,12 @@ from omma_study.theory.distributions import (
     LogisticNormal,
     Softmax,
 )
-from omma_study.theory.shortfall import Distort, Measured, Problem, measure, until
+from omma_study.theory.optimum import exhaustive, optimum
+from omma_study.theory.regret import Distort, Measured, Problem, measure, until
 from omma_study.theory.suite import Spec
 from omma_study.theory.utilities import Utility
 
-OMMA, ESTIMATES, GREEDY, OFO, ONLINE = "OMMA", f"OMMA({HAT_ETA})", "Greedy", "OFO", "Online-FW"
+OMMA, ESTIMATES, GREEDY, OFO, ONLINE = "OMMA", "OMMA(η̂)", "Greedy", "OFO", "Online-FW"
 AUTO = "Auto"
 USUAL = (OMMA, ESTIMATES, GREEDY, ONLINE)
 EVERY = (OMMA, ESTIMATES, GREEDY, OFO, ONLINE)
@@ -54,10 +52,10 @@ class Case:
 def _problem(case: Case) -> Problem:
     distribution = case.distribution()
     if isinstance(case.about, str):
-        metric = find_metric(case.about)
+        metric = omma.metric(case.about)
     else:
-        of = case.about().metric
-        metric = of if distribution.m == 1 else macro(of)
+        one_label = case.about().metric
+        metric = one_label if distribution.m == 1 else omma.metrics.macro(one_label)
     if case.everything:
         assert isinstance(distribution, Discrete)
         best = exhaustive(metric, distribution, case.k)
@@ -73,15 +71,15 @@ def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
     >>> policy("Greedy", omma.metric("f1")).prior
     1e-06
     """
-    if name == OFO:
-        return policies.OFO()
-    if name == AUTO:
-        return policies.Auto(metric, k)
-    if name == ESTIMATES:
-        return policies.OMMA(metric, k=k, feedback="estimates")
-    kinds = {OMMA: policies.OMMA, GREEDY: policies.Greedy, ONLINE: policies.OnlineFrankWolfe}
-    made: Policy = kinds[name](metric, k=k)
-    return made
+    makers: dict[str, Callable[[], Policy]] = {
+        OMMA: lambda: omma.OMMA(metric, k),
+        ESTIMATES: lambda: omma.OMMA(metric, k, "estimates"),
+        GREEDY: lambda: omma.Greedy(metric, k),
+        OFO: omma.OFO,
+        ONLINE: lambda: omma.OnlineFrankWolfe(metric, k),
+        AUTO: lambda: omma.Auto(metric, k),
+    }
+    return makers[name]()
 
 
 def measured(problem: Problem, spec: Spec, distort: Distort | None = None) -> Measured:

@@ -1,38 +1,34 @@
-"""Distributions of rows whose probabilities, and what any rule does to them, are known."""
+"""Distributions of rows for which the average counts of any rule are known."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import integrate, special, stats
 
-from omma._validate import check_number, check_positive_int, shown
-from omma.counts import Counts
-from omma.rule import Rule
+from omma import Counts, Rule
 
 Vector = NDArray[np.float64]
 POINTS = 2**16  # of a support that stands for a continuous distribution
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(NamedTuple):
     """Rows drawn from a distribution: probabilities, indicators of labels, places in the support.
 
     ``places`` is None where the distribution is continuous.
     """
 
-    eta: NDArray[np.float64]
+    eta: Vector
     y: NDArray[np.int8]
     places: NDArray[np.int64] | None = None
 
 
-class Distribution(ABC):
+class Distribution:
     """Where rows come from.
 
     Attributes
@@ -43,28 +39,34 @@ class Distribution(ABC):
         Whether a row has exactly one label; else labels are independent given the row.
     frequencies : ndarray of shape (m,)
         How often each label occurs.
+    support : Discrete
+        Kinds of rows that stand for the distribution, or are all that it has.
     """
 
     m: int
-    multiclass: bool
+    multiclass: bool = False
     frequencies: Vector
+    support: Discrete
 
-    @abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> Stream:
         """Independent rows."""
+        eta = self.draw_eta(n, rng)
+        return Stream(eta, self.draw_labels(eta, rng))
 
-    @abstractmethod
-    def counts(self, rule: Rule) -> Counts:
-        """What a rule does to a row on average: counts of one row."""
+    def draw_eta(self, n: int, rng: np.random.Generator) -> Vector:
+        """Probabilities of independent rows."""
+        raise NotImplementedError
 
-    def labels(self, eta: Vector, rng: np.random.Generator) -> NDArray[np.int8]:
+    def draw_labels(self, eta: Vector, rng: np.random.Generator) -> NDArray[np.int8]:
         """Labels of rows with known probabilities."""
         if not self.multiclass:
             return (rng.random(eta.shape) < eta).astype(np.int8)
         passed = rng.random((len(eta), 1)) >= np.cumsum(eta, axis=1)[:, :-1]
-        y = np.zeros(eta.shape, dtype=np.int8)
-        y[np.arange(len(eta)), passed.sum(axis=1)] = 1
-        return y
+        return np.eye(self.m, dtype=np.int8)[passed.sum(axis=1)]
+
+    def counts(self, rule: Rule) -> Counts:
+        """Average counts of one row that a rule decides."""
+        return self.support.counts_of(rule.predict(self.support.points))
 
 
 class Discrete(Distribution):
@@ -92,41 +94,32 @@ class Discrete(Distribution):
     def __init__(
         self, points: ArrayLike, weights: ArrayLike | None = None, *, multiclass: bool = False
     ) -> None:
-        given = np.array(points, dtype=np.float64)
-        self.points = given[:, np.newaxis] if given.ndim == 1 else given
-        if self.points.ndim != 2 or not ((self.points >= 0) & (self.points <= 1)).all():
-            raise ValueError(
-                f"points of Discrete must be rows of probabilities, got {shown(points)}"
-            )
-        if multiclass and not np.allclose(self.points.sum(axis=1), 1.0):
-            raise ValueError("points of Discrete must add up to 1 in each row where multiclass")
+        self.points = np.array(points, dtype=np.float64)
+        if self.points.ndim == 1:
+            self.points = self.points[:, np.newaxis]
         raw = np.ones(len(self.points)) if weights is None else np.array(weights, dtype=np.float64)
-        if raw.shape != (len(self.points),) or not (raw >= 0).all() or not raw.sum() > 0:
+        good = ((self.points >= 0) & (self.points <= 1)).all()
+        good &= not multiclass or np.allclose(self.points.sum(axis=1), 1.0)
+        if not good or raw.shape != (len(self.points),) or not ((raw >= 0).all() and raw.sum() > 0):
             raise ValueError(
-                f"weights of Discrete must be a number of at least 0 for each of "
-                f"{len(self.points)} points, and not all 0, got {shown(weights)}"
+                "points of Discrete must be rows of probabilities, which add up to 1 where "
+                "multiclass, and weights a number of at least 0 for each"
             )
         self.weights = raw / raw.sum()
         self.m = self.points.shape[1]
         self.multiclass = multiclass
         self.frequencies = self.weights @ self.points
+        self.support = self
 
     def draw(self, n: int, rng: np.random.Generator) -> Stream:
         places = rng.choice(len(self.points), n, p=self.weights)
         eta = self.points[places]
-        return Stream(eta, self.labels(eta, rng), places)
-
-    def counts(self, rule: Rule) -> Counts:
-        return self.counts_of(rule.predict(self.points))
+        return Stream(eta, self.draw_labels(eta, rng), places)
 
     def counts_of(self, decisions: NDArray[Any]) -> Counts:
-        """What decisions of each kind of row, possibly shares of them, do on average."""
-        return Counts(
-            self.weights @ (self.points * decisions),
-            self.weights @ decisions,
-            self.frequencies,
-            1.0,
-        )
+        """Average counts of decisions about each kind of row."""
+        tp = self.weights @ (self.points * decisions)
+        return Counts(tp, self.weights @ decisions, self.frequencies, 1.0)
 
 
 @dataclass(frozen=True)
@@ -141,13 +134,9 @@ class Beta:
     a: float
     b: float
 
-    def __post_init__(self) -> None:
-        check_number("Beta", "a", self.a, low=0.0, strict=True)
-        check_number("Beta", "b", self.b, low=0.0, strict=True)
-
     def quantiles(self, share: Vector) -> Vector:
         """The probability below which a share of the rows lies."""
-        return special.betaincinv(self.a, self.b, share)  # type: ignore[no-any-return]
+        return special.betaincinv(self.a, self.b, share)
 
     def above(self, threshold: float) -> tuple[float, float]:
         """How often the probability reaches a threshold, and its sum over those rows."""
@@ -172,12 +161,8 @@ class LogisticNormal:
     mean: float
     spread: float
 
-    def __post_init__(self) -> None:
-        check_number("LogisticNormal", "mean", self.mean)
-        check_number("LogisticNormal", "spread", self.spread, low=0.0, strict=True)
-
     def quantiles(self, share: Vector) -> Vector:
-        return special.expit(self.mean + self.spread * special.ndtri(share))  # type: ignore[no-any-return]
+        return special.expit(self.mean + self.spread * special.ndtri(share))
 
     def above(self, threshold: float) -> tuple[float, float]:
         if threshold >= 1.0:
@@ -198,7 +183,7 @@ class LogisticNormal:
         return float(special.ndtr(-start)), float(sum(parts))
 
     def draw(self, n: int, rng: np.random.Generator) -> Vector:
-        return special.expit(self.mean + self.spread * rng.standard_normal(n))  # type: ignore[no-any-return]
+        return special.expit(self.mean + self.spread * rng.standard_normal(n))
 
 
 class Independent(Distribution):
@@ -213,30 +198,24 @@ class Independent(Distribution):
     Counts(n=1, tp=[0.375], predicted=[0.5], positive=[0.5])
     """
 
-    multiclass = False
-
     def __init__(self, *marginals: Beta | LogisticNormal) -> None:
-        check_positive_int("Independent", "number of marginals", len(marginals))
         self.marginals = marginals
         self.m = len(marginals)
-        self.frequencies = np.array([one.above(0.0)[1] for one in marginals])
+        self.frequencies = np.array([marginal.above(0.0)[1] for marginal in marginals])
 
-    def draw(self, n: int, rng: np.random.Generator) -> Stream:
-        eta = np.column_stack([one.draw(n, rng) for one in self.marginals])
-        return Stream(eta, self.labels(eta, rng))
+    def draw_eta(self, n: int, rng: np.random.Generator) -> Vector:
+        return np.column_stack([marginal.draw(n, rng) for marginal in self.marginals])
 
     def counts(self, rule: Rule) -> Counts:
         if rule.k is not None or not (rule.slope >= 0).all():
-            return self.support.counts(rule)
-        above = np.array(
-            [one.above(cut) for one, cut in zip(self.marginals, rule.thresholds, strict=True)]
-        )
+            return super().counts(rule)
+        pairs = zip(self.marginals, rule.thresholds, strict=True)
+        above = np.array([marginal.above(threshold) for marginal, threshold in pairs])
         return Counts(above[:, 1], above[:, 0], self.frequencies, 1.0)
 
     @cached_property
-    def support(self) -> Discrete:
-        """Points that stand for the distribution."""
-        share = evenly(self.m)
+    def support(self) -> Discrete:  # type: ignore[override]
+        share = _sobol(self.m)
         columns = [one.quantiles(share[:, j]) for j, one in enumerate(self.marginals)]
         return Discrete(np.stack(columns, axis=1))
 
@@ -253,26 +232,15 @@ class Softmax(Distribution):
 
     def __init__(self, means: ArrayLike, spread: float) -> None:
         self.means = np.array(means, dtype=np.float64)
-        self.spread = check_number("Softmax", "spread", spread, low=0.0, strict=True)
         self.m = len(self.means)
+        self.spread = spread
+        logits = self.means + spread * special.ndtri(_sobol(self.m))
+        self.support = Discrete(special.softmax(logits, axis=1), multiclass=True)
+        self.frequencies = self.support.frequencies
 
-    def draw(self, n: int, rng: np.random.Generator) -> Stream:
+    def draw_eta(self, n: int, rng: np.random.Generator) -> Vector:
         logits = self.means + self.spread * rng.standard_normal((n, self.m))
-        eta = special.softmax(logits, axis=1)
-        return Stream(eta, self.labels(eta, rng))
-
-    def counts(self, rule: Rule) -> Counts:
-        return self.support.counts(rule)
-
-    @cached_property
-    def frequencies(self) -> Vector:  # type: ignore[override]
-        return self.support.frequencies
-
-    @cached_property
-    def support(self) -> Discrete:
-        """Points that stand for the distribution."""
-        logits = self.means + self.spread * special.ndtri(evenly(self.m))
-        return Discrete(special.softmax(logits, axis=1), multiclass=True)
+        return special.softmax(logits, axis=1)
 
 
 def threshold(cut: float) -> Rule:
@@ -284,9 +252,9 @@ def threshold(cut: float) -> Rule:
     return Rule(np.ones(1), np.array([-cut]))
 
 
-def evenly(m: int, points: int = POINTS, seed: int = 0) -> Vector:
+def _sobol(m: int) -> Vector:
     """Points that fill the cube evenly, none on its faces."""
     if m == 1:
-        return ((np.arange(points) + 0.5) / points)[:, np.newaxis]
-    cube = stats.qmc.Sobol(m, seed=seed).random(points)
-    return np.clip(cube, 1e-12, 1.0 - 1e-12)  # type: ignore[no-any-return]
+        return ((np.arange(POINTS) + 0.5) / POINTS)[:, np.newaxis]
+    cube = stats.qmc.Sobol(m, seed=0).random(POINTS)
+    return np.clip(cube, 1e-12, 1.0 - 1e-12)

@@ -1,21 +1,20 @@
-"""A suite: one statement of the paper, the grid of runs that checks it, and how they are shown."""
+"""A suite: one statement of the paper, the grid of runs that checks it, tables and figures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from omma.tables import Grid, texts
-from omma_study.bench import Job, Outcome
+import pandas as pd
+
 from omma_study.records import Record
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from omma_study.runs import Job
+from omma_study.tables import Table
 
 Spec = Mapping[str, Any]
-Column = Callable[[Record], str]
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,8 @@ class Suite:
     rows, sequences : pair
         In full, and for a first look; a run of the grid may have rows of its own.
     seed : int
+    tables, figures : function
+        What records show.
     label : str
         How tables name a run, with fields of its specification in braces.
     """
@@ -46,8 +47,8 @@ class Suite:
     rows: tuple[Any, Any]
     sequences: tuple[int, int]
     seed: int
-    tables: Callable[[list[Record]], list[Grid]] = field(repr=False)
-    figures: Callable[[list[Record]], dict[str, Figure]] = field(repr=False)
+    tables: Callable[[list[Record]], list[Table]] = field(repr=False)
+    figures: Callable[[list[Record]], dict[str, Any]] = field(repr=False)
     label: str = "{policy}"
 
     @property
@@ -57,65 +58,46 @@ class Suite:
 
     def jobs(self, quick: bool) -> list[Job]:
         """Its runs, at full length or for a first look."""
-        return [self._job(one, quick) for one in self.grid]
+        jobs = []
+        for point in self.grid:
+            rows = point.get("rows", self.rows[0])
+            short = {"rows": min(rows, self.rows[1]) if quick else rows,
+                     "sequences": self.sequences[quick], "seed": self.seed}  # fmt: skip
+            spec = {**point, **short}
+            label = self.label.format(**point)
+            jobs.append(Job(self.name, spec, label, partial(self._run, spec), kind="theory"))
+        return jobs
 
-    def _job(self, one: Spec, quick: bool) -> Job:
-        rows = one.get("rows", self.rows[0])
-        spec = {
-            **one,
-            "rows": min(rows, self.rows[1]) if quick else rows,
-            "sequences": self.sequences[quick],
-            "seed": self.seed,
-        }
-
-        def run() -> Outcome:
-            start = perf_counter()
-            result = self.simulate(spec)
-            return Outcome(result, {"run": perf_counter() - start})
-
-        return Job(self.name, spec, self.label.format(**one), run, kind="theory")
+    def _run(self, spec: Spec) -> dict[str, Any]:
+        start = perf_counter()
+        result = self.simulate(spec)
+        return {"result": result, "seconds": {"run": perf_counter() - start}}
 
 
 def table(
-    title: str, words: Mapping[str, Column], numbers: Mapping[str, Column]
-) -> Callable[[list[Record]], list[Grid]]:
+    title: str, row: Callable[[Record], Mapping[str, str]], words: int = 2
+) -> Callable[[list[Record]], list[Table]]:
     """What makes a table of records, a row for each."""
-    return lambda records: [texts(title, records, words, numbers)]
+    return lambda records: [Table(title, pd.DataFrame([row(one) for one in records]), words)]
 
 
-def titled(cases: Mapping[str, Any]) -> Column:
-    """How tables name the problem of a run."""
-    return lambda record: str(cases[record["spec"]["dataset"]].title)
+def last(record: Record, name: str, form: str, times: float = 1) -> str:
+    """The last number of a curve.
 
-
-def label(record: Record) -> str:
-    """How tables name a run."""
-    return str(record["label"])
-
-
-def last(name: str, form: str, times: float = 1) -> Column:
-    """The last number of a curve, as a column of a table.
-
-    >>> last("regret", ".1f", times=2)({"result": {"regret": [3.0, 1.5]}})
+    >>> last({"result": {"regret": [3.0, 1.5]}}, "regret", ".1f", times=2)
     '3.0'
     """
-    return lambda record: format(times * record["result"][name][-1], form)
+    return format(times * record["result"][name][-1], form)
 
 
-def of_rate(form: str) -> Column:
-    """The power of n that was fitted, and where that lies with 95%: {0}, and {1} to {2}."""
-
-    def cell(record: Record) -> str:
-        rate = record["result"]["rate"]
-        return "–" if rate is None else form.format(*rate)
-
-    return cell
+def power(record: Record) -> str:
+    """The power of n that was fitted."""
+    rate = record["result"]["rate"]
+    return "–" if rate is None else f"{rate[0]:.2f}"
 
 
-power, interval = of_rate("{0:.2f}"), of_rate("{1:.2f} to {2:.2f}")
-RATE: dict[str, Column] = {"power": power, "95% interval": interval}
-
-
-def with_power(name: str, record: Record, of: str = "n") -> str:
-    """A curve's name in a legend, and the power of n that was fitted to it."""
-    return name if record["result"]["rate"] is None else f"{name}: {of}^{power(record)}"
+def power_and_interval(record: Record) -> dict[str, str]:
+    """The power of n, and where it lies with 95 %."""
+    rate = record["result"]["rate"]
+    interval = "–" if rate is None else f"{rate[1]:.2f} to {rate[2]:.2f}"
+    return {"power": power(record), "95% interval": interval}

@@ -8,10 +8,7 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
-from omma._validate import check_number
-from omma.metrics.binary import LabelMetric
-from omma.metrics.catalog import accuracy as plain_accuracy, minimum
-from omma.metrics.custom import custom
+from omma.metrics import LabelMetric, accuracy as plain_accuracy, custom, minimum
 from omma_study.theory.bounds import Constants
 
 DELTA = 0.1
@@ -44,7 +41,6 @@ def geometric(delta: float = DELTA) -> Utility:
     >>> round(utilities.geometric(0.1).constants.smoothness, 3)
     8.36
     """
-    check_number("geometric", "delta", delta, low=0.0, strict=True)
 
     def geometric_cells(tp: float, fp: float, fn: float, tn: float) -> float:
         return math.sqrt((tp + delta) * (tn + delta))
@@ -64,7 +60,6 @@ def harmonic(delta: float = DELTA) -> Utility:
     >>> utilities.harmonic(0.1).constants.smoothness
     10.0
     """
-    check_number("harmonic", "delta", delta, low=0.0, strict=True)
 
     def harmonic_cells(tp: float, fp: float, fn: float, tn: float) -> float:
         return 2.0 * (tp + delta) * (tn + delta) / (tp + tn + 2.0 * delta)
@@ -84,7 +79,6 @@ def soft_least(gamma: float) -> Utility:
     >>> utilities.soft_least(0.1).constants.smoothness
     5.0
     """
-    check_number("soft_least", "gamma", gamma, low=0.0, strict=True)
 
     def soft_least_cells(tp: float, fp: float, fn: float, tn: float) -> float:
         # The smaller goes out of the logarithm, so that nothing overflows.
