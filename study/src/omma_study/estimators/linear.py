@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,6 +172,22 @@ def folds(n: int, count: int, rng: np.random.Generator) -> list[tuple[Rows, Rows
     return [(np.setdiff1d(np.arange(n), part), np.sort(part)) for part in parts]
 
 
+def cross_validated(
+    estimator: Any, n: int, rng: np.random.Generator, loss: Callable[..., float | None]
+) -> tuple[float, dict[str, Any]]:
+    """The C of the grid with the least mean log-loss over folds, and a report.
+
+    ``loss(C, fit, judge)`` is that of one fold; None where there is nothing to judge by.
+    """
+    parts = folds(n, min(estimator.folds, n), rng)
+
+    def mean_loss(C: float) -> float:
+        losses = [one for fit, judge in parts if (one := loss(C, fit, judge)) is not None]
+        return float(np.mean(losses)) if losses else np.nan
+
+    return choose(estimator.grid, mean_loss)
+
+
 @dataclass(frozen=True)
 class LogisticRegression:
     """L2-regularized logistic regression, one for each label, as in the paper.
@@ -290,28 +306,22 @@ class LogisticRegression:
         seen = Y.sum(axis=0)
         varied = np.flatnonzero((seen > 0) & (seen < len(rows)))
         labels = varied[sample(len(varied), self.max_labels, rng)]
-        parts = folds(len(rows), min(self.folds, len(rows)), rng)
         if not len(labels) or len(rows) < 2:
             return 1.0, {"chosen": "nothing to choose by"}
         Y = Y.tocsc()[:, labels].tocsr()
 
-        def losses(C: float) -> Iterator[float]:
-            for fit, judge in parts:
-                weights, intercept = self._solve(X[fit], Y[fit], C)
-                learned = np.flatnonzero(np.isfinite(intercept))  # not absent in this fold
-                if len(learned):
-                    model = LinearModel(weights[:, learned], intercept[learned], "logistic")
-                    yield log_loss(model.predict_proba(X[judge]), Y[judge][:, learned])
+        def loss(C: float, fit: Rows, judge: Rows) -> float | None:
+            weights, intercept = self._solve(X[fit], Y[fit], C)
+            learned = np.flatnonzero(np.isfinite(intercept))  # not absent in this fold
+            if not len(learned):
+                return None
+            model = LinearModel(weights[:, learned], intercept[learned], "logistic")
+            return log_loss(model.predict_proba(X[judge]), Y[judge][:, learned])
 
-        C, report = choose(self.grid, lambda C: _mean(losses(C)))
+        C, report = cross_validated(self, len(rows), rng, loss)
         words = f"cross-validated log-loss of {len(labels)} labels in {len(rows)} rows"
         chosen = {"folds": self.folds, "rows": len(rows), "labels": len(labels)}
         return C, {**report, "chosen": words, "chosen_on": chosen}
-
-
-def _mean(losses: Iterator[float]) -> float:
-    every = list(losses)
-    return float(np.mean(every)) if every else np.nan
 
 
 def _fit_label(options: Any, X: Any, positive: Any, truncate: float) -> tuple[Any, float]:
@@ -412,16 +422,15 @@ class Multinomial:
         if len(rows) < 2 or len(np.unique(ids[rows])) == 1:
             return 1.0, {"chosen": "nothing to choose by"}
         X, ids = X[rows], ids[rows]
-        parts = folds(len(rows), min(self.folds, len(rows)), rng)
 
-        def losses(C: float) -> Iterator[float]:
-            for fit, judge in parts:
-                weights, intercept, _ = self._solve(X[fit], ids[fit], m, C)
-                known = judge[np.isfinite(intercept[ids[judge]])]
-                if len(known):
-                    eta = LinearModel(weights, intercept, "softmax").predict_proba(X[known])
-                    yield log_loss(eta, ids[known])
+        def loss(C: float, fit: Rows, judge: Rows) -> float | None:
+            weights, intercept, _ = self._solve(X[fit], ids[fit], m, C)
+            known = judge[np.isfinite(intercept[ids[judge]])]
+            if not len(known):
+                return None
+            model = LinearModel(weights, intercept, "softmax")
+            return log_loss(model.predict_proba(X[known]), ids[known])
 
-        C, report = choose(self.grid, lambda C: _mean(losses(C)))
+        C, report = cross_validated(self, len(rows), rng, loss)
         words = f"cross-validated log-loss of {len(rows)} rows"
         return C, {**report, "chosen": words, "chosen_on": {"folds": self.folds, "rows": len(rows)}}
