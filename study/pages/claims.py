@@ -49,12 +49,12 @@ OURS = ["omma", "omma_eta"]
 VERDICT = re.compile(r"\*\*([^*]+) here\*\* \((\d+ of \d+)\)")
 
 
-def verdict(good, every):
+def verdict(good, cells):
     """In bold, whether a claim holds in nearly all cells, in most, or in fewer."""
-    share = good / every if every else 0.0
+    share = good / cells if cells else 0.0
     most = "Holds in most cells" if share > MOST else "Does not hold"
     word = "Holds" if share >= NEARLY_ALL else most
-    return f"**{word} here** ({good} of {every})."
+    return f"**{word} here** ({good} of {cells})."
 
 
 def claims(said):
@@ -98,7 +98,9 @@ def at(place):
 def data_table(study):
     """What was run."""
     rows = []
-    for section in (one for suite in (LABELS, CLASSES, ADAM, ONLINE) for one in study.of(suite)):
+    for section in (
+        section for suite in (LABELS, CLASSES, ADAM, ONLINE) for section in study.of(suite)
+    ):
         told = section.estimator
         fitted = f"{told['train_rows']:,} rows" if "train_rows" in told else "as they come"
         share = f"{100 * rare_share(section):.0f} %"
@@ -149,7 +151,7 @@ def news20(study):
         ]
         parts.append(
             f"**{suite}** ({name}, {chosen(section.estimator)}):\n\n"
-            f"{markdown(table_of(section), aligned=True)}\n\n"
+            f"{markdown(table_of(section))}\n\n"
             f"Of the policies that decide as the paper's code, the {len(away)} cells that the "
             f"paper has are {100 * median(away):.2f} points from it in the median, and "
             f"{100 * max(away):.2f} at most.\n"
@@ -180,8 +182,8 @@ def starts(study):
     names = ("online_fw", "online_fw_random", "offline_fw_top", "offline_fw_random", "offline_fw")
     shown = study.rows(*FIXED, targets=(PRECISION, "macro_gmean", "multiclass_gmean@1"))
     online = gaps(study.rows(*FIXED, targets=[PRECISION]), "online_fw", "online_fw_random")
-    every = study.rows(*FIXED)
-    top, random, best = (gaps(every, name, "baseline") for name in names[2:])
+    rows = study.rows(*FIXED)
+    top, random, best = (gaps(rows, name, "baseline") for name in names[2:])
     words = (
         f"Online, the top is the better start on macro precision@3 in "
         f"{(online > 0).sum()} of {len(online)} cells, by {100 * online.median():.1f} points in "
@@ -202,13 +204,13 @@ def starts(study):
 
 def both_greedys(study):
     """The expected metric against the metric at expected counts."""
-    every = gaps(study.rows(*FIXED), "greedy_plug_in", "greedy")
-    ends = every.sort_values(key=lambda gap: -gap.abs(), kind="stable")[:3]
+    lead = gaps(study.rows(*FIXED), "greedy_plug_in", "greedy")
+    ends = lead.sort_values(key=lambda gap: -gap.abs(), kind="stable")[:3]
     told = "; ".join(f"{points(gap)} {at(place)}" for place, gap in ends.items())
     return (
         f"The paper's appendix defines Greedy by the expected metric; its code takes the metric at "
         f"the expected counts (*plug-in*). With the best λ for each they are close in "
-        f"{(every.abs() <= CLOSE).sum()} of {len(every)} cells; the largest differences, plug-in "
+        f"{(lead.abs() <= CLOSE).sum()} of {len(lead)} cells; the largest differences, plug-in "
         f"minus exact, are {told}."
     )
 
@@ -238,12 +240,12 @@ def adam(study):
     names = ["baseline", "online_fw", "omma", "omma_eta", "auto"]
     adam = study.rows(ADAM)
     adam = adam[[(CLASSES, dataset) in study.sections for _, dataset, _ in adam.index]]
-    other = study.means.loc[[(CLASSES, *place[1:]) for place in adam.index], names]
+    multinomial = study.means.loc[[(CLASSES, *place[1:]) for place in adam.index], names]
     rows = [
         [place[1], heading(place[2]),
          *(f"{percent(a)} / {percent(b)}" for a, b in zip(ours, theirs, strict=True))]
         for place, ours, theirs in zip(
-            adam.index, adam[names].to_numpy(), other.to_numpy(), strict=True
+            adam.index, adam[names].to_numpy(), multinomial.to_numpy(), strict=True
         )
     ]  # fmt: skip
     head = ["dataset", "metric", "Top-k", *titles(names[1:])]
@@ -284,13 +286,13 @@ def absent(study):
 
 def greedy(study):
     """OMMA against Greedy."""
-    every = gaps(study.rows(*FIXED), "omma", "greedy")
-    ends = every.sort_values(key=lambda gap: -gap.abs(), kind="stable")[:6]
+    lead = gaps(study.rows(*FIXED), "omma", "greedy")
+    ends = lead.sort_values(key=lambda gap: -gap.abs(), kind="stable")[:6]
     rows = cell_rows(study.means.loc[ends.index], ("omma", "greedy"), name_of)
     rows = [[*row, points(gap)] for row, gap in zip(rows, ends, strict=True)]
     words = (
-        f"{verdict((every.abs() <= CLOSE).sum(), len(every))} Cells in which the two are within "
-        f"half a point; the median distance is {100 * every.abs().median():.2f} points. The "
+        f"{verdict((lead.abs() <= CLOSE).sum(), len(lead))} Cells in which the two are within "
+        f"half a point; the median distance is {100 * lead.abs().median():.2f} points. The "
         "largest ones:"
     )
     return f"{words}\n\n{table(['dataset', 'metric', 'OMMA', 'Greedy', 'difference'], rows)}"
@@ -300,9 +302,9 @@ def precision(study):
     """OMMA against Online-FW on precision@3."""
     names = ("baseline", "online_fw_random", "online_fw", "online_fw_eta", "omma", "omma_eta",
              "auto", "offline_fw")  # fmt: skip
-    every = study.rows(*FIXED, targets=[PRECISION])
-    rows = [[name, *values] for name, _, *values in cell_rows(every, names, name_of)]
-    top, random = (gaps(every, "omma", name) for name in ("online_fw", "online_fw_random"))
+    shown = study.rows(*FIXED, targets=[PRECISION])
+    rows = [[name, *values] for name, _, *values in cell_rows(shown, names, name_of)]
+    top, random = (gaps(shown, "omma", name) for name in ("online_fw", "online_fw_random"))
     words = (
         f"{verdict((top >= 0).sum(), len(top))} OMMA against Online-FW from the top, "
         f"the better start, on macro precision@3; it is better by {100 * top.median():.1f} points "
@@ -314,33 +316,35 @@ def precision(study):
 
 def elsewhere(study):
     """OMMA against Online-FW on all but precision@3."""
-    every = gaps(study.rows(*FIXED), "omma", "online_fw")
-    every = every.drop(PRECISION, level="target")
+    lead = gaps(study.rows(*FIXED), "omma", "online_fw")
+    lead = lead.drop(PRECISION, level="target")
     told = " and ".join(
-        f"{points(every[place])} points {at(place)}" for place in (every.idxmin(), every.idxmax())
+        f"{points(lead[place])} points {at(place)}" for place in (lead.idxmin(), lead.idxmax())
     )
     return (
-        f"On the other metrics, of {len(every)} cells, OMMA is better by more than half a point "
-        f"in {(every > CLOSE).sum()}, Online-FW in {(every < -CLOSE).sum()}; the rest are closer. "
+        f"On the other metrics, of {len(lead)} cells, OMMA is better by more than half a point "
+        f"in {(lead > CLOSE).sum()}, Online-FW in {(lead < -CLOSE).sum()}; the rest are closer. "
         f"The extremes are {told}."
     )
 
 
 def rare(study):
     """OMMA with estimates against OMMA with labels."""
-    every = study.of(LABELS)
+    sections = study.of(LABELS)
     by_set = gaps(study.rows(LABELS, targets=MACRO), "omma_eta", "omma").unstack("target")
     by_set = by_set.droplevel("suite")
     rows = [
         [section.dataset, f"{section.m:,}", f"{100 * rare_share(section):.0f} %",
          *map(points, by_set.loc[section.dataset, list(MACRO)])]
-        for section in every
+        for section in sections
     ]  # fmt: skip
     told = []
     for name, has_many in (("with rare labels", True), ("without", False)):
-        group = [one.dataset for one in every if (rare_share(one) > MANY_RARE) is has_many]
-        some = by_set.loc[group, list(MACRO[:3])].to_numpy()
-        told.append(f"on sets {name} in {(some > 0).sum()} of {some.size} cells")
+        group = [
+            section.dataset for section in sections if (rare_share(section) > MANY_RARE) is has_many
+        ]
+        lead = by_set.loc[group, list(MACRO[:3])].to_numpy()
+        told.append(f"on sets {name} in {(lead > 0).sum()} of {lead.size} cells")
     words = (
         "OMMA(η̂) is better than OMMA by macro F1, F1@3 or recall@3 " + ", ".join(told) + ". "
         "Differences in points, each with its best λ:"
@@ -407,7 +411,11 @@ def on_par(study):
             f"from {start} on {(ahead > 0).sum()} of {len(ahead)} sets, by "
             f"{points(ahead.median())} points in the median"
         )
-    lacking = [f"`{one.dataset}`" for one in study.of(ONLINE) if "online_fw" not in one.policies]
+    lacking = [
+        f"`{section.dataset}`"
+        for section in study.of(ONLINE)
+        if "online_fw" not in section.policies
+    ]
     without = f" Online-FW was not run on {', '.join(lacking)}." if lacking else ""
     return (
         f"*OMMA is in most cases on par with the other algorithms, or better*: "
@@ -422,8 +430,9 @@ def _chosen_online(study):
     """What the estimators chose."""
     told = [section.estimator for section in study.of(ONLINE)]
     return (
-        f"Of the first sequences, {sum(not one.get('standardise') for one in told)} of {len(told)} "
-        f"chose raw features, {sum(one['l2'] > 0 for one in told)} "
+        "Of the first sequences, "
+        f"{sum(not report.get('standardise') for report in told)} of {len(told)} "
+        f"chose raw features, {sum(report['l2'] > 0 for report in told)} "
         "an l2 above 0 (see the first table). An earlier version of this page had running "
         "standardization everywhere and no l2, and most of what it said of online estimators was "
         "due to that."
@@ -433,16 +442,16 @@ def _chosen_online(study):
 def _feedback(study):
     """Every cell: which feedback is better while the estimator learns."""
     names = ("baseline", "greedy_plug_in", "online_fw", *OURS, "auto")
-    every = study.rows(ONLINE)
+    cells = study.rows(ONLINE)
     rows = []
-    for place, row in zip(every.index, cell_rows(every, names), strict=True):
+    for place, row in zip(cells.index, cell_rows(cells, names), strict=True):
         section = study.sections[place[:2]]
         target = section.targets[place[2]]
         # The paper's figures of the same set, or of the one that it stands in for.
         paper = section.paper or section.stands_for
         figures = [find(section.protocol, paper, name, *target) for name in OURS]
         rows.append([*row, "" if None in figures else ", ".join(map(percent, figures))])
-    ahead = gaps(every, "omma_eta", "omma")
+    ahead = gaps(cells, "omma_eta", "omma")
     head = ["dataset", "metric", *titles(names), "the paper's OMMA, OMMA(η̂)"]
     return (
         f"While the estimator learns, OMMA(η̂) is better than OMMA in {(ahead > 0).sum()} of "
@@ -474,17 +483,19 @@ def pack_times(folder):
 
 def times(study):
     """Seconds of a replay, and two ratios."""
-    kept = pd.read_json(TIMES, lines=True)
-    kept = kept.pivot(index=["suite", "dataset"], columns="policy", values="seconds")
-    every = [section for suite in FIXED for section in study.of(suite)]
-    kept = kept.reindex([(one.suite, one.dataset) for one in every], columns=list(TIMED))
-    ratios = pd.DataFrame({name: kept[name] / kept["omma"] for name in ("online_fw", "auto")})
+    clock = pd.read_json(TIMES, lines=True)
+    clock = clock.pivot(index=["suite", "dataset"], columns="policy", values="seconds")
+    timed = [section for suite in FIXED for section in study.of(suite)]
+    clock = clock.reindex(
+        [(section.suite, section.dataset) for section in timed], columns=list(TIMED)
+    )
+    ratios = pd.DataFrame({name: clock[name] / clock["omma"] for name in ("online_fw", "auto")})
     rows = [
         [section.dataset + (" (classes)" if section.suite == CLASSES else ""),
          f"{section.n:,} × {section.m:,}",
          *("–" if pd.isna(value) else duration(value) for value in seconds),
          *("–" if pd.isna(value) else f"{value:,.1f}" for value in ratio)]
-        for section, seconds, ratio in zip(every, kept.to_numpy(), ratios.to_numpy(), strict=True)
+        for section, seconds, ratio in zip(timed, clock.to_numpy(), ratios.to_numpy(), strict=True)
     ]  # fmt: skip
     slower, auto = ratios.median()
     head = ["dataset", "rows × labels", *titles(TIMED), "Online-FW / OMMA", "Auto / OMMA"]

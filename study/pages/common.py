@@ -60,14 +60,18 @@ def finished(records):
         for policy in section.policies
         if _is_whole(section, policy)
     }
-    return [one for one in done if (one["suite"], one["spec"]["dataset"], policy_of(one)) in whole]
+    return [
+        record
+        for record in done
+        if (record["suite"], record["spec"]["dataset"], policy_of(record)) in whole
+    ]
 
 
 def _is_whole(section, policy):
     tried = section.by_prior.loc[policy].groupby("target").size()
-    wanted = len(section.priors) if POLICIES[policy].prior else 1
+    n_priors = len(section.priors) if POLICIES[policy].prior else 1
     return all(
-        tried.get(target, 0) == wanted
+        tried.get(target, 0) == n_priors
         for target, (metric, k) in section.targets.items()
         if target in tried or supports(policy, metric, k)
     )
@@ -75,17 +79,17 @@ def _is_whole(section, policy):
 
 def load(files):
     """The study, from its records; a set is there once OMMA was run on it."""
-    every = {
+    by_place = {
         (section.suite, section.dataset): section
         for section in sections(finished(read(files)))
         if "omma" in section.policies
     }
-    return Study(every, means_of(every))
+    return Study(by_place, means_of(by_place))
 
 
-def means_of(every):
+def means_of(by_place):
     """Means with the best λ: rows (suite, dataset, target), columns policies."""
-    tables = {key: section.cells["mean"].unstack("policy") for key, section in every.items()}
+    tables = {key: section.cells["mean"].unstack("policy") for key, section in by_place.items()}
     return pd.concat(tables, names=["suite", "dataset"])
 
 
@@ -94,9 +98,9 @@ def packed(*suites):
     return sorted(path for suite in suites for path in RECORDS.glob(f"{suite}-*.jsonl.xz"))
 
 
-def gaps(rows, policy, other):
+def gaps(rows, policy, reference):
     """Differences of two policies, where both were run."""
-    return (rows[policy] - rows[other]).dropna()
+    return (rows[policy] - rows[reference]).dropna()
 
 
 def percent(value):

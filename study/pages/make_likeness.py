@@ -156,12 +156,12 @@ def pairs(study):
     return pd.DataFrame(rows, columns=["dataset", "policy", "metric", "paper", "ours"])
 
 
-def agreement(found):
+def agreement(pairs):
     """Correlations, how many cells are alike within 2 points, how many have the same sign."""
-    paper, ours = found["paper"], found["ours"]
+    paper, ours = pairs["paper"], pairs["ours"]
     clear = paper.abs() > NEAR
     return {
-        "cells": len(found),
+        "cells": len(pairs),
         "pearson": paper.corr(ours),
         "spearman": paper.corr(ours, method="spearman"),
         "near": ((paper - ours).abs() <= NEAR).mean(),
@@ -178,11 +178,11 @@ HEAD = (
 )  # fmt: skip
 
 
-def grouped(found, field, names):
+def grouped(pairs, field, names):
     """A line for each value of a field."""
     lines = []
     for name in names:
-        said = agreement(found[found[field] == name])
+        said = agreement(pairs[pairs[field] == name])
         if said["cells"] > 2:
             same = f"{said['same']} of {said['clear']}" if said["clear"] else "–"
             lines.append([
@@ -192,9 +192,9 @@ def grouped(found, field, names):
     return table(HEAD, lines)
 
 
-def summary(found):
+def summary(pairs):
     """The agreement of all cells, in words."""
-    said = agreement(found)
+    said = agreement(pairs)
     return (
         f"Over all {said['cells']} cells the correlation is **{said['pearson']:.2f}** (Pearson; "
         f"of ranks {said['spearman']:.2f}). Half of them are within {100 * said['off']:.1f} points "
@@ -209,11 +209,11 @@ def title(name):
     return KNOWN[name].title if name in KNOWN else name if name in SHAPES else f"`{name}`"
 
 
-def cells(found):
+def cells(pairs):
     """Every cell, a row for each set and metric."""
-    texts = [f"{100 * row.paper:+.1f} / {100 * row.ours:+.1f}" for row in found.itertuples()]
+    texts = [f"{100 * row.paper:+.1f} / {100 * row.ours:+.1f}" for row in pairs.itertuples()]
     index = ["dataset", "metric"]
-    wide = found.assign(text=texts).pivot(index=index, columns="policy", values="text")
+    wide = pairs.assign(text=texts).pivot(index=index, columns="policy", values="text")
     wide = wide.fillna("×").sort_index()[list(POLICIES)]
     return table(("", "metric", *titles(POLICIES)), wide.reset_index().to_numpy().tolist())
 
@@ -252,17 +252,17 @@ def left_out(study):
     return f"Not run: {', '.join(told)}." if told else "All nine sets, all methods of the paper."
 
 
-def draw(found):
+def draw(pairs):
     """Ours against the paper's; the line is where both are the same."""
     figure = Figure(figsize=(7.4, 5.6), layout="constrained")
     ax = figure.add_subplot()
-    values = 100 * found[["paper", "ours"]]
+    values = 100 * pairs[["paper", "ours"]]
     ends = (values.min().min() - 3, values.max().max() + 3)
     ax.plot(ends, ends, color="#999999", linewidth=0.8, zorder=1)
     ax.axhline(0, color="#d9d9d9", linewidth=0.8, zorder=0)
     ax.axvline(0, color="#d9d9d9", linewidth=0.8, zorder=0)
     for policy in POLICIES:
-        mine, color = values[found["policy"] == policy], color_of(policy)
+        mine, color = values[pairs["policy"] == policy], color_of(policy)
         fill = "white" if policy.endswith(ETA) else color
         look = {"color": color, "markerfacecolor": fill, "markersize": 6.5, "alpha": 0.8}
         ax.plot(mine["paper"], mine["ours"], "o", label=title(policy), **look)
@@ -277,8 +277,8 @@ def draw(found):
 
 def page(study):
     """The text of the page."""
-    found, rows = pairs(study), first_rows(study)
-    said = agreement(found)
+    differences, rows = pairs(study), first_rows(study)
+    said = agreement(differences)
     alt = (
         f"Differences to the first row of the paper's tables against ours, {said['cells']} dots "
         f"about a diagonal, correlation {said['pearson']:.2f}"
@@ -288,13 +288,13 @@ def page(study):
         match=match(rows[rows["suite"] == MADE[0]]),
         match_classes=match(rows[rows["suite"] == MADE[1]]),
         picture=f"![{alt}](images/study/likeness.png)",
-        summary=summary(found),
-        by_policy=grouped(found, "policy", POLICIES),
-        by_metric=grouped(found, "metric", dict.fromkeys(found["metric"])),
-        by_set=grouped(found, "dataset", dict.fromkeys(found["dataset"])),
+        summary=summary(differences),
+        by_policy=grouped(differences, "policy", POLICIES),
+        by_metric=grouped(differences, "metric", dict.fromkeys(differences["metric"])),
+        by_set=grouped(differences, "dataset", dict.fromkeys(differences["dataset"])),
         seeds=sequences(study),
         left_out=left_out(study),
-        cells=cells(found),
+        cells=cells(differences),
     )
 
 

@@ -151,11 +151,13 @@ figures).
 
 def missing(study):
     """Which sets of the suites were not run to the end; those that nobody can have here apart."""
-    here = [name for name, entry in CATALOGUE.items() if entry.paper is None or name == "news20"]
+    available = [
+        name for name, entry in CATALOGUE.items() if entry.paper is None or name == "news20"
+    ]
     told = []
     for name in SUITES:
-        sets = [one for one in suite(name).datasets if one in here]
-        lacking = [f"`{one}`" for one in sets if (name, one) not in study.sections]
+        sets = [dataset for dataset in suite(name).datasets if dataset in available]
+        lacking = [f"`{dataset}`" for dataset in sets if (name, dataset) not in study.sections]
         if lacking:
             told.append(f"{', '.join(lacking)} ({name})")
     return f" Not on this page: {'; '.join(told)}." if told else ""
@@ -189,9 +191,9 @@ def page(study):
 
 def shown(study):
     """The sections whose running values and priors are drawn."""
-    every = study.of(LABELS)
-    first = study.sections.get((LABELS, "youtube_deepwalk"), every[0])
-    return first, every[-1]
+    sections = study.of(LABELS)
+    first = study.sections.get((LABELS, "youtube_deepwalk"), sections[0])
+    return first, sections[-1]
 
 
 def draw(study):
@@ -210,8 +212,8 @@ def draw(study):
 
 def draw_rare(study):
     """What estimates add, by the share of rare labels."""
-    every = study.of(LABELS)
-    names = [f"{one.dataset}, {100 * claims.rare_share(one):.0f} %" for one in every]
+    sections = study.of(LABELS)
+    names = [f"{section.dataset}, {100 * claims.rare_share(section):.0f} %" for section in sections]
     gaps = {}
     for target in ("macro_f1", "macro_f1@3"):
         rows = study.rows(LABELS, targets=[target])
@@ -253,9 +255,9 @@ def merged(folder):
     names = {f"{suite}-{dataset}{PACKED}" for suite, dataset, _ in sources}
     files = [path for path in packed(*SUITES) if path.name in names]
     old = {key_of(record): record for record in read(files) if _source(record) in sources}
-    every = {**old, **{key_of(record): record for record in fresh}}
-    order = sorted(every.values(), key=lambda record: record["spec"]["seed"])
-    return [{**one, "label": POLICIES[policy_of(one)].title} for one in finished(order)]
+    records = {**old, **{key_of(record): record for record in fresh}}
+    order = sorted(records.values(), key=lambda record: record["spec"]["seed"])
+    return [{**record, "label": POLICIES[policy_of(record)].title} for record in finished(order)]
 
 
 def _source(record):

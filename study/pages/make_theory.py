@@ -24,16 +24,16 @@ MARKED = re.compile(r"(<!-- table (\d+) of (\S+) -->\n).*?(<!-- end -->)", re.DO
 
 def refreshed(page, records):
     """The page with the tables of these records made anew; other tables stay."""
-    made = {}
+    texts = {}
     for suite in theory.suites():
         mine = [record for record in records if record["suite"] == suite.name]
         for number, table in enumerate(theory.tables(mine), start=1):
             frame = table.frame.map(escaped).rename(columns=escaped)
             text = markdown(table._replace(frame=frame))
-            made[suite.name, number] = f"*{escaped(table.title)}*\n\n{text}"
+            texts[suite.name, number] = f"*{escaped(table.title)}*\n\n{text}"
 
     def replaced(match):
-        text = made.get((match[3], int(match[2])))
+        text = texts.get((match[3], int(match[2])))
         return match[0] if text is None else f"{match[1]}\n{text}\n\n{match[4]}"
 
     return MARKED.sub(replaced, page)

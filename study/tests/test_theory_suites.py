@@ -76,7 +76,7 @@ def test_the_last_rule_is_worth_more_on_the_population_than_one_drawn_from_all(f
     assert 0 <= ends[population.LAST] < ends[population.DRAWN] / 2
     table = population.tables([record])[0]
     assert table.frame["classifier"].tolist() == list(population.WAYS)
-    assert "population" in population.figures([record])
+    assert "population" in population.SUITE.figures([record])
 
 
 def test_rules_are_those_that_omma_had():

@@ -276,27 +276,27 @@ COLUMNS = {
 
 def tables(records: Iterable[Record]) -> list[Table]:
     """Goals, means by distortion, by metric and by set, and the lost cells."""
-    every = cells(records)
+    all_cells = cells(records)
     parts = {
-        "all sets": every,
-        "sets of the design": every[every["design"]],
-        "other sets": every[~every["design"]],
+        "all sets": all_cells,
+        "sets of the design": all_cells[all_cells["design"]],
+        "other sets": all_cells[~all_cells["design"]],
     }
-    found = [
+    shown_tables = [
         _goals(f"Goals, {name} ({len(part)} cells)", part)
         for name, part in parts.items()
-        if name == "all sets" or 0 < len(part) < len(every)
+        if name == "all sets" or 0 < len(part) < len(all_cells)
     ]
     for head, column in (("distortion",) * 2, ("metric",) * 2, ("set", "dataset")):
-        found.append(Table(f"Means by {head}, in %", _means(every, head, column)))
-    lost = every[every["lost"]].sort_values("gain")
+        shown_tables.append(Table(f"Means by {head}, in %", _means(all_cells, head, column)))
+    lost = all_cells[all_cells["lost"]].sort_values("gain")
     if len(lost):
         shown = lost[[LABELS, ESTIMATES, "auto"]].map(lambda value: f"{100 * value:.2f}")
         frame = lost[["dataset", "distortion", "metric"]].rename(columns={"dataset": "set"})
         frame = pd.concat([frame, shown.rename(columns=COLUMNS)], axis=1)
         frame["gain"] = lost["gain"].map(lambda value: f"{100 * value:+.2f}")
-        found.append(Table(f"Lost cells, in % ({len(lost)})", frame, words=3))
-    return found
+        shown_tables.append(Table(f"Lost cells, in % ({len(lost)})", frame, words=3))
+    return shown_tables
 
 
 def _goals(title: str, part: pd.DataFrame) -> Table:
@@ -312,9 +312,9 @@ def _goals(title: str, part: pd.DataFrame) -> Table:
     return Table(title, pd.DataFrame(rows))
 
 
-def _means(every: pd.DataFrame, head: str, column: str) -> pd.DataFrame:
+def _means(cells: pd.DataFrame, head: str, column: str) -> pd.DataFrame:
     """A row for each group, and one for all."""
-    groups = dict(iter(every.groupby(column, sort=False))) | {"all": every}
+    groups = dict(iter(cells.groupby(column, sort=False))) | {"all": cells}
     rows = [
         {
             head: name,

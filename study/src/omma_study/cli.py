@@ -205,10 +205,10 @@ def to_text(records: list[Record], form: str, extended: bool = False) -> str:
     if form == "csv" and study:
         return tables.cells_csv(study)
     sections = tables.sections(study)
-    made = [tables.table_of(section, form, extended=extended) for section in sections]
-    made += theory.tables(_of("theory", records))
-    made += auto.tables(_of("auto", records)) if _of("auto", records) else []
-    text = tables.written(made, form)
+    shown = [tables.table_of(section, form, extended=extended) for section in sections]
+    shown += theory.tables(_of("theory", records))
+    shown += auto.tables(_of("auto", records)) if _of("auto", records) else []
+    text = tables.written(shown, form)
     if form != "html":
         return text
     pictures = [figures.draw(section) for section in sections]
@@ -263,8 +263,8 @@ def _datasets() -> pd.DataFrame:
 
 
 def _suites() -> pd.DataFrame:
-    every: list[Any] = [*config.suites(), *theory.suites()]
-    rows = [(suite.name, len(suite.runs), suite.title) for suite in every]
+    all_suites: list[Any] = [*config.suites(), *theory.suites()]
+    rows = [(suite.name, len(suite.runs), suite.title) for suite in all_suites]
     title = "Auto against OMMA with every feedback and λ, probabilities as they are and distorted"
     rows.append((auto.SUITE, auto.size(), title))
     return pd.DataFrame(rows, columns=["suite", "runs", "title"])

@@ -48,8 +48,8 @@ STUDY_RESULT = ("value", "rows", "history", "counts")
 @cache
 def versions() -> dict[str, str]:
     """Of Python, and of the packages that numbers depend on."""
-    found = {name: metadata.version(name) for name in PACKAGES}
-    return {**found, "python": platform.python_version()}
+    installed = {name: metadata.version(name) for name in PACKAGES}
+    return {**installed, "python": platform.python_version()}
 
 
 def make(

@@ -90,8 +90,8 @@ def perform(
     Path(folder).mkdir(parents=True, exist_ok=True)  # known before hours of work, not after
     warn = report or (lambda sentence: None)
     finished = {key_of(record) for record in read(folder, bad=warn) if record["result"]}
-    every = list(jobs)
-    todo = [job for job in every if key_of(vars(job)) not in finished]
+    all_jobs = list(jobs)
+    todo = [job for job in all_jobs if key_of(vars(job)) not in finished]
     parallel = joblib.Parallel(n_jobs, prefer="threads", return_as="generator_unordered")
     records = parallel(joblib.delayed(job.record)() for job in todo)
     done = failed = 0
@@ -110,7 +110,7 @@ def perform(
     except KeyboardInterrupt:  # the summary says that some are left
         records.close()
     left = len(todo) - done - failed
-    return Summary(done, len(every) - len(todo), failed, left, missing or {})
+    return Summary(done, len(all_jobs) - len(todo), failed, left, missing or {})
 
 
 def run(

@@ -68,7 +68,7 @@ def decides_as_paper(policy: str, policies: Collection[str]) -> bool:
     >>> decides_as_paper("greedy", ["greedy", "greedy_plug_in"])
     False
     """
-    return not any(VARIANTS.get(other) == policy for other in policies)
+    return not any(VARIANTS.get(variant) == policy for variant in policies)
 
 
 def title(metric: str, k: int | None) -> str:
@@ -152,7 +152,7 @@ class Section:
         self.estimator = {**spec["estimator"], **(first["estimator"] or {})}
         self.n, self.m = result["rows"], result.get("labels") or len(result["counts"]["tp"])
         # Packed records of many labels have the counts of the first sequence alone.
-        counts = [one["result"]["counts"] for one in done if one["result"]["counts"]]
+        counts = [record["result"]["counts"] for record in done if record["result"]["counts"]]
         self.positive = np.array(counts[0]["positive"] if counts else [])
         made, entry = spec.get("made") or {}, CATALOGUE.get(self.dataset)
         self.paper = None if entry is None or made else entry.paper
@@ -209,8 +209,8 @@ class Section:
     def is_complete(self, policy: str, target: str) -> bool:
         """Whether every λ of a cell was run on every sequence."""
         tried = self.by_prior.loc[(policy, target)]
-        wanted = len(self.priors) if POLICIES[policy].prior else 1
-        return len(tried) == wanted and bool((tried["sequences"] == self.seeds).all())
+        n_priors = len(self.priors) if POLICIES[policy].prior else 1
+        return len(tried) == n_priors and bool((tried["sequences"] == self.seeds).all())
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
@@ -221,7 +221,9 @@ def sections(records: Iterable[Record]) -> list[Section]:
             spec = record["spec"]
             key = (record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items())))
             groups.setdefault(key, []).append(record)
-    return [Section(group) for group in groups.values() if any(one["result"] for one in group)]
+    return [
+        Section(group) for group in groups.values() if any(record["result"] for record in group)
+    ]
 
 
 class Table(NamedTuple):
@@ -307,28 +309,11 @@ def _note(section: Section) -> str:
     return " ".join(notes)
 
 
-def markdown(table: Table, aligned: bool = False) -> str:
-    """A table in Markdown; ``aligned`` for readers of the source."""
-    rows = [list(table.frame.columns), *table.frame.astype(str).to_numpy().tolist()]
-    widths = [max(map(_width, column)) if aligned else 3 for column in zip(*rows, strict=True)]
-    rule = [":" + "-" * (width - 1) if place < table.words else "-" * (width - 1) + ":"
-            for place, width in enumerate(widths)]  # fmt: skip
-    lines = [rows[0], rule, *rows[1:]]
-    if aligned:
-        lines = [[_padded(text, width, place < table.words)
-                  for place, (text, width) in enumerate(zip(line, widths, strict=True))]
-                 for line in lines]  # fmt: skip
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _width(text: str) -> int:
-    """How many columns a text takes: the hat of η̂ takes none."""
-    return len(text.replace("\u0302", ""))
-
-
-def _padded(text: str, width: int, left: bool) -> str:
-    blank = " " * (width - _width(text))
-    return text + blank if left else blank + text
+def markdown(table: Table) -> str:
+    """A table in Markdown."""
+    heads, cells = list(table.frame.columns), table.frame.astype(str).to_numpy().tolist()
+    rule = [":--"] * table.words + ["--:"] * (len(heads) - table.words)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *cells))
 
 
 def escaped(text: str, form: str = "markdown") -> str:

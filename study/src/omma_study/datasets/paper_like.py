@@ -250,9 +250,9 @@ def _stored_block(
     upper = np.cumsum(frequency)
     lower = upper[first] - frequency[first]
     size = (n, len(first))
-    found = np.searchsorted(upper, lower + share * rng.random(size), side="right")
+    labels = np.searchsorted(upper, lower + share * rng.random(size), side="right")
     last = np.append(first[1:], len(frequency)) - 1
-    columns = np.clip(found, first, last).astype(np.int32)  # sums round, places do not overlap
+    columns = np.clip(labels, first, last).astype(np.int32)  # sums round, places do not overlap
     positive = rng.random(size) < share
     signal = signals[columns] * clearness(shape, n, rng)
     return columns, evidence(positive, share, signal, rng).astype(np.float32), positive
@@ -262,11 +262,11 @@ def places(frequency: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     """The first label of each place; frequencies fall, and shared places have like sums."""
     if len(frequency) <= count:
         return np.arange(len(frequency))
-    rest = np.cumsum(frequency[::-1])[::-1]  # of this label and all rarer ones
+    tail = np.cumsum(frequency[::-1])[::-1]  # of this label and all rarer ones
     left = np.maximum(count - np.arange(len(frequency)), 1)
-    own = int(np.argmax(frequency * left < rest))  # the first that has less than its part
-    shares = rest[own] * np.arange(count - own) / (count - own)
-    cut = np.searchsorted(rest[own] - rest[own:], shares)
+    own = int(np.argmax(frequency * left < tail))  # the first that has less than its part
+    shares = tail[own] * np.arange(count - own) / (count - own)
+    cut = np.searchsorted(tail[own] - tail[own:], shares)
     return np.concatenate([np.arange(own), own + cut])
 
 

@@ -353,8 +353,8 @@ class OnlineLinear:
             candidate = replace(self, l2=l2, standardise=way)
             rate, report = choose(
                 rates,
-                lambda rate, one=candidate: log_loss(  # type: ignore[misc]
-                    replace(one, learning_rate=rate)._run(X, y, m), y
+                lambda rate, candidate=candidate: log_loss(  # type: ignore[misc]
+                    replace(candidate, learning_rate=rate)._run(X, y, m), y
                 ),
             )
             tried.append((report, replace(candidate, learning_rate=rate)))
@@ -364,8 +364,12 @@ class OnlineLinear:
         if len(tried) > 1:
             told["standardise"] = best.standardise
             told["tried"] = [
-                {"l2": one.l2, "standardise": one.standardise, "log_loss": report["log_loss"]}
-                for report, one in tried
+                {
+                    "l2": candidate.l2,
+                    "standardise": candidate.standardise,
+                    "log_loss": report["log_loss"],
+                }
+                for report, candidate in tried
             ]
         return best, told
 

@@ -30,8 +30,8 @@ def check_positive(estimator: Any, *names: str) -> None:
     """Options that are set must be numbers above 0."""
     for name in names:
         value = getattr(estimator, name)
-        every = value if isinstance(value, tuple | list) else (value,)
-        if value is not None and not all(isinstance(v, int | float) and v > 0 for v in every):
+        numbers = value if isinstance(value, tuple | list) else (value,)
+        if value is not None and not all(isinstance(v, int | float) and v > 0 for v in numbers):
             owner = type(estimator).__name__
             raise ValueError(f"{name} of {owner} must be above 0, got {value!r}")
 
@@ -64,8 +64,8 @@ def scaler_of(standardise: bool | str, X: Any) -> StandardScaler | None:
             f"standardise must be True, False or 'auto', and not True for sparse X, whose zeros it "
             f"would fill; got {standardise!r}"
         )
-    wanted = not sparse.issparse(X) if standardise == "auto" else standardise
-    return StandardScaler(copy=True).fit(X) if wanted else None
+    scales = not sparse.issparse(X) if standardise == "auto" else standardise
+    return StandardScaler(copy=True).fit(X) if scales else None
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,9 @@ def cross_validated(
     parts = folds(n, min(estimator.folds, n), rng)
 
     def mean_loss(C: float) -> float:
-        losses = [one for fit, judge in parts if (one := loss(C, fit, judge)) is not None]
+        losses = [
+            fold_loss for fit, judge in parts if (fold_loss := loss(C, fit, judge)) is not None
+        ]
         return float(np.mean(losses)) if losses else np.nan
 
     return choose(estimator.grid, mean_loss)

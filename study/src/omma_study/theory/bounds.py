@@ -58,26 +58,26 @@ def constants(metric: Metric | str, frequencies: ArrayLike) -> Constants:
     >>> constants("hmean", 0.1)  # steep, but not infinitely; its slope changes at once, though
     Constants(lipschitz=20.0, smoothness=inf)
     """
-    found = omma.metric(metric) if isinstance(metric, str) else metric
+    target = omma.metric(metric) if isinstance(metric, str) else metric
     p = np.atleast_1d(np.array(frequencies, dtype=np.float64))
     if not ((p > 0) & (p < 1)).all():
         raise ValueError(
             "frequencies of constants must be numbers strictly between 0 and 1, one a label, got "
             f"{frequencies!r}"
         )
-    if isinstance(found, OverClasses):
-        return _over_classes(found, p)
-    if isinstance(found, Micro):
-        return _one_label(found.of, float(p.mean())).averaged(len(p))
-    if isinstance(found, Macro):
-        parts = [_one_label(found.of, each) for each in p.tolist()]
+    if isinstance(target, OverClasses):
+        return _over_classes(target, p)
+    if isinstance(target, Micro):
+        return _one_label(target.of, float(p.mean())).averaged(len(p))
+    if isinstance(target, Macro):
+        parts = [_one_label(target.of, each) for each in p.tolist()]
         return Constants(
             math.hypot(*(part.lipschitz for part in parts)) / len(p),
             max(part.smoothness for part in parts) / len(p),
         )
     if len(p) > 1:
-        raise ValueError(f"{found.name} is a metric of one label, got {len(p)} frequencies")
-    return _one_label(found, float(p[0]))
+        raise ValueError(f"{target.name} is a metric of one label, got {len(p)} frequencies")
+    return _one_label(target, float(p[0]))
 
 
 def worst_constants(metric: Metric | str, m: int, low: float, high: float) -> Constants:
@@ -194,7 +194,9 @@ class Task:
 
 
 def omma_bound(n: ArrayLike, constants: Constants, task: Task, error: float = 0.0) -> Any:
-    """Of OMMA, for a concave, Lipschitz and smooth metric: M·a·(1 + ln n)/n + 2·b·L·error.
+    """Theorem 4.3, of OMMA on a concave, Lipschitz and smooth metric.
+
+    M·a·(1 + ln n)/n + 2·b·L·error, where error = (1/n)·Σ E‖η(x_t) − η̂_t(x_t)‖.
 
     >>> from omma_study.theory import Constants, Task, omma_bound
     >>> round(omma_bound(1000, Constants(1.0, 2.0), Task.multiclass()), 6)
@@ -206,7 +208,9 @@ def omma_bound(n: ArrayLike, constants: Constants, task: Task, error: float = 0.
 
 
 def estimates_bound(n: ArrayLike, constants: Constants, task: Task) -> Any:
-    """Of OMMA(η̂) with exact probabilities: M·a·(2 + ln n)/n. With others nothing is known.
+    """Appendix D, of OMMA(η̂) with exact probabilities: M·a·(2 + ln n)/n.
+
+    With other probabilities nothing is known.
 
     >>> from omma_study.theory import Constants, Task, estimates_bound
     >>> round(estimates_bound(1000, Constants(1.0, 2.0), Task.multiclass()), 6)
@@ -218,7 +222,7 @@ def estimates_bound(n: ArrayLike, constants: Constants, task: Task) -> Any:
 
 @dataclass(frozen=True)
 class Smoothing:
-    """How well a smooth metric stands for one that is not: within α·γ of it, and β/γ-smooth.
+    """A γ-smoothing of appendix B.2: 0 ≤ ψ − ψ_γ ≤ α·γ, and ψ_γ is β/γ-smooth.
 
     >>> from omma_study.theory import Smoothing
     >>> Smoothing.moreau(lipschitz=1.0)
@@ -230,11 +234,11 @@ class Smoothing:
 
     @classmethod
     def moreau(cls, lipschitz: float) -> Smoothing:
-        """The best value nearby, less the squared distance over 2γ."""
+        """Moreau's: ψ_γ(C) = max over C′ of ψ(C′) − ‖C − C′‖²/2γ, with α = L²/2 and β = 1."""
         return cls(lipschitz**2 / 2, 1.0)
 
     def best_gamma(self, n: ArrayLike, task: Task) -> Any:
-        """The γ for which the bound is least, when n rows are to come.
+        """The γ for which the bound is least, √(a·β·(1 + ln n)/(α·n)), when n rows are to come.
 
         >>> round(Smoothing.moreau(1.0).best_gamma(1000, Task.multiclass()), 6)
         0.12576
@@ -250,7 +254,7 @@ def smoothed_bound(
     smoothing: Smoothing | None = None,
     error: float = 0.0,
 ) -> Any:
-    """Of OMMA on a smoothed metric, at the best γ: 2·√(a·α·β·(1 + ln n)/n) + 2·b·L·error.
+    """Appendix B.2, of OMMA on a smoothed metric: 2·√(a·α·β·(1 + ln n)/n) + 2·b·L·error.
 
     ``lipschitz`` is that of the metric; the default smoothing is Moreau's.
 
@@ -272,7 +276,9 @@ def frequency_bound(
     rarest: float,
     error: float = 0.0,
 ) -> Any:
-    """Of OMMA, for constants that hold only while every label keeps occurring.
+    """Theorem E.1, of OMMA with constants that hold only while every label keeps occurring.
+
+    The theorem is O(√(ln n / n)); this has the constants of its proof with n₀ = √n.
 
     Parameters
     ----------
@@ -296,10 +302,11 @@ def frequency_bound(
     rows = _rows("frequency_bound", n)
     steep, bent = constants.lipschitz, constants.smoothness
     root = np.sqrt(rows)
-    found = (2.0 + 12.0 * task.a * steep * np.sqrt(np.log(rows))) / root
-    found = found + bent * task.a * (1.0 + np.log(rows)) / rows + 2.0 * task.b * steep / rows
-    found = found + m * root * np.exp(-(rarest**2) * root / 2.0) + 1.0 / rows
-    return _plain(found + _estimation(steep, task, error))
+    bound = (2.0 + 12.0 * task.a * steep * np.sqrt(np.log(rows))) / root
+    bound = bound + bent * task.a * (1.0 + np.log(rows)) / rows + 2.0 * task.b * steep / rows
+    # Lemma E.2: labels are not (n₀, γ*/4)-nice with probability at most m·n₀·exp(−γ*²·n₀/2).
+    bound = bound + m * root * np.exp(-(rarest**2) * root / 2.0) + 1.0 / rows
+    return _plain(bound + _estimation(steep, task, error))
 
 
 def _estimation(lipschitz: float, task: Task, error: float) -> float:
@@ -315,6 +322,6 @@ def _rows(owner: str, n: ArrayLike) -> Vector:
     return rows
 
 
-def _plain(found: Any) -> Any:
+def _plain(bound: Any) -> Any:
     """A number for a number, an array for an array."""
-    return float(found) if np.ndim(found) == 0 else found
+    return float(bound) if np.ndim(bound) == 0 else bound

@@ -216,7 +216,7 @@ class Independent(Distribution):
     @cached_property
     def support(self) -> Discrete:  # type: ignore[override]
         share = _sobol(self.m)
-        columns = [one.quantiles(share[:, j]) for j, one in enumerate(self.marginals)]
+        columns = [marginal.quantiles(share[:, j]) for j, marginal in enumerate(self.marginals)]
         return Discrete(np.stack(columns, axis=1))
 
 

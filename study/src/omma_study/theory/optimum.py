@@ -146,8 +146,8 @@ def exhaustive(metric: Metric, distribution: Discrete, k: int | None = None) -> 
     size = len(options) ** points
     if size > MOST:
         raise ValueError(f"exhaustive can try {MOST:,} classifiers, the support has {size:,}")
-    every = (options[list(places)] for places in product(range(len(options)), repeat=points))
-    best = max(every, key=lambda decided: metric.value(distribution.counts_of(decided)))
+    classifiers = (options[list(places)] for places in product(range(len(options)), repeat=points))
+    best = max(classifiers, key=lambda decided: metric.value(distribution.counts_of(decided)))
     return linearized(metric, distribution, k, distribution.counts_of(best), best, gap=0.0)
 
 

@@ -78,7 +78,7 @@ def table(
     title: str, row: Callable[[Record], Mapping[str, str]], words: int = 2
 ) -> Callable[[list[Record]], list[Table]]:
     """What makes a table of records, a row for each."""
-    return lambda records: [Table(title, pd.DataFrame([row(one) for one in records]), words)]
+    return lambda records: [Table(title, pd.DataFrame([row(record) for record in records]), words)]
 
 
 def last(record: Record, name: str, form: str, times: float = 1) -> str:

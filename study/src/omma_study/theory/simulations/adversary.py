@@ -1,4 +1,4 @@
-"""Item 5: rows in the order that hurts most.
+"""Rows in the order that hurts most (appendix C).
 
 The paper's two sequences show that nobody can be safe from it. The utility is min{tp, tn}. In the
 first half of both, every row is positive with probability 2/3; in the second half with 2/3 again
@@ -97,7 +97,7 @@ def play(who: str | float, number: int, n: int, seed: tuple[int, ...]) -> tuple[
 def simulate(spec: Spec) -> dict[str, Any]:
     """Regret on both sequences, for every number of rows."""
     who = WHO[spec["policy"]]
-    found: dict[str, list[Any]] = {"share": [], "regret": [], "error": [], "lower_bound": []}
+    curves: dict[str, list[Any]] = {"share": [], "regret": [], "error": [], "lower_bound": []}
     for n in spec["rows"]:
         played = np.array(
             [
@@ -105,11 +105,11 @@ def simulate(spec: Spec) -> dict[str, Any]:
                 for i in range(spec["sequences"])
             ]
         )
-        found["share"].append(float(played[:, :, 1].mean()))
-        found["regret"].append(played[:, :, 0].mean(axis=0).tolist())
-        found["error"].append(standard_error(played[:, :, 0]).tolist())
-        found["lower_bound"].append(lower_bound(n))
-    return {**found, "rows": list(spec["rows"])}
+        curves["share"].append(float(played[:, :, 1].mean()))
+        curves["regret"].append(played[:, :, 0].mean(axis=0).tolist())
+        curves["error"].append(standard_error(played[:, :, 0]).tolist())
+        curves["lower_bound"].append(lower_bound(n))
+    return {**curves, "rows": list(spec["rows"])}
 
 
 def _row(record: Record) -> dict[str, str]:
@@ -124,9 +124,6 @@ def _row(record: Record) -> dict[str, str]:
         "limit for S₁": f"{float(worst_regret(record['result']['share'][-1])):.4f}",
         "no less than": last(record, "lower_bound", ".4f"),
     }
-
-
-tables = table("Regret on the two sequences; 1/36 = 0.0278, 1/9 = 0.1111", _row, words=1)
 
 
 def _draw(ax: Any, records: list[Record]) -> None:
@@ -151,12 +148,6 @@ def _draw(ax: Any, records: list[Record]) -> None:
     ax.set_ylim(0.0, 0.13)
 
 
-TITLE = "Regret on the worse of two sequences"
-LOOK: dict[str, Any] = {"place": "upper center", "size": LARGE, "logs": False}
-NAMES = ("S₁: share predicted positive in the first half", "regret")
-figures = pictured("adversary", TITLE, _draw, names=NAMES, **LOOK)
-
-
 SUITE = Suite(
     "theory-adversary",
     "The order of rows that hurts most",
@@ -165,6 +156,14 @@ SUITE = Suite(
     rows=((600, 6_000, 60_000), (600, 6_000)),
     sequences=(100, 20),
     seed=3,
-    tables=tables,
-    figures=figures,
+    tables=table("Regret on the two sequences; 1/36 = 0.0278, 1/9 = 0.1111", _row, words=1),
+    figures=pictured(
+        "adversary",
+        "Regret on the worse of two sequences",
+        _draw,
+        names=("S₁: share predicted positive in the first half", "regret"),
+        place="upper center",
+        size=LARGE,
+        logs=False,
+    ),
 )

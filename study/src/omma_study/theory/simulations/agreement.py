@@ -1,4 +1,4 @@
-"""Item 6: how often Greedy and OMMA disagree, the more rows they have seen.
+"""How often Greedy and OMMA disagree, the more rows they have seen.
 
 Two rates are taken. On the same counts, both are rules, and how often two rules differ is a
 property of the distribution. On its own path, each has counts of its own, and rows are counted that
@@ -85,7 +85,7 @@ def simulate(spec: Spec) -> dict[str, Any]:
             decisions(problem, policy(name, problem.metric, problem.k), stream)
             for name in (OMMA, GREEDY)
         )
-        same.append([on_same_counts(problem, one) for one in counts_at(stream.y, omma, rows)])
+        same.append([on_same_counts(problem, counts) for counts in counts_at(stream.y, omma, rows)])
         differs = np.cumsum((omma != greedy).mean(axis=1))[rows - 1]
         own.append(np.diff(differs) / np.diff(rows))
     shared = np.array(same)
@@ -115,10 +115,6 @@ def _row(record: Record) -> dict[str, str]:
     }
 
 
-TITLE = f"How often {OMMA} and {GREEDY} decide a label differently, in %"
-tables = table(TITLE, _row, words=1)
-
-
 def _draw(ax: Any, records: list[Record]) -> None:
     """Both rates against t."""
     for record in records:
@@ -130,8 +126,6 @@ def _draw(ax: Any, records: list[Record]) -> None:
         bound(ax, rows, 3 * result["same"][0] * rows[0] / rows, "shape of 1/t")
 
 
-NAMES = ("rows t", "share decided differently")
-figures = pictured("agreement", "{case.title}", _draw, CASES, names=NAMES)
 SUITE = Suite(
     "theory-agreement",
     "How often Greedy and OMMA disagree",
@@ -140,6 +134,8 @@ SUITE = Suite(
     rows=(100_000, 5_000),
     sequences=(24, 6),
     seed=5,
-    tables=tables,
-    figures=figures,
+    tables=table(f"How often {OMMA} and {GREEDY} decide a label differently, in %", _row, words=1),
+    figures=pictured(
+        "agreement", "{case.title}", _draw, CASES, names=("rows t", "share decided differently")
+    ),
 )

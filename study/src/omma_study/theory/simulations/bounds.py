@@ -1,4 +1,4 @@
-"""Item 2: what is measured stays under the bounds, for utilities that they hold for."""
+"""Measured shortfalls stay under the bounds, for utilities that they hold for."""
 
 import math
 from typing import Any
@@ -43,16 +43,16 @@ def simulate(spec: Spec) -> dict[str, Any]:
     assert not isinstance(case.about, str)
     problem = case.problem()
     m = problem.distribution.m
-    found, task = case.about().constants.averaged(m), Task.multilabel(m)
+    known, task = case.about().constants.averaged(m), Task.multilabel(m)
     curves = measured(problem, spec)
     bound = estimates_bound if spec["policy"] == ESTIMATES else omma_bound
     return {
         "rows": curves.rows.tolist(),
         "shortfall": curves.policy.mean(axis=0).tolist(),
         "error": standard_error(curves.policy).tolist(),
-        "bound": bound(curves.rows, found, task).tolist(),
-        "lipschitz": found.lipschitz,
-        "smoothness": found.smoothness,
+        "bound": bound(curves.rows, known, task).tolist(),
+        "lipschitz": known.lipschitz,
+        "smoothness": known.smoothness,
     }
 
 
@@ -104,8 +104,8 @@ def first_useful(metric: str, frequency: float) -> int | None:
     if not math.isfinite(worst.lipschitz) or not math.isfinite(worst.smoothness):
         return None
     rows = 10.0 ** np.arange(1, 30)
-    found = frequency_bound(rows, worst, Task.multilabel(1), 1, frequency)
-    return int(rows[np.flatnonzero(found >= 1.0)[-1] + 1])
+    bounds = frequency_bound(rows, worst, Task.multilabel(1), 1, frequency)
+    return int(rows[np.flatnonzero(bounds >= 1.0)[-1] + 1])
 
 
 def _draw(ax: Any, records: list[Record]) -> None:

@@ -1,4 +1,4 @@
-"""Item 3: what wrong probabilities cost, and when to stop trusting them.
+"""What wrong probabilities cost, and when to stop trusting them.
 
 ``CALIBRATION`` is what they cost when they are calibrated on the way: the floor goes away.
 """
@@ -69,7 +69,7 @@ def simulate(spec: Spec) -> dict[str, Any]:
     """One policy under one kind of distortion of every strength."""
     case = CASES[spec["dataset"]]
     problem, rows = case.problem(), np.array(spec["rows"])
-    found: dict[str, list[Any]] = {"distance": [], "regret": [], "error": [], "bound": []}
+    curves: dict[str, list[Any]] = {"distance": [], "regret": [], "error": [], "bound": []}
     for strength in STRENGTHS[spec["distortion"]]:
         distort = distortion(spec["distortion"], strength)
         chosen = policy(spec["policy"], problem.metric, case.k)
@@ -77,21 +77,21 @@ def simulate(spec: Spec) -> dict[str, Any]:
             problem, chosen, rows, spec["sequences"], seed=spec["seed"], distort=distort
         )
         away = distance(case, distort, spec["seed"])
-        found["distance"].append(away)
-        found["regret"].append(measured.regret.mean(axis=0).tolist())
-        found["error"].append(standard_error(measured.regret).tolist())
+        curves["distance"].append(away)
+        curves["regret"].append(measured.regret.mean(axis=0).tolist())
+        curves["error"].append(standard_error(measured.regret).tolist())
         if case.name == "binary":
             known = utilities.geometric().constants
-            found["bound"].append(omma_bound(rows, known, Task.multilabel(1), away).tolist())
-    return {**found, "rows": rows.tolist(), "strength": STRENGTHS[spec["distortion"]]}
+            curves["bound"].append(omma_bound(rows, known, Task.multilabel(1), away).tolist())
+    return {**curves, "rows": rows.tolist(), "strength": STRENGTHS[spec["distortion"]]}
 
 
-def crossing(record: Record, other: Record, place: int) -> float | None:
+def crossing(record: Record, reference: Record, place: int) -> float | None:
     """From which strength on a policy's regret is above the other's, at one number of rows.
 
     Between the strengths that were tried, by a straight line; None if it is never above at the end.
     """
-    mine, theirs = (np.array(r["result"]["regret"])[:, place] for r in (record, other))
+    mine, theirs = (np.array(r["result"]["regret"])[:, place] for r in (record, reference))
     lead = mine - theirs
     if lead[-1] <= 0:
         return None
@@ -106,12 +106,12 @@ def crossing(record: Record, other: Record, place: int) -> float | None:
 
 def _pairs(records: list[Record]) -> dict[tuple[str, str], dict[str, Record]]:
     """Records of both policies, by problem and kind of distortion."""
-    found: dict[tuple[str, str], dict[str, Record]] = {}
+    pairs: dict[tuple[str, str], dict[str, Record]] = {}
     for record in records:
         place = (record["spec"]["dataset"], record["spec"]["distortion"])
-        found.setdefault(place, {})[record["label"]] = record
+        pairs.setdefault(place, {})[record["label"]] = record
     ordered = [(name, kind) for kind in STRENGTHS for name in PROBLEMS]
-    return {place: found[place] for place in ordered if len(found.get(place, {})) == 2}
+    return {place: pairs[place] for place in ordered if len(pairs.get(place, {})) == 2}
 
 
 def tables(records: list[Record]) -> list[Table]:
@@ -212,11 +212,11 @@ ENTRANTS = (OMMA, ESTIMATES, AUTO)
 def calibrated(spec: Spec) -> dict[str, Any]:
     """One policy on one problem, told the wrong probabilities."""
     distort = distortion(*WRONG[spec["distortion"]])
-    found = measured(CASES[spec["dataset"]].problem(), spec, distort)
+    curves = measured(CASES[spec["dataset"]].problem(), spec, distort)
     return {
-        "rows": found.rows.tolist(),
-        **averaged("regret", found.regret),
-        "rate": fitted_rate(found.rows, found.regret),
+        "rows": curves.rows.tolist(),
+        **averaged("regret", curves.regret),
+        "rate": fitted_rate(curves.rows, curves.regret),
     }
 
 
@@ -240,10 +240,6 @@ def _row(record: Record) -> dict[str, str]:
     }
 
 
-TITLE = "{distortion}: {case.title}"
-_figures = drawing.pictured(
-    "calibration", TITLE, drawing.curves, CASES, place="best", columns=3, high=2.8
-)
 CALIBRATION = Suite(
     "theory-calibration",
     "What wrong probabilities cost when they are calibrated on the way",
@@ -258,5 +254,13 @@ CALIBRATION = Suite(
     sequences=(12, 4),
     seed=4,
     tables=table("Regret with wrong probabilities, with and without calibration", _row, words=3),
-    figures=_figures,
+    figures=drawing.pictured(
+        "calibration",
+        "{distortion}: {case.title}",
+        drawing.curves,
+        CASES,
+        place="best",
+        columns=3,
+        high=2.8,
+    ),
 )

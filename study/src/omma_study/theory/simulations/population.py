@@ -50,23 +50,23 @@ def shortfalls(
     """ψ(C*) minus the metric on the population, of each classifier after each number of rows."""
     distribution, metric = problem.distribution, problem.metric
     cells = [distribution.counts(rule) for rule in rules]
-    found: dict[str, list[float]] = {way: [] for way in WAYS}
+    values: dict[str, list[float]] = {way: [] for way in WAYS}
     for n in rows:
         at = int(np.flatnonzero(times == n)[0])
         shares = np.diff(times[: at + 1]) / (n - times[0])  # a rule decides until the next
         tp, predicted = (
-            shares @ np.array([getattr(one, part) for one in cells[:at]])
+            shares @ np.array([getattr(counts, part) for counts in cells[:at]])
             for part in ("tp", "predicted")
         )
-        found[LAST].append(metric.value(cells[at]))
-        found[DRAWN].append(metric.value(Counts(tp, predicted, distribution.frequencies, 1.0)))
+        values[LAST].append(metric.value(cells[at]))
+        values[DRAWN].append(metric.value(Counts(tp, predicted, distribution.frequencies, 1.0)))
         slope, offset = (
             shares @ np.array([getattr(rule, part) for rule in rules[:at]])
             for part in ("slope", "offset")
         )
         average = distribution.counts(Rule(slope, offset, problem.k))
-        found[AVERAGE].append(metric.value(average))
-    return {way: problem.best.value - np.array(values) for way, values in found.items()}
+        values[AVERAGE].append(metric.value(average))
+    return {way: problem.best.value - np.array(values) for way, values in values.items()}
 
 
 def simulate(spec: Spec) -> dict[str, Any]:
@@ -80,13 +80,13 @@ def simulate(spec: Spec) -> dict[str, Any]:
         rng = np.random.default_rng((spec["seed"], sequence))
         stream = problem.distribution.draw(spec["rows"], rng)
         rules = rules_of(problem, chosen, stream, times)
-        for way, found in shortfalls(problem, rules, times, rows).items():
-            curves[way].append(found)
+        for way, shortfall in shortfalls(problem, rules, times, rows).items():
+            curves[way].append(shortfall)
     result: dict[str, Any] = {"rows": rows, "best": problem.best.value}
     for way in WAYS:
-        every = np.array(curves[way])
-        rate = fitted_rate(np.array(rows), every)
-        result[way] = {**averaged("shortfall", every), "rate": rate}
+        shortfall_curves = np.array(curves[way])
+        rate = fitted_rate(np.array(rows), shortfall_curves)
+        result[way] = {**averaged("shortfall", shortfall_curves), "rate": rate}
     return result
 
 
@@ -126,8 +126,6 @@ def _draw(ax: Any, records: list[Record]) -> None:
     bound(ax, rows, scale / rows, "shape of 1 / n")
 
 
-NAMES = ("rows n", "ψ(C*) − ψ on the population")
-figures = pictured("population", "{case.title}, {label}", _draw, CASES, names=NAMES, high=2.8)
 SUITE = Suite(
     "theory-population",
     "The classifier that OMMA has learned, judged on the population",
@@ -137,5 +135,12 @@ SUITE = Suite(
     sequences=(24, 6),
     seed=0,
     tables=tables,
-    figures=figures,
+    figures=pictured(
+        "population",
+        "{case.title}, {label}",
+        _draw,
+        CASES,
+        names=("rows n", "ψ(C*) − ψ on the population"),
+        high=2.8,
+    ),
 )

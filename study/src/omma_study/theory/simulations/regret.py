@@ -1,4 +1,4 @@
-"""Item 1: regret against the number of rows, of every policy, on problems of every kind.
+"""Regret against the number of rows, of every policy, on problems of every kind.
 
 ``RATIOS`` is what the paper leaves open: its rate where the metric is a ratio of linear forms.
 """
@@ -23,13 +23,13 @@ LONG = 10_000_000
 def simulate(cases: Mapping[str, Case], spec: Spec) -> dict[str, Any]:
     """Regret and shortfall of a policy on a problem, against the number of rows."""
     problem = cases[spec["dataset"]].problem()
-    found = measured(problem, spec)
+    curves = measured(problem, spec)
     return {
-        "rows": found.rows.tolist(),
-        **averaged("regret", found.regret),
-        **averaged("shortfall", found.policy),
-        "sequences": len(found.regret),
-        "rate": fitted_rate(found.rows, found.regret),
+        "rows": curves.rows.tolist(),
+        **averaged("regret", curves.regret),
+        **averaged("shortfall", curves.policy),
+        "sequences": len(curves.regret),
+        "rate": fitted_rate(curves.rows, curves.regret),
         "best": problem.best.value,
         "gap": problem.best.gap,
     }

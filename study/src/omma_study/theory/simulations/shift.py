@@ -1,4 +1,4 @@
-"""Item 5, in practice: what a shift of label frequencies in mid-stream does to OMMA.
+"""What a shift of label frequencies in mid-stream does to OMMA.
 
 Probabilities stay exact throughout; only how common the label is changes, after half of the rows.
 """
@@ -84,8 +84,8 @@ WAYS: dict[str, Decide] = {
 
 def simulate(spec: Spec) -> dict[str, Any]:
     """F1 of windows, of halves and of all."""
-    found = [_one(spec, number) for number in range(spec["sequences"])]
-    windows, spans = (np.array([one[part] for one in found]) for part in (0, 1))
+    sequences = [_one(spec, number) for number in range(spec["sequences"])]
+    windows, spans = (np.array([sequence[part] for sequence in sequences]) for part in (0, 1))
     edges = np.linspace(0, spec["rows"], WINDOWS + 1)[1:]
     return {
         "rows": edges.astype(int).tolist(),
@@ -119,9 +119,6 @@ def _row(record: Record) -> dict[str, str]:
     }
 
 
-tables = table("F1 when the label's frequency shifts after half of the rows, in %", _row)
-
-
 COLORS = dict(zip(WAYS, (*LEARNING[:2], BOUND, BOUND), strict=True))
 DASHES = {"best for each half": DASHED, "best for all rows": (0, (1, 2))}
 
@@ -135,9 +132,6 @@ def _draw(ax: Any, records: list[Record]) -> None:
     ax.xaxis.set_major_formatter("{x:,.0f}")
 
 
-NAMES = ("rows", "F1 of a window, %")
-TITLE = "the label becomes {shift}"
-figures = pictured("shift", TITLE, _draw, names=NAMES, place="best", logs=False)
 SUITE = Suite(
     "theory-shift",
     "A shift of label frequencies in mid-stream",
@@ -150,6 +144,13 @@ SUITE = Suite(
     rows=(40_000, 4_000),
     sequences=(32, 6),
     seed=4,
-    tables=tables,
-    figures=figures,
+    tables=table("F1 when the label's frequency shifts after half of the rows, in %", _row),
+    figures=pictured(
+        "shift",
+        "the label becomes {shift}",
+        _draw,
+        names=("rows", "F1 of a window, %"),
+        place="best",
+        logs=False,
+    ),
 )

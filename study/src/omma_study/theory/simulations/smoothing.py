@@ -1,4 +1,4 @@
-"""Item 4: a metric with a kink, followed as it is and smoothed.
+"""A metric with a kink, followed as it is and smoothed.
 
 The metric is min{tp, tn}: concave and 1-Lipschitz, but not smooth, so that the main theorem says
 nothing. On a smoothed one OMMA is bounded by O(√(ln n / n)).
@@ -70,13 +70,13 @@ def simulate(spec: Spec) -> dict[str, Any]:
     policy, best = (
         np.hstack([getattr(part, name) for part in parts]) for name in ("policy", "best")
     )
-    found = Measured(np.array(rows), policy, best)
+    curves = Measured(np.array(rows), policy, best)
     return {
         "rows": rows,
-        **averaged("regret", found.regret),
-        **averaged("shortfall", found.policy),
+        **averaged("regret", curves.regret),
+        **averaged("shortfall", curves.policy),
         "bound": smoothed_bound(rows, 1.0, Task.multilabel(1)).tolist(),
-        "rate": fitted_rate(found.rows, found.policy),
+        "rate": fitted_rate(curves.rows, curves.policy),
     }
 
 
@@ -92,10 +92,6 @@ def _row(record: Record) -> dict[str, str]:
     }
 
 
-TITLE_OF_TABLE = "min{tp, tn}: shortfall from ψ(C*) and regret at the end of a sequence"
-tables = table(TITLE_OF_TABLE, _row, words=1)
-
-
 def _draw(ax: Any, records: list[Record]) -> None:
     for color, record in zip(LEARNING, records, strict=False):
         curve(ax, record, "shortfall", color=color)
@@ -103,8 +99,6 @@ def _draw(ax: Any, records: list[Record]) -> None:
     bound(ax, result["rows"], result["bound"], "bound, smoothed for n rows", width=1.4)
 
 
-TITLE = "Shortfall from the best min{{tp, tn}}"
-figures = pictured("smoothing", TITLE, _draw, names=("rows n", "ψ(C*) − ψ"), size=LARGE)
 SUITE = Suite(
     "theory-smoothing",
     "A metric with a kink, smoothed and not",
@@ -113,7 +107,15 @@ SUITE = Suite(
     rows=(100_000, 5_000),
     sequences=(24, 6),
     seed=6,
-    tables=tables,
-    figures=figures,
+    tables=table(
+        "min{tp, tn}: shortfall from ψ(C*) and regret at the end of a sequence", _row, words=1
+    ),
+    figures=pictured(
+        "smoothing",
+        "Shortfall from the best min{{tp, tn}}",
+        _draw,
+        names=("rows n", "ψ(C*) − ψ"),
+        size=LARGE,
+    ),
     label="OMMA, {way}",
 )
