@@ -212,3 +212,10 @@ def test_what_moved_says_where(name):
         importlib.import_module(f"omma.{name}")
     with pytest.raises(ImportError, match=sentence):
         getattr(omma, name)
+
+
+def test_the_catalogue_of_datasets_says_where_it_moved():
+    with pytest.raises(
+        AttributeError, match=r"pip install omma-study, then omma_study\.datasets\.load"
+    ):
+        omma.datasets.load("yeast")

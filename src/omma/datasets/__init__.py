@@ -25,11 +25,19 @@ _LATER = {
 }
 
 
+_MOVED = ("CATALOGUE", "Entry", "File", "like", "load")
+
+
 def __getattr__(name: str) -> Any:
     """Import a reader when it is asked for."""
     for place, names in _LATER.items():
         if name in names:
             return getattr(import_module(f"omma.datasets.{place}"), name)
+    if name in _MOVED:
+        raise AttributeError(
+            f"omma.datasets.{name} moved to the package omma-study: pip install omma-study, then "
+            f"omma_study.datasets.{name}"
+        )
     raise AttributeError(f"module 'omma.datasets' has no attribute {name!r}")
 
 

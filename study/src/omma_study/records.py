@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -155,28 +155,39 @@ def read(
     >>> read("folder-of-read", bad=sentences.append), len(sentences)
     ([], 1)
     """
-    places = [places] if isinstance(places, str | Path) else places
     records: dict[str, Record] = {}
+    for record in scan(places, bad=bad):
+        key = key_of(record)
+        if key not in records or records[key]["result"] is None:
+            records[key] = record
+    return list(records.values())
+
+
+def scan(
+    places: str | Path | Iterable[str | Path], *, bad: Callable[[str], None] | None = None
+) -> Iterator[Record]:
+    """All records one by one, as ``read`` finds them: those of a whole study fill the memory."""
+    places = [places] if isinstance(places, str | Path) else places
     for path in sorted({path for place in places for path in _files(Path(place))}):
         opened = lzma.open if path.suffix == ".xz" else open
+        number = 0
         try:
             with opened(path, "rt", encoding="utf-8") as file:
-                lines = file.readlines()
+                for number, line in enumerate(file, start=1):
+                    try:
+                        record = _checked(json.loads(line))
+                    except ValueError as error:
+                        _report(f"{path}, line {number} is no record: {error}", bad, error)
+                        continue
+                    yield record
         except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
-            lines = [f"{error}"]
-        for number, line in enumerate(lines, start=1):
-            try:
-                record = _checked(json.loads(line))
-            except ValueError as error:
-                sentence = f"{path}, line {number} is no record: {error}"
-                if bad is None:
-                    raise ValueError(sentence) from error
-                bad(sentence)
-                continue
-            key = key_of(record)
-            if key not in records or records[key]["result"] is None:
-                records[key] = record
-    return list(records.values())
+            _report(f"{path}, line {number + 1} is no record: {error}", bad, error)
+
+
+def _report(sentence: str, bad: Callable[[str], None] | None, error: Exception) -> None:
+    if bad is None:
+        raise ValueError(sentence) from error
+    bad(sentence)
 
 
 def _files(place: Path) -> list[Path]:

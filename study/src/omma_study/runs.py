@@ -15,7 +15,7 @@ import omma
 from omma_study.config import Run, Suite, make_policy
 from omma_study.estimates import EstimateCache, Estimates
 from omma_study.policies import POLICIES
-from omma_study.records import Record, key_of, make, read, to_json, write
+from omma_study.records import Record, key_of, make, scan, to_json, write
 
 CACHE = "estimates"  # the folder of estimates beside the records
 WARM = 64  # rows: enough for each part of a policy to be compiled
@@ -89,7 +89,7 @@ def perform(
     """
     Path(folder).mkdir(parents=True, exist_ok=True)  # known before hours of work, not after
     warn = report or (lambda sentence: None)
-    finished = {key_of(record) for record in read(folder, bad=warn) if record["result"]}
+    finished = {key_of(record) for record in scan(folder, bad=warn) if record["result"]}
     all_jobs = list(jobs)
     todo = [job for job in all_jobs if key_of(vars(job)) not in finished]
     parallel = joblib.Parallel(n_jobs, prefer="threads", return_as="generator_unordered")
