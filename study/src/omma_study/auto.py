@@ -102,7 +102,8 @@ def distorted(eta: Any, name: str) -> Any:
         moved = eta.astype(np.float64)
         moved.data = np.where(eta.data > 0, change(moved.data, eta.indices, eta.shape[1]), 0.0)
         return moved
-    table = np.atleast_2d(np.asarray(eta, dtype=np.float64).T).T  # one label may be a vector
+    # Columns are labels; one label may come as a vector.
+    table = np.atleast_2d(np.asarray(eta, dtype=np.float64).T).T
     m = table.shape[1]
     return np.where(table > 0, change(table, np.arange(m), m), 0.0).reshape(np.shape(eta))
 
@@ -141,7 +142,7 @@ def size() -> int:
     return sum(1 for _ in specs(SOURCES))
 
 
-class Bench:
+class AutoBench:
     """Runs cells; the rows of the last distortion are kept for the next run."""
 
     def __init__(self, cache: EstimateCache) -> None:
@@ -188,7 +189,9 @@ def run(
     """
     known = list(dict.fromkeys(source.dataset for source in sources))
     names = [choice(f"a dataset of {SUITE}", name, known) for name in datasets or known]
-    bench = Bench(EstimateCache(None if data is None else Path(data), Path(out) / CACHE, report))
+    bench = AutoBench(
+        EstimateCache(None if data is None else Path(data), Path(out) / CACHE, report)
+    )
     chosen = [source for source in sources if source.dataset in names]
     missing = bench.cache.missing(chosen)
     there = [source for source in chosen if source.dataset not in missing]
@@ -222,6 +225,7 @@ def cells(records: Iterable[Record]) -> pd.DataFrame:
     ]
     runs = pd.DataFrame(rows)
     keys = ["dataset", "distortion", "metric"]
+    # A quick run has one λ; where there are full ones, they count alone.
     full = runs[runs["n_priors"] == runs.groupby(keys)["n_priors"].transform("max")]
     groups = full.drop(columns="n_priors").groupby(keys, sort=False)
     table = groups.mean().assign(sequences=groups["sequences"].sum()).reset_index()

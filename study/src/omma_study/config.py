@@ -82,6 +82,7 @@ class Run:
     @property
     def spec(self) -> dict[str, Any]:
         """What identifies its record."""
+        # Records name the policy and its feedback apart; a fixed rule has no feedback.
         feedback = "labels" if POLICIES[self.policy].prior else None
         if self.policy.endswith(ETA):
             feedback = "estimates"
@@ -251,6 +252,7 @@ def make_policy(
 ) -> Any:
     """A policy with its options; a trained one is not fitted yet."""
     policy = POLICIES[name].make(metric, k, prior or 0.0)
+    # Policies without a prior are fixed rules or fitted ones: there is nothing to set.
     known = [option.name for option in fields(policy)] if POLICIES[name].prior else []
     for option in options:
         choice(f"an option of the policy {name!r}", option, known)
@@ -288,6 +290,7 @@ def _sources(owner: str, toml: Mapping[str, Any], protocol: str) -> Iterator[Sou
 
 def _target(text: str) -> tuple[str, int | None]:
     """A metric, with its budget after an @."""
+    # Multi-class metrics are about one class a row, which records say as k = 1.
     metric, k = omma.metrics.read_target(text)
     return metric.name, 1 if k is None and metric.multiclass else k
 

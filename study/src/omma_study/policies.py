@@ -11,7 +11,7 @@ ETA = "_eta"  # ends the name of a variant that counts estimates in place of lab
 
 
 @dataclass(frozen=True)
-class Entry:
+class NamedPolicy:
     """A policy by name.
 
     ``make`` is a function of (metric, k, λ). What a ``trained`` one makes has a ``fit`` for the
@@ -24,12 +24,14 @@ class Entry:
     trained: bool = False
 
 
-def _with_feedback(name: str, title: str, make: Callable[..., Any]) -> dict[str, Entry]:
+def _with_feedback(name: str, title: str, make: Callable[..., Any]) -> dict[str, NamedPolicy]:
     """A policy that counts labels, and the same with estimates in their place."""
     first, comma, variant = title.partition(",")
     return {
-        name: Entry(title, partial(make, "labels"), prior=True),
-        name + ETA: Entry(f"{first}(η̂){comma}{variant}", partial(make, "estimates"), prior=True),
+        name: NamedPolicy(title, partial(make, "labels"), prior=True),
+        name + ETA: NamedPolicy(
+            f"{first}(η̂){comma}{variant}", partial(make, "estimates"), prior=True
+        ),
     }
 
 
@@ -51,8 +53,8 @@ def _offline(start: Any) -> Callable[..., omma.FrankWolfe]:
 
 
 # In the order of the rows of the paper's tables.
-POLICIES: dict[str, Entry] = {
-    "baseline": Entry(
+POLICIES: dict[str, NamedPolicy] = {
+    "baseline": NamedPolicy(
         "Top-k / η̂ ≥ 0.5",
         lambda metric, k, prior: omma.Threshold(0.5) if k is None else omma.TopK(k),
     ),
@@ -74,11 +76,11 @@ POLICIES: dict[str, Entry] = {
         lambda f, m, k, p: omma.OnlineFrankWolfe(m, k, f, p, start="random"),
     ),
     **_with_feedback("omma", "OMMA", lambda f, m, k, p: omma.OMMA(m, k, f, p)),
-    "auto": Entry("Auto", lambda metric, k, prior: omma.Auto(metric, k)),
-    "offline_fw": Entry("Offline-FW", _offline("best"), trained=True),
-    "offline_fw_top": Entry("Offline-FW, top", _offline("top"), trained=True),
-    "offline_fw_random": Entry("Offline-FW, random", _offline("random"), trained=True),
-    "tuned": Entry("Tuned thresholds", _tuned, trained=True),
+    "auto": NamedPolicy("Auto", lambda metric, k, prior: omma.Auto(metric, k)),
+    "offline_fw": NamedPolicy("Offline-FW", _offline("best"), trained=True),
+    "offline_fw_top": NamedPolicy("Offline-FW, top", _offline("top"), trained=True),
+    "offline_fw_random": NamedPolicy("Offline-FW, random", _offline("random"), trained=True),
+    "tuned": NamedPolicy("Tuned thresholds", _tuned, trained=True),
 }
 # Ours that decide as the code behind the paper's tables, by the paper's names.
 VARIANTS = {

@@ -203,6 +203,7 @@ class Bench:
 
     def _compile(self, run: Run, policy: Any, estimates: Estimates) -> float:
         """Decide a few rows first, so that compiling is not timed as running."""
+        # Dense and sparse rows, and each metric, compile loops of their own.
         key = (run.policy, run.metric, run.k, repr(run.source))
         with self._lock:
             if key in self._warm:
@@ -220,7 +221,7 @@ class Bench:
         if not POLICIES[run.policy].trained:
             return policy, 0.0
         key = (repr(run.source), run.policy, run.metric, run.k)
-        with self._lock:
+        with self._lock:  # all sequences share it, and the first of them fits it
             if key not in self._trained:
                 train, started = estimates.train or (), time.perf_counter()
                 self._trained[key] = policy.fit(*train), time.perf_counter() - started

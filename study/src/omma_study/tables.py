@@ -48,6 +48,7 @@ def figures() -> pd.DataFrame:
     """
     with (resources.files("omma_study") / "paper.csv").open(encoding="utf-8") as file:
         table = pd.read_csv(file)
+    # In the file they are in %, as printed.
     for name in ("value", "std"):
         table[name] = (table[name] / 100).round(6)
     return table.set_index(["cpe", "dataset", "method", "metric", "k"]).sort_index()
@@ -154,6 +155,7 @@ class Section:
         # Packed records of many labels have the counts of the first sequence alone.
         counts = [record["result"]["counts"] for record in done if record["result"]["counts"]]
         self.positive = np.array(counts[0]["positive"] if counts else [])
+        # Made-up data under the name of a set are not the paper's data.
         made, entry = spec.get("made") or {}, CATALOGUE.get(self.dataset)
         self.paper = None if entry is None or made else entry.paper
         like = made.get("by") == "like"
@@ -176,6 +178,7 @@ class Section:
         ).astype({"prior": float})
         self.seeds = self.runs["seed"].nunique()
         self.priors = sorted({record["spec"]["prior"] for record in records} - {None})
+        # Policies without λ have NaN there, which pandas would drop.
         groups = self.runs.sort_values("seed").groupby([*CELL, "prior"], dropna=False)
         self.by_prior = groups.agg(
             mean=("value", "mean"), std=("value", "std"), seconds=("seconds", "mean"),

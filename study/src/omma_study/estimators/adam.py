@@ -69,6 +69,7 @@ def _run(  # type: ignore[no-untyped-def]
         values = row
         if standardise:
             values = np.zeros_like(row)
+            # Before the second row there is no deviation: all features are zero.
             for f in range(row.shape[0]) if clock[1] > 1 else range(0):
                 deviation = np.sqrt(stats[1, f] / clock[1]) if stats[1, f] > 0.0 else 1.0
                 values[f] = min(max((row[f] - stats[0, f]) / deviation, -LIMIT), LIMIT)
@@ -76,9 +77,10 @@ def _run(  # type: ignore[no-untyped-def]
         for i in range(values.shape[0]):
             scores += values[i] * weights[places[i]]
         if softmax:
-            scores = np.exp(scores - scores.max())
+            scores = np.exp(scores - scores.max())  # no overflow
             scores /= scores.sum()
         else:
+            # 1 / (1 + e^−s) from e^−|s|, which never overflows.
             small = np.exp(-np.abs(scores))
             scores = np.where(scores >= 0.0, 1.0, small) / (1.0 + small)
         eta[t] = scores

@@ -124,6 +124,7 @@ def keep_largest(eta: Floats, keep: int) -> Any:
     array([[0.2, 0.5, 0. ],
            [0. , 0. , 0.1]])
     """
+    # Stable, so that of equal probabilities the lowest label comes first.
     order = np.argsort(-eta, axis=1, kind="stable")[:, :keep]
     largest = np.zeros_like(eta)
     np.put_along_axis(largest, order, np.take_along_axis(eta, order, axis=1), axis=1)
@@ -149,6 +150,7 @@ def choose(grid: Sequence[float], loss: Callable[[float], float]) -> tuple[float
             losses[value] = float(np.nan_to_num(loss(value), nan=math.inf))
         return losses[value]
 
+    # Up first, then down: one of the two loops ends at once.
     best = (len(values) - 1) // 2
     for step in (1, -1):
         while 0 <= best + step < len(values) and at(best + step) < at(best):

@@ -29,7 +29,7 @@ from omma_study.theory.distributions import (
 from omma_study.theory.optimum import Optimum, exhaustive, optimum
 from omma_study.theory.regret import Measured, Problem, measure
 from omma_study.theory.run import figures, run, suites, tables
-from omma_study.theory.suite import Suite
+from omma_study.theory.simulation import Simulation
 
 __all__ = [
     "Beta",
@@ -53,7 +53,7 @@ __all__ = [
     "omma_bound",
     "optimum",
     "smoothed_bound",
-    "Suite",
+    "Simulation",
     "figures",
     "run",
     "suites",

@@ -111,6 +111,7 @@ def rate_constants(rate: Rate, p: float) -> Constants:
     over, under = _in_cells(rate.over), _in_cells(rate.under)
     if rate.under == (0, 0, 0, 1):  # a share of all rows has nothing to divide by
         return Constants(float(np.linalg.norm(over)), 0.0)
+    # Linear forms are extreme at the corners of all (tp, fp) with this frequency.
     corners = np.array([(tp, fp, p - tp, 1.0 - p - fp) for tp, fp in product((0, p), (0, 1.0 - p))])
     below = float((corners @ under).min())
     if below <= 1e-15:
@@ -154,6 +155,7 @@ def _over_classes(metric: OverClasses, p: Vector) -> Constants:
     if metric.kind == "accuracy":
         return Constants(math.sqrt(m), 0.0)
     rarest = float(p.min())
+    # The norm of the second derivative of C_jj / Σ_l C_jl at a recall of 1, times p_j².
     bent = (m - 1) + math.sqrt(m * (m - 1))
     if metric.kind == "balanced_accuracy":
         steep = math.sqrt(m - 1) * float(np.linalg.norm(1.0 / p)) / m

@@ -17,7 +17,7 @@ from omma_study.theory.distributions import (
 )
 from omma_study.theory.optimum import exhaustive, optimum
 from omma_study.theory.regret import Distort, Measured, Problem, measure, until
-from omma_study.theory.suite import Spec
+from omma_study.theory.simulation import Spec
 from omma_study.theory.utilities import Utility
 
 OMMA, ESTIMATES, GREEDY, OFO, ONLINE = "OMMA", "OMMA(η̂)", "Greedy", "OFO", "Online-FW"
@@ -56,6 +56,7 @@ def _problem(case: Case) -> Problem:
     else:
         one_label = case.about().metric
         metric = one_label if distribution.m == 1 else omma.metrics.macro(one_label)
+    # Macro-precision has local optima, in which Frank-Wolfe would stop.
     if case.everything:
         assert isinstance(distribution, Discrete)
         best = exhaustive(metric, distribution, case.k)

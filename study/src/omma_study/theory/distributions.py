@@ -61,6 +61,7 @@ class Distribution:
         """Labels of rows with known probabilities."""
         if not self.multiclass:
             return (rng.random(eta.shape) < eta).astype(np.int8)
+        # Inverse transform: the class is how many cumulative probabilities a uniform draw passes.
         passed = rng.random((len(eta), 1)) >= np.cumsum(eta, axis=1)[:, :-1]
         return np.eye(self.m, dtype=np.int8)[passed.sum(axis=1)]
 
@@ -140,6 +141,7 @@ class Beta:
 
     def above(self, threshold: float) -> tuple[float, float]:
         """How often the probability reaches a threshold, and its sum over those rows."""
+        # E[η·1(η ≥ t)] of Beta(a, b) is its mean times P(η′ ≥ t) of Beta(a + 1, b).
         cut = min(max(threshold, 0.0), 1.0)
         mean = self.a / (self.a + self.b)
         often = 1.0 - special.betainc(self.a, self.b, cut)
@@ -174,6 +176,7 @@ class LogisticNormal:
             level = special.expit(self.mean + self.spread * z)
             return float(level * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
 
+        # In parts, so that quadrature does not miss the peak of the density.
         middles = [z for z in (-3.0, 0.0, 3.0) if start < z < 12.0]
         edges = [start, *middles, max(12.0, start + 1.0)]
         parts = [
@@ -207,6 +210,7 @@ class Independent(Distribution):
         return np.column_stack([marginal.draw(n, rng) for marginal in self.marginals])
 
     def counts(self, rule: Rule) -> Counts:
+        # A budget ties labels together, and a negative slope is no threshold from below.
         if rule.k is not None or not (rule.slope >= 0).all():
             return super().counts(rule)
         pairs = zip(self.marginals, rule.thresholds, strict=True)
@@ -256,5 +260,6 @@ def _sobol(m: int) -> Vector:
     """Points that fill the cube evenly, none on its faces."""
     if m == 1:
         return ((np.arange(POINTS) + 0.5) / POINTS)[:, np.newaxis]
+    # At 0 and 1 quantiles are infinite.
     cube = stats.qmc.Sobol(m, seed=0).random(POINTS)
     return np.clip(cube, 1e-12, 1.0 - 1e-12)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from omma.plots import LEARNING, color_of
 from omma_study.records import Record
-from omma_study.theory.suite import power
+from omma_study.theory.simulation import power
 
 COLORS = {
     "Auto": color_of("auto"),

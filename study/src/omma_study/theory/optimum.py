@@ -79,6 +79,7 @@ def optimum(
     >>> round(best.value, 6)
     0.75
     """
+    # As anybody would decide who knows nothing of the metric: the 0.5 threshold, or the top k.
     m = distribution.m
     rules = [Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k)]
     shares, counts = np.ones(1), distribution.counts(rules[0])
@@ -86,6 +87,7 @@ def optimum(
         slope, offset = metric.gradient(counts)
         rule = Rule(slope, offset, k)
         corner = distribution.counts(rule)
+        # Frank-Wolfe's duality gap, ∇ψ(C)·(C′ − C): no concave ψ is higher by more.
         gap = slope @ (corner.tp - counts.tp) + offset @ (corner.predicted - counts.predicted)
         if gap <= tolerance:
             break
@@ -95,6 +97,7 @@ def optimum(
         counts = mixed(counts, corner, share)
         shares = np.append((1.0 - share) * shares, share)
         rules.append(rule)
+    # A full step leaves rules before it without a share.
     used = shares > 0
     mixture = Mixture(tuple(np.array(rules, dtype=object)[used]), shares[used], metric)
     best = linearized(metric, distribution, k, counts, mixture)

@@ -69,12 +69,14 @@ def fitted_rate(
     >>> fitted_rate(rows, np.array([5.0 / rows, 7.0 / rows])).exponent
     -1.0
     """
+    # Least squares of log regret on log n; the early rows are not of the asymptotic rate yet.
     late = rows >= start
     logs = np.log(rows[late])
     values = curves[:, late]
     picks = np.random.default_rng(seed).integers(len(curves), size=(DRAWS, len(curves)))
     means = values[picks].mean(axis=1)
     usable = (means > 0).all(axis=1)
+    # A mean that is negative in some bootstrap samples is zero within its error.
     if not (values.mean(axis=0) > 0).all() or usable.mean() < 0.95:
         return None
     weights = logs - logs.mean()
@@ -183,6 +185,7 @@ def _shortfall(
     gains = ((stream.eta * rule.slope + rule.offset) * rule.predict(stream.eta)).sum(axis=1)
     often = (stream.y - problem.distribution.frequencies) @ best.by_positive
     noise = ((stream.y - stream.eta) * decided) @ rule.slope
+    # Control variates: each of the three sums has mean zero, whatever the policy decides.
     known = cumulative(noise + (gains - best.gain + often), rows) / rows
     values = [problem.metric.value(counts) for counts in counts_at(stream.y, decided, rows)]
     return best.value - np.array(values) + known

@@ -10,6 +10,7 @@ from omma_study.checks import choice
 from omma_study.records import Record, key_of
 from omma_study.runs import Progress, Summary, perform
 from omma_study.tables import Table
+from omma_study.theory.simulation import Simulation
 from omma_study.theory.simulations import (
     adversary,
     agreement,
@@ -20,7 +21,6 @@ from omma_study.theory.simulations import (
     shift,
     smoothing,
 )
-from omma_study.theory.suite import Suite
 
 ALL = "theory"
 _SUITES = {
@@ -40,7 +40,7 @@ _SUITES = {
 }
 
 
-def suites() -> list[Suite]:
+def suites() -> list[Simulation]:
     """Every suite: its name, its title and its runs.
 
     >>> from omma_study.theory import suites
@@ -101,11 +101,12 @@ def figures(records: list[Record]) -> dict[str, Any]:
     return drawn
 
 
-def _by_suite(records: list[Record]) -> list[tuple[Suite, list[Record]]]:
+def _by_suite(records: list[Record]) -> list[tuple[Simulation, list[Record]]]:
     """Finished runs of each suite that has some, in the order in which they are planned.
 
     A suite may have been run both quickly and in full: then the longest runs count.
     """
+    # By key, as records have lists where grids have tuples.
     finished = {key_of(record): record for record in records if record["result"]}
     groups = []
     for suite in suites():

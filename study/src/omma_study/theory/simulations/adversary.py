@@ -16,7 +16,7 @@ from omma_study.theory import utilities
 from omma_study.theory.cases import ESTIMATES, GREEDY, OMMA, policy
 from omma_study.theory.figures import BOUND, COLORS, DASHED, LARGE, pictured
 from omma_study.theory.regret import standard_error
-from omma_study.theory.suite import Spec, Suite, last, table
+from omma_study.theory.simulation import Simulation, Spec, last, table
 
 SAFEST = 5 / 6  # the share for which the worse of both regrets is least
 HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, SAFEST, 11 / 12, 1.0)  # they know the construction
@@ -148,7 +148,7 @@ def _draw(ax: Any, records: list[Record]) -> None:
     ax.set_ylim(0.0, 0.13)
 
 
-SUITE = Suite(
+SUITE = Simulation(
     "theory-adversary",
     "The order of rows that hurts most",
     [{"dataset": "two-sequences", "policy": name} for name in WHO],

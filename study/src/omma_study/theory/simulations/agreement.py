@@ -16,7 +16,7 @@ from omma_study.theory.cases import CASES, GREEDY, OMMA, policy
 from omma_study.theory.distributions import Distribution, Independent
 from omma_study.theory.figures import COLORS, band, bound, curve, pictured
 from omma_study.theory.regret import Problem, averaged, counts_at, decisions, fitted_rate, until
-from omma_study.theory.suite import Spec, Suite, last, power_and_interval, table
+from omma_study.theory.simulation import Simulation, Spec, last, power_and_interval, table
 
 PRIOR = 1e-6  # the λ of both policies
 PROBLEMS = ("binary", "f1", "macro-f1", "multilabel-at-2")
@@ -126,7 +126,7 @@ def _draw(ax: Any, records: list[Record]) -> None:
         bound(ax, rows, 3 * result["same"][0] * rows[0] / rows, "shape of 1/t")
 
 
-SUITE = Suite(
+SUITE = Simulation(
     "theory-agreement",
     "How often Greedy and OMMA disagree",
     [{"dataset": name, "policy": f"{OMMA} and {GREEDY}"} for name in PROBLEMS],

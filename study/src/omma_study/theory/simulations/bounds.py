@@ -20,7 +20,7 @@ from omma_study.theory.bounds import (
 from omma_study.theory.cases import ESTIMATES, OMMA, Case, beta, five_kinds, five_labels, measured
 from omma_study.theory.figures import COLORS, DASHED, band, pictured
 from omma_study.theory.regret import standard_error
-from omma_study.theory.suite import Spec, Suite, last
+from omma_study.theory.simulation import Simulation, Spec, last
 
 SHOWN = ("recall", "balanced_accuracy", "f1", "jaccard", "precision", "gmean", "hmean", "qmean")
 EVERY = {
@@ -128,7 +128,7 @@ def _number(value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:.3g}"
 
 
-SUITE = Suite(
+SUITE = Simulation(
     "theory-bounds",
     "Measured shortfall under the paper's bounds",
     [{"dataset": name, "policy": entrant} for name in EVERY for entrant in (OMMA, ESTIMATES)],

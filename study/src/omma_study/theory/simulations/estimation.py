@@ -20,7 +20,7 @@ from omma_study.theory import figures as drawing, utilities
 from omma_study.theory.bounds import Task, omma_bound
 from omma_study.theory.cases import AUTO, CASES, ESTIMATES, OMMA, Case, measured, policy
 from omma_study.theory.regret import Distort, averaged, fitted_rate, measure, standard_error
-from omma_study.theory.suite import Spec, Suite, last, power, table
+from omma_study.theory.simulation import Simulation, Spec, last, power, table
 
 Vector = NDArray[np.float64]
 PROBLEMS = ("binary", "macro-f1")
@@ -95,6 +95,7 @@ def crossing(record: Record, reference: Record, place: int) -> float | None:
     lead = mine - theirs
     if lead[-1] <= 0:
         return None
+    # The last strength at which it is no worse; from there on it stays above.
     below = np.flatnonzero(lead <= 0)
     strengths = np.array(record["result"]["strength"])
     if not len(below):
@@ -183,7 +184,7 @@ def _lead(pair: dict[str, Record], place: int) -> tuple[Vector, Vector]:
     return regrets[0] - regrets[1], np.hypot(*errors)
 
 
-SUITE = Suite(
+SUITE = Simulation(
     "theory-estimation",
     "What wrong probabilities cost",
     [
@@ -240,7 +241,7 @@ def _row(record: Record) -> dict[str, str]:
     }
 
 
-CALIBRATION = Suite(
+CALIBRATION = Simulation(
     "theory-calibration",
     "What wrong probabilities cost when they are calibrated on the way",
     [

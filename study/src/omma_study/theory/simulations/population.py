@@ -19,7 +19,7 @@ from omma_study.theory.cases import CASES, ESTIMATES, OMMA, policy
 from omma_study.theory.distributions import Stream
 from omma_study.theory.figures import bound, curve, pictured
 from omma_study.theory.regret import Problem, averaged, counts_at, decisions, fitted_rate, until
-from omma_study.theory.suite import Spec, Suite, last, power_and_interval, table
+from omma_study.theory.simulation import Simulation, Spec, last, power_and_interval, table
 
 PROBLEMS = ("binary", "f1", "macro-f1")
 LAST, DRAWN, AVERAGE = "the last rule", "a rule drawn from all", "the average rule"
@@ -30,6 +30,7 @@ Curve = NDArray[np.float64]
 
 def moments(rows: int) -> NDArray[np.int64]:
     """Numbers of rows at which the rule is looked at; those of ``until`` are among them."""
+    # The rule moves by 1/n a row: looking at each of them would show no more.
     even = np.geomspace(1, rows, 1 + round(PER_TENFOLD * np.log10(rows)))
     return np.unique(np.concatenate([even.round().astype(np.int64), until(rows)]))
 
@@ -126,7 +127,7 @@ def _draw(ax: Any, records: list[Record]) -> None:
     bound(ax, rows, scale / rows, "shape of 1 / n")
 
 
-SUITE = Suite(
+SUITE = Simulation(
     "theory-population",
     "The classifier that OMMA has learned, judged on the population",
     [{"dataset": name, "policy": entrant} for name in PROBLEMS for entrant in (OMMA, ESTIMATES)],

@@ -14,7 +14,7 @@ from omma_study.theory.cases import CASES, ESTIMATES, OMMA, ONLINE, Case, beta, 
 from omma_study.theory.distributions import Independent, LogisticNormal
 from omma_study.theory.figures import bound, curve, pictured
 from omma_study.theory.regret import averaged, fitted_rate
-from omma_study.theory.suite import Spec, Suite, last, power_and_interval, table
+from omma_study.theory.simulation import Simulation, Spec, last, power_and_interval, table
 
 ONLINE_ROWS = 100_000  # Online-FW looks at the past again and again
 LONG = 10_000_000
@@ -59,7 +59,7 @@ def _draw(ax: Any, records: list[Record]) -> None:
         bound(ax, rows, 3.0 * highest * shape / shape[0], "shape of ln n / n")
 
 
-SUITE = Suite(
+SUITE = Simulation(
     "theory-regret",
     "Regret against n on distributions that are known",
     [
@@ -120,7 +120,7 @@ def _draw_ratios(ax: Any, records: list[Record]) -> None:
                 bound(ax, rows, scale * shape, f"shape of {words}", 0.7 + 0.6 * ("ln" in words))
 
 
-RATIOS = Suite(
+RATIOS = Simulation(
     "theory-ratios",
     "Regret of F1, micro-F1 and Jaccard against n",
     [

@@ -18,7 +18,7 @@ from omma_study.theory.distributions import Independent, LogisticNormal, Stream,
 from omma_study.theory.figures import BOUND, DASHED, pictured
 from omma_study.theory.optimum import optimum
 from omma_study.theory.regret import averaged, counts_at, standard_error
-from omma_study.theory.suite import Spec, Suite, table
+from omma_study.theory.simulation import Simulation, Spec, table
 
 WINDOWS = 40
 COMMON, RARE, SPREAD = -0.5, -3.5, 1.5
@@ -100,6 +100,7 @@ def _one(spec: Spec, number: int) -> tuple[list[float], list[float]]:
     n, metric = spec["rows"], omma.metric(F1)
     rows = stream(spec["shift"], n, np.random.default_rng((spec["seed"], number)))
     decided = WAYS[spec["policy"]](rows, spec["shift"])
+    # Counts of a window are the difference of counts at its ends.
     edges = np.linspace(0, n, WINDOWS + 1).astype(np.int64)[1:]
     seen = [Counts.zeros(1), *counts_at(rows.y, decided, edges)]
     windows = [metric.value(seen[i + 1] - seen[i]) for i in range(WINDOWS)]
@@ -132,7 +133,7 @@ def _draw(ax: Any, records: list[Record]) -> None:
     ax.xaxis.set_major_formatter("{x:,.0f}")
 
 
-SUITE = Suite(
+SUITE = Simulation(
     "theory-shift",
     "A shift of label frequencies in mid-stream",
     [

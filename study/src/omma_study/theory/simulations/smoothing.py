@@ -22,7 +22,7 @@ from omma_study.theory.distributions import Independent, threshold
 from omma_study.theory.figures import LARGE, bound, curve, pictured
 from omma_study.theory.optimum import Optimum
 from omma_study.theory.regret import Measured, Problem, averaged, fitted_rate, measure, until
-from omma_study.theory.suite import Spec, Suite, last, power_and_interval, table
+from omma_study.theory.simulation import Simulation, Spec, last, power_and_interval, table
 
 WAYS: dict[str, Callable[[Metric, int], Metric]] = {
     "smoothed for n rows": lambda metric, n: smoothed(metric, rows=n),
@@ -99,7 +99,7 @@ def _draw(ax: Any, records: list[Record]) -> None:
     bound(ax, result["rows"], result["bound"], "bound, smoothed for n rows", width=1.4)
 
 
-SUITE = Suite(
+SUITE = Simulation(
     "theory-smoothing",
     "A metric with a kink, smoothed and not",
     [{"dataset": "min-tp-tn", "policy": "OMMA", "way": way} for way in WAYS],

@@ -1,4 +1,4 @@
-"""A suite: one statement of the paper, the grid of runs that checks it, tables and figures."""
+"""A simulation: one statement of the paper, the grid of runs that checks it, tables and figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Spec = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Suite:
+class Simulation:
     """Runs of one kind.
 
     Attributes
