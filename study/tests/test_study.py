@@ -19,7 +19,15 @@ from omma_study.cli import main
 from omma_study.estimators import LogisticRegression, Multinomial, OnlineLinear
 from omma_study.figures import to_png
 from omma_study.records import make, read
-from omma_study.tables import cells_csv, markdown, policy_of, sections, table_of
+from omma_study.tables import (
+    cells_csv,
+    markdown,
+    paper_tables,
+    policy_of,
+    sections,
+    table_of,
+    written,
+)
 
 SUITE = """
 title = "Mine"
@@ -461,5 +469,21 @@ def test_html_shows_names_as_they_are(invoke):
     record = record_of("<b>", "omma", 0.5)
     Path("one.json").write_text(json.dumps(record))
     page = invoke("report", "one.json", "--format", "html").stdout
-    assert "&lt;b&gt;" in page
-    assert "<h2><b>" not in page
+    assert "&lt;b&gt; (m = 1" in page
+    assert "<td><b> (m" not in page
+
+
+def test_latex_has_a_block_of_rows_for_each_dataset():
+    records = [
+        record_of(name, policy, value)
+        for name in ("a", "b_c")
+        for policy, value in (("baseline", 0.1), ("greedy", 0.4), ("omma", 0.5))
+    ]
+    (table,) = paper_tables(sections(records), "latex")
+    lines = written([table], "latex").splitlines()
+    assert lines.count(r"\begin{tabular}{llr}") == 1
+    block = lines.index(r"b\_c (m = 1, n = 4) & Top-k / $\hat\eta$ ≥ 0.5 & 10.00 \\")
+    assert lines[block + 1 : block + 3] == [
+        r" & Greedy & \textit{40.00} \\",
+        r" & OMMA & \textbf{50.00} \\",
+    ]

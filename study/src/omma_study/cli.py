@@ -205,7 +205,10 @@ def to_text(records: list[Record], form: str, extended: bool = False) -> str:
     if form == "csv" and study:
         return tables.cells_csv(study)
     sections = tables.sections(study)
-    shown = [tables.table_of(section, form, extended=extended) for section in sections]
+    if form in ("latex", "html"):
+        shown = tables.paper_tables(sections, form, extended=extended)
+    else:
+        shown = [tables.table_of(section, form, extended=extended) for section in sections]
     shown += theory.tables(_of("theory", records))
     shown += auto.tables(_of("auto", records)) if _of("auto", records) else []
     text = tables.written(shown, form)

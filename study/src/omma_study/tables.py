@@ -274,7 +274,24 @@ def table_of(section: Section, form: str = "markdown", *, extended: bool = False
                 text += f" [{100 * figure:.2f} {points(values[policy] - figure)}]"
             column.append(mark.format(text))
         texts[heading(target)] = column
-    return Table(section.title, pd.DataFrame(texts), 1, _note(section))
+    return Table(section.title, pd.DataFrame(texts), 1, " ".join(_notes(section)))
+
+
+def paper_tables(sections: Iterable[Section], form: str, *, extended: bool = False) -> list[Table]:
+    """Tables in the paper's layout: one for each suite, in which sets are blocks of rows."""
+    suites: dict[str, list[Section]] = {}
+    for section in sections:
+        suites.setdefault(section.suite, []).append(section)
+    tables = []
+    for suite, group in suites.items():
+        blocks = [table_of(section, form, extended=extended).frame for section in group]
+        for section, block in zip(group, blocks, strict=True):
+            block.insert(0, "dataset", "")
+            block.loc[0, "dataset"] = escaped(section.title, form)  # at the head of the block
+        # Each sentence once: most hold for all datasets.
+        notes = dict.fromkeys(note for section in group for note in _notes(section))
+        tables.append(Table(suite, pd.concat(blocks).fillna(MISSING), 2, " ".join(notes)))
+    return tables
 
 
 def duration(seconds: float) -> str:
@@ -295,7 +312,7 @@ def plain(number: float) -> str:
     return f"{number:g}".replace("e-0", "e-")
 
 
-def _note(section: Section) -> str:
+def _notes(section: Section) -> list[str]:
     """What readers have to know: how λ was chosen and η estimated."""
     told = section.estimator
     notes = [f"Means over {section.seeds} shuffled sequences, in %."]
@@ -306,10 +323,10 @@ def _note(section: Section) -> str:
     keys = ("C", "learning_rate", "train_rows")
     options = ", ".join(f"{key} = {told[key]}" for key in keys if key in told)
     how = "as the data were drawn with" if told["name"] == "known" else f"by {told['name']}"
-    notes.append(f"Probabilities {how} ({options})." if options else f"Probabilities {how}.")
+    notes.append(f"{section.dataset}: η̂ {how}{f' ({options})' * bool(options)}.")
     if section.paper:
         notes.append("In brackets the paper's figure and the difference to it in points.")
-    return " ".join(notes)
+    return notes
 
 
 def markdown(table: Table) -> str:
@@ -328,8 +345,8 @@ def escaped(text: str, form: str = "markdown") -> str:
 
 
 def _latex(text: str) -> str:
-    """A text of a table; its braces and backslashes are marks of LaTeX already."""
-    return text.replace("%", r"\%").replace("_", r"\_").replace("η̂", r"$\hat\eta$")
+    """A text of a table, whose braces and backslashes are marks of LaTeX already."""
+    return re.sub(r"(?<!\\)([%_])", r"\\\1", text).replace("η̂", r"$\hat\eta$")
 
 
 def written(tables: Iterable[Table], form: str) -> str:
