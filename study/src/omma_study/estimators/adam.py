@@ -32,24 +32,31 @@ compiled = numba.njit(error_model="numpy", nogil=True, cache=True)
 
 
 @compiled
-def _move(gradient, hyper, step, weight, first, second):  # type: ignore[no-untyped-def]
+def _pace(hyper, step):  # type: ignore[no-untyped-def]
+    """The rate and the root of v̂ / v at a step; powers are slow, so once a row."""
+    return hyper[0] / (1.0 - hyper[1] ** step), np.sqrt(1.0 - hyper[2] ** step)
+
+
+@compiled
+def _move(gradient, hyper, pace, weight, first, second):  # type: ignore[no-untyped-def]
     """Move the weights of one feature for every label by one step of Adam, in place.
 
     m ← β1·m + (1 − β1)·g, v ← β2·v + (1 − β2)·g², w ← w − rate·m̂ / (√v̂ + ε), where m̂ and v̂ are
     corrected for means that start at zero (Kingma and Ba, algorithm 1).
     """
-    rate, beta1, beta2, epsilon, _ = hyper
-    pace, root = rate / (1.0 - beta1**step), np.sqrt(1.0 - beta2**step)
+    _, beta1, beta2, epsilon, _ = hyper
+    rate, root = pace
     for j in range(weight.shape[0]):
         first[j] += (gradient[j] - first[j]) * (1.0 - beta1)
         second[j] = beta2 * second[j] + (1.0 - beta2) * gradient[j] * gradient[j]
-        weight[j] -= pace * first[j] / (np.sqrt(second[j]) / root + epsilon)
+        weight[j] -= rate * first[j] / (np.sqrt(second[j]) / root + epsilon)
 
 
 @compiled
 def _move_all(gradient, hyper, step, weights, first, second):  # type: ignore[no-untyped-def]
+    pace = _pace(hyper, step)
     for f in range(weights.shape[0]):
-        _move(gradient[f], hyper, step, weights[f], first[f], second[f])
+        _move(gradient[f], hyper, pace, weights[f], first[f], second[f])
 
 
 @compiled
@@ -89,12 +96,13 @@ def _run(  # type: ignore[no-untyped-def]
         for place in range(true_starts[t], true_starts[t + 1]):
             scores[true[place]] -= 1.0  # from here on errors, η − y
         clock[0] += 1
+        pace = _pace(hyper, clock[0])
         for i in range(values.shape[0]):
             f = places[i]
             gradient = scores * values[i] + hyper[4] * weights[f]
-            _move(gradient, hyper, clock[0], weights[f], first[f], second[f])
+            _move(gradient, hyper, pace, weights[f], first[f], second[f])
         last = weights[intercept], first[intercept], second[intercept]
-        _move(scores, hyper, clock[0], *last)
+        _move(scores, hyper, pace, *last)
         if standardise:  # Welford's recurrence for mean and squared deviations
             clock[1] += 1
             away = row - stats[0]
