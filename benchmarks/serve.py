@@ -33,7 +33,7 @@ RUN = "import sys; from omma.cli import main; sys.exit(main())"
 
 def request(path: str, content: Any) -> bytes:
     body = json.dumps(content).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 

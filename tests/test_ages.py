@@ -16,7 +16,7 @@ from omma.online.pending import ForgottenIdError
 def clock(monkeypatch):
     """A clock that goes when it is told to."""
     now = [1000.0]
-    monkeypatch.setattr(pending.time, "time", lambda: now[0])
+    monkeypatch.setattr(pending.time, "monotonic", lambda: now[0])
 
     def go(seconds):
         now[0] += seconds
@@ -58,17 +58,41 @@ def test_a_clock_that_goes_back_stands_still(clock):
     assert list(one.waiting) == ["c"]
 
 
-def test_ages_are_saved(clock, tmp_path):
+def test_a_clock_that_jumps_ahead_and_back_goes_on(clock):
+    one = learner(max_seconds=60)
+    clock(50_000)
+    one.predict([0.9, 0.2, 0.1], id="a")
+    clock(-50_000)
+    one.predict([0.9, 0.2, 0.1], id="b")
+    clock(61)
+    one.predict([0.9, 0.2, 0.1], id="c")
+    assert list(one.waiting) == ["c"]
+
+
+def test_nobody_can_set_the_clock(monkeypatch):
+    now = [1e9]
+    monkeypatch.setattr(pending.time, "time", lambda: now[0])
     one = learner(max_seconds=60)
     one.predict([0.9, 0.2, 0.1], id="a")
+    now[0] += 1e6
+    one.update([1, 0, 0], id="a")
+
+
+@pytest.mark.parametrize("reading", [5.0, 1000.0, 1e9])  # of another process, or machine
+def test_ages_are_saved(clock, monkeypatch, tmp_path, reading):
+    one = learner(max_seconds=60)
+    one.predict([0.9, 0.2, 0.1], id="a")
+    clock(40)
+    one.predict([0.9, 0.2, 0.1], id="b")
     one.save(tmp_path / "one.npz")
-    clock(61)
-    for again in (
-        omma.OnlineClassifier.load(tmp_path / "one.npz"),
-        pickle.loads(pickle.dumps(one)),
-    ):
-        again.predict([0.9, 0.2, 0.1], id="b")
-        assert list(again.waiting) == ["b"]
+    content = pickle.dumps(one)
+    now = [reading]
+    monkeypatch.setattr(pending.time, "monotonic", lambda: now[0])
+    again, unpickled = omma.OnlineClassifier.load(tmp_path / "one.npz"), pickle.loads(content)
+    now[0] += 21
+    for learned in (again, unpickled):
+        learned.predict([0.9, 0.2, 0.1], id="c")
+        assert list(learned.waiting) == ["b", "c"]
     rows = learner(max_age=5)
     rows.save(tmp_path / "rows.npz")
     assert omma.OnlineClassifier.load(tmp_path / "rows.npz").waiting.max_age == 5
@@ -95,7 +119,7 @@ def test_a_journal_resumes_at_the_time_that_it_was(clock, tmp_path):
 def test_a_clock_that_never_stands_still_changes_nothing(monkeypatch, tmp_path):
     """What was found in time is counted, and done again at the very moment that it happened."""
     moments = itertools.count(1000.0)
-    monkeypatch.setattr(pending.time, "time", lambda: next(moments))
+    monkeypatch.setattr(pending.time, "monotonic", lambda: next(moments))
     eta, y = stream(1, 40, 3)
     one = learner(max_seconds=40)
     with omma.Journal(tmp_path / "j", one, snapshot_every=17):

@@ -85,8 +85,8 @@ def test_one_row_of_one_label_is_enough(invoke):
         (["eval"], "did you mean 'evaluate'?"),
         (
             ["xyz"],
-            "No such command 'xyz'; there are demo, evaluate, stream, serve, watch, report, list, "
-            "warmup.",
+            "No such command 'xyz'; there are demo, evaluate, stream, serve, watch, journal, "
+            "report, list, warmup.",
         ),
         (["run", "smoke"], "omma run moved to the package omma-study: pip install omma-study"),
         (["report", "records", "--paper"], "moved to the package omma-study: pip install"),

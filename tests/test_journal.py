@@ -104,7 +104,8 @@ def test_killed_at_chosen_points(tmp_path, expected, name, point, numbers):
         killed += not done
         learner = child.run(folder, name, COUNT)
         assert child.everything(learner) == final
-        assert len(child.whole(folder)) == 2
+        files = [one for one in child.whole(folder) if not one.startswith("unfinished")]
+        assert len(files) == 2
     assert killed >= len(numbers)
 
 
@@ -113,20 +114,25 @@ def learner():
     return omma.OnlineClassifier(omma.OMMA("macro_f1"), 4)
 
 
+def starts(path):
+    """Where events begin, and where the last one ends."""
+    return [*(byte for _, byte in log.Reader(path).events()), path.stat().st_size]
+
+
 def test_a_torn_tail_is_cut_off_with_a_sentence(tmp_path, learner):
     with omma.Journal(tmp_path / "j", learner):
         for i in range(5):
             learner.predict(child.ETA[i], id=i)
     path = tmp_path / "j" / "log-0"
     whole = path.read_bytes()
-    ends = [end for _, end in log.read(path)]
+    ends = starts(path)
     for size in range(ends[0], len(whole)):
         path.write_bytes(whole[:size])
         kept = sum(end <= size for end in ends) - 1
         if size in ends:
             journal = omma.Journal.resume(tmp_path / "j")
         else:
-            with pytest.warns(UserWarning, match=r"log-0 ended in an unfinished record"):
+            with pytest.warns(UserWarning, match=r"j ended in an unfinished record"):
                 journal = omma.Journal.resume(tmp_path / "j")
         with journal:
             assert list(journal.learner.waiting) == list(range(kept))
@@ -140,12 +146,12 @@ def test_a_spoiled_tail_is_cut_off_too(tmp_path, learner):
             learner.predict(child.ETA[i], id=i)
     path = tmp_path / "j" / "log-0"
     whole = path.read_bytes()
-    *_, before, last = [end for _, end in log.read(path)]
+    *_, before, last = starts(path)
     for place in range(before, last):
         spoiled = bytearray(whole)
         spoiled[place] ^= 1
         path.write_bytes(spoiled)
-        with pytest.warns(UserWarning, match=r"log-0 ended in an unfinished record"):
+        with pytest.warns(UserWarning, match=r"j ended in an unfinished record"):
             journal = omma.Journal.resume(tmp_path / "j")
         with journal:
             assert list(journal.learner.waiting) == [0, 1]
@@ -227,7 +233,7 @@ def test_a_log_of_another_learner_is_refused(tmp_path, learner):
         with omma.Journal(tmp_path / str(number), other):
             pass
         (tmp_path / "j" / "log-0").write_bytes((tmp_path / str(number) / "log-0").read_bytes())
-        with pytest.raises(ValueError, match="log-0 does not go with its snapshot: expected"):
+        with pytest.raises(ValueError, match=r"log-0 .* does not go with its snapshot: expected"):
             omma.Journal.resume(tmp_path / "j")
 
 
@@ -236,7 +242,7 @@ def test_a_decision_that_the_learner_cannot_have_made_is_refused(tmp_path, learn
     with omma.Journal(tmp_path, learner):
         pass
     with (tmp_path / "log-0").open("ab") as file:
-        file.write(log.framed(moved))
+        file.write(log.framed(moved, 0, log.Reader(tmp_path / "log-0").salt))
     with pytest.raises(ValueError, match=r"log-0 is damaged at byte \d+: .* and no names of"):
         omma.Journal.resume(tmp_path)
 

@@ -1,8 +1,10 @@
 """omma serve: a real process on loopback, spoken to over HTTP."""
 
+import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,10 +16,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from naive_baselines import stream
-from serving import RUN, served
+from serving import RUN, Client, served
 
 import omma
-from omma.cli import main
+from omma.cli import connections, http, main
+from omma.cli.service import Service
 
 pytest.importorskip("uvicorn", reason="omma serve needs the extra 'serve'")
 
@@ -78,9 +81,9 @@ def test_the_state_is_saved_when_it_is_told_to_end(tmp_path):
     assert learner.counts.n == 2
 
 
-def test_a_state_is_saved_in_between_by_one_alone_and_clients_are_bounded(tmp_path):
+def test_a_state_is_saved_in_between_by_one_alone(tmp_path):
     path = tmp_path / "learner.npz"
-    asked = ("--metric", "macro_f1", "--state", path, "--save-every", 3, "--max-clients", 4)
+    asked = ("--metric", "macro_f1", "--state", path, "--save-every", 3)
     with served(*asked) as client:
         for t in range(4):
             assert not path.exists() or t == 3
@@ -90,14 +93,196 @@ def test_a_state_is_saved_in_between_by_one_alone_and_clients_are_bounded(tmp_pa
         second = subprocess.run(command, capture_output=True, text=True, timeout=600)
         assert second.returncode == 1
         assert "another omma serve or stream" in second.stderr
-        with ExitStack() as held:
-            idle = [
-                held.enter_context(socket.create_connection(("127.0.0.1", client.port)))
-                for _ in range(6)
-            ]
-            idle[-1].sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b" 503 " in idle[-1].recv(1000)
     assert list(omma.OnlineClassifier.load(path).waiting) == [0, 1, 2, 3]
+
+
+def test_termination_closes_the_journal(tmp_path):
+    with served("--metric", "macro_f1", "--journal", tmp_path / "j") as client:
+        client.post("/decide", {"id": 1, "eta": [0.7, 0.2]})
+        assert list((tmp_path / "j").glob("*.lock"))
+        client.process.terminate()
+        assert client.process.wait(600) == 0
+        assert "fixed the number of labels at 2" in client.process.stderr.read()
+    assert not list((tmp_path / "j").glob("*.lock"))
+
+
+def test_a_state_that_cannot_be_saved_at_the_end_is_told(tmp_path):
+    (tmp_path / "gone").mkdir()
+    with served("--metric", "macro_f1", "--state", tmp_path / "gone" / "learner.npz") as client:
+        client.post("/decide", {"id": 1, "eta": [0.7, 0.2]})
+        shutil.rmtree(tmp_path / "gone")
+        client.process.terminate()
+        assert client.process.wait(600) == 1
+        assert "Error: " in client.process.stderr.read()
+
+
+def test_another_number_of_labels_than_that_of_the_journal_is_refused(tmp_path):
+    asked = ("--metric", "macro_f1", "--n-labels", 3, "--journal", tmp_path / "j")
+    with served(*asked) as client:
+        assert client.post("/decide", {"id": 1, "eta": [0.7, 0.2]})[0] == 400
+        assert client.post("/decide", {"id": 1, "eta": {"2": 0.7}})[0] == 200
+    command = [sys.executable, "-c", RUN, "serve", "--port", "0", "--n-labels", "2"]
+    command += ["--journal", str(tmp_path / "j")]
+    second = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert second.returncode == 1
+    assert "holds a learner of 3 labels, and --n-labels 2 was asked for" in second.stderr
+
+
+def connected(held, client, text):
+    connection = socket.create_connection(("127.0.0.1", client.port), timeout=60)
+    connection.sendall(text.encode())
+    return held.enter_context(connection)
+
+
+def test_whoever_sends_nothing_keeps_nobody_out():
+    with served("--metric", "macro_f1", "--max-clients", 4) as client, ExitStack() as held:
+        for _ in range(5):
+            for start in ("", "POST /decide HTTP/1.1\r\nHost: 127"):
+                for _ in range(6):
+                    connected(held, client, start)
+            new = Client(client.port)
+            held.callback(new.connection.close)
+            assert new.post("/decide", {"eta": [0.7, 0.2]})[0] == 200
+            assert new.get("/health")[0] == 200
+
+
+def test_places_are_left_for_health_while_bodies_do_not_come():
+    with served("--metric", "macro_f1", "--max-clients", 3) as client, ExitStack() as held:
+        head = "POST /decide HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        for _ in range(3):
+            slow = connected(
+                held, client, f"{head}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+            )
+            assert b" 100 " in slow.recv(100)  # the request has begun
+        status, answer = client.post("/decide", {"eta": [0.7, 0.2]})
+        assert (status, "--max-clients" in answer["error"]) == (503, True)
+        assert client.get("/health")[0] == 200
+        slow.sendall(b" " * 9)
+        assert b" 400 " in slow.recv(1_000)
+        assert client.post("/decide", {"eta": [0.7, 0.2]})[0] == 200
+
+
+@pytest.mark.parametrize("sent", ["", "GET /health HTTP/1.1\r\nHo", "whole"])
+def test_connections_without_a_request_end(monkeypatch, sent):
+    monkeypatch.setattr(connections, "IDLE", 0.2)
+    uvicorn = pytest.importorskip("uvicorn")
+    service = Service(lambda m, names: omma.OnlineClassifier(omma.OMMA("macro_f1"), m))
+    held = connections.Connections(5)
+    config = uvicorn.Config(
+        http.application(service, 1_000, connections=held),
+        http=held.protocol(),
+        port=0,
+        lifespan="off",
+        proxy_headers=False,
+    )
+
+    async def ended():
+        server = uvicorn.Server(config)
+        task = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        if sent == "whole":
+            writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea")
+        writer.write(sent.encode() * (sent != "whole"))
+        answer = await reader.read()  # until it is closed
+        writer.close()
+        server.should_exit = True
+        await task
+        return answer
+
+    answer = asyncio.run(asyncio.wait_for(ended(), 300))
+    assert (b"200 OK" in answer) == (sent == "whole")
+
+
+def test_whoever_does_not_read_the_last_answer_is_cut_off(monkeypatch):
+    monkeypatch.setattr(connections, "IDLE", 0.01)
+    monkeypatch.setattr(connections, "LINGER", 0.01)
+
+    class Stuck:
+        done = ()
+
+        def close(self):
+            self.done += ("close",)
+
+        def abort(self):
+            self.done += ("abort",)
+            held.close(self.name)
+
+    held, transports = connections.Connections(1), [Stuck() for _ in range(12)]
+
+    async def opened():
+        for number, transport in enumerate(transports):
+            transport.name = ("127.0.0.1", number)
+            held.open(transport.name, transport)
+        with held.request(("127.0.0.1", 11)):
+            await asyncio.sleep(0.3)
+            assert transports[11].done == ()
+        await asyncio.sleep(0.3)
+
+    asyncio.run(opened())
+    # More than the nine that have a place, so that the first ones had to go at once.
+    assert [one.done for one in transports] == [("abort",)] * 3 + [("close", "abort")] * 9
+
+
+def test_a_token_is_asked_for_and_other_hosts_are_refused(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("secret\n")
+    asked = ("--metric", "macro_f1", "--token-file", path, "--allowed-host", "Decide.example.org")
+    with served(*asked) as client:
+        row = {"id": "a", "eta": [0.9, 0.2]}
+        assert client.post("/decide", row)[0] == 401
+        assert client.get("/health")[0] == 200
+        token = {"Authorization": "Bearer secret"}
+        for host, status in (("evil.example", 403), ("decide.example.org", 200)):
+            headers = {**token, "Host": host}
+            assert client.ask("POST", "/decide", row, headers=headers)[0] == status
+    for content in ("", "two words", "é"):
+        path.write_text(content)
+        found = CliRunner().invoke(main, ["serve", "--metric", "f1", "--token-file", str(path)])
+        assert (found.exit_code, "must hold one word of ASCII" in found.output) == (2, True)
+
+
+def test_large_bodies_of_small_rows_take_no_memory():
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("there is no /proc to look at")
+    with served("--metric", "macro_f1", "--n-labels", 2_000) as client:
+        highest = Path(f"/proc/{client.process.pid}/status")
+        before = int(re.search(r"VmHWM:\s+(\d+)", highest.read_text())[1])
+        assert client.ask("POST", "/decide", raw="[" + '{"eta":{}},' * 90_000 + "{}]")[0] == 413
+        after = int(re.search(r"VmHWM:\s+(\d+)", highest.read_text())[1])
+        assert after - before < 300_000  # kilobytes
+        assert client.get("/health")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "asked", [("macro_f1", "auto", ()), ("macro_f1", "omma", ("-k", 2)), ("f1", "omma", ())]
+)
+def test_everything_is_compiled_before_the_port_opens(tmp_path, monkeypatch, asked):
+    """Machine code goes to files, of which none is added when clients ask."""
+    metric, policy, more = asked
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    def compiled():
+        return sorted(path.name for path in tmp_path.rglob("*.nbc"))
+
+    m = 1 if metric == "f1" else 3
+    row, whole, part = [0.5] * m, [1] + [0] * (m - 1), [1] + [None] * (m - 1)
+    with served("--metric", metric, "--policy", policy, *more) as client:
+        before = compiled()
+        assert before
+        for number, y in enumerate((whole, part, whole)):
+            single, *several = (f"{number} {place}" for place in range(4))
+            client.post("/decide", {"eta": row})
+            client.post("/decide", {"id": single, "eta": row})
+            client.post("/decide", [{"id": key, "eta": row} for key in several])
+            for path in ("/stats", "/metrics", "/rule"):
+                assert client.get(path)[0] == 200
+            assert client.post("/labels", {"id": single, "y": y})[0] == 200
+            assert client.post("/labels", [{"id": key, "y": y} for key in several])[0] == 200
+            assert compiled() == before
 
 
 def test_kill_nine_loses_nothing(tmp_path):
@@ -163,7 +348,7 @@ def test_bodies_have_bounds_and_a_kind(server):
     deep = server.ask("POST", "/decide", raw="[" * 19_000)
     assert (deep[0], "JSON" in deep[1]["error"]) == (400, True)
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as endless:
-        head = "POST /decide HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = "POST /decide HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         endless.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         for _ in range(30):
             endless.sendall(b"400\r\n" + b" " * 1024 + b"\r\n")

@@ -116,7 +116,8 @@ class Proxy(http.server.BaseHTTPRequestHandler):
 
 
 def test_it_serves_behind_a_proxy_with_a_prefix():
-    with served("--metric", "macro_f1", "--max-body", 500) as behind:
+    asked = ("--metric", "macro_f1", "--max-body", 500, "--allowed-host", "decide.example.org")
+    with served(*asked) as behind:
         Proxy.behind = behind.port
         proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
         thread = threading.Thread(target=proxy.serve_forever)

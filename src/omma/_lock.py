@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from weakref import WeakSet
 
 # Far behind what the file says: on Windows nobody else can read the byte that is locked.
 _PLACE = 1 << 30
@@ -15,12 +15,36 @@ class InUseError(OSError):
     """Another process has the lock."""
 
 
+class _Held:
+    """A file or folder that is open, and locked for as long as it is.
+
+    Whatever interrupts those who have it, it is closed when nobody has it any more.
+    """
+
+    def __init__(self, path: str | Path, flags: int) -> None:
+        self.owner = os.getpid()
+        self.descriptor = os.open(path, flags, 0o644)
+        _all_held.add(self)
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            descriptor, self.descriptor = self.descriptor, -1
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if hasattr(self, "descriptor"):  # which it was not if it could not be opened
+            self.close()
+
+
+_all_held: WeakSet[_Held] = WeakSet()
+
+
 @contextmanager
 def locked(path: str | Path, what: str) -> Iterator[None]:
     """Keep all others away from ``path`` who ask for the same; ``what`` tells them who has it.
 
     The lock is on ``path.lock`` beside it, as ``path`` itself may be replaced meanwhile. A file
-    left behind by a process that was killed locks nothing.
+    left behind by a process that was killed locks nothing. A forked child does not have the lock.
 
     >>> with locked("learner.npz", "omma stream"):
     ...     Path("learner.npz.lock").exists()
@@ -30,43 +54,77 @@ def locked(path: str | Path, what: str) -> Iterator[None]:
     """
     target = Path(os.path.realpath(path))  # two names of one file share its lock
     beside = target.with_name(f"{target.name}.lock")
-    file = _taken(beside, str(path))
+    held = _taken(beside, str(path))
     try:
-        file.truncate(0)
-        file.write(f"{what}, process {os.getpid()}".encode())
-        file.flush()
+        os.ftruncate(held.descriptor, 0)
+        os.write(held.descriptor, f"{what}, process {held.owner}".encode())
         yield
     finally:
-        _removed(beside, file)
+        if held.owner == os.getpid():
+            _removed(beside, held)
 
 
-def _taken(beside: Path, path: str) -> BinaryIO:
+@contextmanager
+def locked_folder(folder: str | Path) -> Iterator[None]:
+    """Keep all others away from a folder who ask for the same, whatever becomes of its files.
+
+    This needs no file that somebody could delete. Where folders cannot be locked (Windows, some
+    network file systems), nothing is done.
+    """
+    if sys.platform == "win32":  # where the lock file cannot be deleted while it is open
+        yield
+        return
+    held = _Held(folder, os.O_RDONLY)
+    try:
+        try:
+            _lock(held.descriptor)
+        except BlockingIOError as error:
+            raise InUseError(f"{folder} is in use by another process") from error
+        except OSError:  # a file system that locks no folders
+            held.close()
+        yield
+    finally:
+        held.close()
+
+
+def _taken(beside: Path, path: str) -> _Held:
     """The lock file, open and locked."""
     while True:
-        file = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT, 0o644), "r+b", buffering=0)
+        held = _Held(beside, os.O_RDWR | os.O_CREAT)
         try:
-            _lock(file.fileno())
+            _lock(held.descriptor)
         except (BlockingIOError, PermissionError) as error:  # the latter on Windows
-            who = file.read(200).decode("utf-8", "replace") or "another process"
-            file.close()
+            who = os.read(held.descriptor, 200).decode("utf-8", "replace") or "another process"
+            held.close()
             raise InUseError(f"{path} is in use by {who}") from error
         # Its owner may have removed the file between both steps; then others lock a new one.
         with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(beside)):
-                return file
-        file.close()
+            if os.path.samestat(os.fstat(held.descriptor), os.stat(beside)):
+                return held
+        held.close()
 
 
-def _removed(beside: Path, file: BinaryIO) -> None:
+def _removed(beside: Path, held: _Held) -> None:
     """Give the lock back; the file goes first, except on Windows, where that needs it closed."""
     if sys.platform == "win32":
-        file.close()
+        held.close()
         with suppress(OSError):  # somebody else has opened it by now, and will remove it
             beside.unlink()
-    else:
-        with suppress(FileNotFoundError):
-            beside.unlink()
-        file.close()
+        return
+    try:
+        # By name only while it is the file that is locked here: it may have been deleted, and
+        # another process may lock a new one of the same name.
+        with suppress(OSError):  # a file that stays locks nothing
+            if os.path.samestat(os.fstat(held.descriptor), os.stat(beside)):
+                beside.unlink()
+    finally:
+        held.close()
+
+
+def _let_go() -> None:
+    """In a forked child: a lock that it held, too, would outlive the process that has it."""
+    for held in tuple(_all_held):
+        held.close()
 
 
 if sys.platform == "win32":
@@ -81,6 +139,8 @@ if sys.platform == "win32":
 
 else:
     import fcntl
+
+    os.register_at_fork(after_in_child=_let_go)
 
     def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -224,6 +224,10 @@ def test_bad_rows_leave_the_model_as_it_was():
     ]:
         with pytest.raises(ValueError, match=message):
             model.partial_fit(rows, labels)
+    outside = sparse.csr_array(X)
+    outside.indices[0] = 10**6  # compiled loops would follow it
+    with pytest.raises(ValueError, match="indices must be"):
+        OnlineLinear(0.1, standardise=False).estimates(outside, Y)
     assert pickle.dumps(model) == before
     for estimator in (OnlineLinear(), OnlineLinear(0.1, l2="choose")):
         with pytest.raises(ValueError, match="must be set to start row by row"):

@@ -10,10 +10,11 @@ import io
 import json
 import re
 import zipfile
-import zlib
 from collections.abc import Callable
 
 import numpy as np
+
+from omma.online import log as framing
 
 Pick = Callable[[int, int], int]
 NUMBERS = [b"0", b"1", b"-1", b"2", b"7", b"1e999", b"-1e999", b"nan", b"inf", b"1e60", b"1e-400"]
@@ -179,24 +180,23 @@ def tail(data: bytes, pick: Pick) -> bytes:
 
 
 def log(data: bytes, pick: Pick) -> bytes:
-    """Edits within the records of a journal, whose checksums are made anew, and blind ones."""
-    records, place = [], 0
-    while place + 8 <= len(data):
-        end = place + 8 + int.from_bytes(data[place : place + 4], "little")
-        records.append(data[place + 8 : end])
+    """Edits within the records of a journal, numbered and with checksums anew, and blind ones."""
+    contents, place, head = [], 0, framing.HEAD.size
+    while place + head <= len(data):
+        end = place + head + framing.HEAD.unpack_from(data, place)[2]
+        contents.append(data[place + head : end])
         place = end
-    if not records or pick(0, 3) == 0:
+    if not contents or pick(0, 3) == 0:
         return blind(data, pick)
-    at = pick(0, len(records) - 1)
+    at = pick(0, len(contents) - 1)
     kind = pick(0, 5)
     if kind == 0:
-        records.insert(at, records[pick(0, len(records) - 1)])
+        contents.insert(at, contents[pick(0, len(contents) - 1)])
     elif kind == 1:
-        del records[at]
+        del contents[at]
     else:
-        records[at] = blind(records[at], pick)
-    found = b""
-    for one in records:
-        length = len(one).to_bytes(4, "little")
-        found += length + zlib.crc32(length + one).to_bytes(4, "little") + one
-    return found
+        contents[at] = blind(contents[at], pick)
+    header, *events = contents or [b""]
+    edited = framing.framed(header, 0)
+    salt = framing.HEAD.unpack_from(edited)[1]
+    return edited + b"".join(framing.framed(one, i, salt) for i, one in enumerate(events))

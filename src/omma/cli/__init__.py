@@ -17,7 +17,7 @@ from omma._validate import nearest
 from omma.cli.options import sentence
 
 # In the order that the help shows them.
-COMMANDS = ("demo", "evaluate", "stream", "serve", "watch", "report", "list", "warmup")
+COMMANDS = ("demo", "evaluate", "stream", "serve", "watch", "journal", "report", "list", "warmup")
 MOVED = "omma run moved to the package omma-study: pip install omma-study, then omma-study run"
 # What the library says in the words of Python, in those of the command line.
 WORDS = (

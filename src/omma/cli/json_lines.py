@@ -17,14 +17,17 @@ class JsonLines:
     """``{"id": "a", "eta": [0.9, 0.1], "y": [1, 0]}``, all but one of them optional.
 
     Labels may have names: ``{"eta": {"sport": 0.9, "art": 0.1}, "y": ["sport"]}``. Those of the
-    first line that has them are all there are, where a learner does not bring its own.
+    first line that has them are all there are, where a learner does not bring its own; none are
+    taken from lines once it is ``settled``. Rows of other lengths than ``n_labels`` are refused.
     """
 
-    def __init__(self, n_labels: int | None, names: Names | None = None) -> None:
+    def __init__(
+        self, n_labels: int | None, names: Names | None = None, *, settled: bool = False
+    ) -> None:
         self.n_labels = n_labels
         self.names = names
         self._places = _numbered(names)
-        self._fixed = False  # whether rows have come, which had names or not
+        self._fixed = settled  # whether rows have come, which had names or not
 
     def read(self, text: str) -> Line | None:
         """What a line says."""
@@ -37,17 +40,25 @@ class JsonLines:
         given = {key: value for key, value in _checked(content).items() if value is not None}
         return Line(
             _id(given.get("id")),
-            self._eta(given["eta"]) if "eta" in given else None,
+            self._fitting("probabilities", self._eta(given["eta"])) if "eta" in given else None,
             self._labels(given["y"]) if "y" in given else None,
-            numbers("decision", given["decision"]) if "decision" in given else None,
+            self._decision(given["decision"]) if "decision" in given else None,
         )
+
+    def _decision(self, values: Any) -> Vector:
+        return self._fitting("decisions", numbers("decision", values))
+
+    def _fitting(self, what: str, row: Vector) -> Vector:
+        if self.n_labels not in (None, len(row)):
+            raise ValueError(f"expected {self.n_labels} {what}, got {len(row)}")
+        return row
 
     def _eta(self, values: Any) -> Vector:
         fixed, self._fixed = self._fixed, True
         if not isinstance(values, dict):
             return numbers("eta", values)
         if self.names is None and not fixed and not all(map(str.isdecimal, values)):
-            self.names = tuple(values)
+            self.names = tuple(_text("names of labels", name) for name in values)
             self._places = _numbered(self.names)
         if self.names is not None:
             m, places = len(self.names), [self._place("eta", label) for label in values]
@@ -123,7 +134,18 @@ def _id(key: Any) -> Any:
     """A text or a whole number; programs that know no whole numbers write 7.0 for 7."""
     if isinstance(key, bool | list | dict) or (isinstance(key, float) and not key.is_integer()):
         raise ValueError(f"expected a text or whole number as id, got {shown(key)}")
+    if isinstance(key, str):
+        return _text("a text or whole number as id", key)
     return int(key) if isinstance(key, float) else key
+
+
+def _text(what: str, text: str) -> str:
+    """A text that can be written: JSON may have halves of letters, which no encoding has."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"expected {what}, got {shown(text)}, which is no Unicode text") from error
+    return text
 
 
 def numbers(what: str, values: Any) -> Vector:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from omma._lock import locked
+from omma._validate import shown
 from omma.cli.options import Command, check_folder, say, sentence, usage, whole_number, work
 from omma.cli.targets import (
     at_most_option,
@@ -47,8 +48,10 @@ class Asked(NamedTuple):
     state: Path | None
     journal: Path | None
     save_every: int
+    sync: int
 
 
+SAMPLE = 4  # labels of a learner to try things out by, where the number is not known
 DECIDING = Asked._fields[: Asked._fields.index("pending")]
 
 
@@ -117,6 +120,12 @@ def keeping_options(unit: str) -> Callable[[Command], Command]:
         whole_number(
             "--save-every", 0, f"Save --state after so many {unit}, too; 0 does not.", least=0
         ),
+        whole_number(
+            "--sync",
+            100,
+            "Have the disk keep the --journal after so many calls: a power cut loses fewer than "
+            "these, a crash of the process none. 1 is safest and slowest.",
+        ),
     )
 
     def wrap(command: Command) -> Any:
@@ -155,6 +164,12 @@ class Keeper:
         if asked.metric is not None:
             self._policy, self._metric = _policy_of(asked)
         self._waiting = asked.pending if _was_given(ctx, "pending") else None
+        if asked.journal is None and _was_given(ctx, "sync"):
+            raise click.UsageError("--sync needs --journal.")
+        # With --column it is a number of columns, of which one is taken.
+        by_column = ctx.params.get("column") is not None
+        self._n_labels: int | None = None if by_column else ctx.params["n_labels"]
+        self._is_width_known = by_column or self._n_labels is not None
         self._held = ExitStack()
 
     @contextmanager
@@ -186,12 +201,36 @@ class Keeper:
             max_seconds=self._asked.max_seconds,
         )
 
+    def sample(self, learner: OnlineClassifier | None, n_labels: int | None) -> OnlineClassifier:
+        """An empty learner as the one to serve is, or will be when the first row begins it."""
+        from omma.online import OnlineClassifier
+
+        if learner is not None:
+            return OnlineClassifier(
+                learner.policy, learner.n_labels, metric=learner.metric, names=learner.names
+            )
+        limited = [limit.label for limit in self._policy.limits if limit.label is not None]
+        names = [*dict.fromkeys(label for label in limited if isinstance(label, str))]
+        places = [label + 1 for label in limited if isinstance(label, int)]
+        m = n_labels or max(SAMPLE, self._policy.budget or 1, len(names), *places)
+        if self._metric.binary:
+            m = n_labels or 1
+        more = [f"label {place}" for place in range(len(names), m)]
+        return self.make(m, (*names, *more) if names else None)
+
     def begun(self, learner: OnlineClassifier) -> None:
         """A new learner is kept in a journal, where there is one."""
         from omma.online import Journal
 
-        if self._asked.journal is not None:
-            self._held.enter_context(Journal(self._asked.journal, learner))
+        journal, sync = self._asked.journal, self._asked.sync
+        if journal is not None:
+            self._held.enter_context(Journal(journal, learner, sync=sync))
+        if not self._is_width_known and not self._metric.binary:
+            names = "" if learner.names is None else f" ({shown(learner.names)})"
+            say(
+                f"The first row has fixed the number of labels at {learner.n_labels}{names}; "
+                "--n-labels says it beforehand."
+            )
 
     def found(self) -> OnlineClassifier | None:
         """The learner to go on with; it keeps its bounds, unless others were written."""
@@ -210,6 +249,11 @@ class Keeper:
         if metric is not None and learner.metric != metric:
             own = "none" if learner.metric is None else learner.metric.name
             raise ValueError(f"{path} is judged by {own}, and {metric.name} was asked for")
+        if self._n_labels not in (None, learner.n_labels):
+            raise ValueError(
+                f"{path} holds a learner of {learner.n_labels} labels, and --n-labels "
+                f"{self._n_labels} was asked for"
+            )
         if self._waiting is not None or self._asked.max_seconds is not None:
             learner.bound_waiting(self._waiting, self._asked.max_seconds)
         return learner
@@ -222,7 +266,8 @@ class Keeper:
 
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            learner = self._held.enter_context(Journal.resume(folder)).learner
+            journal = Journal.resume(folder, sync=self._asked.sync)
+            learner = self._held.enter_context(journal).learner
         for one in found:
             say(f"{one.message}.")
         stats = learner.stats()

@@ -32,6 +32,27 @@ def file_option(name: str, metavar: str, text: str) -> Callable[[Command], Comma
     return click.option(name, type=kind, metavar=metavar, help=text)
 
 
+def read_token(path: Path) -> str:
+    """The token in the file that ``--token-file`` names."""
+    try:
+        token = path.read_bytes().strip()
+    except OSError as error:
+        text = sentence(f"'{path}': {error.strerror}")
+        raise click.BadParameter(text, param_hint="--token-file") from error
+    if not token or len(token.split()) > 1 or not token.isascii():
+        text = f"'{path}' must hold one word of ASCII."
+        raise click.BadParameter(text, param_hint="--token-file")
+    return token.decode()
+
+
+raw_cells_option = click.option(
+    "--raw-cells",
+    is_flag=True,
+    help="Write names and ids to CSV as they are; else those that a spreadsheet would run as "
+    "formulas get an apostrophe first.",
+)
+
+
 def say(sentence: str) -> None:
     """Tell people something; what programs read is on standard output."""
     click.echo(sentence, err=True)

@@ -1,12 +1,20 @@
 """``omma serve``: decisions over HTTP."""
 
+from __future__ import annotations
+
+import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from ipaddress import ip_address
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
 
 from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options
-from omma.cli.options import say, sentence, whole_number
+from omma.cli.options import file_option, read_token, say, sentence, usage, whole_number
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 GRACE = 10  # seconds that requests have to end when the server stops
@@ -19,18 +27,37 @@ WAITING = 128  # connections that wait to be accepted
     "--n-labels",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many labels there are, where rows name them by numbers.",
+    help="How many labels there are; rows of other lengths are refused. Needed where rows name "
+    "labels by numbers.  [default: as many as the first row has]",
 )
 @keeping_options("rows")
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen. There are no passwords: others belong behind a proxy that has some.",
+    help="Where to listen. Put any other address behind a proxy with TLS, or pass --token-file.",
 )
 @whole_number("--port", 8765, "Where to listen; 0 takes a free one, and says which.", 0, 65_535)
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name by which clients may call this host, beside those of this machine; may be "
+    "repeated. Without it, any name will do at other addresses than 127.0.0.1.",
+)
+@file_option(
+    "--token-file",
+    "FILE",
+    "Ask for the token in this file, as Authorization: Bearer TOKEN, for all but /health.",
+)
 @whole_number("--max-body", 1_000_000, "Bytes of a request.")
-@whole_number("--max-clients", 100, "Connections at once; more are told to come back (503).")
+@whole_number(
+    "--max-values",
+    500_000,
+    "Rows x labels of a request; a row counts for at least 100 labels.",
+)
+@whole_number("--max-clients", 100, "Requests at once; more are told to come back (503).")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -38,7 +65,10 @@ def command(
     n_labels: int | None,
     host: str,
     port: int,
+    allowed_hosts: tuple[str, ...],
+    token_file: Path | None,
     max_body: int,
+    max_values: int,
     max_clients: int,
 ) -> None:
     """Decide rows over HTTP as they come, and learn from their labels by id.
@@ -48,9 +78,11 @@ def command(
     whole or not at all. Rows without an id are decided, and nothing is learned from them. Labels
     may have names, as in "omma stream". GET /rule, /stats, /metrics (for Prometheus) and /health.
 
-    What is refused is answered by a sentence: {"error": "..."} and 400, 404 for an unknown id, 409
-    for one that waits or was labelled before, 410 for one that was forgotten, 413 for too long a
-    body. Ctrl-C and termination finish what has begun, and save.
+    What is refused is answered by a sentence: {"error": "..."} and 400, 401 without the token, 403
+    for other hosts, 404 for an unknown id, 409 for one that waits or was labelled before, 410 for
+    one that was forgotten, 413 for too large a request, 507 where the journal cannot be written;
+    nothing of it was counted. Ctrl-C and termination finish what has begun, save, and close the
+    journal.
 
     \b
     Example:
@@ -59,32 +91,63 @@ def command(
             -d '{"id": "a", "eta": [0.9, 0.2]}' http://127.0.0.1:8765/decide
     """  # noqa: D301
     keeper = Keeper(ctx, asked)
+    token = "" if token_file is None else read_token(token_file)
     uvicorn = _uvicorn()
 
-    from omma.cli.http import application
-    from omma.cli.service import Service
+    from omma.cli.connections import IDLE, Connections
+    from omma.cli.http import Access, application
+    from omma.cli.service import Service, warm_up
     from omma.cli.streaming import Kept
 
-    with keeper.working("another omma serve or stream"):
-        kept, found = Kept(keeper.begun, asked.state, asked.save_every), keeper.found()
-        if found is None and n_labels is not None:
-            _check_labels(keeper, n_labels)
-        service = Service(keeper.make, found, n_labels, kept)
-        with _listening(host, port) as listening:
-            _tell(host, listening)
+    with _ended_by_termination(), keeper.working("another omma serve or stream"):
+        learner = keeper.found()
+        with nullcontext() if n_labels is None else usage("--n-labels"):
+            sample = keeper.sample(learner, n_labels)
+        place = Kept(keeper.begun, asked.state, asked.save_every)
+        service = Service(keeper.make, learner, n_labels, place, max_values)
+        with _bound(host, port) as listening:
+            warm_up(sample)
+            listening.listen()  # who reads that it listens may connect at once
+            is_local = ip_address(listening.getsockname()[0]).is_loopback
+            _tell(host, listening, is_open=not is_local and not token)
+            hosts = (*LOOPBACK, host, *allowed_hosts) if is_local or allowed_hosts else ()
+            access = Access(frozenset(name.lower() for name in hosts), token.encode())
+            connections = Connections(max_clients)
             config = uvicorn.Config(
-                application(service, max_body),
+                application(service, max_body, access, connections),
+                http=connections.protocol(),
                 access_log=False,
                 log_level="warning",
-                lifespan="on",
+                lifespan="off",
                 ws="none",
-                limit_concurrency=max_clients,
+                proxy_headers=False,
                 backlog=WAITING,
                 server_header=False,
+                timeout_keep_alive=int(IDLE),
                 timeout_graceful_shutdown=GRACE,
             )
-            # Until a signal comes; then what has begun is finished, and the learner saved.
-            uvicorn.Server(config).run(sockets=[listening])
+            try:
+                uvicorn.Server(config).run(sockets=[listening])  # until a signal comes
+            finally:
+                service.save()
+
+
+@contextmanager
+def _ended_by_termination() -> Iterator[None]:
+    """Let SIGTERM end the process as an exception does, so that the journal is closed.
+
+    uvicorn finishes requests at a signal, and then raises it again.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # a second one must not interrupt the closing
+        raise SystemExit(0)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _uvicorn() -> Any:
@@ -100,16 +163,8 @@ def _uvicorn() -> Any:
     return uvicorn
 
 
-def _check_labels(keeper: Keeper, n_labels: int) -> None:
-    """Refuse a number of labels that the first row would be refused for."""
-    try:
-        keeper.make(n_labels, None)
-    except ValueError as error:
-        raise click.BadParameter(sentence(str(error)), param_hint="--n-labels") from error
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket at this address; nobody else may take it."""
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket at this address, which nobody else may take; it does not listen yet."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -120,16 +175,18 @@ def _listening(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind(address)
-        made.listen()  # who reads that it listens may connect at once
     except OSError as error:
         made.close()
         raise click.ClickException(sentence(f"{host}:{port}: {error.strerror}")) from error
     return made
 
 
-def _tell(host: str, listening: socket.socket) -> None:
+def _tell(host: str, listening: socket.socket, is_open: bool) -> None:
     port = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     say(f"Listening on http://{shown}:{port}")
-    if host not in LOOPBACK:
-        say("Others can reach it, and it asks for no password: put it behind a proxy that does.")
+    if is_open:
+        say(
+            "Others can reach it, and it asks for no password: pass --token-file, or put it behind "
+            "a proxy that does."
+        )

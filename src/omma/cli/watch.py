@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omma.cli.options import work
+from omma._validate import shown
+from omma.cli.options import file_option, read_token, work
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -20,6 +21,8 @@ BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # looks that the course shows
 SECONDS = 5.0  # for a service to answer
 MOST = 10_000_000  # bytes of an answer
+LONGEST = 1_000  # signs of a name, and rows of a table
+GREATEST = 1e15  # numbers that can be shown
 # What each number is called.
 COUNTS = (
     ("labels", "rows with labels"),
@@ -46,7 +49,8 @@ VALUES = (
     help="Seconds between two looks.",
 )
 @click.option("--once", is_flag=True, help="Look once, print, and end.")
-def command(place: str, every: float, once: bool) -> None:
+@file_option("--token-file", "FILE", "The token of a service that asks for one.")
+def command(place: str, every: float, once: bool, token_file: Path | None) -> None:
     """Watch a learner: the folder of a --journal, a saved --state, or the address of a service.
 
     A journal is read as it is written, and nothing in it is changed. Recent is the last 1,000
@@ -63,7 +67,7 @@ def command(place: str, every: float, once: bool) -> None:
 
     console = Console(highlight=False)
     with work():
-        look = looker(place)
+        look = looker(place, None if token_file is None else read_token(token_file))
         course: list[float] = []
         if once:
             console.print(view(place, look(), course))
@@ -77,10 +81,10 @@ def command(place: str, every: float, once: bool) -> None:
                 return
 
 
-def looker(place: str) -> Callable[[], dict[str, Any]]:
+def looker(place: str, token: str | None = None) -> Callable[[], dict[str, Any]]:
     """What gives the present stats of whatever is at a place, each time that it is called."""
     if place.startswith(("http://", "https://")):
-        return lambda: _asked(place.rstrip("/") + "/stats")
+        return lambda: _asked(place.rstrip("/") + "/stats", token)
     from omma.cli.looks import Looks
     from omma.online import OnlineClassifier
 
@@ -95,23 +99,83 @@ def looker(place: str) -> Callable[[], dict[str, Any]]:
     return lambda: looks.stats(OnlineClassifier.load(path))
 
 
-def _asked(address: str) -> dict[str, Any]:
-    """What a service answers; its own sentence where it refuses."""
-    from urllib.error import HTTPError, URLError
-    from urllib.request import urlopen
+def _asked(address: str, token: str | None) -> dict[str, Any]:
+    """The stats of a service, which may be anybody's; its own sentence where it refuses."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
 
     try:
-        with urlopen(address, timeout=SECONDS) as answer:
-            content = json.loads(answer.read(MOST))
-    except HTTPError as error:
-        with error:
-            said = error.read(1_000).decode(errors="replace")
-        raise ValueError(f"{address} answered {error.code}: {said}") from error
-    except (URLError, TimeoutError) as error:
-        raise ValueError(f"{address} does not answer: {error}") from error
-    if not isinstance(content, dict) or "refused" not in content:
-        raise ValueError(f"{address} is no service of omma")
-    return content
+        request = Request(address)
+        if token is not None:  # not for whoever it may be redirected to
+            request.add_unredirected_header("Authorization", f"Bearer {token}")
+        try:
+            answer = urlopen(request, timeout=SECONDS)
+        except HTTPError as error:
+            answer = error  # an answer as well
+        with answer:
+            status, text = answer.status, answer.read(MOST)
+    except (OSError, HTTPException, ValueError) as error:
+        raise ValueError(f"{address} does not answer: {shown(str(error), 200)}") from error
+    if status != 200:
+        said = text.decode(errors="replace")
+        raise ValueError(f"{address} answered {status}: {shown(said, 200)}")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{address} is no service of omma: expected JSON") from error
+    if not _are_stats(content):
+        raise ValueError(f"{address} is no service of omma: expected stats as of GET /stats")
+    return dict(content)
+
+
+def _are_stats(content: Any) -> bool:
+    """Whether these are the stats of a learner, of a size that can be shown."""
+    return (
+        isinstance(content, dict)
+        and all(_is_number(content.get(key)) for key, _ in COUNTS)
+        and all(_is_value(content.get(key, "")) for key, _ in VALUES)
+        and _is_value(content.get("calibration_error", ""))
+        and (content.get("metric", 0) is None or _is_text(content["metric"]))
+        and isinstance(content.get("refused"), dict)
+        and all(map(_is_number, content["refused"].values()))
+        and _is_table(
+            content.get("limits"),
+            {"name": _is_text, "bound": _is_number, "value": _is_value, "price": _is_number},
+        )
+        and _is_table(
+            content.get("moved"),
+            {
+                "label": lambda label: _is_text(label) or _is_number(label),
+                "before": _is_number,
+                "now": _is_number,
+            },
+        )
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < GREATEST
+
+
+def _is_value(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST
+
+
+def _is_table(rows: Any, columns: dict[str, Callable[[Any], bool]]) -> bool:
+    return (
+        isinstance(rows, list)
+        and len(rows) <= LONGEST
+        and all(
+            isinstance(row, dict)
+            and all(name in row and is_sound(row[name]) for name, is_sound in columns.items())
+            for row in rows
+        )
+    )
 
 
 def view(place: str, stats: dict[str, Any], course: list[float]) -> Group:
@@ -122,7 +186,10 @@ def view(place: str, stats: dict[str, Any], course: list[float]) -> Group:
     if value is not None:
         course.append(value)
         del course[:-WIDTH]
-    parts: list[Any] = [f"[bold]{_plain(place)}[/bold]  {stats['metric'] or 'no metric'}", ""]
+    parts: list[Any] = [
+        f"[bold]{_plain(place)}[/bold]  {_plain(stats['metric'] or 'no metric')}",
+        "",
+    ]
     parts.append(_numbers(stats))
     if course:
         parts += ["", f"recent  {bars(course)}  {course[-1]:.4f}"]
@@ -169,7 +236,7 @@ def _limits(limits: list[dict[str, Any]]) -> Table:
     table = Table("limit", "bound", "value", "price", "", box=None)
     for one in limits:
         value = "" if one["value"] is None else f"{one['value']:.4f}"
-        held = "holds" if one["holds"] else "[bold]missed[/bold]"
+        held = "holds" if one.get("holds") else "[bold]missed[/bold]"
         table.add_row(_plain(one["name"]), f"{one['bound']:g}", value, f"{one['price']:.3g}", held)
     return table
 
@@ -184,9 +251,14 @@ def _moved(moved: list[dict[str, Any]]) -> Table:
 
 
 def _plain(text: str) -> str:
+    r"""Text that does nothing to a terminal.
+
+    >>> print(_plain("\x1b[2Jred"))
+    \x1b[2Jred
+    """
     from rich.markup import escape
 
-    return escape(text)
+    return escape("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text))
 
 
 def _count(number: float) -> str:

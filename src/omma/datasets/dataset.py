@@ -13,6 +13,7 @@ from scipy import sparse
 
 from omma._validate import check_choice, check_number, check_seed, shown
 from omma.npz import HIGHEST
+from omma.rows.arrays import sound_csr
 
 TASKS = ("binary", "multiclass", "multilabel")
 
@@ -125,7 +126,7 @@ class Dataset:
 def as_features(given: Any) -> Any:
     """A float32 CSR array, or a C-ordered float32 array of two dimensions."""
     if sparse.issparse(given):
-        return sparse.csr_array(given, dtype=np.float32)
+        return sparse.csr_array(sound_csr("Dataset", "X", given), dtype=np.float32)
     dense = np.ascontiguousarray(given, dtype=np.float32)
     if np.ndim(given) != 2:
         raise ValueError(f"X of Dataset must have rows and columns, got shape {np.shape(given)}")
@@ -138,7 +139,7 @@ def as_indicators(y: Any) -> Any:
         raise ValueError(
             f"y of a multi-label Dataset must be an indicator matrix, got shape {np.shape(y)}"
         )
-    given = sparse.csr_array(y)
+    given = sparse.csr_array(sound_csr("Dataset", "y", y) if sparse.issparse(y) else y)
     if given.nnz and not np.all(given.data == 1):
         given = sparse.csr_array(given, copy=True)
         given.sum_duplicates()

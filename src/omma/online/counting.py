@@ -1,6 +1,8 @@
 """What a learner has counted, and what waits to be."""
 
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from omma.rows.frames import Names
 from omma.rows.row import Partly, Row
 from omma.state import State
 
+UNRECORDED = nullcontext()  # where there is no journal
 LOOKS = 1000  # questions of a learner that are looked at for want of candidates
 
 
@@ -77,10 +80,18 @@ class Counting:
             )
         return Certificate("OnlineClassifier", self.metric, self.policy.budget, self.n_labels)
 
+    def _recorded(self, event: Callable[..., bytes], *parts: Any) -> AbstractContextManager[None]:
+        """Write an event to the journal, if there is one; it is to be counted within."""
+        return UNRECORDED if self._journal is None else self._journal.record(event(*parts))
+
+    def _changed(self) -> AbstractContextManager[None]:
+        """Change within what no event tells: a journal begins anew."""
+        return UNRECORDED if self._journal is None else self._journal.change()
+
     def _take_names(self, names: Names | None) -> None:
-        if names != self.names and self._journal is not None:
-            self._journal.write(events.named(names))
-        self.names = names
+        if names != self.names:
+            with self._recorded(events.named, names):
+                self.names = names
 
     def _wait(self, key: Id, chosen: NDArray[Any], row: Row | None, moved: bool) -> None:
         """Remember one decision; where decisions look at probabilities, these count now."""
@@ -137,10 +148,9 @@ class Counting:
                     "decisions of this learner were made without a clock: max_seconds must be "
                     "given when it is begun"
                 )
-            pending.limit = pending.limit if limit is None else limit
-            pending.max_age = pending.max_age if max_seconds is None else max_seconds
-            if self._journal is not None:  # what is forgotten from now on is so when done again
-                self._journal.cut()
+            with self._changed():  # what is forgotten from now on is so when done again
+                pending.limit = pending.limit if limit is None else limit
+                pending.max_age = pending.max_age if max_seconds is None else max_seconds
 
     # What was counted elsewhere.
 
@@ -186,11 +196,10 @@ class Counting:
 
     def _go_on_from(self, made: State, pairs: Any) -> None:
         """Go on from a state; a journal begins anew, as this is no event of it."""
-        self.state.restore({name: one.copy() for name, one in made.arrays().items()})
-        if self._pairs is not None and pairs is not None:
-            self._pairs[...] = pairs
-        if self._journal is not None:
-            self._journal.cut()
+        with self._changed():
+            self.state.restore({name: one.copy() for name, one in made.arrays().items()})
+            if self._pairs is not None and pairs is not None:
+                self._pairs[...] = pairs
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

@@ -47,7 +47,7 @@ def decided(
 def labelled(keys: Sequence[Id], steps: Sequence[Step], m: int, now: float = 0.0) -> bytes:
     """Labels of rows by their ids."""
     parts: list[bytes] = []
-    partly = any(isinstance(step.true, Partly) for step in steps)
+    partly = any(step.true is None or isinstance(step.true, Partly) for step in steps)
     for key, step in zip(keys, steps, strict=True):
         parts += [json.dumps(key).encode(), _labels(step, m, partly, now)]
     return _joined(LABELLED_PARTLY if partly else LABELLED, parts)
@@ -83,6 +83,7 @@ def do_again(learner: OnlineClassifier, event: bytes) -> None:
     elif kind in (LABELLED, LABELLED_PARTLY):
         for key, made in zip(parts[::2], parts[1::2], strict=True):
             came, time, true = _came(made, m, kind == LABELLED_PARTLY)
+            _check_known(learner, true)
             with learner.waiting.at(time):
                 _check_layout(learner.waiting.get(_key(key)), came)
                 learner._settle(_key(key), true, came.weight)
@@ -93,8 +94,7 @@ def do_again(learner: OnlineClassifier, event: bytes) -> None:
             if second:
                 labels, _, true = _came(second, m, kind == COUNTED_PARTLY)
                 _check_layout(one, labels)
-            elif learner.state.labels is None:
-                raise ValueError("a row without labels")
+            _check_known(learner, true)
             learner._count(Step(one.eta, true, one.prediction, one.weight))
     else:
         raise ValueError(f"an event of the unknown kind {kind!r}")
@@ -110,16 +110,25 @@ def _check_layout(one: Decision, labels: Decision) -> None:
         raise ValueError("labels that are laid out in another way than their decision")
 
 
+def _check_known(learner: OnlineClassifier, true: Any) -> None:
+    """Refuse a row without labels where nothing else is learned from."""
+    if true is None and learner.state.labels is None:
+        raise ValueError("a row without labels")
+
+
 def _is_thin(chosen: NDArray[Any]) -> bool:
     return chosen.dtype == np.int32
 
 
 def _labels(step: Step, m: int, partly: bool, now: float = 0.0) -> bytes:
-    true = step.true.true if isinstance(step.true, Partly) else step.true
+    true, ids = step.true, np.empty(0, dtype=np.int32)
+    if true is None:  # no label is known
+        true, ids = np.zeros(0 if _is_thin(step.chosen) else m), np.arange(m, dtype=np.int32)
+    elif isinstance(true, Partly):
+        true, ids = true
     labels = pack(Decision(None, true, step.weight, _is_thin(step.chosen)), now, m)
     if not partly:
         return labels
-    ids = step.true.unknown if isinstance(step.true, Partly) else np.empty(0, dtype=np.int32)
     unknown = ids.astype("<i4", copy=False).tobytes()
     return b"".join((len(unknown).to_bytes(4, "little"), unknown, labels))
 
@@ -130,7 +139,7 @@ def _came(part: bytes, m: int, partly: bool) -> tuple[Decision, float, Any]:
     if partly:
         end = 4 + int.from_bytes(part[:4], "little")
         unknown, part = np.frombuffer(part[4:end], "<i4").astype(np.int32), part[end:]
-        if not are_places(unknown, m) or len(unknown) >= m:
+        if not are_places(unknown, m):
             raise ValueError("unknown labels that no row has")
     labels = _unpacked(part, m)
     true = labels.prediction if labels.sparse else labels.prediction.astype(np.float64)
@@ -139,7 +148,7 @@ def _came(part: bytes, m: int, partly: bool) -> tuple[Decision, float, Any]:
     known = ~np.isin(true, unknown) if labels.sparse else true[unknown] == 0.0
     if not known.all():
         raise ValueError("labels that are both true and unknown")
-    return labels, time_of(part), Partly(true, unknown)
+    return labels, time_of(part), Partly(true, unknown) if len(unknown) < m else None
 
 
 def _unpacked(part: bytes, m: int) -> Decision:

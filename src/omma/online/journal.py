@@ -2,49 +2,81 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
+import secrets
 import warnings
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from omma._atomic import sync_folder
-from omma._lock import locked
+from omma._lock import InUseError, locked, locked_folder
 from omma._validate import check_positive_int, shown
 from omma.metrics import Metric
-from omma.online import log
+from omma.online import log, saved
 from omma.online.events import do_again
 from omma.online.learner import OnlineClassifier
+from omma.online.log import DamagedError
 
-FORMAT = "omma-journal-1"
+FORMAT = "omma-journal-2"
+FIRST_FORMAT = "omma-journal-1"  # of logs whose records have no numbers
 SNAPSHOT = re.compile(r"snapshot-(\d{1,18})\.npz")
+LOG = re.compile(r"log-(\d{1,18})")
 TRIES = 10  # snapshots that may be replaced by newer ones while they are read
+
+
+def numbered(folder: Path, pattern: re.Pattern[str]) -> dict[int, Path]:
+    """The snapshots, or the logs, in a folder by their number."""
+    matches = [(pattern.fullmatch(path.name), path) for path in folder.iterdir()]
+    return {int(match[1]): path for match, path in matches if match}
 
 
 def newest(folder: Path) -> int | None:
     """The number of the newest snapshot in a folder; None where there is none."""
-    found = [SNAPSHOT.fullmatch(one.name) for one in folder.iterdir()]
-    return max((int(one[1]) for one in found if one), default=None)
+    return max(numbered(folder, SNAPSHOT), default=None)
 
 
-def _do_again(learner: OnlineClassifier, event: bytes, path: Path, place: int) -> None:
-    """Do what an event says, or say where it stands."""
-    try:
-        do_again(learner, event)
-    except (ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
-        raise ValueError(f"{path} is damaged at byte {place:,}: {error}") from error
+def _check_later(folder: Path, generation: int) -> None:
+    """Refuse logs whose snapshot is missing.
+
+    A log comes before its snapshot: the next one may stand there alone, as long as it has no event.
+    """
+    for number, path in numbered(folder, LOG).items():
+        if number <= generation:
+            continue
+        if number > generation + 1 or any(log.Reader(path).events()):
+            raise DamagedError(path, 0, f"there is no snapshot-{number}.npz, from which it goes on")
+
+
+def _header(entry: dict[str, Any], learner: OnlineClassifier) -> dict[str, Any]:
+    """What the header of a log says; ``entry`` is that of its snapshot."""
+    metric, names = learner.metric, learner.names
+    return {
+        "format": FORMAT,
+        **entry,
+        "n_labels": learner.n_labels,
+        "policy": learner.policy.to_json(),
+        "metric": None if metric is None else metric.name,
+        "names": None if names is None else list(names),
+    }
 
 
 class Journal:
     """Writes down whatever a learner decides by id and learns, before it counts.
 
-    A folder holds the learner as it was at some time, and a log of all that happened since. Every
-    call is in the hands of the system before it returns: ``kill -9`` loses nothing, at any point. A
-    power cut may lose what was not yet synced to the disk. ``Journal.resume`` gives the same
-    learner again, to the last bit. A decision without an id is written down with its labels. What a
-    learner has, its journal has, too: ``with omma.Journal(folder, learner) as learner`` is as good.
+    A folder holds the learner as it was at some time (a snapshot), and a log of all that happened
+    since. Every call is in the hands of the system before it returns: ``kill -9`` loses nothing, at
+    any point. A power cut may lose what was not yet synced to the disk. ``Journal.resume`` gives
+    the same learner again, to the last bit. A decision without an id is written down with its
+    labels. What a learner has, its journal has, too: ``with omma.Journal(folder, learner) as
+    learner`` is as good.
+
+    A call that cannot be written, as on a full disk, is refused: nothing of it stays in the
+    journal or in the learner, and it may be tried again. After a failed sync, and after an
+    interrupt while a call was counted, the call is taken back and the journal refuses all further
+    ones until it is closed and resumed. A forked process cannot write to the journal of its parent.
 
     Parameters
     ----------
@@ -81,16 +113,15 @@ class Journal:
             raise TypeError(
                 f"learner of Journal must be an omma.OnlineClassifier, got {shown(learner)}"
             )
-        self._generation: int | None
         self._open(folder, sync, snapshot_every)
         try:
-            if self._generation is not None:
+            if newest(self.folder) is not None:
                 raise ValueError(f"{folder} has a journal: go on from it by Journal.resume")
+            _check_later(self.folder, -1)
             self.learner = learner
-            self._generation = 0
             with learner._lock:
                 learner._attach(self)
-                self._begin()
+                self._begin(0, secrets.token_hex(8), first=0)
         except BaseException:
             self.close()
             raise
@@ -106,7 +137,9 @@ class Journal:
     ) -> Journal:
         """Go on from a journal.
 
-        What a killed process has left of an unfinished record is cut off, with a warning.
+        What a killed process has left of an unfinished record is moved to a file of its own, with a
+        warning. A journal that is damaged otherwise is refused: ``omma journal check`` says where,
+        and salvages what is sound before it.
 
         Parameters
         ----------
@@ -121,11 +154,7 @@ class Journal:
         self = cls.__new__(cls)
         self._open(folder, sync, snapshot_every)
         try:
-            if self._generation is None:
-                raise ValueError(f"{folder} has no journal")
-            path = self._path("snapshot-{}.npz")
-            self.learner = OnlineClassifier.load(path, metric=metric)
-            self._replay()
+            self._go_on(Follower(folder, metric=metric))
             self.learner._attach(self)
         except BaseException:
             self.close()
@@ -150,112 +179,168 @@ class Journal:
         self.sync = check_positive_int("Journal", "sync", sync)
         self.snapshot_every = check_positive_int("Journal", "snapshot_every", snapshot_every)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._process = os.getpid()
         self._log: log.Log | None = None
         self._calls = 0  # since the snapshot
-        self._held = ExitStack()
-        self._held.enter_context(locked(self.folder / "journal", "another journal"))
-        self._generation = newest(self.folder)
+        self._in_doubt = False  # whether disk and learner may differ: then nothing more is written
+        with ExitStack() as locks:
+            locks.enter_context(locked(self.folder / "journal", "another journal"))
+            locks.enter_context(locked_folder(self.folder))  # should that file be deleted
+            self._locks = locks.pop_all()
 
-    def _path(self, name: str) -> Path:
-        return self.folder / name.format(self._generation)
-
-    def _header(self) -> bytes:
-        learner = self.learner
-        own = learner.metric
-        content = {
-            "format": FORMAT,
-            "generation": self._generation,
-            "n_labels": learner.n_labels,
-            "policy": learner.policy.to_json(),
-            "metric": None if own is None else own.name,
-            "names": None if learner.names is None else list(learner.names),
-        }
-        return json.dumps(content).encode()
-
-    def _replay(self) -> None:
-        """Do again what happened since the snapshot, and cut off what is no whole record."""
-        path = self._path("log-{}")
-        if not path.exists():  # killed between a snapshot and its log
-            log.begin(path, self._header())
-        records = log.read(path)
-        header, end = next(records, (b"", 0))
-        found = log.header_of(path, header) if end else {}
-        expected = json.loads(self._header())
-        wrong = [name for name in expected if found.get(name) != expected[name]]
-        if wrong:
-            raise ValueError(
-                f"{path} does not go with its snapshot: expected {wrong[0]} "
-                f"{shown(expected[wrong[0]])}, got {shown(found.get(wrong[0]))}"
-            )
-        for event, after in records:
-            _do_again(self.learner, event, path, end)
-            end = after
-            self._calls += 1
-        torn = path.stat().st_size - end
-        if torn:
+    def _go_on(self, follower: Follower) -> None:
+        """Go on from where a reader has arrived, behind the last event that is whole."""
+        self.learner = follower.look()
+        reader, self._generation = follower.reader, follower.generation
+        unfinished = b"" if reader is None else reader.unfinished()
+        if reader is not None and unfinished:
+            aside = self.folder / f"unfinished-{self._generation}-{reader.end}"
+            with aside.open("ab") as file:
+                file.write(unfinished)
+                file.flush()
+                os.fsync(file.fileno())
+            sync_folder(self.folder)
+        if follower.entry is None:  # of the first version: a new snapshot makes it one of this
+            first = 0 if reader is None else reader.number
+            self._begin(self._generation + 1, secrets.token_hex(8), first)
+        else:
+            assert reader is not None
+            self._identity = follower.entry["journal"]
+            self._calls = follower.calls
+            self._log = log.Log(reader)
+            self._remove_older()
+        if unfinished:
             warnings.warn(
-                f"{path} ended in an unfinished record: its {torn:,} bytes were cut off",
+                f"{self.folder} ended in an unfinished record: its {len(unfinished):,} bytes were "
+                f"moved to {aside.name}",
                 stacklevel=3,
             )
-        self._log = log.Log(path, end)
-        self._remove_older()
 
-    def write(self, event: bytes) -> None:
-        """Write one event down; the learner calls it, with its lock, before anything is changed."""
+    def _check_writable(self) -> log.Log:
+        """The log, if it may be written to."""
         if self._log is None:
             raise ValueError(f"the journal in {self.folder} is closed")
+        if os.getpid() != self._process:
+            raise InUseError(
+                f"the journal in {self.folder} belongs to process {self._process}, of which this "
+                "one is a fork: only that process can write to it"
+            )
+        if self._in_doubt:
+            raise OSError(
+                f"the journal in {self.folder} takes no more calls, as one was interrupted or its "
+                "disk failed: close it and call Journal.resume, which has all that was acknowledged"
+            )
+        return self._log
+
+    @contextmanager
+    def record(self, event: bytes) -> Iterator[None]:
+        """Write an event down, then let the learner count it; it calls this with its lock.
+
+        If either fails or is interrupted, the event is taken back from the file. The journal goes
+        on only where the write itself has failed: then the learner has counted nothing. An fsync
+        that failed may succeed the next time with nothing on the disk; and a learner that was
+        interrupted while it counted is none that the journal has.
+        """
+        file = self._check_writable()
         if self._calls >= self.snapshot_every:
             self.cut()
-        self._log.append(event)
+            file = self._check_writable()
+        self._in_doubt, is_written = True, False
+        try:
+            file.append(event)
+            is_written = True
+            if (self._calls + 1) % self.sync == 0:
+                file.sync()
+            yield
+            file.keep()
+        except BaseException:
+            file.roll_back()
+            self._in_doubt = is_written
+            raise
         self._calls += 1
-        if self._calls % self.sync == 0:
-            self._log.sync()
+        self._in_doubt = False
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Let the learner change in a way that is no event, and save all of it.
+
+        If that fails, the journal has it as it was before, and takes no more calls.
+        """
+        number = self._check_writable().number
+        self._in_doubt = True
+        yield
+        self._begin(self._generation + 1, self._identity, number)
 
     def cut(self) -> None:
         """Save the learner as it is now, and begin a new log."""
         with self.learner._lock:
-            if self._log is None or self._generation is None:
-                raise ValueError(f"the journal in {self.folder} is closed")
-            before = self._log
-            self._generation += 1
+            number, generation = self._check_writable().number, self._generation + 1
+            self._in_doubt = True
             try:
-                self._begin()
+                self._begin(generation, self._identity, number)
             except BaseException:
-                # What is written to the old log from now on must not be passed over.
-                self._path("snapshot-{}.npz").unlink(missing_ok=True)
-                self._generation -= 1
-                self._log = before
+                # Without its snapshot the new log is none, and the old one goes on.
+                if not self._snapshot(generation).exists():
+                    self._in_doubt = False
                 raise
-            before.close()
 
-    def _begin(self) -> None:
-        """A snapshot first, then its log: whoever finds the one without the other has lost none."""
-        self.learner.save(self._path("snapshot-{}.npz"))
-        path = self._path("log-{}")
-        header = self._header()
-        log.begin(path, header)
-        self._log = log.Log(path, len(log.framed(header)))
-        self._calls = 0
+    def _snapshot(self, generation: int) -> Path:
+        return self.folder / f"snapshot-{generation}.npz"
+
+    def _begin(self, generation: int, identity: str, first: int) -> None:
+        """A log first, then its snapshot: from the moment that this is there, both of them count.
+
+        Neither is ever deleted from then on, but by the next snapshot. What is not needed any more
+        is removed when all else is done, and again the next time if that fails.
+        """
+        snapshot, path = self._snapshot(generation), self.folder / f"log-{generation}"
+        entry = {"journal": identity, "generation": generation, "first": first}
+        log.begin(path, _header(entry, self.learner))
+        new_log, old_log = log.Log(log.Reader(path)), self._log
+        try:
+            saved.write(snapshot, self.learner, entry)
+        finally:
+            if snapshot.exists():  # also where an interrupt came right after it was moved there
+                sync_folder(self.folder)
+                self._identity, self._generation, self._calls = identity, generation, 0
+                self._log, self._in_doubt = new_log, False
+            else:
+                new_log.close()
+        if old_log is not None:
+            old_log.close()
         self._remove_older()
 
     def _remove_older(self) -> None:
-        assert self._generation is not None
-        for one in self.folder.iterdir():
-            number = re.fullmatch(r"(?:snapshot|log)-(\d{1,18})(?:\.npz)?", one.name)
-            if number and int(number[1]) < self._generation:
-                one.unlink(missing_ok=True)
-        sync_folder(self.folder)
+        """Tidy up, as far as it goes: what stays is removed after the next snapshot."""
+        older = [
+            path
+            for pattern in (SNAPSHOT, LOG)
+            for number, path in numbered(self.folder, pattern).items()
+            if number < self._generation
+        ]
+        for path in older:
+            with suppress(OSError):
+                path.unlink()
 
     def close(self) -> None:
-        """Keep all on the disk, and let others use the folder; the learner goes on without it."""
-        learner: Any = getattr(self, "learner", None)
+        """Keep all on the disk, and let others use the folder; the learner goes on without it.
+
+        In a forked process it changes nothing for the one that has the journal.
+        """
+        learner: Any = self.__dict__.get("learner")
         if learner is not None:
             with learner._lock:
                 learner._detach(self)
-        if self._log is not None:
-            self._log.close()
-            self._log = None
-        self._held.close()
+        file, self._log = self._log, None
+        try:
+            if file is not None and os.getpid() == self._process:
+                with suppress(OSError) if self._in_doubt else nullcontext():  # told when it came
+                    file.roll_back()
+                    file.sync()
+        finally:
+            if file is not None:
+                file.close()
+            self._locks.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -274,47 +359,99 @@ class Journal:
 
 
 class Follower:
-    """Follows a journal while somebody else writes it: nothing is locked, and nothing changed.
+    """Reads a journal, also while somebody else writes it: nothing is locked, and nothing changed.
 
-    Each look does again what was written since the last one.
+    Each look does again what was written since the last one. With ``before``, the error of a
+    damaged journal, nothing from there on is read.
     """
 
-    def __init__(self, folder: str | Path, *, metric: Metric | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        metric: Metric | None = None,
+        before: DamagedError | None = None,
+    ) -> None:
         self.folder = Path(folder)
         self.metric = metric
+        self.before = before
         self.learner: OnlineClassifier | None = None
-        self._generation: int | None = None
-        self._end = 0  # of the log, as far as it was read
+        self.generation = -1
+        self.entry: dict[str, Any] | None = None  # None in the first version
+        self.reader: log.Reader | None = None
+        self.calls = 0  # since the snapshot
 
     def look(self, after: Callable[[OnlineClassifier], None] | None = None) -> OnlineClassifier:
         """The learner as it is now; ``after`` is called after each event that is done again."""
-        if not self.folder.is_dir() or newest(self.folder) is None:
-            raise FileNotFoundError(f"{self.folder} is not a folder with a journal")
         for attempt in range(1, TRIES + 1):
+            generation = newest(self.folder) if self.folder.is_dir() else None
+            if generation is None:
+                if self.folder.is_dir():
+                    _check_later(self.folder, -1)
+                raise FileNotFoundError(f"{self.folder} is not a folder with a journal")
             try:
-                return self._follow(after)
-            except FileNotFoundError:  # a newer snapshot has come, and the old one gone
-                self._generation = None
-                if attempt == TRIES:
+                return self._follow(generation, after)
+            except BaseException as error:
+                self.learner = None  # it may have done half an event
+                # A newer snapshot may have come meanwhile, and the old one gone.
+                replaced = isinstance(error, FileNotFoundError | DamagedError)
+                if not replaced or newest(self.folder) == generation or attempt == TRIES:
                     raise
         raise AssertionError("unreachable")
 
-    def _follow(self, after: Callable[[OnlineClassifier], None] | None) -> OnlineClassifier:
-        generation = newest(self.folder)
-        learner = self.learner
-        if learner is None or generation != self._generation:
-            path = self.folder / f"snapshot-{generation}.npz"
-            learner = OnlineClassifier.load(path, metric=self.metric)
+    def _follow(
+        self, generation: int, after: Callable[[OnlineClassifier], None] | None
+    ) -> OnlineClassifier:
+        learner, reader = self.learner, self.reader
+        is_ahead = generation != self.generation or reader is None or not reader.is_as_read()
+        if learner is None or is_ahead:
+            learner, reader = self._load(generation)
             if self.learner is not None:
                 learner._seen = self.learner._seen  # what it told last
-            self._generation, self._end = generation, 0
-        path = self.folder / f"log-{generation}"
-        if path.exists():  # it comes after its snapshot
-            for event, end in log.read(path, self._end):
-                if self._end:  # the first record is the header
-                    _do_again(learner, event, path, end)
-                    if after is not None:
-                        after(learner)
-                self._end = end
-        self.learner = learner
+            self.learner, self.reader, self.generation = learner, reader, generation
+            self.calls = 0
+        if self.before is None:
+            _check_later(self.folder, generation)
+        if reader is None:
+            return learner
+        for event, byte in reader.events(self._stop(reader.path)):
+            try:
+                do_again(learner, event)
+            except (ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
+                raise DamagedError(reader.path, byte, str(error)) from error
+            self.calls += 1
+            if after is not None:
+                after(learner)
         return learner
+
+    def _stop(self, path: Path) -> int | None:
+        """The byte of a log from which on nothing is read, if there is one."""
+        return self.before.byte if self.before is not None and self.before.path == path else None
+
+    def _load(self, generation: int) -> tuple[OnlineClassifier, log.Reader | None]:
+        """The learner of a snapshot, and its log; None where there is none to be read."""
+        snapshot = self.folder / f"snapshot-{generation}.npz"
+        learner = OnlineClassifier.load(snapshot, metric=self.metric)
+        self.entry = saved.journal_of(snapshot)
+        path = self.folder / f"log-{generation}"
+        if self._stop(path) == 0:
+            return learner, None
+        if not path.exists():
+            if self.entry is None:  # the first version wrote its log after the snapshot
+                return learner, None
+            raise DamagedError(path, 0, f"it is missing, and {snapshot.name} is there")
+        reader = log.Reader(path)
+        first_version = {"format": FIRST_FORMAT, "generation": generation}
+        expected = _header(self.entry or first_version, learner)
+        if expected["generation"] != generation:
+            raise DamagedError(snapshot, 0, f"it is number {shown(expected['generation'])}")
+        wrong = [name for name in expected if reader.header.get(name) != expected[name]]
+        if wrong:
+            name = wrong[0]
+            raise DamagedError(
+                path,
+                0,
+                f"it does not go with its snapshot: expected {name} {shown(expected[name])}, got "
+                f"{shown(reader.header.get(name))}",
+            )
+        return learner, reader

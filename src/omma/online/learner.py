@@ -52,7 +52,8 @@ class OnlineClassifier(Learning):
     max_age : int, optional
         Decisions are forgotten, too, when more rows than that were decided by id since.
     max_seconds : float, optional
-        Or when they have waited for longer than that; only one of both ages can be given.
+        Or when they have waited for longer than that, not counting the time in which the learner
+        was saved in a file; only one of both ages can be given.
 
     Examples
     --------

@@ -1,5 +1,6 @@
 """How a learner decides whatever it is given, and takes labels in."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy import sparse
 
 from omma._validate import shown
 from omma.online import events
-from omma.online.counting import Counting
+from omma.online.counting import UNRECORDED, Counting
 from omma.online.pending import Id, check_id, read_ids
 from omma.online.steps import (
     Decided,
@@ -111,10 +112,9 @@ class Learning(Counting):
             if foreign:
                 self._take_names(decided.names)
             now = self._pending.now
-            if self._journal is not None:
-                told = events.decided(keys, rows, decided.moved, self.n_labels, now)
-                self._journal.write(told)
-            with self._pending.at(now):  # the moment that was written down
+            told = (keys, rows, decided.moved, self.n_labels, now)
+            # At the moment that is written down.
+            with self._recorded(events.decided, *told), self._pending.at(now):
                 for key, (chosen, row) in zip(keys, rows, strict=True):
                     self._wait(key, chosen, row, decided.moved)
         return answer
@@ -167,13 +167,15 @@ class Learning(Counting):
         if true is None or waited.moved or (soft and weight != 1.0):
             return False
         chosen = waited.prediction
-        if self._journal is not None:  # what is written down must be right
-            if not waited.sparse:
+        recorded: AbstractContextManager[None] = UNRECORDED
+        if self._journal is not None:
+            if not waited.sparse:  # what is written down must be right
                 refuse_indicators("update", "y", true)
-            step, now = Step(None, true, chosen, weight), self._pending.now
-            self._journal.write(events.labelled([check_id(key)], [step], self.n_labels, now))
-        self._stepper.count(self.state, waited.eta, true, chosen, weight, late=True)
-        self._pending.drop(key)
+            steps, now = [Step(None, true, chosen, weight)], self._pending.now
+            recorded = self._recorded(events.labelled, [check_id(key)], steps, self.n_labels, now)
+        with recorded:
+            self._stepper.count(self.state, waited.eta, true, chosen, weight, late=True)
+            self._pending.drop(key)
         return True
 
     def _indicators_fast(self, y: Any) -> NDArray[np.float64] | None:
@@ -214,12 +216,11 @@ class Learning(Counting):
         task = self._task
         steps = read_steps(task, true, given.eta, given.prediction, weight, keeps=self._keeps)
         self._take_names(names)
-        if self._journal is not None:
-            self._journal.write(events.counted(steps, self.n_labels))
-        for step in steps:
-            self._count(step)
-        if not late:
-            self._last = None
+        with self._recorded(events.counted, steps, self.n_labels):
+            for step in steps:
+                self._count(step)
+            if not late:
+                self._last = None
 
     def _true(self, y: Any, count: int, moved: bool) -> tuple[Any, Names | None]:
         """True labels in the order of the learner's own, and the names of all."""
@@ -268,8 +269,7 @@ class Learning(Counting):
         ]
         self._take_names(names)
         now = self._pending.now
-        if self._journal is not None:
-            self._journal.write(events.labelled(keys, steps, self.n_labels, now))
-        with self._pending.at(now):  # none may grow too old now that all of them were found
+        recorded = self._recorded(events.labelled, keys, steps, self.n_labels, now)
+        with recorded, self._pending.at(now):  # none may grow too old now that all were found
             for key, step in zip(keys, steps, strict=True):
                 self._settle(key, step.true, step.weight)

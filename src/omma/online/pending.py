@@ -93,7 +93,7 @@ def age_and_clock(owner: str, max_age: float | None, max_seconds: float | None) 
     if max_age is not None:
         raise ValueError(f"{owner} must be given max_age (rows) or max_seconds, got both")
     check_number(owner, "max_seconds", max_seconds, low=0.0)
-    return {"max_age": float(max_seconds), "clock": time.time}
+    return {"max_age": float(max_seconds), "clock": time.monotonic}
 
 
 class Pending(Waiting[bytes]):
@@ -115,8 +115,9 @@ class Pending(Waiting[bytes]):
         Decisions older than that are forgotten. It counts rows decided since, or what ``clock``
         counts.
     clock : function, optional
-        Gives the present time, for example ``time.time`` for seconds. Time that goes back stands
-        still.
+        Counts up, for example ``time.monotonic`` for seconds. Only how far it has come since the
+        last look is added to the age of what waits: ages go on where they were after loading, and
+        time that goes back stands still.
     evicted : function of an id and a Decision, optional
         Called with each decision that is forgotten, after it has gone.
 
@@ -153,7 +154,8 @@ class Pending(Waiting[bytes]):
         self.clock = clock
         self.evicted = evicted
         self._put = 0  # the clock of those who gave none: rows so far
-        self._time = -math.inf
+        self._time = 0.0  # by which decisions grow old
+        self._reading = 0.0 if clock is None else clock()  # of the clock, when that was looked at
         self._gone: OrderedDict[Id, bool] = OrderedDict()  # whether labels came, else forgotten
 
     @property
@@ -225,13 +227,17 @@ class Pending(Waiting[bytes]):
 
     def _now(self) -> float:
         """The present time; it never goes back, so that the oldest decision is the first."""
-        found = float(self._put) if self.clock is None else float(self.clock())
-        self._time = max(self._time, found)
+        if self.clock is None:
+            self._time = max(self._time, float(self._put))
+        else:
+            reading = self.clock()
+            self._time += max(0.0, reading - self._reading)
+            self._reading = reading
         return self._time
 
     @property
     def now(self) -> float:
-        """What the clock says, for a journal; zero where rows are the clock."""
+        """The present time, for a journal; zero where rows are the clock."""
         return 0.0 if self.clock is None else self._now()
 
     @contextmanager
@@ -239,7 +245,8 @@ class Pending(Waiting[bytes]):
         """Meanwhile it is as late as it was when a journal was written."""
         clock = self.clock
         if clock is not None:
-            self.clock = lambda: moment
+            self._time, reading = max(self._time, moment), self._reading
+            self.clock = lambda: reading
         try:
             yield
         finally:
@@ -313,7 +320,9 @@ class Pending(Waiting[bytes]):
         ends = np.concatenate([[0], _plain(arrays["ends"], "i")])
         records = _plain(arrays["records"], "u").astype(np.uint8).tobytes()
         numbers = _plain(arrays["numbers"], "f")
-        fits = len(ends) == len(ids) + 1 and ends[-1] == len(records) and (np.diff(ends) > 0).all()
+        whole = bool((numbers[:2] == np.floor(numbers[:2])).all())
+        fits = whole and len(ends) == len(ids) + 1 and ends[-1] == len(records)
+        fits = fits and bool((np.diff(ends) > 0).all())
         if not fits or len(set(ids)) < len(ids) or len(gone) != len(labelled) or len(numbers) != 3:
             raise ValueError("its parts do not fit together")
         for key, start, end in zip(ids, ends[:-1], ends[1:], strict=True):
@@ -321,7 +330,8 @@ class Pending(Waiting[bytes]):
         self._gone.update(
             {check_id(key): bool(one) for key, one in zip(gone, labelled, strict=True)}
         )
-        self._put, self.forgotten, self._time = int(numbers[0]), int(numbers[1]), float(numbers[2])
+        self._put, self.forgotten = int(numbers[0]), int(numbers[1])
+        self._time = max(0.0, float(numbers[2]))  # it began at minus infinity in older files
 
     def _check_records(self, check: Callable[[Decision], None] | None) -> None:
         """Every decision can be read, and was made no earlier than the one before it."""
@@ -334,7 +344,12 @@ class Pending(Waiting[bytes]):
             if not before <= time_of(record) <= self._time:
                 raise ValueError("its times are out of order")
             before = time_of(record)
-        if min(self._put, self.forgotten) < 0 or any(key in self._waiting for key in self._gone):
+        if self.forgotten < 0 or self.forgotten + len(self) > self._put or self._put > 2**53:
+            raise ValueError(f"{self._put:g} decisions, of which {self.forgotten:g} were forgotten")
+        # Without a clock, time is the number of decisions; before the first it is -inf.
+        if self._time > self._put if self.clock is None else not self._time < math.inf:
+            raise ValueError(f"the time {self._time:g} is none of its clock")
+        if any(key in self._waiting for key in self._gone):
             raise ValueError("its parts do not fit together")
 
 

@@ -24,10 +24,16 @@ if TYPE_CHECKING:
 FORMAT = "omma-learner-2"
 FIRST = "omma-learner-1"  # what the first release wrote
 WHAT = "omma learner"
+JOURNAL = {"journal", "generation", "first"}  # its name, which snapshot, number of the next record
 
 
-def write(path: str | Path | BinaryIO, learner: OnlineClassifier) -> None:
-    """Write a learner beside the path first, then move it into place."""
+def write(
+    path: str | Path | BinaryIO, learner: OnlineClassifier, journal: dict[str, Any] | None = None
+) -> None:
+    """Write a learner beside the path first, then move it into place.
+
+    ``journal`` says which snapshot of which journal this is; ``journal_of`` reads it again.
+    """
     own, pending = learner.policy.objective, learner.waiting
     last = None if learner._last is None else learner._last.as_matrix(learner.n_labels)
     content = {
@@ -42,6 +48,7 @@ def write(path: str | Path | BinaryIO, learner: OnlineClassifier) -> None:
         "max_age": pending.max_age if pending.clock is None else None,
         "max_seconds": None if pending.clock is None else pending.max_age,
         "refused": learner._refusals.counts,
+        "journal": journal,
     }
     parts: dict[str, Any] = {f"state_{name}": one for name, one in learner.state.arrays().items()}
     if learner._pairs is not None:
@@ -75,6 +82,15 @@ def read(cls: type[OnlineClassifier], path: str | Path, metric: Metric | None) -
             reason = " ".join(str(error).split())[:400]
             reason = f"it has no {reason}" if isinstance(error, KeyError) else reason
             raise ValueError(f"{path} is not a whole {WHAT}: {reason}") from error
+
+
+def journal_of(path: Path) -> dict[str, Any] | None:
+    """Which snapshot of which journal a sound file is; None where it does not say."""
+    with npz.opened(path, WHAT) as archive:
+        entry: Any = archive.json("content").get("journal")
+    if entry is not None and (type(entry) is not dict or set(entry) != JOURNAL):
+        raise ValueError(f"{path} is not a whole {WHAT}: journal must have {sorted(JOURNAL)}")
+    return entry
 
 
 def _learner(

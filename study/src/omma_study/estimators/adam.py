@@ -10,7 +10,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_array
 
 from omma.calibration import log_loss
 from omma_study.estimators.linear import (
@@ -19,6 +18,7 @@ from omma_study.estimators.linear import (
     choose,
     folds,
     probabilities,
+    read_features,
     read_sample,
     sample,
     scaler_of,
@@ -407,8 +407,7 @@ class OnlineModel:
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of rows (n, d); nothing is changed."""
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        return self.run(X, None)
+        return self.run(read_features(X), None)
 
     def partial_fit(self, X: Any, y: Any) -> OnlineModel:
         """Learn from rows (n, d) with their labels, one after another."""

@@ -36,14 +36,21 @@ def check_positive(estimator: Any, *names: str) -> None:
             raise ValueError(f"{name} of {owner} must be above 0, got {value!r}")
 
 
+def read_features(X: Any) -> Any:
+    """Finite features of single or double precision, dense or CSR."""
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    if sparse.issparse(X):
+        X.check_format()  # indices that point outside would be followed by compiled loops
+    return X
+
+
 def read_sample(X: Any, y: Any, n_labels: int | None) -> tuple[Any, Any, int]:
     """Features, and labels as CSR indicators or as class ids, with how many there are."""
     is_indicator = sparse.issparse(y) or np.ndim(y) == 2
-    X, y = check_X_y(
-        X, y, accept_sparse="csr", multi_output=is_indicator, dtype=[np.float64, np.float32]
-    )
+    X, y = check_X_y(read_features(X), y, accept_sparse="csr", multi_output=is_indicator)
     if is_indicator:
         y = sparse.csr_array(y)
+        y.check_format()
         values, m = y.data, y.shape[1]
     else:
         values, y = y, y.astype(np.int64)
@@ -98,7 +105,7 @@ class LinearModel:
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of each label in each row: (n, m), or CSR where ``keep`` is given."""
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = read_features(X)
         m = len(self.intercept)
         step = max(1, BLOCK // (m + X.shape[1]))
         blocks = [self._block(X[start : start + step]) for start in range(0, X.shape[0], step)]

@@ -1,0 +1,88 @@
+"""``omma journal check``: whether a journal is sound, and what is sound of one that is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from omma.cli.options import work
+
+if TYPE_CHECKING:
+    from omma.online.learner import OnlineClassifier
+    from omma.online.log import DamagedError
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command("journal")
+@click.argument("action", type=click.Choice(["check"]))
+@click.argument("folder", type=FOLDER)
+@click.option(
+    "--salvage",
+    type=FOLDER,
+    metavar="NEW",
+    help="Write a sound journal to this new folder, of what is sound before the damage.",
+)
+def command(action: str, folder: Path, salvage: Path | None) -> None:
+    """Check the folder of a --journal: every record is read, and nothing there is changed.
+
+    A damaged journal is told with the file and the byte, and ends the command with 1. With
+    --salvage it also says what was left out.
+
+    \b
+    Examples:
+        omma journal check served/
+        omma journal check served/ --salvage saved/
+    """  # noqa: D301
+    from omma.online import Journal
+    from omma.online.journal import Follower
+    from omma.online.log import DamagedError
+
+    with work():
+        follower = Follower(folder)
+        try:
+            learner = follower.look()
+        except DamagedError as damage:
+            if salvage is None:
+                raise
+            learner = Follower(folder, before=damage).look()
+            Journal(salvage, learner).close()
+            click.echo(f"{salvage} has {_content(learner)}.")
+            click.echo(_left_out(damage))
+            return
+        rest = b"" if follower.reader is None else follower.reader.unfinished()
+        click.echo(f"{folder} is sound: {_content(learner)}.")
+        if rest:
+            click.echo(
+                f"It ends in an unfinished record of {len(rest):,} bytes, which whoever goes on "
+                "from it will move to a file of its own."
+            )
+        if salvage is not None:
+            raise ValueError(f"nothing was written to {salvage}: there is no damage in {folder}")
+
+
+def _content(learner: OnlineClassifier) -> str:
+    stats = learner.stats(peek=True)
+    return (
+        f"{stats['decided']:,} decided by id, {stats['labels']:g} learned, {stats['waiting']:,} "
+        "waiting for labels"
+    )
+
+
+def _left_out(damage: DamagedError) -> str:
+    """What is lost, and how much of it could be read."""
+    from omma.online.log import DamagedError, Reader
+
+    if not damage.path.exists():
+        return f"{damage.path} is missing, and whatever it had."
+    try:
+        sound = sum(1 for _ in Reader(damage.path).sound_behind(damage.byte - 1))
+    except DamagedError:  # without its header no record can be told from noise
+        sound = 0
+    size = damage.path.stat().st_size - damage.byte
+    return (
+        f"Left out: {damage.path} from byte {damage.byte:,} on, {size:,} bytes with {sound:,} "
+        "sound records."
+    )
