@@ -76,7 +76,7 @@ class Engine:
 
     def _bind(self) -> None:
         """Look where the numbers of the state lie; again wherever it has other arrays."""
-        self._laid: Columns = self.state.lay_out()
+        self._laid: Columns = self.plan.columns(self.state)
         self._spec = self.plan.spec(self.state)
         # Learning is the same for all objectives and budgets, and is compiled once for them.
         self._learning = self._spec._replace(objective=None, budget=None)
@@ -105,8 +105,8 @@ class Engine:
         """The arrays of sparse rows, with room for so many labels."""
         space = self._scratch()
         if space.sparse is None or len(space.sparse[1].ids) < longest:
-            kept, totals = self._laid
-            space.sparse = sparse_memory(self.plan, self.state, kept, totals, 2 * longest)
+            table, totals = self._laid
+            space.sparse = sparse_memory(self.plan, self.state, table, totals, 2 * longest)
         return space.sparse
 
     def decide(self, eta: Row, pick: int = 0, spec: Spec | None = None) -> NDArray[Any]:
@@ -226,7 +226,7 @@ class Engine:
 
 
 def memory_of(
-    plan: Plan, state: State, columns: Any, kept: Any, totals: Any, work: tuple[Any, Any, Any]
+    plan: Plan, state: State, columns: Any, table: Any, totals: Any, work: tuple[Any, Any, Any]
 ) -> Memory:
     """All arrays of a state, as the kernels know them."""
     seen, scratch, ranks = work
@@ -236,7 +236,7 @@ def memory_of(
     window = state.window.kernel(state.m) if isinstance(state, WindowState) else None
     return Memory(
         columns,
-        kept,
+        table,
         totals,
         seen,
         scratch,
@@ -249,13 +249,13 @@ def memory_of(
 
 
 def sparse_memory(
-    plan: Plan, state: State, kept: Any, totals: Any, longest: int
+    plan: Plan, state: State, table: Any, totals: Any, longest: int
 ) -> tuple[Memory, Sparse]:
     """The arrays of sparse rows of so many labels at most; ``kept`` has those of all labels."""
     width = padded(longest + 1)
     columns, work = aligned(FIELDS, width), work_space(width)
     sparse = Sparse(np.zeros(width, dtype=np.int32), np.zeros(state.m, dtype=np.int32))
-    return memory_of(plan, state, columns, kept, totals, work), sparse
+    return memory_of(plan, state, columns, table, totals, work), sparse
 
 
 def float64(values: Any) -> NDArray[np.float64]:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
+from omma.kernels.layout import SUM_TP
 from omma.kernels.limits import MEAN, OnEstimates, OnLabels
 from omma.kernels.objectives import Costs, Fixed, Nothing, sign_form
 from omma.kernels.row import Spec
-from omma.state import Prices, State
+from omma.state import Columns, Prices, State
 from omma.window_state import WindowState
 
 NOTHING = Nothing(0.0)
@@ -74,15 +75,22 @@ class Plan:
     def start(self, m: int) -> State:
         """The state before the first row."""
         both = self.shrinkage is not None
-        made = State.zeros(
+        state = State.zeros(
             m, soft=self.soft, both=both, calibrated=self.calibrated, growth=self.growth
         )
         if self.window is not None:
-            made = WindowState.over(made, self.window)
-        made.prices = None if self.limits is None else self.limits.start()
-        if self.settled is not None and made.calibration is not None:
-            made.calibration.take(*self.settled)
-        return made
+            state = WindowState.over(state, self.window)
+        state.prices = None if self.limits is None else self.limits.start()
+        if self.settled is not None and state.calibration is not None:
+            state.calibration.take(*self.settled)
+        return state
+
+    def columns(self, state: State) -> Columns:
+        """The numbers of a state as the kernels read them."""
+        laid_out = state.lay_out()
+        if not self.sums:  # nobody keeps them up to date: those of other states must not stay
+            laid_out.totals[:, SUM_TP:] = 0.0
+        return laid_out
 
     def feedback(self, state: State) -> Any:
         """What is counted, as the kernels know it."""
@@ -99,13 +107,13 @@ class Plan:
 
     def prices(self, state: State, mu: NDArray[np.float64] | None = None) -> Any:
         """The limits with the prices of a state, or with others."""
-        found = state.prices
-        if self.limits is None or found is None:
+        prices = state.prices
+        if self.limits is None or prices is None:
             return None
         on_estimates = state.labels is not None and state.limited is state
         kind = OnEstimates if on_estimates else OnLabels
-        mu = found.mu if mu is None else mu
-        return kind(*self.limits, mu, found.mean, found.spread, found.rates)
+        mu = prices.mu if mu is None else mu
+        return kind(*self.limits, mu, prices.mean, prices.spread, prices.rates)
 
 
 def fixed_plan(

@@ -147,7 +147,7 @@ class Replay:
         """
         if not self.is_sparse:
             return
-        columns, self._totals = self.state.lay_out()
+        columns, self._totals = self.plan.columns(self.state)
         fields = len(columns)
         size = 4 if fields <= 4 else -(-fields // 8) * 8
         records = np.zeros((self.eta.m, size))
@@ -213,7 +213,7 @@ class Replay:
         return kernel.Marks(places, self.snapshots[part], self.snapshot_rows[part])
 
     def _feed_dense(self, rows: Rows, labels: Any, extras: Any, marks: Any) -> Any:
-        columns, totals = self.state.lay_out()
+        columns, totals = self.plan.columns(self.state)
         memory = memory_of(self.plan, self.state, columns, columns, totals, self._work)
         if isinstance(self.eta, DenseProbabilities):
             array, places = self.eta.block(rows)
@@ -227,8 +227,8 @@ class Replay:
         )
 
     def _feed_sparse(self, rows: Rows, labels: Any, extras: Any, marks: Any) -> Any:
-        longest, kept = self._longest, self._records
-        memory, sparse = sparse_memory(self.plan, self.state, kept, self._totals, longest)
+        longest, table = self._longest, self._records
+        memory, sparse = sparse_memory(self.plan, self.state, table, self._totals, longest)
         eta: Any = self.eta
         indices, data, starts, ends = eta.block(rows)
         spec, out = self.plan.spec(self.state), self.predictions
@@ -395,7 +395,7 @@ def learn_decided(
     eta, labels = batch.eta, batch.labels
     if labels is not None and labels.missing is not None:
         state.take_parts()
-    columns, totals = state.lay_out()
+    columns, totals = plan.columns(state)
     spec = plan.spec(state)._replace(objective=None, budget=None)  # compiled once for all of them
     is_sparse = isinstance(eta, SparseProbabilities)
     if is_sparse:

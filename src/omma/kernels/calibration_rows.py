@@ -50,7 +50,7 @@ def calibrate_dense(eta, rows, true, true_rows, extras, calibrator, columns, wor
 @entry
 def calibrate_sparse(
     indices, data, starts, ends, true_ids, true_starts, true_ends, extras, sparse, calibrator,
-    columns, kept, work, out,
+    columns, table, work, out,
 ):  # fmt: skip
     """Calibrate rows of stored labels, into ``out`` one after another."""
     written, m = 0, sparse.place.shape[0]
@@ -63,8 +63,8 @@ def calibrate_sparse(
         clear_rest(work[VALUES], count, width)
         for i in range(count):
             columns[BIAS, i], columns[PRECISION, i] = (
-                kept[BIAS, labels[i]],
-                kept[PRECISION, labels[i]],
+                table[BIAS, labels[i]],
+                table[PRECISION, labels[i]],
             )
         calibrate(calibrator, columns, work, width)
         for i in range(count):
@@ -79,6 +79,6 @@ def calibrate_sparse(
                     work[PRESENT, at] = 1.0
             fit_known(extras, t, row, calibrator, columns, work, sparse.place, labels, width, m)
             for i in range(count):
-                kept[BIAS, labels[i]] = columns[BIAS, i]
-                kept[PRECISION, labels[i]] = columns[PRECISION, i]
+                table[BIAS, labels[i]] = columns[BIAS, i]
+                table[PRECISION, labels[i]] = columns[PRECISION, i]
     return starts.shape[0]

@@ -61,8 +61,8 @@ def mean_from(mean, total, m):
 @helper
 def class_rate(rate, point, cells):
     """The rate of one class, ε added, and its derivatives."""
-    found, by_tp, by_predicted = rate_partials(rate, *cells, point.whole)
-    return found + rate.epsilon, by_tp, by_predicted
+    rate_value, by_tp, by_predicted = rate_partials(rate, *cells, point.whole)
+    return rate_value + rate.epsilon, by_tp, by_predicted
 
 
 @transformed.case(Geometric)
@@ -72,8 +72,8 @@ def log_of_rate(mean, rate, point, cells):
 
 @by_class.case(Geometric)
 def by_class_geometric(mean, rate, point, cells):
-    found, by_tp, by_predicted = class_rate(rate, point, cells)
-    return by_tp / found, by_predicted / found
+    rate_value, by_tp, by_predicted = class_rate(rate, point, cells)
+    return by_tp / rate_value, by_predicted / rate_value
 
 
 @factor.case(Geometric)
@@ -121,8 +121,8 @@ def square_of_miss(mean, rate, point, cells):
 
 @by_class.case(Quadratic)
 def by_class_quadratic(mean, rate, point, cells):
-    found, by_tp, by_predicted = class_rate(rate, point, cells)
-    return (1.0 - found) * by_tp, (1.0 - found) * by_predicted
+    rate_value, by_tp, by_predicted = class_rate(rate, point, cells)
+    return (1.0 - rate_value) * by_tp, (1.0 - rate_value) * by_predicted
 
 
 @factor.case(Quadratic)
@@ -137,14 +137,14 @@ def quadratic_from(mean, total, m):
 
 @transformed.case(Steep)
 def inverse_cube_of_rate(mean, rate, point, cells):
-    found, _, _ = class_rate(rate, point, cells)
-    return 1.0 / (found * found * found)
+    rate_value, _, _ = class_rate(rate, point, cells)
+    return 1.0 / (rate_value * rate_value * rate_value)
 
 
 @by_class.case(Steep)
 def by_class_steep(mean, rate, point, cells):
-    found, by_tp, by_predicted = class_rate(rate, point, cells)
-    scale = 1.0 / ((found * found) * (found * found))
+    rate_value, by_tp, by_predicted = class_rate(rate, point, cells)
+    scale = 1.0 / ((rate_value * rate_value) * (rate_value * rate_value))
     return scale * by_tp, scale * by_predicted
 
 
@@ -189,8 +189,8 @@ def weigh_classes(objective, ready, point, tp, predicted, positive):
 @helper
 def class_form(rate, point, cells):
     """The rate of one class, its derivatives, and the square of its steepness."""
-    found, slope, offset = rate_partials(rate, *cells, point.whole)
-    return found, slope, offset, product(slope, offset, slope, offset) + rate.epsilon
+    rate_value, slope, offset = rate_partials(rate, *cells, point.whole)
+    return rate_value, slope, offset, product(slope, offset, slope, offset) + rate.epsilon
 
 
 @helper

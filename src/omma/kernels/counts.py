@@ -175,8 +175,8 @@ def see_corrected(feedback, columns, rows, i):
     observed = columns[3 * TRUE + TP, i], columns[3 * TRUE + POSITIVE, i]
     known = columns[3 * KNOWN + TP, i], columns[3 * KNOWN + POSITIVE, i]
     predicted = columns[PREDICTED, i]
-    every = columns[TP, i], columns[POSITIVE, i]
-    t, p = corrected(feedback, *observed, *known, *every, predicted)
+    expected = columns[TP, i], columns[POSITIVE, i]
+    t, p = corrected(feedback, *observed, *known, *expected, predicted)
     return t, predicted, p
 
 
@@ -211,9 +211,11 @@ def see_corrected_totals(feedback, columns, totals, seen, m):
     if feedback.sums > 0:
         observed = totals[TRUE, SUM_TP], totals[TRUE, SUM_POSITIVE]
         known = totals[KNOWN, SUM_TP], totals[KNOWN, SUM_POSITIVE]
-        every = totals[OWN, SUM_TP], totals[OWN, SUM_POSITIVE]
+        expected = totals[OWN, SUM_TP], totals[OWN, SUM_POSITIVE]
         predicted = totals[OWN, SUM_PREDICTED]
-        seen[SUM_TP], seen[SUM_POSITIVE] = corrected(feedback, *observed, *known, *every, predicted)
+        seen[SUM_TP], seen[SUM_POSITIVE] = corrected(
+            feedback, *observed, *known, *expected, predicted
+        )
         seen[SUM_PREDICTED] = predicted
 
 

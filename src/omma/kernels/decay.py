@@ -27,7 +27,7 @@ def counted_unit(pace, window):
 
 
 @helper
-def grow(pace, window, calibrator, limits, kept, totals):
+def grow(pace, window, calibrator, limits, table, totals):
     """After a row that counts: the next one counts for more."""
     decay_spread(limits, pace[GROWTH])
     pace[UNIT] *= pace[GROWTH]
@@ -35,8 +35,8 @@ def grow(pace, window, calibrator, limits, kept, totals):
         pace[UNIT] /= LARGEST_UNIT
         pace[ERAS] += 1.0
         if window is None:
-            divide_counts(kept, totals)
-        divide_calibrator(calibrator, kept)
+            divide_counts(table, totals)
+        divide_calibrator(calibrator, table)
 
 
 @helper
@@ -48,33 +48,33 @@ def decay_spread(limits, growth):
 
 
 @helper
-def divide_counts(kept, totals):
+def divide_counts(table, totals):
     """Divide all counts that decay by the largest unit; what is judged does not decay."""
     for field in range(3 * JUDGED):
-        for j in range(kept.shape[1]):
-            kept[field, j] /= LARGEST_UNIT
-    for j in range(kept.shape[1]):
-        kept[MISSED, j] /= LARGEST_UNIT
+        for j in range(table.shape[1]):
+            table[field, j] /= LARGEST_UNIT
+    for j in range(table.shape[1]):
+        table[MISSED, j] /= LARGEST_UNIT
     for which in range(JUDGED):
         for i in range(totals.shape[1]):
             totals[which, i] /= LARGEST_UNIT
 
 
 @by_kind
-def divide_calibrator(calibrator, kept):
+def divide_calibrator(calibrator, table):
     """Divide how much calibration knows by the largest unit; what it learned stays."""
 
 
 @divide_calibrator.case()
-def divide_no_calibrator(calibrator, kept):
+def divide_no_calibrator(calibrator, table):
     pass
 
 
 @divide_calibrator.case(Learning)
-def divide_known(calibrator, kept):
+def divide_known(calibrator, table):
     shared = calibrator.shared
     shared[CURVE_SLOPE] /= LARGEST_UNIT
     shared[CURVE_BOTH] /= LARGEST_UNIT
     shared[CURVE_INTERCEPT] /= LARGEST_UNIT
-    for j in range(kept.shape[1]):
-        kept[PRECISION, j] /= LARGEST_UNIT
+    for j in range(table.shape[1]):
+        table[PRECISION, j] /= LARGEST_UNIT

@@ -28,9 +28,9 @@ def scrambled(bits):
 
 
 @helper
-def of_entry(label, given):
+def of_entry(label, eta):
     """What one stored probability adds; nothing where it is zero."""
-    value = np.float64(given)
+    value = np.float64(eta)
     if not value > 0.0:
         return np.uint64(0)
     return scrambled(value.view(np.uint64) ^ scrambled((np.uint64(label) + ONE) * GOLDEN))

@@ -154,8 +154,8 @@ def over_counts(form, point):
     tp, predicted, positive = form[0], form[1], form[2]
     prior = point.prior * (tp + 2.0 * predicted + 2.0 * positive)
     inverse = point.inverse
-    rest = form[3] * point.whole + prior * inverse
-    return tp * inverse, predicted * inverse, positive * inverse, rest
+    constant = form[3] * point.whole + prior * inverse
+    return tp * inverse, predicted * inverse, positive * inverse, constant
 
 
 @helper

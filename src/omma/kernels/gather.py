@@ -1,7 +1,7 @@
 """Sparse rows: numbers of a row's labels are gathered into columns, and scattered back.
 
 A row that stores few of many labels gathers their numbers side by side, so that the same loops run
-on it as on a dense row. In a replay the numbers of one label lie together in memory (``kept`` is
+on it as on a dense row. In a replay the numbers of one label lie together in memory (``table`` is
 transposed), so that gathering a label touches one or two cache lines.
 """
 
@@ -22,7 +22,7 @@ from omma.kernels.layout import (
 
 
 @helper
-def gather_set(which, kept, labels, columns, start):
+def gather_set(which, table, labels, columns, start):
     """Gather one set of counts of the labels from position ``start`` on."""
     first = 3 * which
     tp, predicted, positive = (
@@ -32,13 +32,13 @@ def gather_set(which, kept, labels, columns, start):
     )
     for i in range(start, labels.shape[0]):
         j = labels[i]
-        tp[i] = kept[first + TP, j]
-        predicted[i] = kept[first + PREDICTED, j]
-        positive[i] = kept[first + POSITIVE, j]
+        tp[i] = table[first + TP, j]
+        predicted[i] = table[first + PREDICTED, j]
+        positive[i] = table[first + POSITIVE, j]
 
 
 @helper
-def scatter_set(which, kept, labels, columns):
+def scatter_set(which, table, labels, columns):
     first = 3 * which
     tp, predicted, positive = (
         columns[first + TP],
@@ -47,96 +47,96 @@ def scatter_set(which, kept, labels, columns):
     )
     for i in range(labels.shape[0]):
         j = labels[i]
-        kept[first + TP, j] = tp[i]
-        kept[first + PREDICTED, j] = predicted[i]
-        kept[first + POSITIVE, j] = positive[i]
+        table[first + TP, j] = tp[i]
+        table[first + PREDICTED, j] = predicted[i]
+        table[first + POSITIVE, j] = positive[i]
 
 
 @by_kind
-def gather_counts(feedback, kept, labels, columns, start):
+def gather_counts(feedback, table, labels, columns, start):
     """Gather the sets of counts that a kind of feedback has."""
 
 
 @gather_counts.case()
-def gather_own(feedback, kept, labels, columns, start):
-    gather_set(OWN, kept, labels, columns, start)
+def gather_own(feedback, table, labels, columns, start):
+    gather_set(OWN, table, labels, columns, start)
 
 
 @gather_counts.case(PartialLabels)
-def gather_partial(feedback, kept, labels, columns, start):
-    gather_set(OWN, kept, labels, columns, start)
+def gather_partial(feedback, table, labels, columns, start):
+    gather_set(OWN, table, labels, columns, start)
     for i in range(start, labels.shape[0]):
-        columns[MISSED, i] = kept[MISSED, labels[i]]
+        columns[MISSED, i] = table[MISSED, labels[i]]
 
 
 @gather_counts.case(Estimates)
-def gather_estimates(feedback, kept, labels, columns, start):
-    gather_set(OWN, kept, labels, columns, start)
-    gather_set(TRUE, kept, labels, columns, start)
+def gather_estimates(feedback, table, labels, columns, start):
+    gather_set(OWN, table, labels, columns, start)
+    gather_set(TRUE, table, labels, columns, start)
 
 
 @gather_counts.case(Both)
-def gather_both(feedback, kept, labels, columns, start):
-    gather_set(OWN, kept, labels, columns, start)
-    gather_set(TRUE, kept, labels, columns, start)
-    gather_set(KNOWN, kept, labels, columns, start)
+def gather_both(feedback, table, labels, columns, start):
+    gather_set(OWN, table, labels, columns, start)
+    gather_set(TRUE, table, labels, columns, start)
+    gather_set(KNOWN, table, labels, columns, start)
 
 
 @by_kind
-def scatter_counts(feedback, kept, labels, columns):
+def scatter_counts(feedback, table, labels, columns):
     """Put the sets of counts back; MISSED is written where it is kept."""
 
 
 @scatter_counts.case()
-def scatter_own(feedback, kept, labels, columns):
-    scatter_set(OWN, kept, labels, columns)
+def scatter_own(feedback, table, labels, columns):
+    scatter_set(OWN, table, labels, columns)
 
 
 @scatter_counts.case(Estimates)
-def scatter_estimates(feedback, kept, labels, columns):
-    scatter_set(OWN, kept, labels, columns)
-    scatter_set(TRUE, kept, labels, columns)
+def scatter_estimates(feedback, table, labels, columns):
+    scatter_set(OWN, table, labels, columns)
+    scatter_set(TRUE, table, labels, columns)
 
 
 @scatter_counts.case(Both)
-def scatter_both(feedback, kept, labels, columns):
-    scatter_set(OWN, kept, labels, columns)
-    scatter_set(TRUE, kept, labels, columns)
-    scatter_set(KNOWN, kept, labels, columns)
+def scatter_both(feedback, table, labels, columns):
+    scatter_set(OWN, table, labels, columns)
+    scatter_set(TRUE, table, labels, columns)
+    scatter_set(KNOWN, table, labels, columns)
 
 
 @helper
 def gather(feedback, memory, labels, start):
     """Gather all numbers of a row's labels, from position ``start`` on."""
-    columns, kept = memory.columns, memory.kept
-    gather_counts(feedback, kept, labels, columns, start)
-    gather_judged(memory.pace, kept, labels, columns, start)
-    gather_calibration(memory.calibrator, kept, labels, columns, start)
+    columns, table = memory.columns, memory.table
+    gather_counts(feedback, table, labels, columns, start)
+    gather_judged(memory.pace, table, labels, columns, start)
+    gather_calibration(memory.calibrator, table, labels, columns, start)
 
 
 @helper
-def gather_judged(pace, kept, labels, columns, start):
+def gather_judged(pace, table, labels, columns, start):
     if pace is not None:
-        gather_set(JUDGED, kept, labels, columns, start)
+        gather_set(JUDGED, table, labels, columns, start)
 
 
 @helper
-def gather_calibration(calibrator, kept, labels, columns, start):
+def gather_calibration(calibrator, table, labels, columns, start):
     if calibrator is not None:
         for i in range(start, labels.shape[0]):
-            columns[BIAS, i] = kept[BIAS, labels[i]]
-            columns[PRECISION, i] = kept[PRECISION, labels[i]]
+            columns[BIAS, i] = table[BIAS, labels[i]]
+            columns[PRECISION, i] = table[PRECISION, labels[i]]
 
 
 @helper
-def scatter(place, feedback, calibrator, pace, columns, kept, labels):
+def scatter(place, feedback, calibrator, pace, columns, table, labels):
     """Put all numbers of a row's labels back; a dense row (no ``place``) has nothing to put."""
     if place is None:
         return
-    scatter_counts(feedback, kept, labels, columns)
+    scatter_counts(feedback, table, labels, columns)
     if pace is not None:
-        scatter_set(JUDGED, kept, labels, columns)
+        scatter_set(JUDGED, table, labels, columns)
     if calibrator is not None:
         for i in range(labels.shape[0]):
-            kept[BIAS, labels[i]] = columns[BIAS, i]
-            kept[PRECISION, labels[i]] = columns[PRECISION, i]
+            table[BIAS, labels[i]] = columns[BIAS, i]
+            table[PRECISION, labels[i]] = columns[PRECISION, i]

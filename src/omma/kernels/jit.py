@@ -56,8 +56,8 @@ def cache_folder() -> Path | None:
     with suppress(OSError):  # a read-only home: compiled anew in every process
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if hasattr(os, "getuid"):
-            found = folder.lstat()
-            if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+            status = folder.lstat()
+            if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
                 warnings.warn(
                     f"{folder} belongs to another user, so omma keeps no machine code there: set "
                     "NUMBA_CACHE_DIR to a folder of your own",
@@ -65,7 +65,7 @@ def cache_folder() -> Path | None:
                     stacklevel=2,
                 )
                 return None
-            if stat.S_IMODE(found.st_mode) & 0o077:
+            if stat.S_IMODE(status.st_mode) & 0o077:
                 folder.chmod(0o700)
         return folder
     return None

@@ -120,12 +120,12 @@ def form_of(numbers, i, first, tp, predicted, positive, n):
 
 
 @helper
-def counts_for(feedback, kept, totals, j):
+def counts_for(feedback, table, totals, j):
     """(tp, predicted, positive, rows) so far of label j, or of all labels where j is −1."""
     which = limited_set(feedback)
     first, n = 3 * which, totals[which, N]
     if j >= 0:
-        return kept[first + TP, j], kept[first + PREDICTED, j], kept[first + POSITIVE, j], n
+        return table[first + TP, j], table[first + PREDICTED, j], table[first + POSITIVE, j], n
     sums = totals[which, SUM_TP], totals[which, SUM_PREDICTED], totals[which, SUM_POSITIVE]
     return sums[0], sums[1], sums[2], n
 
@@ -165,13 +165,13 @@ def position_in(place, labels, j):
 
 
 @by_kind
-def price(limits, extras, feedback, unit, columns, kept, totals, work, place, labels, width, m):
+def price(limits, extras, feedback, unit, columns, table, totals, work, place, labels, width, m):
     """What prices add to slope and offset of all labels; of single labels it goes into ``work``."""
 
 
 @price.case(None)
 def price_nothing(
-    limits, extras, feedback, unit, columns, kept, totals, work, place, labels, width, m
+    limits, extras, feedback, unit, columns, table, totals, work, place, labels, width, m
 ):  # fmt: skip
     """Without limits, the extras of the objective stay as they are."""
     return extras
@@ -179,13 +179,13 @@ def price_nothing(
 
 @price.case()
 def price_limits(
-    limits, extras, feedback, unit, columns, kept, totals, work, place, labels, width, m
+    limits, extras, feedback, unit, columns, table, totals, work, place, labels, width, m
 ):  # fmt: skip
     if extras is None:
         clear_extras(work, width)
     numbers, slope, offset, by_recall = limits.numbers, 0.0, 0.0, 0.0
     for i in range(limits.mu.shape[0]):
-        counts = counts_for(feedback, kept, totals, limits.labels[i])
+        counts = counts_for(feedback, table, totals, limits.labels[i])
         mu = limits.mu[i] * numbers[i, WEIGHT]
         if limits.kinds[i] == MEAN:
             by_recall += mu * numbers[i, FORM + 1] * counts[3] / m
@@ -226,7 +226,7 @@ def price_at(position):
 
 
 @helper
-def all_have_room(limits, feedback, kept, totals, unit):
+def all_have_room(limits, feedback, table, totals, unit):
     """Whether every limit holds over the rows so far, with something to spare."""
     without = 0
     for i in range(limits.mu.shape[0]):
@@ -234,7 +234,7 @@ def all_have_room(limits, feedback, kept, totals, unit):
             short = limits.numbers[i, FORM] * limits.rates[1] - limits.rates[0]
             room = -limits.numbers[i, FORM + 1] * short
         else:
-            counts = counts_for(feedback, kept, totals, limits.labels[i])
+            counts = counts_for(feedback, table, totals, limits.labels[i])
             tighter = tighter_by(limits, i, counts, unit) * form_of(
                 limits.numbers, i, UNDER, *counts
             )
@@ -275,7 +275,7 @@ def move(limits, spec, memory, row, steady, counted, place, labels, width):
 
 @helper
 def move_prices(limits, spec, memory, row, steady, counted, place, labels, width):
-    kept, totals, work, weight = memory.kept, memory.totals, memory.work, row.weight
+    table, totals, work, weight = memory.table, memory.totals, memory.work, row.weight
     feedback, m = spec.feedback, spec.m
     unit = counted_unit(memory.pace, memory.window)
     degrees = work[degrees_of(limits)]
@@ -284,15 +284,15 @@ def move_prices(limits, spec, memory, row, steady, counted, place, labels, width
     recalls, occurred = 0.0, 0.0
     if counted and limits.rates.shape[0] > 0:
         recalls, occurred = limits.rates[0], limits.rates[1]
-        follow_recalls(limits, feedback, kept, work, degrees, weight * unit, labels, width)
+        follow_recalls(limits, feedback, table, work, degrees, weight * unit, labels, width)
     n = totals[limited_set(feedback), N] / unit
-    eases = limits.mu.shape[0] > 1 and all_have_room(limits, feedback, kept, totals, unit)
+    eases = limits.mu.shape[0] > 1 and all_have_room(limits, feedback, table, totals, unit)
     ease = EASE * weight / (n + SLOW * weight) if eases else 0.0
     for i in range(limits.mu.shape[0]):
         kind, j = limits.kinds[i], limits.labels[i]
         if not (steady if kind == STEADY else counted):
             continue
-        counts = counts_for(feedback, kept, totals, j)
+        counts = counts_for(feedback, table, totals, j)
         if kind == MEAN:
             bound, sign = limits.numbers[i, FORM], limits.numbers[i, FORM + 1]
             now = n * (bound * limits.rates[1] - limits.rates[0])
@@ -330,7 +330,7 @@ def move_prices(limits, spec, memory, row, steady, counted, place, labels, width
 
 
 @helper
-def follow_recalls(limits, feedback, kept, work, degrees, weight, labels, width):
+def follow_recalls(limits, feedback, table, work, degrees, weight, labels, width):
     """Keep the sum of recalls after a row was counted: of each label present, what it changed."""
     first = 3 * limited_set(feedback)
     change, new = np.uint64(0), 0.0
@@ -339,7 +339,7 @@ def follow_recalls(limits, feedback, kept, work, degrees, weight, labels, width)
         moved = 0.0
         if added > 0.0:
             j = i if labels is None else labels[i]
-            tp, positive = kept[first + TP, j], kept[first + POSITIVE, j]
+            tp, positive = table[first + TP, j], table[first + POSITIVE, j]
             before = positive - added
             moved = tp / positive
             if before > 0.0:
@@ -352,25 +352,25 @@ def follow_recalls(limits, feedback, kept, work, degrees, weight, labels, width)
 
 
 @helper
-def add_recalls(limits, feedback, kept, ids, sign):
+def add_recalls(limits, feedback, table, ids, sign):
     """Add the recalls of some labels, or take them off, where a row leaves a window."""
     if limits is not None and limits.rates.shape[0] > 0:
         first = 3 * limited_set(feedback)
         for i in range(ids.shape[0]):
-            positive = kept[first + POSITIVE, ids[i]]
+            positive = table[first + POSITIVE, ids[i]]
             if positive > 0.0:
-                limits.rates[0] += sign * kept[first + TP, ids[i]] / positive
+                limits.rates[0] += sign * table[first + TP, ids[i]] / positive
                 limits.rates[1] += sign
 
 
 @helper
-def recount_recalls(limits, feedback, kept):
+def recount_recalls(limits, feedback, table):
     """Add up the recalls of all labels anew."""
     if limits is not None and limits.rates.shape[0] > 0:
         first = 3 * limited_set(feedback)
         limits.rates[0] = limits.rates[1] = 0.0
-        for j in range(kept.shape[1]):
-            positive = kept[first + POSITIVE, j]
+        for j in range(table.shape[1]):
+            positive = table[first + POSITIVE, j]
             if positive > 0.0:
-                limits.rates[0] += kept[first + TP, j] / positive
+                limits.rates[0] += table[first + TP, j] / positive
                 limits.rates[1] += 1.0

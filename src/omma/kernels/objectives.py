@@ -482,8 +482,9 @@ def mixed_rates(pair, rows, tp, predicted, positive, n):
         share = min(max((b - a + gamma * (b_square - both)) / bend, 0.0), 1.0)
     else:
         share = 0.5 if a == b else np.float64(a < b)
-    rest = 1.0 - share
-    slope, offset = share * a_slope + rest * b_slope, share * a_offset + rest * b_offset
+    b_share = 1.0 - share
+    slope = share * a_slope + b_share * b_slope
+    offset = share * a_offset + b_share * b_offset
     return a, b, slope, offset, share, gamma
 
 

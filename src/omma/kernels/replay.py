@@ -85,13 +85,13 @@ def reported_set(pace, feedback):
 
 
 @helper
-def mark(marks, taken, done, which, kept, totals):
+def mark(marks, taken, done, which, table, totals):
     """Copy the counts of true labels at a checkpoint; returns how many were taken."""
     if taken >= marks.places.shape[0] or marks.places[taken] != done:
         return taken
     for cell in range(3):
         for j in range(marks.cells.shape[2]):
-            marks.cells[taken, cell, j] = kept[3 * which + cell, j]
+            marks.cells[taken, cell, j] = table[3 * which + cell, j]
     marks.rows[taken] = totals[which, N]
     return taken + 1
 
@@ -161,7 +161,7 @@ def replay_dense(eta, rows, true, true_rows, extras, spec, memory, marks, out, o
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
         learn(spec, memory, row, extras.unknown_ids[begin:end], None, None, width)
-        taken = mark(marks, taken, t + 1, which, memory.kept, memory.totals)
+        taken = mark(marks, taken, t + 1, which, memory.table, memory.totals)
     return rows.shape[0], filled
 
 
@@ -345,7 +345,7 @@ def replay_sparse(
         first, last = (true_starts[t], true_ends[t]) if row.labelled else (begin, begin)
         true, unknown = true_ids[first:last], extras.unknown_ids[begin:end]
         learn_labels(count, true, unknown, row, sparse, spec, memory)
-        taken = mark(marks, taken, t + 1, which, memory.kept, memory.totals)
+        taken = mark(marks, taken, t + 1, which, memory.table, memory.totals)
     return starts.shape[0], filled
 
 

@@ -55,7 +55,7 @@ class Memory(NamedTuple):
     """All arrays that a row reads and writes (``layout`` says what stands where)."""
 
     columns: Any  # (fields, width): numbers of the row's labels
-    kept: Any  # (fields, labels): numbers of all labels; for dense rows the same array
+    table: Any  # (fields, labels): numbers of all labels; for dense rows the same array
     totals: Any  # (SETS, TOTALS)
     seen: Any  # (TOTALS,): totals that decisions look at, written anew for each row
     work: Any  # (WORK, width): scratch space
@@ -123,8 +123,8 @@ def look(spec, memory):
     """Where the gradient is taken: at the counts that decisions look at."""
     unit = counted_unit(memory.pace, memory.window)
     feedback = in_units(spec.feedback, unit)
-    see_totals(feedback, memory.kept, memory.totals, memory.seen, spec.m)
-    return point_at(memory.seen, spec.prior * unit, spec.m, feedback, memory.kept), unit
+    see_totals(feedback, memory.table, memory.totals, memory.seen, spec.m)
+    return point_at(memory.seen, spec.prior * unit, spec.m, feedback, memory.table), unit
 
 
 @helper
@@ -142,7 +142,7 @@ def decide(spec, memory, place, labels, pick, width):
     ready = prepare(spec.objective, point)
     extras = fill_extras(spec.objective, point, columns, work, labels, pick, width)
     priced = price(
-        memory.limits, extras, spec.feedback, unit, columns, memory.kept, memory.totals, work,
+        memory.limits, extras, spec.feedback, unit, columns, memory.table, memory.totals, work,
         place, labels, width, spec.m,
     )  # fmt: skip
     return choose(
@@ -154,14 +154,14 @@ def decide(spec, memory, place, labels, pick, width):
 @helper
 def hide(unknown, memory, weight, counted, place, labels):
     """Take labels that are unknown out of a row, and note how much each missed."""
-    work, kept = memory.work, memory.kept
+    work, table = memory.work, memory.table
     for i in range(unknown.shape[0]):
         j = unknown[i]
         at = position_in(place, labels, j)
         if at >= 0:
             work[VALUES, at] = work[FLAGS, at] = work[PRESENT, at] = 0.0
-        kept[MISSED, j] += counted
-        kept[UNREPORTED, j] += weight
+        table[MISSED, j] += counted
+        table[UNREPORTED, j] += weight
 
 
 @helper
@@ -190,7 +190,7 @@ def learn(spec, memory, row, unknown, place, labels, width):
             remember(window, feedback, work, weight, True, whole, labels, width)
     if partly:
         # Limits that need no labels look at the whole decision, so they move before it is hidden.
-        scatter(place, feedback, memory.calibrator, memory.pace, columns, memory.kept, labels)
+        scatter(place, feedback, memory.calibrator, memory.pace, columns, memory.table, labels)
         move(memory.limits, spec, memory, row, not late, False, place, labels, width)
         hide(unknown, memory, weight, counted, place, labels)
     if row.labelled:
@@ -199,7 +199,7 @@ def learn(spec, memory, row, unknown, place, labels, width):
         observe(feedback, columns, totals, work, counted, width)
         judge(memory.pace, columns, totals, work, weight, width)
         fit(memory.calibrator, columns, work, weight, unit_of(memory.pace), width, spec.m)
-    scatter(place, feedback, memory.calibrator, memory.pace, columns, memory.kept, labels)
+    scatter(place, feedback, memory.calibrator, memory.pace, columns, memory.table, labels)
     steady = not late and not partly
     move(memory.limits, spec, memory, row, steady, row.labelled, place, labels, width)
     if not late:
@@ -212,5 +212,5 @@ def age(spec, memory, row, pace, window):
     if pace is None:
         return
     if row.weight > 0.0 and (row.labelled or not needs_labels(spec.feedback)):
-        slide(window, spec.feedback, memory.limits, memory.kept, memory.totals)
-        grow(pace, window, memory.calibrator, memory.limits, memory.kept, memory.totals)
+        slide(window, spec.feedback, memory.limits, memory.table, memory.totals)
+        grow(pace, window, memory.calibrator, memory.limits, memory.table, memory.totals)

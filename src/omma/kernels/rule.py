@@ -17,7 +17,7 @@ def see_all(spec, memory, cells, totals):
     """Write the counts of every label that decisions look at, shape (3, m), and their totals."""
     point, _ = look(spec, memory)
     for j in range(cells.shape[1]):
-        cells[0, j], cells[1, j], cells[2, j] = see(point.feedback, memory.kept, point.rows, j)
+        cells[0, j], cells[1, j], cells[2, j] = see(point.feedback, memory.table, point.rows, j)
     for i in range(totals.shape[0]):
         totals[i] = memory.seen[i]
 
@@ -47,7 +47,7 @@ def add_prices(spec, memory, slope, offset):
     work, width = memory.work, memory.work.shape[1]
     unit = counted_unit(memory.pace, memory.window)
     shared = price(
-        memory.limits, None, spec.feedback, unit, memory.columns, memory.kept, memory.totals, work,
+        memory.limits, None, spec.feedback, unit, memory.columns, memory.table, memory.totals, work,
         None, None, width, spec.m,
     )  # fmt: skip
     for j in range(slope.shape[0]):

@@ -24,15 +24,15 @@ from omma.kernels.row import Memory, Row, Spec, decide, learn
 
 @entry
 def decide_dense(
-    eta, pick, out, objective, prior, budget, feedback, m, columns, kept, totals, seen, work, ranks,
-    calibrator, pace, limits, window,
+    eta, pick, out, objective, prior, budget, feedback, m, columns, table, totals, seen, work,
+    ranks, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of every label into ``out``; False where eta holds no probabilities."""
     if read_values(eta, work[VALUES]) > 0:
         return False
     spec = Spec(objective, prior, budget, feedback, m)
     memory = Memory(
-        columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window
+        columns, table, totals, seen, work, ranks, calibrator, pace, limits, window
     )  # fmt: skip
     if decide(spec, memory, None, None, pick, work.shape[1]):
         fill_up(budget, work[FLAGS])
@@ -54,7 +54,7 @@ def read_indicators(values, column):
 @entry
 def learn_dense(
     eta, true, decided, unknown, weight, labelled, late, objective, prior, budget, feedback, m,
-    columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window,
+    columns, table, totals, seen, work, ranks, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Learn one row of every label; False, and nothing changed, where indicators are not 0 and 1.
 
@@ -65,7 +65,7 @@ def learn_dense(
         return False
     spec = Spec(objective, prior, budget, feedback, m)
     memory = Memory(
-        columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window
+        columns, table, totals, seen, work, ranks, calibrator, pace, limits, window
     )  # fmt: skip
     read_values(eta, work[VALUES])
     calibrate(calibrator, columns, work, work.shape[1])
@@ -75,7 +75,7 @@ def learn_dense(
 
 @entry
 def decide_sparse(
-    labels, values, pick, out, ids, place, objective, prior, budget, feedback, m, columns, kept,
+    labels, values, pick, out, ids, place, objective, prior, budget, feedback, m, columns, table,
     totals, seen, work, ranks, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of stored labels: lists the chosen ones in ``out`` and returns their number.
@@ -84,7 +84,7 @@ def decide_sparse(
     """
     spec, sparse = Spec(objective, prior, budget, feedback, m), Sparse(ids, place)
     memory = Memory(
-        columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window
+        columns, table, totals, seen, work, ranks, calibrator, pace, limits, window
     )  # fmt: skip
     count, _ = decide_labels(labels, values, pick, sparse, spec, memory)
     if count < 0:
@@ -95,12 +95,13 @@ def decide_sparse(
 @entry
 def learn_sparse(
     labels, values, true, chosen, unknown, weight, labelled, late, ids, place, objective, prior,
-    budget, feedback, m, columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window,
+    budget, feedback, m, columns, table, totals, seen, work, ranks, calibrator, pace, limits,
+    window,
 ):  # fmt: skip
     """Learn one row of stored labels."""
     spec, sparse = Spec(objective, prior, budget, feedback, m), Sparse(ids, place)
     memory = Memory(
-        columns, kept, totals, seen, work, ranks, calibrator, pace, limits, window
+        columns, table, totals, seen, work, ranks, calibrator, pace, limits, window
     )  # fmt: skip
     count = set_decided(labels, values, chosen, sparse, spec, memory)
     learn_labels(count, true, unknown, Row(weight, labelled, late), sparse, spec, memory)

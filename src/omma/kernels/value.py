@@ -145,16 +145,16 @@ def best_share(objective, prior, start, end, totals, mixed):
         for cell in range(start.shape[0]):
             for j in range(start.shape[1]):
                 mixed[cell, j] = start[cell, j] + share * (end[cell, j] - start[cell, j])
-        found = value_at(objective, prior, mixed, totals)
+        reached = value_at(objective, prior, mixed, totals)
         if step > GRID and not is_left:
-            if left_value >= found:
+            if left_value >= reached:
                 high = right
-                share, found = left, left_value
+                share, reached = left, left_value
             else:
                 low = left
         if is_left:
-            left_value = found
-        elif found > best_value:
-            best_value = found
+            left_value = reached
+        elif reached > best_value:
+            best_value = reached
             best = share
     return best, best_value

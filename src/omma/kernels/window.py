@@ -123,7 +123,7 @@ def append(window, feedback, work, weight, timed, labelled, labels, width):
 
 
 @helper
-def count_ids(which, sums, chosen, ids, degrees, weight, marks, kept, totals):
+def count_ids(which, sums, chosen, ids, degrees, weight, marks, table, totals):
     """Add a row to a set of counts label by label; ``degrees`` is None where labels are true.
 
     ``marks`` is one at the chosen labels. A weight below zero takes the row off again.
@@ -132,12 +132,12 @@ def count_ids(which, sums, chosen, ids, degrees, weight, marks, kept, totals):
     totals[which, N] += weight
     hits, present = np.uint64(0), np.uint64(0)
     for i in range(chosen.shape[0]):
-        kept[first + PREDICTED, chosen[i]] += weight
+        table[first + PREDICTED, chosen[i]] += weight
     for i in range(ids.shape[0]):
         j = ids[i]
         degree = 1.0 if degrees is None else degrees[i]
-        kept[first + POSITIVE, j] += weight * degree
-        kept[first + TP, j] += weight * degree * marks[j]
+        table[first + POSITIVE, j] += weight * degree
+        table[first + TP, j] += weight * degree * marks[j]
         hits += fixed(degree * marks[j])
         present += fixed(degree)
     if sums > 0:
@@ -147,35 +147,37 @@ def count_ids(which, sums, chosen, ids, degrees, weight, marks, kept, totals):
 
 
 @by_kind
-def count_kept(feedback, kind, chosen, true, stored, values, weight, marks, kept, totals):
+def count_recent(feedback, kind, chosen, true, stored, values, weight, marks, table, totals):
     """Count a row that was kept, or take it off."""
 
 
-@count_kept.case()
-def count_kept_labels(feedback, kind, chosen, true, stored, values, weight, marks, kept, totals):
-    count_ids(OWN, feedback.sums, chosen, true, None, weight, marks, kept, totals)
+@count_recent.case()
+def count_recent_labels(feedback, kind, chosen, true, stored, values, weight, marks, table, totals):
+    count_ids(OWN, feedback.sums, chosen, true, None, weight, marks, table, totals)
 
 
-@count_kept.case(Estimates)
-def count_kept_estimates(feedback, kind, chosen, true, stored, values, weight, marks, kept, totals):
+@count_recent.case(Estimates)
+def count_recent_estimates(
+    feedback, kind, chosen, true, stored, values, weight, marks, table, totals
+):
     if kind & TIMED:
-        count_ids(OWN, feedback.sums, chosen, stored, values, weight, marks, kept, totals)
+        count_ids(OWN, feedback.sums, chosen, stored, values, weight, marks, table, totals)
     if kind & LABELLED:
-        count_ids(TRUE, 0, chosen, true, None, weight, marks, kept, totals)
+        count_ids(TRUE, 0, chosen, true, None, weight, marks, table, totals)
 
 
-@count_kept.case(Both)
-def count_kept_both(feedback, kind, chosen, true, stored, values, weight, marks, kept, totals):
+@count_recent.case(Both)
+def count_recent_both(feedback, kind, chosen, true, stored, values, weight, marks, table, totals):
     sums = feedback.sums
     if kind & TIMED:
-        count_ids(OWN, sums, chosen, stored, values, weight, marks, kept, totals)
+        count_ids(OWN, sums, chosen, stored, values, weight, marks, table, totals)
     if kind & LABELLED:
-        count_ids(TRUE, sums, chosen, true, None, weight, marks, kept, totals)
-        count_ids(KNOWN, sums, chosen, stored, values, weight, marks, kept, totals)
+        count_ids(TRUE, sums, chosen, true, None, weight, marks, table, totals)
+        count_ids(KNOWN, sums, chosen, stored, values, weight, marks, table, totals)
 
 
 @helper
-def count_row_kept(window, feedback, limits, kept, totals, row, first_id, first_value, sign):
+def count_recent_row(window, feedback, limits, table, totals, row, first_id, first_value, sign):
     """Count the kept row whose lists begin there, or take it off; returns where the next begins."""
     rows, ids, marks = window.rows, window.ids, window.marks
     middle = first_id + rows[row, CHOSEN]
@@ -191,47 +193,47 @@ def count_row_kept(window, feedback, limits, kept, totals, row, first_id, first_
     leaves = sign < 0.0
     present = true if limited_set(feedback) != OWN or stored.shape[0] == 0 else stored
     if leaves:
-        add_recalls(limits, feedback, kept, present, -1.0)
-    count_kept(feedback, kind, chosen, true, stored, values, weight, marks, kept, totals)
+        add_recalls(limits, feedback, table, present, -1.0)
+    count_recent(feedback, kind, chosen, true, stored, values, weight, marks, table, totals)
     if leaves:
         for i in range(first_id, end):  # rounding may leave less than nothing of a count
             for field in range(3 * KNOWN + 3):
-                kept[field, ids[i]] = max(kept[field, ids[i]], 0.0)
-        add_recalls(limits, feedback, kept, present, 1.0)
+                table[field, ids[i]] = max(table[field, ids[i]], 0.0)
+        add_recalls(limits, feedback, table, present, 1.0)
     return end, end_value
 
 
 @helper
-def leave(window, feedback, limits, kept, totals):
+def leave(window, feedback, limits, table, totals):
     """Take the first row off the counts, and let it go."""
     numbers = window.numbers
     row, first_id, first_value = numbers[FIRST], numbers[FIRST_ID], numbers[FIRST_VALUE]
-    numbers[FIRST_ID], numbers[FIRST_VALUE] = count_row_kept(
-        window, feedback, limits, kept, totals, row, first_id, first_value, -1.0
+    numbers[FIRST_ID], numbers[FIRST_VALUE] = count_recent_row(
+        window, feedback, limits, table, totals, row, first_id, first_value, -1.0
     )
     numbers[FIRST] += 1
 
 
 @helper
-def count_anew(window, feedback, limits, kept, totals):
+def count_anew(window, feedback, limits, table, totals):
     """Count all that is kept from nothing, so that no rounding stays for longer than a window."""
     for field in range(3 * KNOWN + 3):
-        for j in range(kept.shape[1]):
-            kept[field, j] = 0.0
+        for j in range(table.shape[1]):
+            table[field, j] = 0.0
     for which in range(KNOWN + 1):
         for i in range(totals.shape[1]):
             totals[which, i] = 0.0
     numbers = window.numbers
     first_id, first_value = numbers[FIRST_ID], numbers[FIRST_VALUE]
     for row in range(numbers[FIRST], numbers[END]):
-        first_id, first_value = count_row_kept(
-            window, feedback, limits, kept, totals, row, first_id, first_value, 1.0
+        first_id, first_value = count_recent_row(
+            window, feedback, limits, table, totals, row, first_id, first_value, 1.0
         )
-    recount_recalls(limits, feedback, kept)
+    recount_recalls(limits, feedback, table)
 
 
 @helper
-def slide(window, feedback, limits, kept, totals):
+def slide(window, feedback, limits, table, totals):
     """After a row was kept: the one that is too many leaves."""
     if window is None:
         return
@@ -239,11 +241,11 @@ def slide(window, feedback, limits, kept, totals):
     numbers[HELD] += 1
     if numbers[HELD] > numbers[LENGTH]:
         numbers[HELD] -= 1
-        leave(window, feedback, limits, kept, totals)
+        leave(window, feedback, limits, table, totals)
         # Labels that came after it, and before the next row, go with it.
         while (window.rows[numbers[FIRST], KIND] & TIMED) == 0:
-            leave(window, feedback, limits, kept, totals)
+            leave(window, feedback, limits, table, totals)
     numbers[SINCE] += 1
     if numbers[SINCE] >= numbers[LENGTH]:
         numbers[SINCE] = 0
-        count_anew(window, feedback, limits, kept, totals)
+        count_anew(window, feedback, limits, table, totals)
