@@ -305,13 +305,13 @@ def test_a_run_looks_at_the_kept_rows_themselves(layout, monkeypatch):
     seen = []
     run_again = omma.OnlineFrankWolfe.run_again
 
-    def watched(policy, state, sample):
-        rows_seen = sample()[0]
+    def watched(policy, state, sample, rows):
+        rows_seen = sample.eta
         given = rows_seen.array if layout == "dense" else rows_seen.matrix.data
         taken = rows_seen.block(np.arange(rows_seen.n))[layout != "dense"]
         kept = state.kept.values.room
         seen.append(np.shares_memory(given, kept) and np.shares_memory(taken, kept))
-        run_again(policy, state, sample)
+        run_again(policy, state, sample, rows)
 
     monkeypatch.setattr(omma.OnlineFrankWolfe, "run_again", watched)
     stepped(learner_of(omma.OnlineFrankWolfe("macro_f1", max_iter=2)), eta, y)

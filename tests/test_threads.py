@@ -79,12 +79,11 @@ def test_decisions_are_exact(layout, k):
 def test_it_is_the_space_of_each_thread_that_makes_them_exact(monkeypatch):
     """With one space for all, some decisions would be wrong: the test above would see it."""
     learner = learned(omma.OMMA("macro_f1", k=5))
-    space = learner._stepper.space
-    seen = {}
-    together(lambda number: seen.setdefault(number, (space.scratch, space.ids)))
-    scratch = {pair[0].__array_interface__["data"][0] for pair in seen.values()}
-    ids = {pair[1].__array_interface__["data"][0] for pair in seen.values()}
-    assert len(scratch) == len(ids) == THREADS
+    engine, seen = learner._engine, {}
+    together(lambda number: seen.setdefault(number, engine._memory()))
+    for name in ("work", "ranks", "seen"):
+        places = {getattr(one, name).__array_interface__["data"][0] for one in seen.values()}
+        assert len(places) == THREADS
 
 
 @pytest.mark.parametrize("feedback", ["labels", "estimates"])
@@ -136,7 +135,7 @@ def test_whatever_changes_a_learner_is_one_thing_at_a_time(monkeypatch, tmp_path
     learner, watched = learned(omma.OMMA("macro_f1", feedback=feedback)), Watched()
     decided = learner.predict(ETA)
     before, nothing = learner.counts.n, omma.Counts.zeros(M)
-    monkeypatch.setattr(learner._stepper, "count", watched(learner._stepper.count))
+    monkeypatch.setattr(learner._engine, "learn", watched(learner._engine.learn))
     monkeypatch.setattr(learner.state, "restore", watched(learner.state.restore))
     monkeypatch.setattr("omma.online.saved.write", watched(omma.online.saved.write))
     if not kept:

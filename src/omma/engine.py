@@ -196,10 +196,13 @@ class Engine:
     def rule(self, *, settled: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Slope and offset of every label at the present counts: the rule that decides next.
 
-        Those of a rule that will stand still (``settled``) are at the mean price of each limit.
+        One that will stand still (``settled``) has the derivatives themselves, at the mean price
+        of each limit; one that decides now has the very numbers that decide.
         """
         plan = self.plan
-        slope, offset = self._weights(plan.term if plan.matrix is not None else plan.objective)
+        slope, offset = self._weights(
+            plan.term if settled or plan.matrix is not None else plan.objective
+        )
         prices = self.state.prices
         if plan.limits is not None and prices is not None:
             mu = prices.settled if settled else prices.mu

@@ -299,6 +299,7 @@ class Prices(Part):
 ROUNDING = 1e-9
 SUM_ROUNDING = 1e-6
 
+FILED_TOTALS = 7
 Shapes = dict[str, tuple[int, ...] | None]
 
 
@@ -508,7 +509,9 @@ class State:
 
     def arrays(self) -> dict[str, Array]:
         """All of it as plain arrays, for a file."""
-        found: dict[str, Array] = {"cells": self.cells, "totals": self.totals}
+        # Files have room for three more sums, which an earlier release kept.
+        totals = np.concatenate((self.totals, np.zeros(FILED_TOTALS - TOTALS)))
+        found: dict[str, Array] = {"cells": self.cells, "totals": totals}
         found |= {} if self.pace is None else {"pace": self.pace}
         found |= {} if self.missed is None else {"missed": self.missed}
         for start, part in self.parts.items():
@@ -517,10 +520,7 @@ class State:
 
     def shapes(self) -> Shapes:
         """What ``arrays`` of such a state may give; None is any shape, of what grows with rows."""
-        found: Shapes = {
-            name: None if name.endswith("totals") else array.shape
-            for name, array in self.arrays().items()
-        }
+        found: Shapes = {name: array.shape for name, array in self.arrays().items()}
         counted = [name for name in ("labels", "judged") if name in self.parts]
         return found | dict.fromkeys(("missed", *(f"{x}_missed" for x in counted)), (self.m,))
 
@@ -557,10 +557,7 @@ class State:
     def check(self, arrays: dict[str, Array]) -> None:
         """Refuse arrays that are not those of such a state."""
         check_part("cells", arrays.get("cells"), self.cells.shape, signed=False)
-        # An earlier release kept three more sums, which are worked out where they are needed now.
-        totals = arrays.get("totals")
-        longer = isinstance(totals, np.ndarray) and totals.shape == (TOTALS + 3,)
-        check_part("totals", totals, (TOTALS + 3 if longer else TOTALS,), signed=False)
+        check_part("totals", arrays.get("totals"), (FILED_TOTALS,), signed=False)
         if self.pace is not None:
             check_pace(arrays.get("pace"), self.pace)
         if "missed" in arrays:

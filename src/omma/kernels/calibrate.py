@@ -141,7 +141,7 @@ def fit_labels(share, start, weight, values, logits, present, bias, precision, w
     g = c − y is the error, w = max(c (1 − c), g²) the curvature. Of c and 1 − c one is the error,
     so w is |g| times the larger of them. Sums are without the weight: fixed point has an end.
     """
-    nothing = np.uint64(0)
+    nothing = np.int64(0)
     by_slope, by_intercept, slope, both, intercept = nothing, nothing, nothing, nothing, nothing
     for i in range(width):
         c = values[i]
@@ -157,11 +157,11 @@ def fit_labels(share, start, weight, values, logits, present, bias, precision, w
         both += fixed(bent)
         intercept += fixed(w)
     return (
-        unfixed(by_slope, width),
-        unfixed(by_intercept, width),
-        unfixed(slope, width),
-        unfixed(both, width),
-        unfixed(intercept, width),
+        unfixed(by_slope),
+        unfixed(by_intercept),
+        unfixed(slope),
+        unfixed(both),
+        unfixed(intercept),
     )
 
 

@@ -72,19 +72,19 @@ class Both(NamedTuple):
 
 FINE: Final = 2.0**40  # parts of one; numbers up to 2,000 fit, and a sum up to 8 million
 ROUND: Final = 6755399441055744.0  # adding 1.5·2⁵² leaves a float as a whole number in its low bits
-ROUND_BITS: Final = np.float64(ROUND).view(np.uint64)
+ROUND_BITS: Final = np.float64(ROUND).view(np.int64)
 
 
 @helper
 def fixed(x):
-    """A number as a whole number of parts, with ROUND_BITS added."""
-    return bits_of(fma(x, FINE, ROUND))
+    """A number as a whole number of parts."""
+    return np.int64(bits_of(fma(x, FINE, ROUND))) - ROUND_BITS
 
 
 @helper
-def unfixed(total, count):
-    """The sum of so many such numbers, as a float."""
-    return np.float64(np.int64(total - np.uint64(count) * ROUND_BITS)) / FINE
+def unfixed(total):
+    """The sum of such numbers, as a float."""
+    return np.float64(total) / FINE
 
 
 # What decisions look at.
@@ -240,12 +240,12 @@ def count(degrees, flags, weight, columns, first, width):
 @helper
 def row_sums(degrees, flags, width):
     """Sums over a row's labels: Σ degree·flag, Σ flag, Σ degree."""
-    hits, predicted, present = np.uint64(0), np.uint64(0), np.uint64(0)
+    hits, predicted, present = np.int64(0), np.int64(0), np.int64(0)
     for i in range(width):
         hits += fixed(degrees[i] * flags[i])
         predicted += fixed(flags[i])
         present += fixed(degrees[i])
-    return unfixed(hits, width), unfixed(predicted, width), unfixed(present, width)
+    return unfixed(hits), unfixed(predicted), unfixed(present)
 
 
 @helper

@@ -29,7 +29,7 @@ from numba.extending import (
     type_callable,
 )
 
-from omma.kernels.jit import config, helper
+from omma.kernels.jit import COMMON, config, helper
 
 # Of (tp, predicted, positive, whole).
 Partials = Callable[[float, float, float, float], tuple[float, float]]
@@ -351,6 +351,12 @@ def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return numba.njit(error_model="numpy")(function)
 
 
+def _compiled(function: Callable[..., Any]) -> Any:
+    """Compile a function of numbers: what makes objects, as text and lists do, is refused."""
+    njit: Any = numba.njit
+    return njit(**COMMON)(function)
+
+
 def partials_of(psi: Callable[..., Any]) -> Partials:
     """Derivatives of compiled ``psi(tp, fp, fn, tn)`` by its own arithmetic on duals."""
 
@@ -366,7 +372,7 @@ def partials_of(psi: Callable[..., Any]) -> Partials:
         )
         return finite(value.along_tp), finite(value.along_predicted)
 
-    return compile_function(partials)
+    return _compiled(partials)
 
 
 def partials_from(gradient: Callable[..., Any]) -> Partials:
@@ -377,7 +383,7 @@ def partials_from(gradient: Callable[..., Any]) -> Partials:
         by_tp, by_fp, by_fn, by_tn = gradient(tp_, fp, fn, tn)
         return finite(by_tp - by_fp - by_fn + by_tn), finite(by_fp - by_tn)
 
-    return compile_function(partials)
+    return _compiled(partials)
 
 
 def value_of(psi: Callable[..., Any]) -> Callable[..., float]:
@@ -386,7 +392,7 @@ def value_of(psi: Callable[..., Any]) -> Callable[..., float]:
     def value(tp, predicted, positive, whole):
         return finite(psi(*cells_of(tp, predicted, positive, whole)))
 
-    return compile_function(value)
+    return _compiled(value)
 
 
 # Kernels know a user's functions only by their types, so loops are compiled once for all metrics,

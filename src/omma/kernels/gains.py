@@ -154,7 +154,7 @@ def over_counts(form, point):
     tp, predicted, positive = form[0], form[1], form[2]
     prior = point.prior * (tp + 2.0 * predicted + 2.0 * positive)
     inverse = point.inverse
-    constant = form[3] * point.whole + prior * inverse
+    constant = form[3] * point.whole + form[4] + prior * inverse
     return tp * inverse, predicted * inverse, positive * inverse, constant
 
 

@@ -333,7 +333,7 @@ def move_prices(limits, spec, memory, row, steady, counted, place, labels, width
 def follow_recalls(limits, feedback, table, work, degrees, weight, labels, width):
     """Keep the sum of recalls after a row was counted: of each label present, what it changed."""
     first = 3 * limited_set(feedback)
-    change, new = np.uint64(0), 0.0
+    change, new = np.int64(0), 0.0
     for i in range(width):
         added = weight * degrees[i]
         moved = 0.0
@@ -347,7 +347,7 @@ def follow_recalls(limits, feedback, table, work, degrees, weight, labels, width
             else:
                 new += 1.0
         change += fixed(moved)
-    limits.rates[0] += unfixed(change, width)
+    limits.rates[0] += unfixed(change)
     limits.rates[1] += new
 
 

@@ -173,19 +173,19 @@ class LabelForm(NamedTuple):
 
     Without a budget only the sign of a gain decides, so a common positive factor may be left out:
     what remains of the usual metrics has no division, and a further metric compiles nothing.
-    Each form is over (tp, predicted, positive, n) as fractions.
+    Each form is over (tp, predicted, positive, n) as fractions, with a constant (ε) at its end.
     """
 
-    slope: Form
-    offset: Form
+    slope: tuple[float, float, float, float, float]
+    offset: tuple[float, float, float, float, float]
     clamped: float  # 1 where slope may not fall below −offset: tn rounded below zero
 
 
 class MeanForm(NamedTuple):
     """The same at counts averaged over labels: one slope and one offset for all of them."""
 
-    slope: Form
-    offset: Form
+    slope: tuple[float, float, float, float, float]
+    offset: tuple[float, float, float, float, float]
     clamped: float
 
 
@@ -240,14 +240,14 @@ def sign_form(objective: Any) -> Any:
     if not isinstance(objective, Macro | Micro) or objective.weight <= 0.0:
         return objective
     if isinstance(of, Rate):
-        over, under = np.array(of.over), np.array(of.under)
-        under[3] += of.epsilon
+        over, under = np.array((*of.over, 0.0)), np.array((*of.under, of.epsilon))
         slope, offset = over[0] * under - under[0] * over, over[1] * under - under[1] * over
     elif isinstance(of, Geometric):
-        slope, offset = np.array((2.0, -1.0, -1.0, 1.0)), np.array((-1.0, 0.0, 0.0, 0.0))
+        slope = np.array((2.0, -1.0, -1.0, 1.0, 0.0))
+        offset = np.array((-1.0, 0.0, 0.0, 0.0, 0.0))
     elif isinstance(of, Arithmetic):
-        slope = np.array((0.0, 0.0, 0.0, 1.0 + 2.0 * of.epsilon))
-        offset = np.array((0.0, 0.0, -1.0, -of.epsilon))
+        slope = np.array((0.0, 0.0, 0.0, 1.0, 2.0 * of.epsilon))
+        offset = np.array((0.0, 0.0, -1.0, 0.0, -of.epsilon))
     else:
         return objective
     kind = MeanForm if isinstance(objective, Micro) else LabelForm

@@ -87,10 +87,19 @@ def remember(window, feedback, work, weight, timed, labelled, labels, width):
 
 @helper
 def append_ids(ids, end, flags, labels, width):
-    """List the labels of a row that are flagged; returns where the list ends."""
+    """List the labels of a row that are flagged, rising; returns where the list ends.
+
+    Labels that were appended to a sparse row are sorted in.
+    """
+    begin = end
     for i in range(width):
         if flags[i] > 0.0:
-            ids[end] = i if labels is None else labels[i]
+            j = i if labels is None else labels[i]
+            at = end
+            while at > begin and ids[at - 1] > j:
+                ids[at] = ids[at - 1]
+                at -= 1
+            ids[at] = j
             end += 1
     return end
 
@@ -130,7 +139,7 @@ def count_ids(which, sums, chosen, ids, degrees, weight, marks, table, totals):
     """
     first = 3 * which
     totals[which, N] += weight
-    hits, present = np.uint64(0), np.uint64(0)
+    hits, present = np.int64(0), np.int64(0)
     for i in range(chosen.shape[0]):
         table[first + PREDICTED, chosen[i]] += weight
     for i in range(ids.shape[0]):
@@ -141,9 +150,9 @@ def count_ids(which, sums, chosen, ids, degrees, weight, marks, table, totals):
         hits += fixed(degree * marks[j])
         present += fixed(degree)
     if sums > 0:
-        totals[which, SUM_TP] += weight * unfixed(hits, ids.shape[0])
+        totals[which, SUM_TP] += weight * unfixed(hits)
         totals[which, SUM_PREDICTED] += weight * chosen.shape[0]
-        totals[which, SUM_POSITIVE] += weight * unfixed(present, ids.shape[0])
+        totals[which, SUM_POSITIVE] += weight * unfixed(present)
 
 
 @by_kind

@@ -32,13 +32,22 @@ class Counting:
     n_labels: int
     names: Names | None
     metric: Metric | None
-    state: Any
+    _state: Any
     _pairs: NDArray[np.float64] | None
     _certificate: Certificate | None
     _last: Decided | None
     _pending: Pending
     _refusals: Refusals
     _seen: Seen | None
+
+    @property
+    def state(self) -> Any:
+        """All that the policy has counted; another one of the same policy may be put in."""
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state, self._engine = state, self.policy.engine(state)
 
     def _prepare(self) -> None:
         """What is made again wherever the learner is unpacked."""

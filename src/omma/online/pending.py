@@ -276,12 +276,13 @@ class Pending(Waiting[bytes]):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that waits and all that is remembered, as plain arrays for a file."""
         records = list(self._waiting.values())
+        time_now = self._time if self.clock is None else self._now()  # ages end when they are saved
         return {
             "ids": _as_json(list(self._waiting)),
             "gone": _as_json([list(self._gone), list(self._gone.values())]),
             "records": np.frombuffer(b"".join(records), np.uint8),
             "ends": np.cumsum([len(one) for one in records], dtype=np.int64),
-            "numbers": np.array([self._put, self.forgotten, self._time]),
+            "numbers": np.array([self._put, self.forgotten, time_now]),
         }
 
     @classmethod
