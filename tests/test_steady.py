@@ -12,14 +12,14 @@ from omma.rows.batch import Batch
 
 pytest.importorskip("sklearn", reason="omma.sklearn needs the extra 'sklearn'")
 
-from omma.sklearn._cuts import (
-    PLACES,
-    Cuts,
-    Drawn,
-    counts_of_two,
-    drawings,
-    places_of,
-    worth_of_two,
+from omma.policies.thresholds import (
+    CANDIDATES,
+    CutTask,
+    bootstrap_samples,
+    candidate_cuts,
+    counts_of_two_classes,
+    resample,
+    value_of_two_classes,
 )
 from omma.sklearn._passes import find_rule
 
@@ -32,11 +32,11 @@ row = st.tuples(probabilities, st.integers(0, 1), st.sampled_from([0.5, 1.0, 2.0
 def test_drawn_cuts_are_those_of_the_slow_twin(rows, name, data):
     eta, y, weights = (np.array(column) for column in zip(*rows, strict=True))
     sample = Batch.read("test", eta, y, weights).ready()
-    cuts = Cuts.of(Auto(name), sample)
+    cuts = CutTask.of(Auto(name), sample)
     threshold = data.draw(probabilities.filter(bool))
     stands = int((eta >= threshold).sum())
-    drawn = drawings(len(eta), seed=data.draw(st.integers(0, 99)))[:5]
-    found = Drawn.of(cuts, np.array([stands]), drawn)
+    drawn = bootstrap_samples(len(eta), seed=data.draw(st.integers(0, 99)))[:5]
+    found = resample(cuts, np.array([stands]), drawn)
 
     def value(tp, predicted, positive, n):
         cells = map(np.atleast_1d, (tp, predicted, positive, n))
@@ -45,8 +45,8 @@ def test_drawn_cuts_are_those_of_the_slow_twin(rows, name, data):
     given_to = (eta.tolist(), y.tolist(), weights.tolist(), drawn.tolist(), stands)
     taken, tuned, standing = naive_cuts.steady_taken(value, *given_to)
     assert found.mean == pytest.approx([taken])
-    assert found.tuned_left[0] == pytest.approx(tuned)
-    assert found.standing_left[0] == pytest.approx(standing)
+    assert found.tuned_out_of_bag[0] == pytest.approx(tuned)
+    assert found.standing_out_of_bag[0] == pytest.approx(standing)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_what_a_cut_between_two_classes_is_worth(name):
     table[:3] = [0, 5, 0, 5], [5, 0, 5, 0], [9, 0, 0, 9]
     tn, fp, fn, tp = table.T
     cells = (tp, tp + fp, tp + fn, tn + fp + fn + tp)
-    each = [metric.value(counts_of_two(one, False)) for one in zip(*cells, strict=True)]
-    assert worth_of_two(metric)(*cells) == pytest.approx(each)
+    each = [metric.value(counts_of_two_classes(one, False)) for one in zip(*cells, strict=True)]
+    assert value_of_two_classes(metric)(*cells) == pytest.approx(each)
 
 
 def expected(threshold, eta, truth):
@@ -112,9 +112,9 @@ def test_many_rows_are_tried_at_some_places_only():
     rng = np.random.default_rng(0)
     eta = rng.random(40_000)
     sample = Batch.read("test", eta, (rng.random(40_000) < eta**4).astype(int)).ready()
-    label = Cuts.of(Auto("f1"), sample).labels[0]
-    places = places_of(label, 12_345)
-    assert len(places) <= 2 * PLACES + 1
+    label = CutTask.of(Auto("f1"), sample).labels[0]
+    places = candidate_cuts(label, 12_345)
+    assert len(places) <= 2 * CANDIDATES + 1
     assert {0, 1, 2, 12_345, 39_999, 40_000} <= set(places.tolist())
     middle = places[(places > 100) & (places < 39_900)]
     assert np.max(np.diff(middle) / np.minimum(middle[1:], 40_000 - middle[:-1])) < 0.05
@@ -142,4 +142,4 @@ def test_a_metric_that_takes_every_row_is_left_to_take_every_row():
 def test_estimates_alone_are_never_tuned_on_labels():
     eta, y = omma.datasets.long_tail(n=200, m=3, seed=2)
     policy = OMMA("macro_f1", feedback="estimates")
-    assert Cuts.of(policy, Batch.read("t", eta, y).ready()) is None
+    assert CutTask.of(policy, Batch.read("t", eta, y).ready()) is None

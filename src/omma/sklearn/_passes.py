@@ -30,9 +30,9 @@ from omma.metrics.scoring import value_with
 from omma.parts import Calibration, Prices
 from omma.policies import OMMA, Auto, FixedRule, TunedThresholds
 from omma.policies.best_mixture import top
+from omma.policies.thresholds import bagged_rule
 from omma.rows.batch import Batch
 from omma.rule import Rule
-from omma.sklearn._cuts import halves, steady_rule
 from omma.state import State
 
 PASSES = 20
@@ -79,7 +79,7 @@ def find_rule(policy: OMMA | Auto, sample: Batch, seed: int, zero_division: floa
     usual = Rule(*top(k, trace.rule.m), k, at_most=at_most)
     tried = [judge(usual), *_settled(judge, trace.rule)]
     best = max(tried, key=lambda one: worth(one.counts))
-    rule = steady_rule(policy, sample, best.rule, seed, worth)
+    rule = bagged_rule(policy, sample, best.rule, seed, worth)
     best = best if rule is best.rule else judge(rule)
     return Found(best, trace.history.rows, trace.history.values)
 
@@ -200,6 +200,13 @@ def _tuned(policy: OMMA | Auto, limits: tuple[Limit, ...], sample: Batch) -> Any
     if not cuts or policy.feedback == "estimates":
         return None
     return TunedThresholds(metric, limits).fit(sample).decision
+
+
+def halves(sample: Batch, seed: int) -> tuple[Batch, Batch]:
+    """Two random halves of the rows."""
+    order = np.random.default_rng(seed).permutation(sample.n)
+    middle = len(order) // 2
+    return sample.take(order[:middle]), sample.take(order[middle:])
 
 
 def _of_tuning(policy: OMMA | Auto, limits: tuple[Limit, ...], sample: Batch, seed: int) -> Counts:
