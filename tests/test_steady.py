@@ -21,7 +21,7 @@ from omma.policies.thresholds import (
     resample,
     value_of_two_classes,
 )
-from omma.sklearn._passes import find_rule
+from omma.sklearn._rule_search import find_rule
 
 probabilities = st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.5, 0.8, 1.0])
 row = st.tuples(probabilities, st.integers(0, 1), st.sampled_from([0.5, 1.0, 2.0]))
@@ -80,7 +80,7 @@ def test_drawn_cuts_are_worth_more_than_exact_ones():
         y = (rng.random(6000) < truth).astype(int)
         few, rest = slice(150), slice(150, None)
         sample = Batch.read("test", said[few], y[few]).ready()
-        steady = find_rule(Auto("f1"), sample, seed).best.rule
+        steady = find_rule(Auto("f1"), sample, seed)[0].rule
         exact = omma.TunedThresholds("f1").fit(sample).decision
         worth.append([expected(r.thresholds[0], said[rest], truth[rest]) for r in (steady, exact)])
     steady, exact = np.mean(worth, axis=0)
@@ -93,7 +93,7 @@ def test_cuts_take_over_where_probabilities_are_ranks_alone():
     y = (rng.random(8000) < truth).astype(int)
     said = 0.5 + 0.4 * np.argsort(np.argsort(truth)) / 8000  # none is below one half
     sample = Batch.read("test", said[:2000], y[:2000]).ready()
-    found = find_rule(Auto("f1"), sample, 0).best.rule.thresholds[0]
+    found = find_rule(Auto("f1"), sample, 0)[0].rule.thresholds[0]
     best = max(expected(t, said[2000:], truth[2000:]) for t in np.linspace(0.5, 0.9, 200))
     assert expected(found, said[2000:], truth[2000:]) > 0.97 * best
 
@@ -101,11 +101,11 @@ def test_cuts_take_over_where_probabilities_are_ranks_alone():
 def test_sparse_rows_have_the_cuts_of_dense_ones():
     eta, y = omma.datasets.long_tail(n=600, m=8, seed=0)
     eta = np.where(eta < 0.05, 0.0, eta)
-    thin = find_rule(
+    thin, _ = find_rule(
         Auto("macro_f1"), Batch.read("t", sparse.csr_array(eta), sparse.csr_array(y)).ready(), 0
     )
-    full = find_rule(Auto("macro_f1"), Batch.read("t", eta, y).ready(), 0)
-    np.testing.assert_allclose(thin.best.rule.thresholds, full.best.rule.thresholds, rtol=1e-9)
+    full, _ = find_rule(Auto("macro_f1"), Batch.read("t", eta, y).ready(), 0)
+    np.testing.assert_allclose(thin.rule.thresholds, full.rule.thresholds, rtol=1e-9)
 
 
 def test_many_rows_are_tried_at_some_places_only():
@@ -118,7 +118,7 @@ def test_many_rows_are_tried_at_some_places_only():
     assert {0, 1, 2, 12_345, 39_999, 40_000} <= set(places.tolist())
     middle = places[(places > 100) & (places < 39_900)]
     assert np.max(np.diff(middle) / np.minimum(middle[1:], 40_000 - middle[:-1])) < 0.05
-    found = find_rule(Auto("f1"), sample, 0).best.rule.thresholds[0]
+    found = find_rule(Auto("f1"), sample, 0)[0].rule.thresholds[0]
     best = max(np.linspace(0.3, 0.9, 200), key=lambda t: expected(t, eta, eta**4))
     assert expected(found, eta, eta**4) > 0.998 * expected(best, eta, eta**4)
 
@@ -127,7 +127,7 @@ def test_many_rows_are_tried_at_some_places_only():
 def test_labels_that_are_never_or_always_there(y):
     sample = Batch.read("test", np.array([0.2, 0.2, 0.6, 0.9]), np.array(y)).ready()
     for name in ("f1", "recall", "precision", "accuracy"):
-        found = find_rule(Auto(name), sample, 0).best
+        found = find_rule(Auto(name), sample, 0)[0]
         assert found.counts.n == 4
         assert found.counts.positive.tolist() == [sum(y)]
         assert not np.isnan(found.rule.thresholds).any()
@@ -135,7 +135,7 @@ def test_labels_that_are_never_or_always_there(y):
 
 def test_a_metric_that_takes_every_row_is_left_to_take_every_row():
     eta, y = omma.datasets.long_tail(n=400, m=3, seed=2)
-    found = find_rule(Auto("macro_recall"), Batch.read("t", eta, y).ready(), 0).best
+    found = find_rule(Auto("macro_recall"), Batch.read("t", eta, y).ready(), 0)[0]
     assert found.rule.predict(eta).all()
 
 

@@ -399,13 +399,11 @@ class CutTask:
     def of(cls, policy: OMMA | Auto, sample: Batch) -> CutTask | None:
         """Rank the sample; None where cuts do not make a rule of the policy."""
         metric, weight = policy.objective, row_weights(sample)
-        # at_most ranks the labels of a row against each other
-        if policy.feedback == "estimates" or policy.at_most is not None or not metric.compiles:
-            return None
-        if policy.budget is None and isinstance(metric, Macro | LabelMetric):
+        if has_cuts(policy):
             labels = list(ranked_labels(sample, range(sample.m)))
             return cls(labels, weight, metric_of_label(metric).of_cells)
-        if policy.budget == 1 and sample.m == 2 and not sample.thin and sample.class_ids:
+        two_classes = policy.budget == 1 and sample.m == 2 and sample.class_ids
+        if two_classes and not sample.thin and learns_from_labels(policy):
             second = list(ranked_labels(sample, range(1, 2)))
             return cls(second, weight, value_of_two_classes(metric), True, metric.needs_matrix)
         return None
@@ -424,6 +422,18 @@ class CutTask:
         if self.two_classes:  # p + 1 − 2·threshold > 1 − p; no threshold is above 1
             return Rule(np.ones(2), np.array([0.0, 1.0 - 2.0 * min(float(thresholds[0]), 2.0)]), 1)
         return threshold_rule(thresholds)
+
+
+def learns_from_labels(policy: OMMA | Auto) -> bool:
+    """Whether a policy may be tuned on labels, and its metric be worked out at many cells."""
+    return policy.feedback != "estimates" and policy.objective.compiles
+
+
+def has_cuts(policy: OMMA | Auto) -> bool:
+    """Whether each label is decided by itself; a budget ranks a row's labels against each other."""
+    no_budget = policy.budget is None and policy.at_most is None
+    by_label = isinstance(policy.objective, Macro | LabelMetric)
+    return no_budget and by_label and learns_from_labels(policy)
 
 
 def metric_of_label(metric: Metric) -> LabelMetric:
