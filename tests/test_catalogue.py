@@ -53,10 +53,9 @@ def toy(server, monkeypatch):
     served, address = server
     (served / "train.txt").write_text(XC)
     (served / "test.txt").write_text(TEST)
-    digest = hashlib.sha256(XC.encode()).hexdigest()
-    files = (
-        File("train.txt", f"{address}/train.txt", digest),
-        File("test.txt", f"{address}/test.txt"),
+    files = tuple(
+        File(name, f"{address}/{name}", hashlib.sha256(text.encode()).hexdigest())
+        for name, text in (("train.txt", XC), ("test.txt", TEST))
     )
     entry = Entry(
         "toy", "Toy", "multilabel", 3, 3, 4, 2, "a server", "CC0", "xc", files, prepare="unit rows"
@@ -164,6 +163,109 @@ def test_members_of_archives_are_unpacked(toy, server, tmp_path, monkeypatch):
     change(monkeypatch, toy, files=(replace(files[0], member="b"), files[1]))
     with pytest.raises(ValueError, match=r"both.tar.gz: expected a file b, got none"):
         load("toy", folder=tmp_path / "again", download=True)
+
+
+def archive_of(served, **members):
+    """Serve an archive of files and links; its SHA-256 is returned."""
+    with tarfile.open(served / "evil.tar.gz", "w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            if isinstance(content, bytes):
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+            else:
+                info.type, info.linkname = content
+                archive.addfile(info)
+    return hashlib.sha256((served / "evil.tar.gz").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE]
+)
+def test_only_plain_files_are_unpacked(toy, server, tmp_path, monkeypatch, kind):
+    """A link in an archive may lead anywhere, to another member of it at the least."""
+    served, address = server
+    digest = archive_of(served, other=XC.encode(), train=(kind, "other"))
+    file = File("train.txt", f"{address}/evil.tar.gz", digest, "train")
+    change(monkeypatch, toy, files=(file, toy.files[1]))
+    with pytest.raises(ValueError, match=r"evil.tar.gz: expected a plain file train, got another"):
+        load("toy", folder=tmp_path, download=True)
+    assert not (tmp_path / "toy" / "train.txt").exists()
+
+
+def test_a_member_that_is_too_large_is_not_unpacked(toy, server, tmp_path, monkeypatch):
+    served, address = server
+    digest = archive_of(served, train=b"0" * 5000)
+    file = File("train.txt", f"{address}/evil.tar.gz", digest, "train")
+    change(monkeypatch, toy, files=(file, toy.files[1]))
+    monkeypatch.setattr("omma.datasets.downloads.LARGEST_MEMBER", 4999)
+    with pytest.raises(ValueError, match=r"expected at most 4,999 bytes in train, got 5,000"):
+        load("toy", folder=tmp_path, download=True)
+    assert not (tmp_path / "toy" / "train.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["../train.txt", "/etc/passwd", "a/b", "..", "", "a\\b", "c:d"])
+def test_files_go_nowhere_but_into_their_folder(name):
+    with pytest.raises(ValueError, match=r"name of File must be a plain name"):
+        File(name, "https://example.org/a")
+
+
+@pytest.mark.parametrize("member", ["../train.txt", "/etc/passwd", "a/../../b", "a\\..\\b"])
+def test_members_are_named_inside_their_archive(member):
+    with pytest.raises(ValueError, match=r"member of File must be a path inside an archive"):
+        File("train.txt", "https://example.org/a.tar", "0" * 64, member)
+
+
+def test_a_hash_is_a_sha256():
+    with pytest.raises(ValueError, match=r"sha256 of File must be 64 hexadecimal digits, got 'md5"):
+        File("train.txt", "https://example.org/a", "md5:12")
+
+
+# Files that cannot be verified
+
+
+def test_a_file_without_a_known_hash_is_not_downloaded(toy, tmp_path, monkeypatch):
+    change(monkeypatch, toy, files=(toy.files[0], replace(toy.files[1], sha256=None)))
+    with pytest.raises(
+        ValueError, match=r"^toy is not downloaded: .* no SHA-256 of test.txt"
+    ) as no:
+        load("toy", folder=tmp_path, download=True)
+    said = str(no.value)
+    assert "unverified=True" in said
+    assert "put train.txt and test.txt" in said
+    assert not (tmp_path / "toy").exists()
+
+
+def test_whoever_wants_it_unverified_is_told_its_hash(toy, tmp_path, monkeypatch):
+    change(monkeypatch, toy, files=(toy.files[0], replace(toy.files[1], sha256=None)))
+    with pytest.warns(UserWarning, match=rf"test.txt .* SHA-256 is {toy.files[1].sha256}"):
+        expect_toy(load("toy", folder=tmp_path, download=True, unverified=True))
+    # By hand is as good.
+    home = tmp_path / "by hand" / "toy"
+    home.mkdir(parents=True)
+    (home / "train.txt").write_text(XC)
+    (home / "test.txt").write_text(TEST)
+    expect_toy(load("toy", folder=home.parent, download=True))
+
+
+def test_a_wrong_hash_is_an_error_though_others_go_unverified(toy, tmp_path, monkeypatch):
+    files = (replace(toy.files[0], sha256="0" * 64), replace(toy.files[1], sha256=None))
+    change(monkeypatch, toy, files=files)
+    with pytest.raises(ValueError, match="hash"):
+        load("toy", folder=tmp_path, download=True, unverified=True)
+
+
+@pytest.mark.parametrize(
+    "entry", [e for e in CATALOGUE.values() if e.downloadable and e.files], ids=lambda e: e.name
+)
+def test_addresses_of_the_catalogue_are_pinned_or_refused(entry, tmp_path, monkeypatch):
+    monkeypatch.setattr("omma.datasets.downloads.download_files", None)
+    for file in entry.files:
+        assert file.url.startswith("https://")
+        assert "/HEAD/" not in file.url or file.sha256 is None
+    if any(file.sha256 is None for file in entry.files):
+        with pytest.raises(ValueError, match=f"^{entry.name} is not downloaded: .* no SHA-256 of"):
+            load(entry.name, folder=tmp_path, download=True)
 
 
 def test_a_bar_shows_where_there_is_a_terminal(toy, tmp_path, monkeypatch, capsys):

@@ -1,7 +1,9 @@
 """``omma evaluate``: the same numbers as the library, from files, and how it says no."""
 
+import csv
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -603,3 +605,36 @@ def test_a_simple_rule_that_is_best_has_no_table_of_gains(run):
     assert "The top-2 rule is as good as anything here" in " ".join(text.split())
     assert "of each label on unseen rows" not in text
     assert "of each label on unseen rows" in run(*FILES, "--metric", "macro_f1").stdout
+
+
+def cells(path):
+    with open(path, newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_no_spreadsheet_takes_a_name_for_a_formula(run):
+    names = ("=1+1", "b", "c", "d", "e", "@f")
+    ids = ("-x", "-5", *map(str, range(398)))
+    write_matrix("eta.csv", ETA, names, ("id", ids))
+    write_matrix("y.csv", Y, names, ("id", ids))
+    options = (*FILES, "--id", "id", "--metric", "macro_f1", "--policy", "omma")
+    assert run(*options, "--predictions", "safe.csv").exit_code == 0
+    assert run(*options, "--predictions", "raw.csv", "--raw-cells").exit_code == 0
+    safe, raw = cells("safe.csv"), cells("raw.csv")
+    assert safe[0] == ["id", "'=1+1", "b", "c", "d", "e", "'@f"]
+    assert raw[0] == ["id", *names]
+    assert [line[0] for line in safe[1:5]] == ["'-x", "-5", "0", "1"]
+    assert [line[0] for line in raw[1:]] == list(ids)
+
+
+def test_no_spreadsheet_takes_a_class_for_a_formula(run):
+    names = ("=1+1", "b", "c", "d", "e", "@f")
+    write_matrix("eta.csv", ETA, names)
+    Path("classes.csv").write_text("\n".join(["class", *(names[one] for one in CLASSES)]) + "\n")
+    files = ("--eta", "eta.csv", "--labels", "classes.csv", "-k", "1", "--metric", "macro_f1")
+    assert run(*files, "--policy", "omma", "--predictions", "safe.csv").exit_code == 0
+    assert run(*files, "--policy", "omma", "--predictions", "raw.csv", "--raw-cells").exit_code == 0
+    safe, raw = cells("safe.csv"), cells("raw.csv")
+    assert {cell for line in raw for cell in line} >= {"=1+1", "@f"}
+    turned = {"=1+1": "'=1+1", "@f": "'@f"}
+    assert safe == [[turned.get(cell, cell) for cell in line] for line in raw]

@@ -142,6 +142,16 @@ def test_names_are_quoted_as_each_database_does():
     assert "`scores`" in rule.to_sql("spark", table="scores")
 
 
+@pytest.mark.parametrize("dialect", ["bigquery", "spark"])
+def test_lines_do_not_end_within_a_text(dialect):
+    """BigQuery refuses a literal with a line end in it, and both escape by a backslash."""
+    names = ["a\rb", "a\r\nb", "a\nb", "\\r"]
+    query = omma.Rule([1.0] * 4, [-0.5] * 4, names=names).to_sql(dialect)
+    assert "\r" not in query
+    for text in (r"'a\rb'", r"'a\r\nb'", r"'a\nb'", r"'\\r'"):
+        assert text in query
+
+
 def test_bad_options_get_a_sentence():
     rule = omma.Rule([1.0, 1.0], [-0.5, -0.5])
     with pytest.raises(ValueError, match=r"dialect of Rule.to_sql must be 'postgresql' or"):

@@ -703,6 +703,90 @@ def test_a_file_with_spoiled_counts_is_refused(part, spoiled, tmp_path):
         OnlineClassifier.load(path)
 
 
+def changed_file(learner, path, part, change):
+    """Save a learner, and change one array of the file as somebody with an editor would."""
+    learner.save(path)
+    with np.load(path) as archive:
+        arrays = {name: archive[name].copy() for name in archive.files}
+    arrays[part] = change(arrays[part]) if callable(change) else np.array(change)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+    return path
+
+
+def set_to(index, value):
+    def change(array):
+        array[index] = value
+        return array
+
+    return change
+
+
+IMPOSSIBLE_COUNTS = {
+    "tp above predicted": ("state_cells", set_to((0, 1), 1e60), r"got 1e\+60 of .* in label 1"),
+    "predicted above n": ("state_cells", set_to((1, 0), 50.0), "predicted <= n"),
+    "positive above n": ("state_labels_cells", set_to((2, 2), 6.0), "positive <= n"),
+    "n below predicted": ("state_totals", set_to(0, 0.0), "<= n"),
+    "n not finite": ("state_totals", set_to(0, np.inf), "finite"),
+    "negative tp": ("state_known_cells", set_to((0, 0), -1.0), "at least 0"),
+    "sums of other counts": ("state_totals", set_to(2, 1e9), "sums"),
+    "missed above n": ("state_labels_missed", [7.0, 0.0, 0.0], "missed"),
+    "waiting: so many decisions": ("waiting_numbers", [1e300, 0, 3], "damaged"),
+    "waiting: part of a decision": ("waiting_numbers", [2.5, 0, 2], "damaged"),
+    "waiting: more forgotten than decided": ("waiting_numbers", [3, 4, 3], "damaged"),
+    "waiting: more than decided": ("waiting_numbers", [1, 0, 1], "damaged"),
+    "waiting: no number": ("waiting_numbers", [np.nan, 0, 2], "damaged"),
+    "waiting: a time no row had": ("waiting_numbers", [2, 0, 1e18], "damaged"),
+}
+
+
+@pytest.mark.parametrize("kind", IMPOSSIBLE_COUNTS)
+def test_counts_that_no_stream_has_are_refused(kind, tmp_path):
+    part, change, sentence = IMPOSSIBLE_COUNTS[kind]
+    learner = OnlineClassifier(omma.OMMA("micro_f1", feedback="both"), 3)
+    run(learner, *stream(1, m=3), range(5))
+    for name in "ab":
+        learner.predict([0.5, 0.2, 0.9], id=name)
+    path = changed_file(learner, tmp_path / "learner.omma", part, change)
+    with pytest.raises(ValueError, match=rf"not a whole omma learner: .*{sentence}"):
+        OnlineClassifier.load(path)
+
+
+@pytest.mark.parametrize("rows", [-1, 2.5, 1e300])
+def test_a_number_of_draws_that_cannot_be_is_refused(rows, tmp_path):
+    learner = OnlineClassifier(omma.OnlineFrankWolfe("macro_f1"), 3)
+    path = changed_file(learner, tmp_path / "learner.omma", "state_rows", rows)
+    with pytest.raises(ValueError, match="rows of a state must be a whole number"):
+        OnlineClassifier.load(path)
+
+
+@pytest.mark.parametrize("schedule", [[1e300, 5.0], [6.0, 5.0], [0.5, 10.0]])
+def test_a_schedule_that_cannot_be_is_refused(schedule, tmp_path):
+    learner = OnlineClassifier(omma.OnlineFrankWolfe("macro_f1"), 3)
+    run(learner, *stream(1, m=3), range(5))
+    path = changed_file(learner, tmp_path / "learner.omma", "state_schedule", schedule)
+    with pytest.raises(ValueError, match="schedule of a state must"):
+        OnlineClassifier.load(path)
+
+
+@pytest.mark.parametrize("weight", [1e-30, 0.1, 1.0, 1e60])
+@pytest.mark.parametrize("policy", [
+    omma.Auto("micro_f1"),
+    omma.OMMA("multiclass_mcc", feedback="estimates"),
+    omma.Forgetting(omma.Auto("macro_f1"), half_life=3),
+    omma.Window(omma.OMMA("micro_f1", feedback="both"), rows=7),
+])  # fmt: skip
+def test_counts_of_weighted_rows_are_loaded_as_they_were_saved(policy, weight, tmp_path):
+    """Sums of fractions are rounded: what is refused must be beyond that."""
+    rng = np.random.default_rng(0)
+    learner = OnlineClassifier(policy, 3)
+    for eta in rng.dirichlet(np.ones(3), size=400):
+        learner.predict(eta)
+        learner.update(np.eye(3)[rng.choice(3, p=eta)], weight=weight * rng.random())
+    learner.save(tmp_path / "learner.omma")
+    same(OnlineClassifier.load(tmp_path / "learner.omma"), learner)
+
+
 # What a learner tells
 
 

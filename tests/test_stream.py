@@ -1,5 +1,6 @@
 """``omma stream``: the decisions of ``replay``, at once, in constant memory, and safely stopped."""
 
+import csv
 import io
 import json
 import os
@@ -937,3 +938,30 @@ def test_the_journal_is_synced_as_often_as_asked(stream, tmp_path, monkeypatch):
     assert times[1] - times[3] >= 19
     done = stream(rows[0], "--metric", "macro_f1", "--sync", 1)
     assert (done.exit_code, "--sync needs --journal" in done.stderr) == (2, True)
+
+
+FORMULAS = ("=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1", "＝1")
+HARMLESS = ("a", "-5", "+1", "1e5", "a=b", "7-3", "")
+
+
+def test_no_spreadsheet_takes_an_id_for_a_formula(stream):
+    """Cells that a spreadsheet would run are written as text; --raw-cells leaves them alone."""
+    names = ("=cmd|' /C calc'!A0", "b")
+    eta = [dict.fromkeys(names, 0.9)] * (len(FORMULAS) + len(HARMLESS))
+    rows = json_lines(id=[*FORMULAS, *HARMLESS], eta=eta)
+    done = stream(rows, "--metric", "macro_f1")
+    assert done.exit_code == 0
+    written = list(csv.reader(io.StringIO(done.stdout, newline="")))
+    assert written[0] == ["id", "'=cmd|' /C calc'!A0", "b"]
+    ids = [line[0] for line in written[1:]]
+    assert ids == [*("'" + one for one in FORMULAS), *HARMLESS]
+    assert done.stderr.count("--raw-cells") == 1
+    raw = stream(rows, "--metric", "macro_f1", "--raw-cells")
+    written = list(csv.reader(io.StringIO(raw.stdout, newline="")))
+    assert [line[0] for line in written] == ["id", *FORMULAS, *HARMLESS]
+    assert "--raw-cells" not in raw.stderr
+    as_json = stream(rows, "--metric", "macro_f1", "--json")
+    assert [json.loads(line)["id"] for line in as_json.stdout.splitlines()] == [
+        *FORMULAS,
+        *HARMLESS,
+    ]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma._validate import check_positive_int, shown
-from omma.rows.arrays import read_weights
+from omma.rows.arrays import read_weights, sound_csr
 from omma.rows.frames import opened, values_of
 from omma.rows.index import check_same_rows
 from omma.rows.labels import split_missing
@@ -104,7 +104,7 @@ def _indicators(y_true: Any, y_pred: Any, n_labels: int | None) -> tuple[Any, An
 
 def _as_matrix(name: str, y: Any) -> Any:
     if sparse.issparse(y):
-        return y
+        return sound_csr("Counts.from_labels", name, y)
     array = plain_array(name, y)
     if array.dtype.kind in "USO" and any(isinstance(one, str) for one in array.flat):
         raise ValueError(

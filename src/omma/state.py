@@ -36,6 +36,11 @@ from omma.kernels.layout import (
 )
 from omma.parts import Array, Calibration, Prices, check_pace, check_part, common_pace, under
 
+# Soft labels and weights are fractions, and sums of fractions are rounded: as a part of all rows,
+# and of sums over labels, whose products add up the error of every row.
+ROUNDING = 1e-9
+SUM_ROUNDING = 1e-6
+
 Shapes = dict[str, tuple[int, ...] | None]
 # How totals grow when every row counts for more: products grow with the square.
 POWERS = np.array([1, 1, 1, 1, 2, 2, 2])
@@ -258,6 +263,7 @@ class State:
             check_pace(arrays.get("pace"), self.pace)
         if "missed" in arrays:
             check_part("missed", arrays["missed"], (self.m,), signed=False)
+        check_counts(arrays["cells"], arrays["totals"], arrays.get("missed"))
         for name, part in self.parts.items():
             part.check(under(f"{name}_", arrays))
 
@@ -385,6 +391,41 @@ class State:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.m} labels, {self.rows:g} rows>"
+
+
+def check_counts(cells: Array, totals: Array, missed: Array | None) -> None:
+    """Refuse counts that no stream has: tp <= predicted <= n, tp <= positive <= n for each label.
+
+    >>> check_counts(np.array([[2.0], [1.0], [3.0]]), np.array([5.0, 0, 0, 0, 0, 0, 0]), None)
+    Traceback (most recent call last):
+    ...
+    ValueError: counts of a state must have tp <= predicted, got 2 of 1 in label 0
+    """
+    (tp, predicted, positive), n = cells, np.full(cells.shape[1], totals[N])
+    slack = ROUNDING * max(1.0, float(totals[N]))
+    for name, lower, bound, upper in (
+        ("tp", tp, "predicted", predicted),
+        ("tp", tp, "positive", positive),
+        ("predicted", predicted, "n", n),
+        ("positive", positive, "n", n),
+        ("missed", n if missed is None else missed, "n", n),
+    ):
+        wrong = np.flatnonzero(lower > upper + slack)
+        if len(wrong):
+            j = wrong[0]
+            raise ValueError(
+                f"counts of a state must have {name} <= {bound}, got {lower[j]:g} of {upper[j]:g} "
+                f"in label {j}"
+            )
+    with np.errstate(over="ignore", invalid="ignore"):  # products of counts near 1e154 and beyond
+        expected = sums_of(cells)
+        apart = np.abs(totals[SUM_TP:] - expected) > SUM_ROUNDING * np.maximum(1.0, expected)
+    wrong = np.flatnonzero(apart & (totals[SUM_TP:] != 0.0))  # zero: a metric that needs no sums
+    if len(wrong):
+        raise ValueError(
+            f"totals of a state must be sums over its counts, got {totals[SUM_TP + wrong[0]]:g} "
+            f"in place of {expected[wrong[0]]:g}"
+        )
 
 
 def in_proportion(cells: Array, rows: float, missed: Array | None) -> Array:

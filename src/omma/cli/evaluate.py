@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omma.cli.options import check_folder, file_option, picture_path, usage, whole_number, work
+from omma.cli.options import (
+    check_folder,
+    file_option,
+    picture_path,
+    raw_cells_option,
+    usage,
+    whole_number,
+    work,
+)
 from omma.cli.targets import (
     at_most_option,
     budget_option,
@@ -77,6 +85,7 @@ if TYPE_CHECKING:
     "--plot", "FILE.png", "Draw the rules with their intervals, and how policies develop online."
 )
 @file_option("--predictions", "FILE", "Write the decisions: .csv, .npz, .npy, .parquet, .txt.")
+@raw_cells_option
 @file_option(
     "--rule",
     "FILE.json",
@@ -278,7 +287,7 @@ def _run(asked: Any, job: Job) -> None:
         rows = f"{inputs.batch.n:,} rows"
         click.echo(f"deciding {rows}; compiling takes some seconds at first", err=True)
     found = evaluation.run(job, inputs, train, progress=terminal)
-    wrote = evaluation.write(found, asked.plot, asked.predictions, asked.rule)
+    wrote = evaluation.write(found, asked.plot, asked.predictions, asked.rule, asked.raw_cells)
     if asked.as_json:
         click.echo(showing.as_json(found, wrote))
         return

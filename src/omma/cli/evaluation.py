@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from omma.cli.targets import make_policy
 from omma.comparison import NAMES, Comparison, compare
 from omma.comparison.entrants import TITLES
 from omma.datasets import write_matrix
+from omma.datasets._columns import csv_line, spreadsheet_text
 from omma.datasets.matrices import TABLES, file_ending
 from omma.datasets.text import compressing
 from omma.evaluation import replay
@@ -216,7 +216,11 @@ def _blind(job: Job, inputs: Inputs) -> Iterator[tuple[tuple[str, str], Trace]]:
 
 
 def write(
-    found: Found, picture: Path | None, predictions: Path | None, rule: Path | None
+    found: Found,
+    picture: Path | None,
+    predictions: Path | None,
+    rule: Path | None,
+    raw_cells: bool = False,
 ) -> dict[str, str]:
     """Write what was asked for; a sentence about each file."""
     wrote = {}
@@ -229,7 +233,7 @@ def write(
         wrote["plot"] = f"Saved a picture of {what} to {picture}"
     whose = f"{found.decider} by {titled(*found.job.targets[0])}"
     if predictions is not None:
-        _write_decisions(found, predictions)
+        _write_decisions(found, predictions, raw_cells)
         wrote["predictions"] = f"Saved the decisions of {whose} to {predictions}"
     if rule is not None:
         if found.choice is not None:
@@ -269,24 +273,21 @@ def _picture(found: Found, comparison: Comparison) -> Figure:
     return above(running, panels)
 
 
-def _write_decisions(found: Found, path: Path) -> None:
+def _write_decisions(found: Found, path: Path, raw_cells: bool) -> None:
     """The names of columns and rows go where there is a place for them."""
     ending, compressed = file_ending(path)
-    table = ending in (*TABLES, ".parquet")
-    batch, rows = found.inputs.batch, found.inputs.rows
-    if ending in TABLES and batch.class_ids and batch.names and found.job.targets[0][1] == 1:
-        _write_classes(found, path, TABLES[ending], compressed)
+    batch = found.inputs.batch
+    names = batch.names if ending in (*TABLES, ".parquet", ".npz") else None
+    rows = found.inputs.rows if ending in (*TABLES, ".parquet") else None
+    if ending in TABLES and not raw_cells:
+        names = None if names is None else tuple(map(spreadsheet_text, names))
+        rows = rows and (spreadsheet_text(rows[0]), tuple(map(spreadsheet_text, rows[1])))
+    if ending in TABLES and batch.class_ids and names and found.job.targets[0][1] == 1:
+        # One column with the name of each row's class, as labels are given.
+        column = [names[place] for place in np.ravel(found.trace.predictions.argmax(axis=1))]
+        columns = [] if rows is None else [(rows[0], *rows[1])]
+        lines = zip(*columns, ("class", *column), strict=True)
+        with replacing(path) as file, compressing(file, compressed) as text:
+            text.writelines(csv_line(cells, TABLES[ending]) for cells in lines)
         return
-    names = batch.names if table or ending == ".npz" else None
-    write_matrix(path, found.trace.predictions, names, rows if table else None)
-
-
-def _write_classes(found: Found, path: Path, separator: str, compressed: str) -> None:
-    """One column with the name of each row's class, as labels are given."""
-    names = np.array(found.inputs.batch.names, dtype=object)
-    column = names[np.asarray(found.trace.predictions.argmax(axis=1)).ravel()]
-    head, rows = found.inputs.rows or ("", ())
-    with replacing(path) as file, compressing(file, compressed) as text:
-        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-        writer.writerow([head, "class"] if rows else ["class"])
-        writer.writerows(zip(rows, column, strict=True) if rows else zip(column, strict=True))
+    write_matrix(path, found.trace.predictions, names, rows)

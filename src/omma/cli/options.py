@@ -45,6 +45,14 @@ def read_token(path: Path) -> str:
     return token.decode()
 
 
+raw_cells_option = click.option(
+    "--raw-cells",
+    is_flag=True,
+    help="Write names and ids to CSV as they are; else those that a spreadsheet would run as "
+    "formulas get an apostrophe first.",
+)
+
+
 def say(sentence: str) -> None:
     """Tell people something; what programs read is on standard output."""
     click.echo(sentence, err=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options
-from omma.cli.options import say
+from omma.cli.options import raw_cells_option, say
 
 if TYPE_CHECKING:
     from omma.cli.readers import Lines
@@ -47,6 +47,7 @@ SKIPPED = 3  # the code of a stream with lines that could not be read
 @keeping_options("lines")
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
+@raw_cells_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -58,6 +59,7 @@ def command(
     column: str | None,
     strict: bool,
     as_json: bool,
+    raw_cells: bool,
 ) -> None:
     """Decide rows as they come, from a file or standard input, and learn from their labels.
 
@@ -93,7 +95,7 @@ def command(
 
     with keeper.working("another omma stream"):
         kept = Kept(keeper.begun, asked.state, asked.save_every)
-        stream = Stream(sys.stdout, keeper.make, as_json, say, keeper.found(), kept)
+        stream = Stream(sys.stdout, keeper.make, as_json, say, keeper.found(), kept, raw_cells)
         if stream.learner is not None and column is None:
             n_labels = n_labels or stream.learner.n_labels
         with _opened(file) as source:

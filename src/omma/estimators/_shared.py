@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import check_positive_int, require, shown
+from omma.rows.arrays import sound_csr
 from omma.rows.labels import read_sparse_labels
 
 BLOCK = 1 << 22  # numbers made at a time when probabilities are computed
@@ -124,7 +125,7 @@ def read_indicators(owner: str, y: Any, n_labels: int | None) -> Any:
     given = y if sparse.issparse(y) else np.asarray(y)
     if given.dtype.kind not in "fiub":
         raise TypeError(f"y of {owner} must hold numbers, got the type {given.dtype}")
-    found = read_sparse_labels(owner, sparse.csr_array(given), "y")
+    found = read_sparse_labels(owner, sound_csr(owner, "y", sparse.csr_array(given)), "y")
     if n_labels is not None and found.shape[1] != n_labels:
         raise ValueError(f"y of {owner} must have n_labels={n_labels} columns, got {found.shape}")
     return found

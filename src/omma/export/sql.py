@@ -39,7 +39,9 @@ def _doubled(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    marked = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    """BigQuery ends a line, and so the literal, at either sign of a line end."""
+    marked = text.replace("\\", "\\\\").replace("'", "\\'")
+    marked = marked.replace("\n", "\\n").replace("\r", "\\r")
     return f"'{marked}'"
 
 

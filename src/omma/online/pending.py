@@ -320,7 +320,9 @@ class Pending(Waiting[bytes]):
         ends = np.concatenate([[0], _plain(arrays["ends"], "i")])
         records = _plain(arrays["records"], "u").astype(np.uint8).tobytes()
         numbers = _plain(arrays["numbers"], "f")
-        fits = len(ends) == len(ids) + 1 and ends[-1] == len(records) and (np.diff(ends) > 0).all()
+        whole = bool((numbers[:2] == np.floor(numbers[:2])).all())
+        fits = whole and len(ends) == len(ids) + 1 and ends[-1] == len(records)
+        fits = fits and bool((np.diff(ends) > 0).all())
         if not fits or len(set(ids)) < len(ids) or len(gone) != len(labelled) or len(numbers) != 3:
             raise ValueError("its parts do not fit together")
         for key, start, end in zip(ids, ends[:-1], ends[1:], strict=True):
@@ -342,7 +344,12 @@ class Pending(Waiting[bytes]):
             if not before <= time_of(record) <= self._time:
                 raise ValueError("its times are out of order")
             before = time_of(record)
-        if min(self._put, self.forgotten) < 0 or any(key in self._waiting for key in self._gone):
+        if self.forgotten < 0 or self.forgotten + len(self) > self._put or self._put > 2**53:
+            raise ValueError(f"{self._put:g} decisions, of which {self.forgotten:g} were forgotten")
+        # Without a clock, time is the number of decisions; before the first it is -inf.
+        if self._time > self._put if self.clock is None else not self._time < math.inf:
+            raise ValueError(f"the time {self._time:g} is none of its clock")
+        if any(key in self._waiting for key in self._gone):
             raise ValueError("its parts do not fit together")
 
 

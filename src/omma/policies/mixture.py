@@ -98,8 +98,9 @@ class MixtureState(State):
 
     def check(self, arrays: dict[str, NDArray[Any]]) -> None:
         check_part("rows", arrays.get("rows"), ())
-        if int(arrays["rows"]) < 0:
-            raise ValueError(f"rows must be at least 0, got {int(arrays['rows'])}")
+        rows = float(arrays["rows"])
+        if not (0 <= rows <= 2**53 and rows.is_integer()):  # counted by ones, in float64 elsewhere
+            raise ValueError(f"rows of a state must be a whole number from 0 to 2**53, got {rows}")
         super().check(arrays)
 
 

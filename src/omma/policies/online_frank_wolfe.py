@@ -62,6 +62,12 @@ class OnlineFrankWolfeState(MixtureState):
         check_part("shares", shares, (max(rules, 1),), signed=False)
         check_part("fixed", arrays.get("fixed"), (rules, 2, self.m))
         super().check(arrays)
+        runs = float(arrays["schedule"][0])
+        if not runs.is_integer() or runs > arrays["rows"]:
+            raise ValueError(
+                f"schedule of a state must have a whole number of runs, at most one for each of "
+                f"its {int(arrays['rows'])} rows, got {runs:g}"
+            )
 
     def take_own(self, arrays: dict[str, NDArray[Any]]) -> None:
         super().take_own(arrays)

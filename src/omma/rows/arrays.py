@@ -202,6 +202,51 @@ def csr(parts: tuple[Any, ...], shape: tuple[int, int], kind: Any = sparse.csr_a
     return matrix
 
 
+def sound_csr(owner: str, parameter: str, given: Any) -> Any:
+    """A sparse matrix in CSR, if it points nowhere but into itself.
+
+    Compiled code of SciPy and of the kernels follows ``indptr`` and ``indices`` without looking,
+    and the constructors of SciPy let most of what is wrong with them pass.
+
+    >>> matrix = sparse.csr_array(np.eye(2))
+    >>> matrix.indptr[1] = 3
+    >>> sound_csr("predict", "eta", matrix)
+    Traceback (most recent call last):
+    ...
+    ValueError: eta of predict must be a sound sparse matrix, got an indptr that goes down in row 1
+    """
+    if given.ndim != 2:
+        raise ValueError(
+            f"{parameter} of {owner} must have two dimensions, got shape {given.shape}"
+        )
+    if given.format not in ("csr", "csc"):  # the others have no indptr of their own
+        given = given.tocsr()
+    lines, across = given.shape if given.format == "csr" else given.shape[::-1]
+    ids, ends = given.indices, given.indptr
+    start = f"{parameter} of {owner} must be a sound sparse matrix, got"
+    if len(ends) != lines + 1 or ends[0] != 0:
+        raise ValueError(
+            f"{start} an indptr of {len(ends)} numbers from {shown(ends[:1].tolist())[1:-1]} on "
+            f"in place of {lines + 1} from 0 on"
+        )
+    down = ends[1:] < ends[:-1]
+    if down.any():
+        kind = "row" if given.format == "csr" else "column"
+        raise ValueError(f"{start} an indptr that goes down in {kind} {down.argmax()}")
+    if not ends[-1] <= len(ids) == len(given.data):
+        raise ValueError(
+            f"{start} {len(ids)} indices and {len(given.data)} values where indptr says {ends[-1]}"
+        )
+    # A negative number is a large one without its sign: one look at each is enough.
+    if len(ids) and ids.view(f"u{ids.itemsize}").max() >= across:
+        name = "label ids" if given.format == "csr" else "row numbers"
+        raise ValueError(
+            f"{name} stored in {parameter} of {owner} must be from 0 to {across - 1}, got "
+            f"{ids.min()} to {ids.max()}"
+        )
+    return given.tocsr()
+
+
 def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """The positions ``starts[0]:ends[0], starts[1]:ends[1], …`` as one array."""
     lengths = ends - starts
@@ -215,9 +260,7 @@ def read_probabilities(owner: str, eta: Any) -> Probabilities:
     """Probabilities of a sequence: (n,), (n, m), or sparse of that shape."""
     eta = values_of(owner, "eta", eta)
     if sparse.issparse(eta):
-        if eta.ndim != 2:
-            raise ValueError(f"eta of {owner} must have two dimensions, got shape {eta.shape}")
-        matrix = eta.tocsr()
+        matrix = sound_csr(owner, "eta", eta)
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()

@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma.rows.arrays import Rows, as_it_is, csr, entries_of, from_objects, some_of, unflagged
+from omma.rows.arrays import (
+    Rows,
+    as_it_is,
+    csr,
+    entries_of,
+    from_objects,
+    some_of,
+    sound_csr,
+    unflagged,
+)
 from omma.rows.frames import values_of
 from omma.rows.sets import indicators_of_sets, is_label_sets, plain_array
 
@@ -217,14 +226,8 @@ def refuse_labels(owner: str, parameter: str, row: int, values: NDArray[Any]) ->
     raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {wrong} in row {row}")
 
 
-def read_sparse_labels(owner: str, y: Any, parameter: str) -> Any:
-    """A CSR matrix that stores nothing but ones, with sorted int32 label ids."""
-    given = y.tocsr()
-    if given.nnz and not (given.indices.min() >= 0 and given.indices.max() < given.shape[1]):
-        raise ValueError(
-            f"label ids stored in {parameter} of {owner} must be from 0 to {given.shape[1] - 1}, "
-            f"got {given.indices.min()} to {given.indices.max()}"
-        )
+def read_sparse_labels(owner: str, given: Any, parameter: str) -> Any:
+    """A sound CSR matrix as one that stores nothing but ones, with sorted int32 label ids."""
     if not given.has_canonical_format:
         given = given.copy()
         given.sum_duplicates()
@@ -256,7 +259,7 @@ def read_labels(
     if is_label_sets(y):
         y = indicators_of_sets(owner, parameter, y, None, m)
     if sparse.issparse(y):
-        y, missing = split_missing(y)
+        y, missing = split_missing(sound_csr(owner, parameter, y))
         given = read_sparse_labels(owner, y, parameter)
     else:
         given = from_objects(plain_array(f"{parameter} of {owner}", y))
@@ -300,10 +303,10 @@ def _known(given: Any, flags: NDArray[np.bool_] | None) -> NDArray[np.bool_] | N
 
 
 def split_missing(y: Any) -> tuple[Any, Any]:
-    """Sparse labels without those that are stored as NaN, and these as a CSR matrix."""
-    if y.dtype.kind != "f" or not np.isnan(y.data if hasattr(y, "data") else 0.0).any():
+    """Labels in CSR without those that are stored as NaN, and these as a CSR matrix."""
+    if y.dtype.kind != "f" or not np.isnan(y.data).any():
         return y, None
-    given = y.tocsr().copy()
+    given = y.copy()
     given.sum_duplicates()
     unknown = np.isnan(given.data)
     found = csr((unknown.astype(np.int8), given.indices.copy(), given.indptr.copy()), given.shape)

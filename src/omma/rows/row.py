@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.rows.arrays import check_kind, from_objects, meaning, unflagged
+from omma.rows.arrays import check_kind, from_objects, meaning, sound_csr, unflagged
 
 SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]
 Row = NDArray[np.float64] | SparseRow
@@ -62,9 +62,7 @@ def _from_pair(owner: str, pair: Any, m: int) -> Any:
             f"a sparse row of {owner} must be label ids and as many probabilities, got shapes "
             f"{ids.shape} and {values.shape}"
         )
-    made = sparse.csr_array((values, ids, np.array([0, len(ids)])), shape=(1, m))
-    check_ids(owner, "eta", made, m)
-    return made
+    return sparse.csr_array((values, ids, np.array([0, len(ids)])), shape=(1, m))
 
 
 def _array(owner: str, parameter: str, given: Any) -> NDArray[Any]:
@@ -78,8 +76,7 @@ def _array(owner: str, parameter: str, given: Any) -> NDArray[Any]:
 
 def sparse_row(owner: str, matrix: Any, m: int) -> SparseRow:
     """The ids and values of a sparse matrix of one row."""
-    row = matrix if matrix.format == "csr" else matrix.tocsr()
-    check_ids(owner, "eta", row, m)
+    row = check_csr(owner, "eta", matrix, m)
     check_kind(owner, row, row.dtype)
     if not row.has_canonical_format:
         row = row.copy()
@@ -103,8 +100,9 @@ def indicator_rows(
         refuse_indicators(owner, parameter, given)
         if not thin:
             return list(np.ascontiguousarray(given, dtype=kind))
+    if sparse.issparse(given):
+        given = check_csr(owner, parameter, given, m)
     matrix = sparse.csr_array(given, copy=True)
-    check_ids(owner, parameter, matrix, m)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     refuse_indicators(owner, parameter, matrix.data)
@@ -130,8 +128,7 @@ def label_rows(owner: str, given: Any, thin: bool, m: int) -> list[NDArray[Any] 
 def _without_nan(owner: str, given: Any, m: int) -> tuple[Any, list[NDArray[np.int32]] | None]:
     """Labels with zeros in place of NaN, and the ids of those of each row; None where none is."""
     if sparse.issparse(given):
-        matrix = sparse.csr_array(given, copy=True)
-        check_ids(owner, "y", matrix, m)
+        matrix = sparse.csr_array(check_csr(owner, "y", given, m), copy=True)
         matrix.sum_duplicates()
         nan = np.isnan(matrix.data) if matrix.dtype.kind == "f" else np.zeros(matrix.nnz, np.bool_)
         if not nan.any():
@@ -178,8 +175,7 @@ def probability_rows(owner: str, eta: Any, thin: bool, m: int) -> list[Row]:
             f"eta of {owner} must have the shape ({m},) or (rows, {m}), got {tuple(matrix.shape)}"
         )
     elif sparse.issparse(matrix):
-        csr = matrix.tocsr()
-        check_ids(owner, "eta", csr, m)
+        csr = check_csr(owner, "eta", matrix, m)
         rows = [sparse_row(owner, csr[[i]], m) for i in range(csr.shape[0])]
     else:
         check_kind(owner, matrix, matrix.dtype)
@@ -228,18 +224,12 @@ def one_hot(owner: str, ids: NDArray[Any], m: int, budget: int | None) -> Any:
     return sparse.csr_array((np.ones(len(ids)), columns, places), shape=(len(ids), m))
 
 
-def check_ids(owner: str, parameter: str, matrix: Any, m: int) -> None:
-    """Refuse stored label ids that no label has, and places that no entry has."""
+def check_csr(owner: str, parameter: str, given: Any, m: int) -> Any:
+    """A sound CSR matrix of m labels."""
+    matrix = sound_csr(owner, parameter, given)
     if matrix.shape[1] != m:
         raise ValueError(f"{parameter} of {owner} must have {m} labels, got {matrix.shape[1]}")
-    ids, ends = matrix.indices, matrix.indptr
-    if len(ids) and not (ids.min() >= 0 and ids.max() < m):
-        raise ValueError(
-            f"label ids stored in {parameter} of {owner} must be from 0 to {m - 1}, got "
-            f"{ids.min()} to {ids.max()}"
-        )
-    if ends[0] != 0 or ends[-1] > len(ids) or (len(ends) > 2 and (np.diff(ends) < 0).any()):
-        raise ValueError(f"{parameter} of {owner} must be a sound sparse matrix, its indptr is not")
+    return matrix
 
 
 def refuse_row(owner: str, values: NDArray[np.float64]) -> None:

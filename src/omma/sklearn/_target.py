@@ -12,6 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from omma._validate import shown
 from omma.metrics import Metric
 from omma.metrics.base import OF_CLASSES
+from omma.rows.arrays import sound_csr
 from omma.rows.frames import Names, opened, reordered
 from omma.rows.labels import refuse_labels
 
@@ -71,7 +72,7 @@ class Target:
 
     def _indicators(self, y: Any) -> Any:
         values = opened(OWNER, "y", y, self.names).values
-        values = values.tocsr() if sparse.issparse(values) else np.asarray(values)
+        values = sound_csr(OWNER, "y", values) if sparse.issparse(values) else np.asarray(values)
         if values.ndim != 2 or values.shape[1] != len(self.classes):
             raise ValueError(
                 f"y of {OWNER} must have {len(self.classes)} columns, got shape {values.shape}"
