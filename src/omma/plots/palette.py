@@ -70,17 +70,14 @@ def looks(policies: Iterable[str], fixed: Collection[str]) -> dict[str, Look]:
     {'color': 0, 'dash': 1, 'fixed': False}
     """
     orders = {False: list(LEARNERS), True: list(STILL)}
-    found = {}
+    by_policy = {}
     for policy in policies:
         family, still = policy.removesuffix("_eta"), policy in fixed
         order = orders[still]
         order += [] if family in order else [family]
-        found[policy] = {
-            "color": order.index(family),
-            "dash": int(policy != family),
-            "fixed": still,
-        }
-    return found
+        dash = int(policy != family)
+        by_policy[policy] = {"color": order.index(family), "dash": dash, "fixed": still}
+    return by_policy
 
 
 def variables(dark: bool) -> str:
@@ -90,5 +87,5 @@ def variables(dark: bool) -> str:
     '--c0: #0072B2'
     """
     kinds = (("c", (*LEARNERS.values(), *OTHERS)), ("g", STILL.values()))
-    every = [(f"{kind}{i}", pair[dark]) for kind, pairs in kinds for i, pair in enumerate(pairs)]
-    return " ".join(f"--{name}: {color};" for name, color in every)
+    numbered = ((kind, i, pair) for kind, pairs in kinds for i, pair in enumerate(pairs))
+    return " ".join(f"--{kind}{i}: {pair[dark]};" for kind, i, pair in numbered)
