@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from omma.datasets import fast_csv, read_csv, read_matrix
+from omma.datasets import csv_text, read_csv, read_matrix
 
 WAYS = ("pyarrow", "pandas")
 NUMBERS = st.floats(width=64).map(repr) | st.integers(-(10**25), 10**25).map(str)
@@ -43,7 +43,7 @@ def ways(read, path, **options):
             used[way].append(name)
             return import_module(name)
 
-        with mock.patch.multiple(fast_csv, LARGE=0, import_module=only):
+        with mock.patch.multiple(csv_text, LARGE=0, import_module=only):
             try:
                 found.append(read(path, **options))
             except ValueError as error:
@@ -71,7 +71,7 @@ def test_the_same_matrix_or_the_same_sentence(folder, data):
     named = data.draw(st.booleans())
     lines = [",".join(row) for row in ([[f"c{j}" for j in range(m)]] if named else []) + rows]
     end = data.draw(st.sampled_from(["\n", "\r\n", "\n\n", "\r"]))
-    mark = data.draw(st.sampled_from(["", "\ufeff"]))
+    mark = data.draw(st.sampled_from(["", "\ufeff", "\n"]))
     path = folder / "a.csv"
     path.write_bytes((mark + end.join(lines) + data.draw(st.sampled_from(["", end]))).encode())
     id_column = "c0" if named and data.draw(st.booleans()) else None
@@ -107,6 +107,16 @@ def test_the_same_dataset_or_the_same_sentence(folder, data):
         assert_array_equal(*target)
 
 
+@pytest.mark.parametrize("start", ["", "\n", "\n\n"])
+def test_a_header_of_numbers_is_no_row(tmp_path, start):
+    path = tmp_path / "a.csv"
+    path.write_text(start + "0,1,2\n0.5,0.25,1\n")
+    (own, *others), _ = ways(read_matrix, path)
+    assert own.values.tolist() == [[0.5, 0.25, 1]]
+    for other in others:
+        same(own, other)
+
+
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz"])
 def test_both_libraries_are_used(tmp_path, ending):
     text = "who,a,b\nx,1,0.5\ny,0,1\n".replace(",", "\t" if "tsv" in ending else ",")
@@ -120,10 +130,10 @@ def test_both_libraries_are_used(tmp_path, ending):
 
 
 def test_small_files_and_wide_ones_need_neither(tmp_path, monkeypatch):
-    monkeypatch.setattr(fast_csv, "import_module", None)
+    monkeypatch.setattr(csv_text, "import_module", None)
     (tmp_path / "a.csv").write_text("1,0\n0,1\n")
     assert read_matrix(tmp_path / "a.csv").values.shape == (2, 2)
-    monkeypatch.setattr(fast_csv, "LARGE", 0)
+    monkeypatch.setattr(csv_text, "LARGE", 0)
     (tmp_path / "a.csv").write_text(",".join(["0.5"] * 5000))
     assert read_matrix(tmp_path / "a.csv").values.shape == (1, 5000)
 
@@ -133,7 +143,7 @@ def test_real_size(tmp_path):
     values = np.random.default_rng(0).random((30_000, 5))
     path = tmp_path / "a.csv"
     np.savetxt(path, values, fmt="%.17g", delimiter=",", header="a,b,c,d,e", comments="")
-    assert path.stat().st_size > fast_csv.LARGE
+    assert path.stat().st_size > csv_text.LARGE
     assert_array_equal(read_matrix(path).values, values)
     assert "pyarrow.csv" in sys.modules
 
@@ -145,11 +155,3 @@ def test_headers_cost_what_their_length_does(tmp_path):
     before = time.process_time()
     assert len(read_matrix(path).names) == 80_000
     assert time.process_time() - before < 5
-
-
-@pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
-def test_signs_are_counted_across_pieces(monkeypatch, step):
-    monkeypatch.setattr(fast_csv, "STEP", step)
-    text = b"1,2\r\n3,4\r\r\n,\r\n\n,5\r"
-    for sign in (b",", b"\r", b"\n", b"\r\n"):
-        assert fast_csv._count(memoryview(text), sign) == text.count(sign)

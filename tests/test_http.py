@@ -127,14 +127,14 @@ def test_what_was_counted_is_answered_where_it_could_not_be_saved(tmp_path, caps
 
 
 def test_what_is_answered_by_an_error_was_not_counted(tmp_path, monkeypatch):
-    def full(journal, event):
+    def full(journal, *event):
         raise OSError(28, "No space left on device")
 
     service = begun()
     app = http.application(service, 1000)
     assert asked(app, "POST", "/decide", part(ROW))[0] == 200
     with omma.Journal(tmp_path / "j", service.learner):
-        monkeypatch.setattr(omma.Journal, "write", full)
+        monkeypatch.setattr(omma.Journal, "record", full)
         for path, content in (
             ("/decide", {"id": 2, "eta": [0.9, 0.2]}),
             ("/decide", [{"id": 2, "eta": [0.9, 0.2]}, {"id": 3, "eta": [0.9, 0.2]}]),

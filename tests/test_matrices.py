@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from omma.datasets import read_matrix, write_matrix
+from omma.datasets import read_csv, read_matrix, write_matrix
 from omma.datasets.matrices import column_names
 
 ETA = np.array([[0.1, 0.0, 0.75], [1.0, 0.25, 0.0], [0.0, 0.0, 0.0], [0.3, 1e-300, 1 / 3]])
@@ -160,6 +160,19 @@ def test_true_and_false_are_one_and_zero(tmp_path, text, names):
     assert found.names == names
 
 
+def test_tables_mean_the_same_wherever_they_are_read(tmp_path):
+    """Cells over two lines, true and false below numbers, blank lines first."""
+    text = '\n"a\nb",c,kind\n0.5,1,x\n0.25,True,"y\nz"\n'
+    path = saved(tmp_path, "a.csv", text)
+    found = read_matrix(path, id_column="kind")
+    assert found.names == ("a\nb", "c")
+    assert found.ids == ("x", "y\nz")
+    assert found.values.tolist() == [[0.5, 1], [0.25, 1]]
+    data = read_csv(path)
+    assert data.X.tolist() == [[0.5, 1], [0.25, 1]]
+    assert data.labels == ("x", "y\nz")
+
+
 def test_true_and_false_beside_a_column_that_names_rows(tmp_path):
     path = saved(tmp_path, "a.csv", "who,spam\nu,True\nv,False\n")
     found = read_matrix(path, id_column="who")
@@ -228,7 +241,7 @@ def test_rows_without_labels(tmp_path, text):
     if text.count("\n") == 3:
         assert read_matrix(saved(tmp_path, "a.txt", text)).values.nnz == 0
     else:
-        with pytest.raises(ValueError, match="promises 2 rows, got 1"):
+        with pytest.raises(ValueError, match="expected 2 rows, as the header says, got 1"):
             read_matrix(saved(tmp_path, "a.txt", text))
 
 
@@ -241,16 +254,16 @@ def test_rows_without_labels(tmp_path, text):
         ("a.csv", "a,b\n0,1,1\n0,1,1\n", r"a.csv, line \d: expected 2 cells, .* got 3"),
         ("a.csv", "0.5,0.1\n0,1,1\n", r"a.csv, line 2: expected 2 cells, as in line 1, got 3"),
         ("a.csv", "a,b\n0,x\n", r"line 2: expected a number in the column 'b', got 'x'"),
-        ("a.csv", "0,1\n\n0,x\n", r"a.csv, line 3: expected a number, got 'x'"),
+        ("a.csv", "0,1\n\n0,x\n", r"a.csv, line 3: expected a number in column 2, got 'x'"),
         ("a.csv", "a,b\n0,\n", r"line 2: expected a number in the column 'b', got nothing"),
         ("a.csv", "id,b\n1,0\n", r"got the column 'id', .* \(--id id\)"),
         ("a.csv", ",a\n0,0.5\n", r"got the unnamed first column.*index=False, or pass --id ''"),
         ("a.csv", "a,a\n0,0.5\n", r"line 1: expected distinct names, got 'a' twice"),
         ("a.csv", "x17,0.3\nx18,0.5\n", r"line 1: expected names of .* got 'x17' and '0.3'"),
         ("a.tsv.xz", "a\tb\n0,1\n", r"a.tsv.xz, line 2: expected 2 cells, as in line 1, got 1"),
-        ("a.txt", "2 3\n0:1\n", r"a.txt, line 1: promises 2 rows, got 1"),
-        ("a.txt", "1 3\n0:1\n1:1\n", r"a.txt, line 1: promises 1 rows, got 2"),
-        ("a.txt", "2 3\n0:1\n3:0.5\n", r"line 3: expected labels from 0 to 2, .* got 3"),
+        ("a.txt", "2 3\n0:1\n", r"a.txt, line 2: expected 2 rows, as the header says, got 1"),
+        ("a.txt", "1 3\n0:1\n1:1\n", r"a.txt, line 3: expected no more than 1 rows, as the he"),
+        ("a.txt", "2 3\n0:1\n3:0.5\n", r"line 3: expected labels from 0 to 2, got 3"),
         ("a.txt", "2 3\n0:1\n1:x\n", r"a.txt, line 3: expected label:value, got '1:x'"),
         ("a.txt", "2 3\n0:1\n1.5:1\n", r"a.txt, line 3: expected label:value, got '1.5:1'"),
         ("a.txt", "2 3\n0:1\n1: 2:1\n", r"a.txt, line 3: expected label:value, got '1:'"),

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from omma._validate import nearest, shown
 from omma.datasets import Matrix, read_matrix
-from omma.datasets._columns import is_number, is_truth, meant, separated, split
+from omma.datasets.csv_text import Row, is_missing, is_number, is_truth, meant, rows, separated
 from omma.datasets.matrices import TABLES, file_ending, read_table, split_address
 from omma.datasets.text import opened_text
 
 Names = tuple[str, ...]
-Row = tuple[int, list[str]]  # number of the line, and its cells
 
 
 def read_labels(
@@ -28,34 +27,15 @@ def read_labels(
     ending, _ = file_ending(split_address(path)[0])
     if ending not in TABLES:
         return read_matrix(path, id_column=id_column)
-    separator = TABLES[ending]
     with opened_text(Path(path)) as file:
         lines, again = tee(file)
-        found = None
+        labels = None
         if names is not None:
-            found = _classes(path, lines, separator, names, id_column, positive)
-        if found is None:
+            labels = _classes(path, lines, TABLES[ending], names, id_column, positive)
+        if labels is None:
             del lines  # or all that is read now would be kept for it
-            found = read_table(path, _filled(again, separator, id_column), id_column)
-    return found
-
-
-def _filled(lines: Iterable[str], separator: str, id_column: str | None) -> Iterator[str]:
-    r"""Lines with nan in place of cells that are empty, but for the first and for ids.
-
-    >>> list(_filled(["id,a,b\n", "7,,1\n", "8,0,\n", "\n"], ",", "id"))
-    ['id,a,b\n', '7,nan,1\n', '8,0,nan\n', '\n']
-    """
-    which: int | None = None
-    for number, line in enumerate(lines):
-        cells = line.rstrip("\r\n").split(separator)
-        if number == 0:
-            names = [cell.strip().strip('"') for cell in cells]
-            which = names.index(id_column) if id_column in names else None
-        elif len(cells) > 1 and '"' not in line and not all(map(str.strip, cells)):
-            filled = (c if c.strip() or place == which else "nan" for place, c in enumerate(cells))
-            line = separator.join(filled) + "\n"
-        yield line
+            labels = read_table(Path(path), again, id_column, empty_is_nan=True)
+    return labels
 
 
 def _classes(
@@ -67,14 +47,14 @@ def _classes(
     positive: str | None,
 ) -> Matrix | None:
     """What a column of words says: ids of the columns that they name; None if it holds numbers."""
-    rows = _rows(path, lines, separator)
-    first = list(islice(rows, 2))
+    table = (row for row in rows(lines, separator, path) if any(row[1]))
+    first = list(islice(table, 2))
     which = _id_place(path, first, id_column)
     width = 1 if which is None else 2
     if len(first) < 2 or any(len(cells) != width for _, cells in first):
         return None
     place = 0 if which is None else 1 - which
-    first += _until_known(rows, first[-1], place, width)
+    first += _until_known(table, first[-1], place, width)
     if len(first[-1][1]) != width:
         return None
     word = first[-1][1][place]
@@ -82,7 +62,7 @@ def _classes(
         return None  # numbers, or something that the reader of numbers explains
     if is_number(word):
         return None
-    body = [*first, *rows]
+    body = [*first, *table]
     for number, cells in body:
         if len(cells) != width:
             raise ValueError(f"{path}, line {number}: expected {width} cells, got {len(cells)}")
@@ -94,38 +74,19 @@ def _classes(
     words = [(number, cells[place]) for number, cells in body]
     if positive is not None:
         return Matrix(_one_or_other(path, words, positive), None, ids)
-    known = bare(names, {word for _, word in words if word in names or not is_unknown(word)})
+    known = bare(names, {word for _, word in words if word in names or not is_missing(word)})
     places = {name: place for place, name in enumerate(known)}
     return Matrix(np.array([_class(path, *word, places) for word in words]), None, ids)
 
 
 def _until_known(rows: Iterator[Row], last: Row, place: int, width: int) -> Iterator[Row]:
     """Further rows up to one whose class is known: what it is tells words from numbers."""
-    while len(last[1]) == width and is_unknown(last[1][place]):
+    while len(last[1]) == width and is_missing(last[1][place]):
         following = next(rows, None)
         if following is None:
             return
         last = following
         yield last
-
-
-def is_unknown(word: str) -> bool:
-    """Whether a cell says that its class is not known.
-
-    >>> [is_unknown(word) for word in ("", "NaN", "nancy")]
-    [True, True, False]
-    """
-    return word.lower() in ("", "nan")
-
-
-def _rows(path: str, file: Iterable[str], separator: str) -> Iterator[Row]:
-    for number, line in enumerate(file, start=1):
-        try:
-            cells = split(line, separator)
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from error
-        if any(cells):
-            yield number, cells
 
 
 def _id_place(path: str, first: list[Row], id_column: str | None) -> int | None:
@@ -138,7 +99,7 @@ def _id_place(path: str, first: list[Row], id_column: str | None) -> int | None:
 
 
 def _class(path: str, number: int, word: str, places: dict[str, int]) -> float:
-    if word not in places and is_unknown(word):
+    if word not in places and is_missing(word):
         return np.nan
     if word not in places:
         raise ValueError(
@@ -149,9 +110,9 @@ def _class(path: str, number: int, word: str, places: dict[str, int]) -> float:
 
 
 def _one_or_other(path: str, words: list[tuple[int, str]], positive: str) -> NDArray[np.float64]:
-    found = np.array([np.nan if is_unknown(word) else word == positive for _, word in words])
+    found = np.array([np.nan if is_missing(word) else word == positive for _, word in words])
     if not (found == 1).any():
-        others = dict.fromkeys(word for _, word in words if not is_unknown(word))
+        others = dict.fromkeys(word for _, word in words if not is_missing(word))
         hint = nearest(positive, others) or meant(next(iter(others), ""))
         hint = hint or f"; it has {', '.join(map(shown, islice(others, 3)))}"
         raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from omma._validate import nearest, shown
 from omma.cli.lines import Line, Names, StopStreamError, Vector, WrongColumnError
-from omma.datasets._columns import is_header, is_number, is_truth, meant, split, to_number
+from omma.datasets.csv_text import is_header, is_number, is_truth, meant, split, to_number
 
 CLASS_NAMES = ("y", "label", "class", "target")
 LONGEST_NAME = 1_000  # signs: what is longer is no name of a column, but a spoiled line
@@ -64,14 +64,7 @@ class CsvLines:
             raise ValueError(
                 f"expected names of columns or numbers, got a cell of {longest:,} signs"
             )
-        words = [cell for cell in cells if not is_number(cell)]
-        fractions = [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
-        if words and fractions:
-            raise ValueError(
-                f"expected names of columns or numbers, got {shown(words[0])} and "
-                f"{shown(fractions[0])}; if a column names the rows, put a line with names first"
-            )
-        return is_header("the stream", cells)
+        return is_header(cells)
 
     def _probabilities(self, cells: list[str]) -> Vector | None:
         chosen = [cells[place] for place in self._eta]
@@ -84,7 +77,7 @@ class CsvLines:
         return row
 
     def _check_probability(self, place: int, cell: str) -> None:
-        value = float(cell)
+        value = to_number(cell)
         if 0 <= value <= 1:
             return
         sentence = (
@@ -106,34 +99,25 @@ class CsvLines:
             return self._class(chosen[0])
         if not all(chosen):  # what is not there is not known
             cells = [cell or "nan" for cell in cells]
-        found = self._numbers(self._y, cells)
+        labels = self._numbers(self._y, cells)
         if not self._classes:
-            return found
-        if np.isnan(found[0]):
+            return labels
+        if np.isnan(labels[0]):
             return None
-        if not found[0].is_integer():
-            raise ValueError(f"expected a whole number as class id, got {found[0]:g}")
-        return int(found[0])
+        if not labels[0].is_integer():
+            raise ValueError(f"expected a whole number as class id, got {labels[0]:g}")
+        return int(labels[0])
 
     def _numbers(self, places: list[int], cells: list[str]) -> Vector:
-        """Each cell once; true and false count as numbers in columns of labels only."""
         try:
-            return np.array([float(cells[place]) for place in places])
-        except ValueError:
-            for place in places:
-                if places is not self._y or not is_truth(cells[place]):
-                    self._check_number(place, cells[place])
-        return np.array([to_number(cells[place]) for place in places])
-
-    def _check_number(self, place: int, cell: str) -> None:
-        if not cell:
-            raise ValueError(f"expected a number in the column {self._heads[place]}, got nothing")
-        if not is_number(cell):
-            raise WrongColumnError(
-                place,
-                f"expected a number in the column {self._heads[place]}, got {shown(cell)}"
-                f"{meant(cell)}",
-            )
+            return np.array([to_number(cells[place]) for place in places])
+        except ValueError as error:
+            words = (place for place in places if not is_number(cells[place]))
+            place = next(place for place in words if not is_truth(cells[place]))
+            start, cell = f"expected a number in the column {self._heads[place]}", cells[place]
+            if not cell:  # a mishap of one row
+                raise ValueError(f"{start}, got nothing") from error
+            raise WrongColumnError(place, f"{start}, got {shown(cell)}{meant(cell)}") from error
 
     def _is_word(self, cell: str) -> bool:
         """Whether a class is meant by its name."""
@@ -155,9 +139,9 @@ class CsvLines:
             raise StopStreamError(
                 f"expected names of columns that differ, got {name!r} {times} times"
             )
-        wanted = "id" if self.id_column is None else self.id_column
-        if wanted in cells:
-            self._id = cells.index(wanted)
+        id_name = "id" if self.id_column is None else self.id_column
+        if id_name in cells:
+            self._id = cells.index(id_name)
         elif self.id_column is not None:
             raise StopStreamError(f"expected a column {self.id_column!r}, got {shown(cells)}")
         if not cells[0] and self._id != 0:

@@ -18,7 +18,7 @@ from omma.cli.targets import make_policy
 from omma.comparison import NAMES, Comparison, compare
 from omma.comparison.entrants import TITLES
 from omma.datasets import write_matrix
-from omma.datasets._columns import csv_line, spreadsheet_text
+from omma.datasets.csv_text import csv_line, spreadsheet_text
 from omma.datasets.matrices import TABLES, file_ending
 from omma.datasets.text import compressing
 from omma.evaluation import replay

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from omma._validate import shown
 from omma.cli.lines import Line, Names, StopStreamError
 from omma.counts import Counts
-from omma.datasets._columns import csv_cell, spreadsheet_text
+from omma.datasets.csv_text import csv_cell, spreadsheet_text
 from omma.online import OnlineClassifier
 from omma.online.pending import Pending, check_id
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from omma.datasets.formats.arff import read_arff
     from omma.datasets.formats.arrays import read_arrays, read_folder, write_folder
     from omma.datasets.formats.csv_table import read_csv
-    from omma.datasets.formats.pairs import read_svmlight, read_xc
+    from omma.datasets.formats.svmlight import read_svmlight, read_xc
     from omma.datasets.matrices import Matrix, read_matrix, write_matrix
     from omma.datasets.paper_like import like
 
@@ -23,7 +23,7 @@ _LATER = {
     "formats.arff": ("read_arff",),
     "formats.arrays": ("read_arrays", "read_folder", "write_folder"),
     "formats.csv_table": ("read_csv",),
-    "formats.pairs": ("read_svmlight", "read_xc"),
+    "formats.svmlight": ("read_svmlight", "read_xc"),
     "matrices": ("Matrix", "read_matrix", "write_matrix"),
     "paper_like": ("like",),
 }

@@ -10,7 +10,7 @@ from omma.datasets.dataset import Dataset
 from omma.datasets.formats.arff import read_arff
 from omma.datasets.formats.arrays import read_arrays, read_folder
 from omma.datasets.formats.csv_table import read_csv
-from omma.datasets.formats.pairs import header_of, read_svmlight, read_xc
+from omma.datasets.formats.svmlight import header_of, read_svmlight, read_xc
 from omma.datasets.text import ending, numbered_lines
 
 FORMATS: dict[str, Callable[..., Dataset]] = {

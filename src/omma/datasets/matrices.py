@@ -13,10 +13,9 @@ from scipy import sparse
 from omma import npz
 from omma._atomic import replacing
 from omma._validate import nearest, require
-from omma.datasets import _columns
-from omma.datasets._columns import Names, named_columns, refuse_word
-from omma.datasets.formats import pairs
-from omma.datasets.formats.arrays import of_numbers
+from omma.datasets import csv_text
+from omma.datasets.csv_text import Names, named_columns, refuse_word
+from omma.datasets.formats import svmlight
 from omma.datasets.text import OPENERS, compressing, ending, opened_text
 from omma.npz import largest
 
@@ -94,22 +93,34 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     if kind == ".npz":
         return _from_npz(path, member)
     if kind == ".npy":
-        return Matrix(of_numbers(path, npz.mapped(path)))
+        return Matrix(_of_numbers(path, npz.mapped(path)))
     if kind == ".parquet":
         return Matrix(*read_parquet(path, id_column))
     with opened_text(path) as file:
         if kind in TABLES:
             return read_table(path, file, id_column)
         lines = file.read().splitlines()
-    if pairs.is_sized(lines):
-        return Matrix(pairs.read_sized(path, lines))
-    return Matrix(*_columns.read(path, iter(lines), None, None))
+    if svmlight.is_sized(lines):
+        return Matrix(svmlight.read_sized(path, lines))
+    return Matrix(*csv_text.read(path, iter(lines), None, None))
 
 
-def read_table(path: str | Path, lines: Iterable[str], id_column: str | None) -> Matrix:
+def read_table(
+    path: Path, lines: Iterable[str], id_column: str | None, empty_is_nan: bool = False
+) -> Matrix:
     """A CSV or TSV file that somebody has opened; its lines from the first on."""
-    path = Path(path)
-    return Matrix(*_columns.read(path, lines, TABLES[file_ending(path)[0]], id_column))
+    separator = TABLES[file_ending(path)[0]]
+    return Matrix(*csv_text.read(path, lines, separator, id_column, empty_is_nan))
+
+
+def _of_numbers(path: Path, values: Any) -> Any:
+    """What a file holds, if that is a matrix or a vector of numbers."""
+    if values.dtype.kind not in "fiub" or values.ndim not in (1, 2):
+        raise ValueError(
+            f"{path} must hold numbers in one or two dimensions, got the type {values.dtype} and "
+            f"shape {tuple(values.shape)}"
+        )
+    return values
 
 
 def _from_npz(path: Path, member: str | None) -> Matrix:
@@ -122,21 +133,23 @@ def _from_npz(path: Path, member: str | None) -> Matrix:
             values: Any = archive.matrix()
         else:
             values = archive.array(_member(path, set(archive.names), member), kinds="fiubSU")
-    of_numbers(path, values)
+    _of_numbers(path, values)
     if names is not None and len(names) != (values.shape[1] if values.ndim == 2 else 1):
         raise ValueError(f"{path}: expected a name for each column, got {len(names)}")
     return Matrix(values, names)
 
 
-def _member(path: Path, found: set[str], member: str | None) -> str:
-    arrays = sorted(found - {NAMES}) or sorted(found)
+def _member(path: Path, stored: set[str], member: str | None) -> str:
+    arrays = sorted(stored - {NAMES}) or sorted(stored)
+    listed = ", ".join(arrays) or "none"
     if member is None:
         if len(arrays) == 1:
             return arrays[0]
-        held = ", ".join(arrays) or "none"
-        raise ValueError(f"{path} must hold one array, or be asked for one as {path}:NAME; {held}")
-    if member not in found:
-        hint = nearest(member, arrays) or f"; it has {', '.join(arrays) or 'none'}"
+        raise ValueError(
+            f"{path} must hold one array, or be asked for one as {path}:NAME; {listed}"
+        )
+    if member not in stored:
+        hint = nearest(member, arrays) or f"; it has {listed}"
         raise ValueError(f"{path} has no array {member!r}{hint}")
     return member
 
@@ -150,7 +163,7 @@ def column_names(path: str | Path) -> tuple[str, ...] | None:
     if kind not in TABLES:
         return None
     with opened_text(path) as file:
-        return _columns.first_names(path, file, TABLES[kind])
+        return csv_text.first_names(path, file, TABLES[kind])
 
 
 def write_matrix(
@@ -209,9 +222,9 @@ def write_matrix(
         else:
             with compressing(file, compressed) as text:
                 if kind in TABLES:
-                    _columns.write(text, matrix, names, TABLES[kind], rows)
+                    csv_text.write(text, matrix, names, TABLES[kind], rows)
                 else:
-                    pairs.write_sized(text, matrix)
+                    svmlight.write_sized(text, matrix)
 
 
 def _check_rows(path: Path, kind: str, ids: tuple[str, ...], n: int) -> None:
@@ -233,15 +246,15 @@ def split_address(path: str | Path) -> tuple[Path, str | None]:
 
 def file_ending(path: Path) -> tuple[str, str]:
     """What a file is by its name, and how it is compressed; refuses a name that says nothing."""
-    found, last = ending(path), path.suffix.lower()
+    kind, last = ending(path), path.suffix.lower()
     compressed = last if last in OPENERS else ""
-    if found not in ENDINGS or (compressed and found not in (*TABLES, ".txt")):
-        hint = nearest(found, ENDINGS, count=1) if found else ""
+    if kind not in ENDINGS or (compressed and kind not in (*TABLES, ".txt")):
+        hint = nearest(kind, ENDINGS, count=1) if kind else ""
         raise ValueError(
             f"{path} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, text also in "
             f"{', '.join(OPENERS)} after that{hint}"
         )
-    return found, compressed
+    return kind, compressed
 
 
 def _writable(values: Any) -> Any:
@@ -275,19 +288,19 @@ def read_parquet(path: Path, id_column: str | None) -> tuple[Any, Names, Names]:
     parquet = _pyarrow("pyarrow.parquet", path)
     with path.open("rb") as file:
         with _told(path):
-            found = parquet.ParquetFile(file, page_checksum_verification=True)
-            size = 8 * found.metadata.num_rows * len(found.schema_arrow.names)
+            opened = parquet.ParquetFile(file, page_checksum_verification=True)
+            size = 8 * opened.metadata.num_rows * len(opened.schema_arrow.names)
         if not 0 < size <= largest(path, TIMES):
             most = largest(path, TIMES) // 8
             raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
         with _told(path):
-            table = found.read()
-    names, which = named_columns(path, tuple(table.column_names), id_column)
+            table = opened.read()
+    names, id_place = named_columns(path, tuple(table.column_names), id_column)
     with _told(path):
-        ids = None if which is None else tuple(map(str, table.column(which).to_pylist()))
+        ids = None if id_place is None else tuple(map(str, table.column(id_place).to_pylist()))
         columns = [column.to_numpy() for column in table.columns]
-    if which is not None:
-        del columns[which]
+    if id_place is not None:
+        del columns[id_place]
     for name, column in zip(names, columns, strict=True):
         if column.dtype.kind not in "fiub":
             refuse_word(str(path), name, column[0] if len(column) else column.dtype)

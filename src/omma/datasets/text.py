@@ -31,15 +31,15 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        found = self.inner.read(len(buffer))
-        buffer[: len(found)] = found
-        self.left -= len(found)
+        chunk = self.inner.read(len(buffer))
+        buffer[: len(chunk)] = chunk
+        self.left -= len(chunk)
         if self.left < 0:
             raise ValueError(
                 f"{self.path} unpacks to more than {largest(self.path):,} bytes, which is more "
                 "than a file of this size should: unpack it first"
             )
-        return len(found)
+        return len(chunk)
 
     def close(self) -> None:
         self.inner.close()

@@ -1,7 +1,6 @@
 """ARFF, the format of Weka, with the label conventions of Mulan and MEKA."""
 
 import re
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,13 @@ from scipy import sparse
 
 from omma._validate import nearest, shown
 from omma.datasets.dataset import Dataset
-from omma.datasets.formats.part import Part, assemble, from_entries, is_finite
+from omma.datasets.formats.part import Part, SparseRows, assemble, is_finite
 from omma.datasets.text import bare_name, numbered_lines, wrong
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|\S+?)\s*(\{{.*\}}|\s\S.*)$", re.IGNORECASE)
 CELL = re.compile(rf"\s*({QUOTED}|[^,]*?)\s*(?:,|$)")
+PAIR = re.compile(rf"\s*(\d+)\s+({QUOTED}|[^,\s]+)\s*(?:,|$)")  # of a sparse row: column, value
 MEKA = re.compile(r"-C\s+(-?\d{1,9})(?!\d)", re.IGNORECASE)
 NUMERIC = ("numeric", "real", "integer")
 LARGEST = float(np.finfo(np.float32).max)
@@ -39,14 +39,6 @@ class Attribute:
         return {value: float(place) for place, value in enumerate(values)}
 
 
-@dataclass(frozen=True)
-class Header:
-    """Columns, and the number of those that are labels, which MEKA writes into the relation."""
-
-    attributes: tuple[Attribute, ...]
-    meka: int | None
-
-
 def unquoted(text: str) -> str:
     """Without quotes, and without the backslashes that quotes need."""
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
@@ -58,20 +50,19 @@ def cells_of(line: str) -> list[str]:
     """Cells with commas between, quotes taken off."""
     if "'" not in line and '"' not in line:
         return [cell.strip() for cell in line.split(",")]
-    found = list(CELL.finditer(line))
-    if len(found) > 1 and not found[-2].group().endswith(","):
-        found.pop()  # the empty match behind the last cell
-    return [unquoted(match.group(1)) for match in found]
+    cells = list(CELL.finditer(line))
+    if len(cells) > 1 and not cells[-2].group().endswith(","):
+        cells.pop()  # the empty match behind the last cell
+    return [unquoted(match.group(1)) for match in cells]
 
 
-def read_header(path: Path, lines: Iterator[tuple[int, str]]) -> Header:
-    """Read up to ``@data``; the lines go on after it."""
+def read_header(
+    path: Path, lines: Iterator[tuple[int, str]]
+) -> tuple[tuple[Attribute, ...], int | None]:
+    """Columns, and how many MEKA says are labels; the lines go on after ``@data``."""
     relation, attributes, number = "", [], 0
-    for number, line in lines:
-        text = line.strip()
+    for number, text in lines:
         word = text.lower()
-        if not text or text.startswith("%"):
-            continue
         if word.startswith("@relation"):
             relation = unquoted(text[len("@relation") :].strip())
         elif word.startswith("@attribute"):
@@ -80,7 +71,7 @@ def read_header(path: Path, lines: Iterator[tuple[int, str]]) -> Header:
             if not attributes:
                 raise wrong(path, number, "attributes before @data", text)
             meka = MEKA.search(relation)
-            return Header(tuple(attributes), int(meka.group(1)) if meka else None)
+            return tuple(attributes), int(meka.group(1)) if meka else None
         else:
             raise wrong(path, number, "@relation, @attribute or @data", text)
     raise wrong(path, number + 1, "@data", "the end of the file")
@@ -98,93 +89,74 @@ def _attribute(path: Path, number: int, text: str) -> Attribute:
     return Attribute(name)
 
 
-class Table:
-    """Rows as they are read. Dense rows among sparse ones are kept as sparse ones."""
-
-    def __init__(self, path: Path, attributes: Sequence[Attribute]) -> None:
-        self.path, self.attributes = path, attributes
-        # From the text of a cell to its number; KeyError or ValueError for what does not fit.
-        self.converters: list[Callable[[str], float]] = [
-            _finite if one.values is None else one.codes().__getitem__ for one in attributes
-        ]
-        self.values, self.columns, self.counts = array("f"), array("q"), array("q")
-        self.sparse = False
-
-    def add(self, number: int, text: str) -> None:
-        """One row; a line that does not fit is an error that names it."""
-        if text.startswith("{") and not self.sparse:
-            self._check_zero()
-            self.sparse = True
+def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence[Attribute]) -> Any:
+    """All columns as numbers: CSR if some row is sparse, else an array."""
+    # From the text of a cell to its number; KeyError or ValueError for what does not fit.
+    converters: list[Callable[[str], float]] = [
+        _finite if attribute.values is None else attribute.codes().__getitem__
+        for attribute in attributes
+    ]
+    rows, is_sparse, everywhere = SparseRows(), False, range(len(attributes))
+    for number, text in lines:
+        if text.startswith("{") and not is_sparse:
+            _check_zeros(path, attributes)
+            is_sparse = True
         try:
-            if text.startswith("{"):
-                columns, cells = self._sparse_row(text)
-            else:
-                columns, cells = range(len(self.attributes)), cells_of(text)
-                if len(cells) != len(columns):
-                    raise ValueError(f"{len(columns)} cells instead of {len(cells)}")
-            if len(columns) and min(columns) < 0:
-                raise ValueError("below zero")
-            convert = self.converters
-            found = [convert[j](cell) for j, cell in zip(columns, cells, strict=True)]
+            columns, cells = _sparse_cells(text) if text[0] == "{" else (everywhere, cells_of(text))
+            if columns is everywhere and len(cells) != len(everywhere):
+                raise ValueError("too few or too many")
+            values = [converters[j](cell) for j, cell in zip(columns, cells, strict=True)]
         except (ValueError, KeyError, IndexError):
-            raise self._error(number, text) from None
-        self.values.extend(found)
-        self.columns.extend(columns)
-        self.counts.append(len(found))
+            raise _error(path, number, text, attributes, converters) from None
+        rows.add(columns, values)
+    if not is_sparse:
+        return np.array(rows.values).reshape(len(rows), len(attributes))
+    matrix = rows.matrix(len(attributes))
+    matrix.eliminate_zeros()
+    return matrix
 
-    def _sparse_row(self, text: str) -> tuple[Sequence[int], list[str]]:
-        if not text.endswith("}"):
-            raise ValueError("a brace is not closed")
-        inside = text[1:-1].strip()
-        if not inside:
-            return [], []
-        if "'" in inside or '"' in inside:
-            pairs = [one.split(None, 1) for one in _quoted_pairs(inside)]
-            return [int(column) for column, _ in pairs], [cells_of(v)[0] for _, v in pairs]
-        words = inside.replace(",", " , ").split()
-        if any(word != "," for word in words[2::3]) or len(words) % 3 != 2:
-            raise ValueError("not made of pairs")
-        return [int(word) for word in words[::3]], words[1::3]
 
-    def _check_zero(self) -> None:
-        """A sparse row leaves out zeros, and the first value of nominal columns."""
-        for one in self.attributes:
-            if one.values is not None and one.codes()[one.values[0]] != 0:
-                raise ValueError(
-                    f"{self.path}: expected 0 as the first value of {one.name!r} in a file of "
-                    f"sparse rows, got {one.values[0]!r}"
-                )
+def _sparse_cells(text: str) -> tuple[list[int], list[str]]:
+    """Columns and cells of a row such as ``{0 1, 7 'a b'}``."""
+    inside = text[1:-1].strip()
+    pairs = list(PAIR.finditer(inside))
+    if not text.endswith("}") or sum(len(pair.group()) for pair in pairs) != len(inside):
+        raise ValueError("not made of pairs")
+    return [int(pair.group(1)) for pair in pairs], [unquoted(pair.group(2)) for pair in pairs]
 
-    def _error(self, number: int, text: str) -> ValueError:
-        """What is wrong with a row, found cell by cell."""
-        width = len(self.attributes)
-        if text.startswith("{"):
-            return wrong(
-                self.path,
-                number,
-                f"{{column value, …}} with columns from 0 to {width - 1} and values as declared",
-                text,
+
+def _check_zeros(path: Path, attributes: Sequence[Attribute]) -> None:
+    """A sparse row leaves out zeros, and the first value of nominal columns."""
+    for attribute in attributes:
+        if attribute.values is not None and attribute.codes()[attribute.values[0]] != 0:
+            raise ValueError(
+                f"{path}: expected 0 as the first value of {attribute.name!r} in a file of "
+                f"sparse rows, got {attribute.values[0]!r}"
             )
-        cells = cells_of(text)
-        if len(cells) != width:
-            return wrong(self.path, number, f"{width} cells", f"{len(cells)} cells")
-        for one, convert, cell in zip(self.attributes, self.converters, cells, strict=True):
-            try:
-                convert(cell)
-            except (ValueError, KeyError):
-                values = "a finite number" if one.values is None else _either(one.values)
-                return wrong(self.path, number, f"{values} in {shown(one.name)}", cell)
-        return wrong(self.path, number, "a row", text)
 
-    def matrix(self) -> Any:
-        """All rows."""
-        values = np.frombuffer(self.values, np.float32)
-        if not self.sparse:
-            return values.reshape(len(self.counts), len(self.attributes))
-        columns, counts = (np.frombuffer(one, np.int64) for one in (self.columns, self.counts))
-        whole = from_entries(counts, columns, values.copy(), len(self.attributes))
-        whole.eliminate_zeros()
-        return whole
+
+def _error(
+    path: Path,
+    number: int,
+    text: str,
+    attributes: Sequence[Attribute],
+    converters: list[Callable[[str], float]],
+) -> ValueError:
+    """What is wrong with a row, cell by cell."""
+    width = len(attributes)
+    if text.startswith("{"):
+        expected = f"{{column value, …}} with columns from 0 to {width - 1} and values as declared"
+        return wrong(path, number, expected, text)
+    cells = cells_of(text)
+    if len(cells) != width:
+        return wrong(path, number, f"{width} cells", f"{len(cells)} cells")
+    for attribute, convert, cell in zip(attributes, converters, cells, strict=True):
+        try:
+            convert(cell)
+        except (ValueError, KeyError):
+            values = "a finite number" if attribute.values is None else _either(attribute.values)
+            return wrong(path, number, f"{values} in {shown(attribute.name)}", cell)
+    return wrong(path, number, "a row", text)
 
 
 def _finite(text: str) -> float:
@@ -197,21 +169,6 @@ def _finite(text: str) -> float:
 def _either(values: Sequence[str]) -> str:
     words = " or ".join(values)
     return words if len(words) <= 100 else words[:99] + "…"
-
-
-def _quoted_pairs(inside: str) -> Iterator[str]:
-    """Pairs with commas between, where values have quotes."""
-    start, quote = 0, ""
-    for place, mark in enumerate(inside):
-        if quote:
-            if mark == quote and inside[place - 1] != "\\":
-                quote = ""
-        elif mark in "'\"":
-            quote = mark
-        elif mark == ",":
-            yield inside[start:place]
-            start = place + 1
-    yield inside[start:]
 
 
 def read_arff(
@@ -260,32 +217,41 @@ def read_arff(
     >>> toy.X.toarray().tolist(), toy.y.toarray().tolist(), toy.labels
     ([[2.5], [4.0]], [[1, 0], [0, 1]], ('is red', 'big'))
     """
-    paths = [Path(one) for one in (path, test) if one is not None]
-    headers, tables = zip(*(_read(one) for one in paths), strict=True)
-    header = headers[0]
-    if len(paths) > 1 and header.attributes != headers[1].attributes:
-        raise ValueError(f"{paths[1]}: expected the attributes of {paths[0]}, got others")
-    chosen = _label_columns(paths[0], header, labels)
-    if chosen is None:
-        return _with_class(name, paths[0], header, tables, task)
-    rest = np.setdiff1d(np.arange(len(header.attributes)), chosen)
+    paths = [Path(file) for file in (path, test) if file is not None]
+    attributes: tuple[Attribute, ...] = ()
+    tables: list[Any] = []
+    meka = None
+    for file in paths:
+        lines = (
+            (number, line.strip())
+            for number, line in numbered_lines(file)
+            if line.strip() and not line.lstrip().startswith("%")
+        )
+        own, count = read_header(file, lines)
+        if tables and own != attributes:
+            raise ValueError(f"{file}: expected the attributes of {paths[0]}, got others")
+        attributes, meka = own, count if not tables else meka
+        tables.append(read_rows(file, lines, attributes))
+    columns = _label_columns(paths[0], attributes, meka if labels is None else labels)
+    if columns is None:
+        parts, titles = _with_class(paths[0], attributes[-1], tables)
+        return assemble(paths[0], parts, name=name, labels=titles, task=task)
+    features = np.setdiff1d(np.arange(len(attributes)), columns)
     parts = []
     for file, table in zip(paths, tables, strict=True):
-        target = sparse.csr_array(table[:, chosen])
+        target = sparse.csr_array(table[:, columns])
         target.eliminate_zeros()
         if not np.all(target.data == 1):
             odd = float(target.data[target.data != 1][0])
             raise ValueError(f"{file}: expected labels to be 0 or 1, got {odd:g}")
-        parts.append(Part(table[:, rest], target.astype(np.int8)))
-    titles = [header.attributes[j].name for j in chosen]
-    return assemble(paths[0], parts, name=name, labels=titles)
+        parts.append(Part(table[:, features], target.astype(np.int8)))
+    return assemble(paths[0], parts, name=name, labels=[attributes[j].name for j in columns])
 
 
 def _with_class(
-    name: str | None, path: Path, header: Header, tables: Sequence[Any], task: str | None
-) -> Dataset:
+    path: Path, last: Attribute, tables: Sequence[Any]
+) -> tuple[list[Part], tuple[str, ...]]:
     """The last column as the class, ids in the order of its declaration."""
-    last = header.attributes[-1]
     if last.values is None:
         raise ValueError(
             f"{path}: expected labels= or -C in the relation, or a last attribute that is nominal, "
@@ -297,26 +263,26 @@ def _with_class(
         column = table[:, [-1]]
         dense = column.toarray() if sparse.issparse(column) else column
         parts.append(Part(table[:, :-1], [named[code] for code in dense.ravel().tolist()]))
-    return assemble(path, parts, name=name, labels=last.values, task=task)
+    return parts, last.values
 
 
-def _label_columns(path: Path, header: Header, labels: Any) -> list[int] | None:
+def _label_columns(path: Path, attributes: Sequence[Attribute], labels: Any) -> list[int] | None:
     """Indices of label columns, or None if there is a class column instead."""
-    count, names = len(header.attributes), [one.name for one in header.attributes]
     beside = path.with_name(bare_name(path) + ".xml")
-    if labels is None:
-        labels = header.meka if header.meka is not None else beside if beside.is_file() else None
+    if labels is None and beside.is_file():
+        labels = beside
     if labels is None:
         return None
+    count, names = len(attributes), [attribute.name for attribute in attributes]
     if isinstance(labels, int):
         if not 0 < abs(labels) <= count:
             raise ValueError(f"{path}: expected from 1 to {count} label columns, got {abs(labels)}")
-        return list(range(labels)) if labels > 0 else list(range(count + labels, count))
-    wanted = _names_in_xml(Path(labels)) if isinstance(labels, str | Path) else list(labels)
-    for one in wanted:
-        if one not in names:
-            raise ValueError(f"{path}: expected a label {one!r}, got none{nearest(one, names)}")
-    return sorted(names.index(one) for one in wanted)
+        return list(range(count))[:labels] if labels > 0 else list(range(count))[labels:]
+    titles = _names_in_xml(Path(labels)) if isinstance(labels, str | Path) else list(labels)
+    for title in titles:
+        if title not in names:
+            raise ValueError(f"{path}: expected a label {title!r}, got none{nearest(title, names)}")
+    return sorted(map(names.index, titles))
 
 
 def _names_in_xml(path: Path) -> list[str]:
@@ -325,20 +291,8 @@ def _names_in_xml(path: Path) -> list[str]:
         root = ElementTree.parse(path).getroot()
     except ElementTree.ParseError as error:
         raise ValueError(f"{path}, line {error.position[0]}: expected XML, {error}") from error
-    found = [one.get("name") for one in root.iter() if one.tag.rpartition("}")[2] == "label"]
-    names = [name for name in found if name is not None]
+    labels = [tag.get("name") for tag in root.iter() if tag.tag.rpartition("}")[2] == "label"]
+    names = [name for name in labels if name is not None]
     if not names:
         raise ValueError(f"{path}: expected elements <label name=…>, got none")
     return names
-
-
-def _read(path: Path) -> tuple[Header, Any]:
-    """Header, and all columns as numbers: CSR if rows are sparse, else an array."""
-    lines = numbered_lines(path)
-    header = read_header(path, lines)
-    table = Table(path, header.attributes)
-    for number, line in lines:
-        text = line.strip()
-        if text and not text.startswith("%"):
-            table.add(number, text)
-    return header, table.matrix()

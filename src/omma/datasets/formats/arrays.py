@@ -12,6 +12,7 @@ from omma._atomic import replacing
 from omma._json import parse_json
 from omma._validate import shown
 from omma.datasets.dataset import TASKS, Dataset
+from omma.datasets.matrices import read_matrix
 
 FILES = ("X.npz", "Y.npz", "meta.json")
 HIGHEST_FEATURE = float(np.finfo(np.float32).max)
@@ -50,10 +51,16 @@ def read_arrays(
     Dataset('toy', multiclass, 3 rows, 3 features, 3 classes, no split)
     """
     file = Path(path)
-    if labels is not None:
-        features, target = _features(file), _matrix(Path(labels), ("y", "Y"))
-    else:
-        features, target = _both(file)
+    if labels is None:
+        stored = _stored_names(file)
+        title = next((title for title in ("y", "Y") if title in stored), None)
+        if "X" not in stored or title is None:
+            raise ValueError(
+                f"{file}: expected arrays X and y, or a second file passed as labels=, "
+                f"got {', '.join(stored) or 'nothing'}"
+            )
+    features = _features(file)
+    target = _matrix(file if labels is None else Path(labels), ("y", "Y"))
     if target.ndim == 2 and target.shape[1] == 1 and task != "multilabel":
         target = target.toarray().ravel() if sparse.issparse(target) else target.ravel()
     two = target.ndim == 1 and set(np.unique(target).tolist()) == {0, 1}
@@ -61,12 +68,28 @@ def read_arrays(
     return Dataset(name or file.stem, task or guess, features, target, split)
 
 
+def _stored_names(path: Path) -> tuple[str, ...]:
+    if path.suffix.lower() != ".npz":
+        return ("one array",)
+    with npz.opened(path) as archive:
+        return archive.names
+
+
+def _matrix(path: Path, titles: tuple[str, ...]) -> Any:
+    """The array of one of these names, a sparse matrix, or the only array of a file."""
+    stored = _stored_names(path)
+    title = next((title for title in titles if title in stored), None)
+    if title is None and len(stored) != 1 and "format" not in stored:  # which SciPy's own have
+        raise ValueError(
+            f"{path}: expected a sparse matrix or an array named {' or '.join(titles)}, "
+            f"got {', '.join(stored) or 'nothing'}"
+        )
+    return read_matrix(path if title is None else f"{path}:{title}").values
+
+
 def _features(path: Path) -> Any:
-    return _checked(path, _matrix(path, ("X",)))
-
-
-def _checked(path: Path, features: Any) -> Any:
     """Features that float32 can hold."""
+    features = _matrix(path, ("X",))
     values = features.data if sparse.issparse(features) else features
     bad = ~(np.abs(values) <= HIGHEST_FEATURE)
     if bad.any():
@@ -74,54 +97,6 @@ def _checked(path: Path, features: Any) -> Any:
             f"{path}: expected features of finite numbers, got {values[bad].ravel()[0]}"
         )
     return features
-
-
-def _matrix(path: Path, names: tuple[str, ...]) -> Any:
-    """A sparse matrix, or the array of one of these names, or the only one."""
-    mapped = path.suffix.lower() == ".npy"
-    return of_numbers(path, npz.mapped(path) if mapped else _member(path, names))
-
-
-def of_numbers(path: Path, values: Any) -> Any:
-    """What a file holds, if that is a matrix or a vector of numbers."""
-    if values.dtype.kind not in "fiub" or values.ndim not in (1, 2):
-        raise ValueError(
-            f"{path} must hold numbers in one or two dimensions, got the type {values.dtype} and "
-            f"shape {tuple(values.shape)}"
-        )
-    return values
-
-
-def _member(path: Path, names: tuple[str, ...]) -> Any:
-    with npz.opened(path) as archive:
-        if "format" in archive and "shape" in archive:
-            return archive.matrix()
-        name = next((name for name in names if name in archive), None)
-        if name is None and len(archive.names) == 1:
-            name = archive.names[0]
-        if name is None:
-            raise ValueError(
-                f"{path}: expected a sparse matrix or an array named {' or '.join(names)}, "
-                f"got {', '.join(archive.names) or 'nothing'}"
-            )
-        return archive.array(name)
-
-
-def _both(path: Path) -> tuple[Any, Any]:
-    found: tuple[str, ...] = ("one array",)
-    if path.suffix.lower() == ".npz":
-        with npz.opened(path) as archive:
-            target = next((name for name in ("y", "Y") if name in archive), None)
-            if "X" in archive and target is not None:
-                features = _checked(path, archive.array("X"))
-                return features, _matrix(path, (target,))
-            found = archive.names
-    elif path.suffix.lower() == ".npy":
-        npz.mapped(path)  # a spoiled one is named as that first
-    raise ValueError(
-        f"{path}: expected arrays X and y, or a second file passed as labels=, "
-        f"got {', '.join(found)}"
-    )
 
 
 def is_folder(path: Path) -> bool:

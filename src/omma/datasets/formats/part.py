@@ -1,6 +1,7 @@
 """What a reader finds in one file, and how files become a dataset."""
 
 import math
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from scipy import sparse
 
 from omma.datasets.dataset import Dataset
 from omma.datasets.text import bare_name
+from omma.npz import HIGHEST
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,30 @@ def is_finite(text: str) -> bool:
         return False
 
 
-def from_entries(
-    counts: Any, columns: Any, values: Any, width: int | None = None
-) -> sparse.csr_array:
-    """A CSR array of entries in the order of rows; entries of one place are added up."""
-    starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    if width is None:
-        width = int(columns.max()) + 1 if len(columns) else 0
-    matrix = sparse.csr_array((values, columns, starts), shape=(len(counts), width))
-    matrix.sum_duplicates()
-    return matrix
+class SparseRows:
+    """Rows of a sparse matrix, taken one by one; entries of one place are added up."""
+
+    def __init__(self, kind: str = "f") -> None:
+        self.columns, self.values, self.starts = array("q"), array(kind), array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def add(self, columns: Sequence[int], values: Sequence[Any]) -> None:
+        """One row."""
+        self.columns.extend(columns)
+        self.values.extend(values)
+        self.starts.append(len(self.columns))
+
+    def matrix(self, width: int | None = None) -> sparse.csr_array:
+        """All rows; as wide as the last column asks for, unless a width is given."""
+        if width is None:
+            width = max(self.columns, default=-1) + 1
+        # Copies: the sum of entries is taken in place, and narrow indices are half the size.
+        values = np.array(self.values)
+        indices, starts = (np.array(part, np.int64) for part in (self.columns, self.starts))
+        if len(indices) < HIGHEST:
+            indices, starts = indices.astype(np.int32), starts.astype(np.int32)
+        matrix = sparse.csr_array((values, indices, starts), shape=(len(self), width))
+        matrix.sum_duplicates()
+        return matrix
