@@ -26,6 +26,8 @@ from omma.state import in_proportion
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+AT_ONCE = 1 << 20  # numbers of a block of snapshots
+
 
 @dataclass(frozen=True, eq=False)
 class Snapshots:
@@ -43,6 +45,21 @@ class Snapshots:
         for kept, n, less in zip(self.cells, self.rows, missed, strict=True):
             cells = in_proportion(kept, float(n), less)
             yield Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n))
+
+    def values(self, metric: Metric) -> NDArray[np.float64]:
+        """The metric at each place; NaN where rows weigh nothing."""
+        m = self.cells.shape[2]
+        metric.check_labels(m)
+        values = np.full(len(self.rows), np.nan)
+        weighed = np.flatnonzero(self.rows > 0)
+        step = max(1, AT_ONCE // max(1, m))
+        for start in range(0, len(weighed), step):
+            block = weighed[start : start + step]
+            n: Any = self.rows[block]
+            missed = None if self.missed is None else self.missed[block][:, np.newaxis]
+            cells = in_proportion(self.cells[block], n[:, np.newaxis, np.newaxis], missed)
+            values[block] = metric.values(cells[:, TP], cells[:, PREDICTED], cells[:, POSITIVE], n)
+        return values
 
 
 @dataclass(frozen=True)
@@ -81,7 +98,9 @@ class History:
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The metric over the first ``rows[i]`` rows; NaN where their weight is zero."""
-        return np.array(
+        if isinstance(self._counts, Snapshots):
+            return self._counts.values(self._metric)
+        return np.array(  # of pairs of classes
             [self._metric.value(counts) if counts.n > 0 else np.nan for counts in self._counts]
         )
 

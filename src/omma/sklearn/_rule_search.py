@@ -26,7 +26,6 @@ from omma.limits import Limit
 from omma.metrics.scoring import value_with
 from omma.parts import Prices
 from omma.policies import OMMA, Auto, FixedRule, TunedThresholds
-from omma.policies.best_mixture import top
 from omma.policies.thresholds import bagged_rule, has_cuts
 from omma.rows.batch import Batch
 from omma.rule import Rule
@@ -50,7 +49,7 @@ class Candidate:
 def usual_rule(policy: OMMA | Auto, m: int) -> Rule:
     """What is decided without a metric: the threshold 0.5, or the most probable labels."""
     k = policy.budget
-    return Rule(*top(k, m), k, at_most=policy.at_most)
+    return Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k, at_most=policy.at_most)
 
 
 def find_rule(
