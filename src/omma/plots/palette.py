@@ -87,5 +87,5 @@ def variables(dark: bool) -> str:
     '--c0: #0072B2'
     """
     kinds = (("c", (*LEARNERS.values(), *OTHERS)), ("g", STILL.values()))
-    numbered = ((kind, i, pair) for kind, pairs in kinds for i, pair in enumerate(pairs))
-    return " ".join(f"--{kind}{i}: {pair[dark]};" for kind, i, pair in numbered)
+    every = [(f"{kind}{i}", pair[dark]) for kind, pairs in kinds for i, pair in enumerate(pairs)]
+    return " ".join(f"--{name}: {color};" for name, color in every)
