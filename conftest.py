@@ -22,6 +22,7 @@ settings.load_profile("omma")
 PAGES = {
     "torch": ["src/omma/export/torch.py"],
     "pyspark": ["src/omma/spark/*", "tests/spark_*.py"],
+    "omma_study": ["docs/theory.md"],
 }
 RECIPES = {
     "dask.md": "distributed",
@@ -29,7 +30,8 @@ RECIPES = {
     "mlflow.md": "mlflow",
     "fastapi.md": "fastapi",
 }
-collect_ignore_glob = [
+collect_ignore_glob = [f"src/omma/{name}.py" for name in ("estimators", "study", "theory")]  # moved
+collect_ignore_glob += [
     page for package, pages in PAGES.items() if find_spec(package) is None for page in pages
 ]
 

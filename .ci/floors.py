@@ -1,6 +1,6 @@
 """Prints the lowest versions that pyproject.toml allows, as pip takes them.
 
-    python .ci/floors.py dependencies plots sklearn study test
+    python .ci/floors.py dependencies plots sklearn test
 
 An extra named stands for its own packages that are named below; a lower limit becomes the version.
 """
@@ -16,7 +16,7 @@ except ImportError:  # Python 3.10
 
 # What the lane of the lowest versions runs on; other extras bring limits of their own.
 WANTED = {
-    "numpy", "scipy", "numba", "click", "rich", "tomli", "matplotlib", "scikit-learn", "pooch",
+    "numpy", "scipy", "numba", "click", "rich", "tomli", "matplotlib", "scikit-learn",
     "pytest", "hypothesis", "pandas", "polars", "pyarrow",
 }  # fmt: skip
 

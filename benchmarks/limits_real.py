@@ -2,7 +2,8 @@
 
     OMMA_DATA=… python -m benchmarks.limits_real [--seeds 5] [--cache folder]
 
-fits the linear models of `omma run auto` to the training part of each set, shuffles its test part,
+fits the linear models of `omma-study run auto` to the training part of each set, shuffles its
+test part,
 and judges the second half of that: `omma.Auto` as it goes on deciding, its rule after the first
 half, and thresholds tuned on the first half. A set that is not there is left out, with a sentence.
 """
@@ -20,8 +21,8 @@ from rich.console import Console
 
 import omma
 from benchmarks.table import Table
-from omma.study.auto.cells import SOURCES
-from omma.study.estimates import Desk
+from omma_study.auto import SOURCES
+from omma_study.estimates import EstimateCache
 
 CASES = (
     ("mammography", "f1", "predicted_rate <= 0.01"),
@@ -54,12 +55,12 @@ def halves(batch: Any, metric: str, limit: str, seed: int) -> dict[str, tuple[fl
     }
 
 
-def lines(seeds: int, desk: Desk, console: Console) -> Iterator[dict[str, Any]]:
+def lines(seeds: int, cache: EstimateCache, console: Console) -> Iterator[dict[str, Any]]:
     """A row of the table for each case."""
     linear = {one.dataset: one for one in SOURCES if one.estimator["name"] != "boosted"}
     for name, metric, limit in CASES:
         try:
-            batch = desk.estimates(linear[name], 0).batch
+            batch = cache.estimates(linear[name], 0).batch
         except FileNotFoundError as error:
             console.print(str(error))
             continue
@@ -79,9 +80,9 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "omma-limits")
     given = parser.parse_args()
     console = Console(width=200)
-    desk = Desk(None, given.cache, console.print)
+    cache = EstimateCache(None, given.cache, console.print)
     note = f"second half of {given.seeds} shuffled streams; excess: mean and largest, in the limit"
-    Table("Limits on real sets", note, list(lines(given.seeds, desk, console))).show(console)
+    Table("Limits on real sets", note, list(lines(given.seeds, cache, console))).show(console)
 
 
 if __name__ == "__main__":

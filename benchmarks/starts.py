@@ -19,9 +19,10 @@ from rich.table import Table
 from scipy import sparse
 
 import omma
-from omma.estimators import LogisticRegression
 from omma.policies import ConvergenceWarning
-from omma.study.estimates import as_labels
+from omma_study.datasets import load
+from omma_study.estimates import as_labels
+from omma_study.estimators import LogisticRegression
 
 TASKS = (("macro_gmean", None), ("macro_hmean", None), ("macro_f1", None), ("macro_f1", 3))
 STARTS = ("top", "random", "best")
@@ -60,13 +61,13 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="of the labels, each so-manieth")
     given = parser.parse_args()
     console = Console()
-    data = omma.datasets.load(given.dataset, given.data)
+    data = load(given.dataset, given.data)
     if data.task == "multiclass":  # each class as a label, as the study has it
         data = as_labels(data)
     train, test = slice(0, data.split), slice(data.split, None)
     labels = slice(None, None, given.every)
     X, y = data.X[train], dense(data.y[train])[:, labels]
-    model = LogisticRegression(C=given.regularization, solver="newton")
+    model = LogisticRegression(C=given.regularization)
     started = time.perf_counter()
     whole = model.fit(X, y)
     samples = {

@@ -23,9 +23,9 @@ PARTS = {
     "study.md": None,
     "theory.md": None,
     "reference/calibration.md": "omma.calibration",
-    "reference/estimators.md": "omma.estimators",
+    "reference/estimators.md": "omma_study",
     "reference/sklearn.md": "omma.sklearn",
-    "reference/theory.md": "omma.theory",
+    "reference/theory.md": "omma_study",
 }
 
 

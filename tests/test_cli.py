@@ -1,7 +1,7 @@
 """The command: what it prints, what it writes, and how it says no."""
 
+import importlib
 import os
-import re
 import subprocess
 import sys
 
@@ -11,7 +11,6 @@ from click.testing import CliRunner
 import omma
 from omma import demo as job
 from omma.cli import main
-from omma.cli.progress import Minutely
 
 SMALL = ["demo", "--rows", "300", "--labels", "6", "--k", "2"]
 
@@ -86,9 +85,11 @@ def test_one_row_of_one_label_is_enough(invoke):
         (["eval"], "did you mean 'evaluate'?"),
         (
             ["xyz"],
-            "No such command 'xyz'; there are demo, evaluate, stream, serve, watch, journal, run, "
+            "No such command 'xyz'; there are demo, evaluate, stream, serve, watch, journal, "
             "report, list, warmup.",
         ),
+        (["run", "smoke"], "omma run moved to the package omma-study: pip install omma-study"),
+        (["report", "records", "--paper"], "moved to the package omma-study: pip install"),
         (["--verbos"], "--verbos"),
     ],
 )
@@ -185,21 +186,10 @@ def test_the_best_of_a_row_is_bold():
         assert set(bold) == {max(shown)}
 
 
-def test_a_log_gets_a_line_a_minute(invoke, monkeypatch):
-    hours = iter(range(0, 60 * 10_000, 61))
-    monkeypatch.setattr("omma.cli.run.Minutely", lambda say: Minutely(say, clock=hours.__next__))
-    done = invoke("run", "theory-shift", "--quick")
-    assert done.exit_code == 0, done.stderr
-    assert re.search(r"^\d of 8 runs, \d+ min", done.stderr, re.MULTILINE)
-    assert "8 of 8 runs" not in done.stderr  # the summary says that
-    assert "8 done" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "inside"),
     [
         (["evaluate", "--help"], "λ"),
-        (["run", "--help"], "λ"),
         (["list", "policies"], "η"),
         (["list", "ηλ"], "ηλ"),
     ],
@@ -213,3 +203,19 @@ def test_output_is_utf8_where_the_system_would_take_another_code(arguments, insi
     )
     assert b"Traceback" not in done.stderr
     assert inside in (done.stdout + done.stderr).decode("utf-8")
+
+
+@pytest.mark.parametrize("name", ["study", "theory", "estimators"])
+def test_what_moved_says_where(name):
+    sentence = f"omma.{name} moved to the package omma-study: pip install omma-study"
+    with pytest.raises(ImportError, match=sentence):
+        importlib.import_module(f"omma.{name}")
+    with pytest.raises(ImportError, match=sentence):
+        getattr(omma, name)
+
+
+def test_the_catalogue_of_datasets_says_where_it_moved():
+    with pytest.raises(
+        AttributeError, match=r"pip install omma-study, then omma_study\.datasets\.load"
+    ):
+        omma.datasets.load("yeast")

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from data_folder import require
 from hypothesis import given, strategies as st
 from scipy import sparse
 from streams import dense
 
-from omma.datasets import CATALOGUE, Dataset, load, read_folder, write_folder
+from omma.datasets import Dataset, read_folder, write_folder
 
 
 def toy(n=10, task="multiclass", split=None):
@@ -116,8 +115,6 @@ def test_folders_give_back_what_was_put_in(tmp_path, task, layout):
     whole = Dataset("toy", task, layout(whole.X), whole.y, 6, names)
     write_folder(whole, tmp_path / "toy", licence="CC0")
     same(read_folder(tmp_path / "toy"), whole)
-    same(load("toy", folder=tmp_path), whole)
-    same(load(tmp_path / "toy"), whole)
     assert json.loads((tmp_path / "toy" / "meta.json").read_text())["licence"] == "CC0"
 
 
@@ -140,37 +137,3 @@ def test_folders_that_disagree_with_themselves(tmp_path):
     (tmp_path / "Y.npz").unlink()
     with pytest.raises(FileNotFoundError, match=r"Y.npz is missing"):
         read_folder(tmp_path)
-
-
-def test_load_says_what_to_set(monkeypatch, tmp_path):
-    monkeypatch.delenv("OMMA_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=r"OMMA_DATA to it, or pass folder="):
-        load("yeast")
-    with pytest.raises(FileNotFoundError, match=r"yeast does not hold yeast"):
-        load("yeast", folder=tmp_path)
-    with pytest.raises(ValueError, match=r"'yest'.*did you mean 'yeast'"):
-        load("yest")
-
-
-def test_the_environment_names_the_folder(monkeypatch, tmp_path):
-    write_folder(toy(), tmp_path / "mine")
-    monkeypatch.setenv("OMMA_DATA", str(tmp_path))
-    assert load("mine").n == 10
-
-
-def test_real_sets_are_as_the_catalogue_says():
-    folder = require()
-    seen = [name for name in CATALOGUE if (folder / name / "meta.json").is_file()]
-    assert seen
-    for name in seen:
-        entry, got = CATALOGUE[name], load(name, folder=folder)
-        assert (got.name, got.task, got.n, got.d, got.m, got.split) == (
-            entry.name,
-            entry.task,
-            entry.n,
-            entry.d,
-            entry.m,
-            entry.split,
-        )
-        train, test = got.parts()
-        assert train.n + test.n == got.n

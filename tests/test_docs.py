@@ -23,8 +23,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Commands that do much, or go on until they are stopped: their options are read, and no more.
-LONG = ("run", "report", "serve", "watch")
-OTHERS = ("pip", "python", "python3", ".venv/bin", "NUMBA_DISABLE_JIT=1", "mkdocs")
+LONG = ("report", "serve", "watch")
+OTHERS = ("omma-study", "pip", "python", "python3", ".venv/bin", "NUMBA_DISABLE_JIT=1", "mkdocs")
 
 
 def blocks(page):

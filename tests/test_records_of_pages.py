@@ -1,15 +1,10 @@
-"""Pages that are made from records hold what the records say, and nothing else."""
+"""Pages that are made from records of benchmarks hold what the records say."""
 
 import importlib
 import sys
 from pathlib import Path
 
 import pytest
-from pictures import colliding, cut_off
-
-from omma import theory
-from omma.study.records import make, pack, read, write
-from omma.study.sections import sections
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -19,124 +14,8 @@ def script(monkeypatch):
     """A script of the documentation as a module."""
     monkeypatch.syspath_prepend(str(DOCS))
     yield importlib.import_module
-    for name in [name for name in sys.modules if name.startswith(("make_", "study_"))]:
+    for name in [name for name in sys.modules if name.startswith("make_")]:
         del sys.modules[name]
-
-
-def test_tables_of_the_theory_come_from_records(script):
-    records = read(sorted((DOCS / "records").glob("theory-*.jsonl.xz")))
-    assert {one.name for one in theory.suites()} == {one["suite"] for one in records}
-    page = (DOCS / "theory.md").read_text(encoding="utf-8")
-    assert script("make_theory").refreshed(page, records) == page
-
-
-def test_the_page_of_the_study_comes_from_records(script):
-    make_study, cells = script("make_study"), script("study_cells")
-    made = make_study.page(cells.load(make_study.packed()))
-    assert made == (DOCS / "study.md").read_text(encoding="utf-8")
-    assert "we do not know" not in made
-
-
-def toy(policy, metric, prior, *, estimator="known", value=0.5, seed=0):
-    """A record of a set that nobody has."""
-    result = {
-        "value": value, "rows": 4, "history": {"rows": [4], "values": [0.5]},
-        "counts": {"tp": [1.0], "predicted": [1.0], "positive": [1.0], "n": 4.0}, "names": None,
-    }  # fmt: skip
-    spec = {
-        "dataset": "toy", "task": "multilabel", "protocol": "fixed",
-        "estimator": {"name": estimator}, "policy": policy,
-        "feedback": None if prior is None else "labels",
-        "metric": metric, "k": None, "prior": prior, "seed": seed,
-    }  # fmt: skip
-    return make("multilabel_fixed", spec, "?", result=result, seconds={"run": 1.0})
-
-
-def test_what_was_not_run_to_the_end_is_not_packed(script, tmp_path):
-    """A policy may lack altogether, but not on one of the metrics, nor with one λ."""
-    make_study = script("make_study")
-    for policy, metric, prior in (
-        ("omma", "macro_f1", 0.1), ("omma", "macro_gmean", 0.1), ("omma", "macro_f1", 1.0),
-        ("omma", "macro_gmean", 1.0), ("greedy", "macro_f1", 0.1), ("greedy", "macro_f1", 1.0),
-        ("online_fw", "macro_f1", 1.0), ("online_fw", "macro_gmean", 1.0),
-        ("auto", "macro_f1", None), ("auto", "macro_gmean", None),
-    ):  # fmt: skip
-        write(tmp_path, toy(policy, metric, prior))
-    kept = make_study.kept(tmp_path)
-    assert {one["label"] for one in kept} == {"OMMA", "Auto"}
-    assert len(kept) == 6
-
-
-def test_policies_that_are_run_later_stand_beside_those_of_the_repository(
-    script, tmp_path, monkeypatch
-):
-    make_study = script("make_study")
-    monkeypatch.setattr(make_study, "RECORDS", tmp_path / "packed")
-    before = [toy(policy, "macro_f1", 0.1) for policy in ("omma", "greedy")]
-    pack(before, make_study.RECORDS)
-    write(tmp_path / "fresh", toy("online_fw", "macro_f1", 0.1))
-    write(tmp_path / "fresh", toy("omma", "macro_f1", 0.1, value=0.75))
-    kept = make_study.kept(tmp_path / "fresh")
-    assert {one["label"]: one["result"]["value"] for one in kept} == {
-        "Greedy": 0.5, "OMMA": 0.75, "Online-FW": 0.5
-    }  # fmt: skip
-    write(tmp_path / "other", toy("omma", "macro_f1", 0.1, estimator="logistic"))
-    assert [one["label"] for one in make_study.kept(tmp_path / "other")] == ["OMMA"]
-
-
-def test_the_page_says_which_policies_have_fewer_sequences(script):
-    records = [toy("omma", "macro_f1", 0.1, seed=seed) for seed in range(3)]
-    records += [toy("online_fw", "macro_f1", 0.1, seed=seed) for seed in range(2)]
-    said = script("study_claims").data_table
-    (section,) = sections(records)
-    found = script("study_cells").Study(
-        {"multilabel_fixed": {"toy": section}}, {("multilabel_fixed", "toy"): 0.0}
-    )
-    *_, sequences = said(found).splitlines()[-1].strip("| ").split(" | ")
-    assert sequences.startswith("3, Online-FW 2, without Auto, Greedy, ")
-
-
-def test_claims_are_told_as_the_sections_tell_them(script):
-    claims = script("study_claims")
-    said = {"one": claims.verdict(9, 10) + " More.", "other": claims.verdict(5, 10), "third": "No."}
-    rows = claims.claims(said).splitlines()[2:]
-    assert rows == [
-        "| one | holds | 9 of 10 |",
-        "| other | does not hold | 5 of 10 |",
-        "| third | not measured |  |",
-    ]
-
-
-def test_the_page_of_likeness_comes_from_records(script):
-    make_likeness, cells = script("make_likeness"), script("study_cells")
-    study = cells.load(make_likeness.packed())
-    assert make_likeness.page(study) == (DOCS / "likeness.md").read_text(encoding="utf-8")
-    fitted = [row for suite in cells.MADE for row in make_likeness.first_rows(study, suite)]
-    zero = [row for row in fitted if row[2] == 0]  # G- and H-mean of one set of the paper
-    assert len(zero) <= 2
-    assert all(abs(ours - theirs) < 0.02 for *_, theirs, ours in fitted if theirs)
-    found = make_likeness.pairs(study)
-    assert {one.dataset for one in found} >= {"YouTube", "Eurlex-LexGlue"}
-    turned = [one._replace(ours=-one.ours) for one in found]  # a check that can fail
-    assert (
-        make_likeness.agreement(turned)["pearson"] < 0 < make_likeness.agreement(found)["pearson"]
-    )
-
-
-def test_the_page_of_auto_comes_from_records(script):
-    make_auto = script("make_auto")
-    made = make_auto.page(make_auto.load(make_auto.KEPT)).rstrip() + "\n"
-    assert made == (DOCS / "auto.md").read_text(encoding="utf-8")
-
-
-def test_names_of_datasets_do_not_run_into_each_other(script):
-    pictures = script("study_pictures")
-    names = [f"a dataset of a long name, {number} %" for number in range(12)]
-    gaps = {metric: [0.1 * place for place in range(12)] for metric in ("one", "another")}
-    few = pictures.draw_rare(script("study_cells").load(script("make_study").packed()))
-    for figure in (few, pictures.dots(names, gaps)):
-        assert colliding(figure) == []
-        assert cut_off(figure) == []
 
 
 def test_tables_of_streams_come_from_records_and_none_loses_a_point(script):

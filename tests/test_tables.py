@@ -58,15 +58,6 @@ def test_the_terminal_shows_best_bold_and_second_italic():
     assert table.caption == "A note."
 
 
-def test_html_marks_best_and_second_and_escapes():
-    text = tables.to_html(GRID, "a < b")
-    assert "<caption>a &lt; b</caption>" in text
-    assert '<td class="second" title="± 1.00, 2 ms"><b>50.00</b></td>' in text
-    assert '<td class="best" title="± 2.00, 1.5 s"><b>60.00</b></td>' in text
-    assert '<td class="none">×</td>' in text
-    assert text.count("<tr>") == 4
-
-
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=8)
 
 
@@ -87,7 +78,6 @@ def test_a_table_of_texts_says_the_same_in_every_format(rows):
     assert [line.strip() for line in latex[4:-2]] == [
         f"{' & '.join(map(tables.latex, row))} \\\\".strip() for row in rows
     ]
-    assert tables.to_html(grid).count('<th scope="row">') == 2 * len(rows)
     shown = tables.to_terminal(grid)
     assert [cell.plain for cell in shown.columns[2].cells] == [row[2] for row in rows]
     assert [column.justify for column in shown.columns] == ["left", "left", "right"]

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 ROOMS = (
     "calibration",
     "datasets",
+    "estimators",  # this, study and theory say that they moved
     "export",
     "metrics",
     "plots",

@@ -3,7 +3,6 @@
 No colour is set but with the text's own, so that it can be read on white and on black.
 """
 
-import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
@@ -67,9 +66,3 @@ def html_page(title: str, style: str, body: Iterable[str]) -> str:
         f"<title>{escape(title)}</title><style>{style}</style></head>"
         f"<body><h1>{escape(title)}</h1>{''.join(body)}</body></html>\n"
     )
-
-
-def html_picture(caption: str, png: bytes) -> str:
-    """A picture in the page itself."""
-    source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-    return f'<p><img alt="{escape(caption)}" src="{source}"></p>'

@@ -12,7 +12,6 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -265,30 +264,6 @@ def floating(kind: str, caption: str, lines: Iterable[str]) -> str:
 def emphasized(text: str, rank: int) -> str:
     """LaTeX that is bold if it is the best, italic if it is the second best."""
     return (text, rf"\textbf{{{text}}}", rf"\textit{{{text}}}")[rank]
-
-
-def to_html(grid: Grid, caption: str = "") -> str:
-    """A table in HTML; what else is known of a number is in its title."""
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in (grid.head, *grid.columns))
-    rows = []
-    for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
-        words = (name, *(entry.instead for entry in row[: grid.words]))
-        cells = [f'<th scope="row">{escape(word)}</th>' for word in words]
-        cells += map(_html_cell, row[grid.words :], ranked[grid.words :])
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    above = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{above}<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def _html_cell(entry: Entry, rank: int) -> str:
-    if not entry.shown:
-        return f'<td class="none">{escape(entry.instead or MISSING)}</td>'
-    more = [] if math.isnan(entry.std) else [f"± {100 * entry.std:.2f}"]
-    more += [] if math.isnan(entry.seconds) else [duration(entry.seconds)]
-    value = entry.shown + (PARTIAL if entry.partial else "")
-    beside = f"<br><i>{escape(entry.beside)}</i>" if entry.beside else ""
-    mark = ("", "best", "second")[rank]
-    return f'<td class="{mark}" title="{escape(", ".join(more))}"><b>{value}</b>{beside}</td>'
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -1,65 +1,6 @@
-"""What the paper proves, checked on distributions where everything is known.
+"""Says where this module moved."""
 
-Bounds are functions, constants of metrics are numbers, and regret is measured so closely that its
-rate can be seen. ``suites`` lists the simulations, ``run`` leaves records of them, ``tables`` and
-``figures`` show what they found.
-"""
-
-from omma.study.theory import utilities
-from omma.study.theory.best import Optimum, exhaustive, optimum
-from omma.study.theory.bounds import (
-    Constants,
-    Smoothing,
-    Task,
-    constants,
-    estimates_bound,
-    frequency_bound,
-    omma_bound,
-    smoothed_bound,
-    worst_constants,
+raise ImportError(
+    "omma.theory moved to the package omma-study: pip install omma-study, then "
+    "import omma_study.theory"
 )
-from omma.study.theory.distributions import (
-    Beta,
-    Discrete,
-    Distribution,
-    Independent,
-    LogisticNormal,
-    Softmax,
-    Stream,
-)
-from omma.study.theory.report import figures, report, run, suites, tables, text
-from omma.study.theory.shortfall import Measured, Problem, measure
-from omma.study.theory.suite import Suite
-
-__all__ = [
-    "Beta",
-    "Constants",
-    "Discrete",
-    "Distribution",
-    "Independent",
-    "LogisticNormal",
-    "Measured",
-    "Optimum",
-    "Problem",
-    "Smoothing",
-    "Softmax",
-    "Stream",
-    "Task",
-    "constants",
-    "estimates_bound",
-    "exhaustive",
-    "frequency_bound",
-    "measure",
-    "omma_bound",
-    "optimum",
-    "smoothed_bound",
-    "Suite",
-    "figures",
-    "report",
-    "run",
-    "suites",
-    "tables",
-    "text",
-    "utilities",
-    "worst_constants",
-]

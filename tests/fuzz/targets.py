@@ -22,7 +22,6 @@ from tests.fuzz import edits
 
 import omma
 from omma import datasets, npz
-from omma.study.records import make, read as read_records
 
 Seeds = Callable[[], list[bytes]]
 ETA = np.array([[0.9, 0.25, 0.0], [0.0, 0.5, 1.0], [0.125, 0.0, 0.75]])
@@ -96,17 +95,6 @@ def rule(path: Path) -> None:
     except UnicodeDecodeError:  # of the file, before it comes to the library
         return
     repr(omma.Rule.from_json(text))
-
-
-def records() -> list[bytes]:
-    import json
-
-    return [json.dumps(make("mine", {"k": 3}, "OMMA", result={"value": 0.7})).encode()]
-
-
-@target(".json", records, edits.json_text)
-def record(path: Path) -> None:
-    read_records(path)
 
 
 def sparse_archives(values: Any = ETA) -> list[bytes]:
@@ -324,4 +312,4 @@ def folder(path: Path) -> None:
     np.savez(home / "X.npz", X=ETA)
     np.savez(home / "Y.npz", y=np.arange(3))
     shutil.copy(path, home / "meta.json")
-    datasets.load(home)
+    datasets.read_folder(home)

@@ -17,18 +17,8 @@ from omma._validate import nearest
 from omma.cli.options import sentence
 
 # In the order that the help shows them.
-COMMANDS = (
-    "demo",
-    "evaluate",
-    "stream",
-    "serve",
-    "watch",
-    "journal",
-    "run",
-    "report",
-    "list",
-    "warmup",
-)
+COMMANDS = ("demo", "evaluate", "stream", "serve", "watch", "journal", "report", "list", "warmup")
+MOVED = "omma run moved to the package omma-study: pip install omma-study, then omma-study run"
 # What the library says in the words of Python, in those of the command line.
 WORDS = (
     (re.compile(r" of (replay|choose|predict) ha(ve|s) "), r" ha\2 "),
@@ -117,6 +107,8 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] == "run":
+            raise click.UsageError(MOVED)
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             hint = nearest(args[0], COMMANDS, 1) or f"; there are {', '.join(COMMANDS)}"
             raise click.UsageError(sentence(f"No such command {args[0]!r}{hint}"))

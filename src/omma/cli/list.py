@@ -1,36 +1,37 @@
-"""``omma list``: metrics, policies, datasets and suites."""
+"""``omma list``: metrics and policies."""
 
 import json
 from typing import Any
 
 import click
 
-from omma.datasets import CATALOGUE
 from omma.metrics import NAMES, metric as find_metric
 
-WHAT = ("metrics", "policies", "datasets", "suites")
-# What tables leave out, for lack of room; JSON has it.
-UNSHOWN = ("d", "split", "paper", "licence", "source")
+MOVED = ("datasets", "suites")
 Rows = list[dict[str, Any]]
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(WHAT))
+@click.argument("what", type=click.Choice(("metrics", "policies", *MOVED)))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(what: str, as_json: bool) -> None:
-    """List metrics, policies, datasets or suites.
+    """List metrics or policies.
 
     \b
     Examples:
         omma list metrics
         omma list policies --json
     """  # noqa: D301
-    every = {"metrics": metrics, "policies": policies, "datasets": datasets, "suites": suites}
-    rows = every[what]()
+    if what in MOVED:
+        raise click.UsageError(
+            f"omma list {what} moved to the package omma-study: pip install omma-study, then "
+            f"omma-study list {what}"
+        )
+    rows = metrics() if what == "metrics" else policies()
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    _show([{name: row[name] for name in row if name not in UNSHOWN} for row in rows])
+    _show(rows)
 
 
 def _show(rows: Rows) -> None:
@@ -92,20 +93,3 @@ def policies() -> Rows:
         }
         for name in ALL
     ]
-
-
-def datasets() -> Rows:
-    """Every dataset of the catalogue."""
-    wanted = ("name", "task", "n", "d", "m", "split", "paper", "licence", "source", "title")
-    return [{one: getattr(entry, one) for one in wanted} for entry in CATALOGUE.values()]
-
-
-def suites() -> Rows:
-    """Every suite of runs: of the study, of the theory, and of Auto."""
-    from omma import study, theory
-
-    every = [(one.name, len(one.runs), one.title) for one in study.suites()]
-    every += [(one.name, len(one.runs), one.title) for one in theory.suites()]
-    title = "Auto against OMMA with every feedback and λ, probabilities as they are and distorted"
-    every += [(study.auto.SUITE, study.auto.size(), title)]
-    return [{"suite": name, "runs": runs, "title": title} for name, runs, title in every]

@@ -58,11 +58,6 @@ def say(sentence: str) -> None:
     click.echo(sentence, err=True)
 
 
-def names_in(given: str | None) -> list[str] | None:
-    """Names with commas between them."""
-    return None if given is None else [one.strip() for one in given.split(",")]
-
-
 def check_folder(path: Path, option: str) -> None:
     """Before anything long is run: a file needs a folder to go into."""
     if not path.absolute().parent.is_dir():

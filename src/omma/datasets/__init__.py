@@ -1,11 +1,9 @@
-"""Data to run on: files in many formats, a catalogue of public sets, streams with known η."""
+"""Data to run on: files in many formats, and streams with known η."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from omma.datasets.catalogue import CATALOGUE
-from omma.datasets.dataset import Dataset, Entry, File
-from omma.datasets.library import load
+from omma.datasets.dataset import Dataset
 from omma.datasets.synthetic import long_tail
 
 if TYPE_CHECKING:
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
     from omma.datasets.formats.csv_table import read_csv
     from omma.datasets.formats.svmlight import read_svmlight, read_xc
     from omma.datasets.matrices import Matrix, read_matrix, write_matrix
-    from omma.datasets.paper_like import like
 
 # Found when they are asked for: serving does without readers, and starts faster.
 _LATER = {
@@ -25,8 +22,10 @@ _LATER = {
     "formats.csv_table": ("read_csv",),
     "formats.svmlight": ("read_svmlight", "read_xc"),
     "matrices": ("Matrix", "read_matrix", "write_matrix"),
-    "paper_like": ("like",),
 }
+
+
+_MOVED = ("CATALOGUE", "Entry", "File", "like", "load")
 
 
 def __getattr__(name: str) -> Any:
@@ -34,17 +33,17 @@ def __getattr__(name: str) -> Any:
     for place, names in _LATER.items():
         if name in names:
             return getattr(import_module(f"omma.datasets.{place}"), name)
+    if name in _MOVED:
+        raise AttributeError(
+            f"omma.datasets.{name} moved to the package omma-study: pip install omma-study, then "
+            f"omma_study.datasets.{name}"
+        )
     raise AttributeError(f"module 'omma.datasets' has no attribute {name!r}")
 
 
 __all__ = [
-    "CATALOGUE",
     "Dataset",
-    "Entry",
-    "File",
-    "like",
     "Matrix",
-    "load",
     "long_tail",
     "read",
     "read_arff",

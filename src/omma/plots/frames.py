@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,13 +44,6 @@ def save(figure: Figure, path: str | Path) -> None:
         target = target.with_name(f"{target.name}.png")
     with replacing(target) as file:
         figure.savefig(file, format=target.suffix[1:].lower(), dpi=150, facecolor="white")
-
-
-def png_of(figure: Figure, dpi: int) -> bytes:
-    """A figure as the bytes of a picture."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=dpi, facecolor="white")
-    return file.getvalue()
 
 
 def name_room(names: Collection[str]) -> float:

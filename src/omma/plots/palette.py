@@ -78,14 +78,3 @@ def looks(policies: Iterable[str], fixed: Collection[str]) -> dict[str, Look]:
         dash = int(policy != family)
         by_policy[policy] = {"color": order.index(family), "dash": dash, "fixed": still}
     return by_policy
-
-
-def variables(dark: bool) -> str:
-    """The colours as CSS variables, ``--c0`` and on for those that learn, ``--g0`` for others.
-
-    >>> variables(dark=False).split(";")[0]
-    '--c0: #0072B2'
-    """
-    kinds = (("c", (*LEARNERS.values(), *OTHERS)), ("g", STILL.values()))
-    every = [(f"{kind}{i}", pair[dark]) for kind, pairs in kinds for i, pair in enumerate(pairs)]
-    return " ".join(f"--{name}: {color};" for name, color in every)

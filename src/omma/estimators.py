@@ -1,0 +1,6 @@
+"""Says where this module moved."""
+
+raise ImportError(
+    "omma.estimators moved to the package omma-study: pip install omma-study, then "
+    "import omma_study.estimators"
+)

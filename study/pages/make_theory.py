@@ -1,0 +1,51 @@
+"""Simulates what the paper proves, and refreshes the pictures and tables of docs/theory.md.
+
+    python study/pages/make_theory.py [FOLDER]
+
+Takes some minutes; records are kept in FOLDER (default omma-records), and those that are there are
+not made again. They are packed into study/records: a test says that the tables are what they give.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import click
+
+from common import DOCS, RECORDS
+from omma_study import theory
+from omma_study.records import pack, read
+from omma_study.tables import escaped, markdown
+
+PAGE, PICTURES = DOCS / "theory.md", DOCS / "images" / "theory"
+MARKED = re.compile(r"(<!-- table (\d+) of (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def refreshed(page, records):
+    """The page with the tables of these records made anew; other tables stay."""
+    texts = {}
+    for suite in theory.suites():
+        mine = [record for record in records if record["suite"] == suite.name]
+        for number, table in enumerate(theory.tables(mine), start=1):
+            frame = table.frame.map(escaped).rename(columns=escaped)
+            text = markdown(table._replace(frame=frame))
+            texts[suite.name, number] = f"*{escaped(table.title)}*\n\n{text}"
+
+    def replaced(match):
+        text = texts.get((match[3], int(match[2])))
+        return match[0] if text is None else f"{match[1]}\n{text}\n\n{match[4]}"
+
+    return MARKED.sub(replaced, page)
+
+
+if __name__ == "__main__":
+    folder = sys.argv[1] if len(sys.argv) > 1 else "omma-records"
+    click.echo(f"Runs: {theory.run('theory', folder)}")
+    records = [record for record in read(folder) if record["kind"] == "theory"]
+    pack(records, RECORDS)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name, figure in theory.figures(records).items():
+        small = {"optimize": True}
+        figure.savefig(PICTURES / f"{name}.png", dpi=80, facecolor="white", pil_kwargs=small)
+    PAGE.write_text(refreshed(PAGE.read_text(encoding="utf-8"), records), encoding="utf-8")

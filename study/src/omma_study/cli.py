@@ -1,0 +1,273 @@
+"""The command ``omma-study``: run suites, report on records, list suites and datasets."""
+
+import base64
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+
+from omma_study import auto, config, figures, runs, tables, theory
+from omma_study.datasets import CATALOGUE
+from omma_study.records import Record, read
+
+RECORDS = Path("omma-records")
+FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
+STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; margin: 1rem auto; max-width: 1400px }
+td, th { padding: .1rem .6rem; text-align: right; white-space: nowrap }
+td:first-child, th:first-child { text-align: left }
+img { max-width: 100% }
+"""
+
+
+def say(sentence: str) -> None:
+    """Tell people something; what programs read is on standard output."""
+    click.echo(sentence, err=True)
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Show an error in one line."""
+    try:
+        yield
+    except OSError as error:
+        where = f"'{error.filename}': " if error.filename else ""
+        raise click.ClickException(f"{where}{error.strerror or error}") from error
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@click.group()
+@click.version_option(package_name="omma-study", prog_name="omma-study")
+def main() -> None:
+    """Rerun the study of the OMMA paper, and make its tables and figures.
+
+    \b
+    Examples:
+        omma-study run smoke
+        omma-study report
+        omma-study list suites
+    """  # noqa: D301
+
+
+def _names(context: Any, parameter: Any, text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _bar(records: Any, total: int) -> Any:
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(records, "Runs", total, console=Console(stderr=True), transient=True)
+
+
+@main.command()
+@click.argument("suite")
+@click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="The folder of data.  [default: what OMMA_DATA names]")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), default=RECORDS, show_default=True,
+              help="Where records go.")  # fmt: skip
+@click.option("--datasets", metavar="A,B", callback=_names, help="Only these datasets.")
+@click.option("--policies", metavar="A,B", callback=_names, help="Only these policies.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
+@click.option("--seeds", type=click.IntRange(min=1), help="Number of sequences.")
+@click.option("--quick", is_flag=True, help="One sequence and one λ (1e-6): a first look.")
+@click.option("--strict", is_flag=True, help="A dataset that is not there is an error.")
+def run(
+    suite: str,
+    data: Path | None,
+    out: Path,
+    datasets: list[str] | None,
+    policies: list[str] | None,
+    jobs: int,
+    seeds: int | None,
+    quick: bool,
+    strict: bool,
+) -> None:
+    """Perform a suite of the study, and keep a record of each run.
+
+    SUITE is a name (`omma-study list suites` has them) or the path of a TOML file; `theory`
+    simulates what the paper proves, which takes no data and some minutes; `auto` sets omma.Auto
+    against every choice of feedback and λ. Runs that have a record are skipped, so that an
+    interrupted study goes on where it stopped; failed ones are tried again.
+
+    \b
+    Examples:
+        omma-study run smoke
+        omma-study run theory --jobs 2
+        omma-study run multilabel_fixed --data ~/data --datasets yeast,news20
+    """  # noqa: D301
+    # A bar in a terminal; elsewhere, such as in a log, a line a minute.
+    progress = _bar if sys.stderr.isatty() else runs.once_a_minute(say)
+    how: dict[str, Any] = {"n_jobs": jobs, "progress": progress, "report": say}
+    if policies is not None and (suite == "auto" or suite.startswith("theory")):
+        raise click.ClickException(f"--policies is for suites of policies, and {suite} is none")
+    with one_line():
+        if suite.startswith("theory"):
+            summary = theory.run(suite, out, quick=quick, **how)
+        elif suite == auto.SUITE:
+            summary = auto.run(out, data=data, datasets=datasets, seeds=seeds, quick=quick, **how)
+        else:
+            limited = config.suite(suite).limited(
+                datasets=datasets,
+                policies=policies,
+                seeds=1 if quick and seeds is None else seeds,
+                priors=[1e-6] if quick else None,
+            )
+            summary = runs.run(limited, out, data=data, **how)
+    _tell(summary, out, strict)
+
+
+def _tell(summary: runs.Summary, out: Path, strict: bool) -> None:
+    """What became of the runs, and an exit code that says whether anything failed."""
+    for name, sentence in summary.missing.items():
+        say(f"Skipped {name}: {sentence}")
+    click.echo(f"Runs: {summary}. Records are in {out}")
+    if summary.left:
+        raise click.exceptions.Exit(130)
+    if summary.failed:
+        raise click.ClickException(f"{summary.failed} runs failed; their records say why")
+    if strict and summary.missing:
+        raise click.ClickException(f"{len(summary.missing)} datasets are not there")
+    if summary.missing and not summary.done + summary.skipped:
+        raise click.ClickException(
+            "nothing could be run, as no dataset is there: name the folder of your data by --data "
+            "or OMMA_DATA, or get one by omma_study.datasets.load(name, folder, download=True)"
+        )
+
+
+@main.command()
+@click.argument("places", metavar="[RECORDS]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal",
+              show_default=True, help="What to make of them.")  # fmt: skip
+@click.option("--output", type=click.Path(path_type=Path), metavar="PATH",
+              help="A file, for png a folder.  [default: standard output; for png omma-figures]",
+              )  # fmt: skip
+@click.option("--suite", metavar="NAME", help="Only records of this suite.")
+@click.option("--datasets", metavar="A,B", callback=_names, help="Only these datasets.")
+@click.option("--extended", is_flag=True, help="Standard deviations and seconds, too.")
+def report(
+    places: tuple[Path, ...],
+    form: str,
+    output: Path | None,
+    suite: str | None,
+    datasets: list[str] | None,
+    extended: bool,
+) -> None:
+    """Make tables or figures of the records that `omma-study run` left.
+
+    RECORDS are folders and files; without any, the folder omma-records. Tables follow the paper:
+    policies against metrics, the best bold, the second best italic; for datasets that the paper
+    used, its figures stand beside.
+
+    \b
+    Examples:
+        omma-study report --extended
+        omma-study report omma-records --format html --output study.html
+        omma-study report --format latex --extended
+    """  # noqa: D301
+    with one_line():
+        records = [
+            record
+            for record in read(places or (RECORDS,), bad=say)
+            if (suite is None or record["suite"] == suite)
+            and (datasets is None or record["spec"].get("dataset") in datasets)
+        ]
+        done = [record for record in records if record["result"]]
+        if not done:
+            where = ", ".join(map(str, places or (RECORDS,)))
+            raise ValueError(f"{where} holds no finished runs that fit")
+        if form == "png":
+            for path in to_png(records, output or Path("omma-figures")):
+                click.echo(f"Wrote {path}")
+            return
+        text = to_text(records, form, extended)
+        if output is None:
+            click.echo(text, nl=not text.endswith("\n"))
+            return
+        output.write_text(text, encoding="utf-8")
+        click.echo(f"Wrote {output}")
+
+
+def _of(kind: str, records: list[Record]) -> list[Record]:
+    mine = [record for record in records if record["kind"] == kind]
+    return mine if any(record["result"] for record in mine) else []
+
+
+def to_text(records: list[Record], form: str, extended: bool = False) -> str:
+    """Records of the study, of the theory and of Auto, in a format that is text."""
+    study = _of("study", records)
+    if form == "csv" and study:
+        return tables.cells_csv(study)
+    sections = tables.sections(study)
+    if form in ("latex", "html"):
+        shown = tables.paper_tables(sections, form, extended=extended)
+    else:
+        shown = [tables.table_of(section, form, extended=extended) for section in sections]
+    shown += theory.tables(_of("theory", records))
+    shown += auto.tables(_of("auto", records)) if _of("auto", records) else []
+    text = tables.written(shown, form)
+    if form != "html":
+        return text
+    pictures = [figures.draw(section) for section in sections]
+    pictures += theory.figures(_of("theory", records)).values()
+    body = text + "\n".join(map(_inline, pictures))
+    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>omma: the study</title>' \
+           f"<style>{STYLE}</style><body>{body}</body></html>\n"  # fmt: skip
+
+
+def _inline(figure: Any) -> str:
+    """A picture within the page, so that it needs no other file."""
+    file = io.BytesIO()
+    figure.savefig(file, dpi=100, facecolor="white")
+    return f'<img alt="" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'
+
+
+def to_png(records: list[Record], folder: Path) -> list[Path]:
+    """Pictures of the study and of the theory, as files in a folder."""
+    paths = figures.to_png(_of("study", records), folder)
+    for name, figure in theory.figures(_of("theory", records)).items():
+        paths.append(folder / f"theory-{name}.png")
+        figure.savefig(paths[-1], dpi=100, facecolor="white")
+    return paths
+
+
+@main.command("list")
+@click.argument("what", type=click.Choice(("datasets", "suites")))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_command(what: str, as_json: bool) -> None:
+    """List datasets or suites.
+
+    \b
+    Examples:
+        omma-study list suites
+        omma-study list datasets --json
+    """  # noqa: D301
+    table = _datasets() if what == "datasets" else _suites()
+    if as_json:
+        click.echo(table.to_json(orient="records", force_ascii=False))
+        return
+    # For lack of room; JSON has these columns.
+    table = table.drop(columns=["d", "split", "paper", "licence", "source"], errors="ignore")
+    for name in table.columns[[type(value) is str for value in table.iloc[0]]]:
+        table[name] = table[name].str.ljust(table[name].str.len().max())  # pandas aligns right
+    click.echo(table.to_string(index=False, justify="left"))
+
+
+def _datasets() -> pd.DataFrame:
+    columns = ["name", "task", "n", "d", "m", "split", "paper", "licence", "source", "title"]
+    rows = [[getattr(entry, column) for column in columns] for entry in CATALOGUE.values()]
+    return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+def _suites() -> pd.DataFrame:
+    all_suites: list[Any] = [*config.suites(), *theory.suites()]
+    rows = [(suite.name, len(suite.runs), suite.title) for suite in all_suites]
+    title = "Auto against OMMA with every feedback and λ, probabilities as they are and distorted"
+    rows.append((auto.SUITE, auto.size(), title))
+    return pd.DataFrame(rows, columns=["suite", "runs", "title"])

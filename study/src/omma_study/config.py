@@ -1,0 +1,314 @@
+"""A suite: datasets, an estimator, policies and metrics, and the runs that they make.
+
+Suites are TOML files: those of the folder ``suites``, and a user's own.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib import resources
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import omma
+from omma_study import estimators
+from omma_study.checks import choice
+from omma_study.policies import ETA, POLICIES, supports
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SEEDS = 5
+PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # the λ that the paper tries
+KNOWN = "known"  # in place of an estimator: the probabilities that made-up data were drawn with
+ESTIMATORS = {
+    "logistic": estimators.LogisticRegression,
+    "multinomial": estimators.Multinomial,
+    "adam": estimators.LinearAdam,
+    "boosted": estimators.BoostedTrees,
+    "online": estimators.OnlineLinear,
+}
+PROTOCOLS = {
+    "fixed": ("logistic", "multinomial", "adam", "boosted", KNOWN),
+    "online": ("online", KNOWN),
+}
+TASKS = ("multilabel", "multiclass")
+KEYS = (
+    "title", "paper", "protocol", "task", "datasets", "policies", "metrics", "priors", "seeds",
+    "checkpoints", "estimator", "dataset", "policy", "suites",
+)  # fmt: skip
+FOLDER = resources.files("omma_study") / "suites"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the probabilities of a run come from.
+
+    The ``task`` is "multilabel" or "multiclass": classes count as labels in the former. By the
+    ``protocol`` "fixed" an estimator is fitted to the training part, and the test part is decided;
+    "online", it learns along the sequence of both parts.
+    """
+
+    dataset: str
+    task: str
+    protocol: str
+    estimator: Mapping[str, Any]  # its name and its options
+    made: Mapping[str, Any] = field(default_factory=dict)  # how, where data are synthetic
+    max_train: int | None = None  # fit to at most this many rows of the training part
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """As records name it; unused fields are left out."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One policy on one sequence."""
+
+    suite: str
+    source: Source
+    policy: str
+    metric: str
+    k: int | None
+    prior: float | None  # λ, for policies that have one
+    seed: int  # of the order of the rows
+    options: Mapping[str, Any] = field(default_factory=dict)  # further ones, of the policy
+    checkpoints: int = 50  # how often the running value is taken
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What identifies its record."""
+        # Records name the policy and its feedback apart; a fixed rule has no feedback.
+        feedback = "labels" if POLICIES[self.policy].prior else None
+        if self.policy.endswith(ETA):
+            feedback = "estimates"
+        spec = {
+            **self.source.spec,
+            "policy": self.policy.removesuffix(ETA),
+            "feedback": feedback,
+            **{name: getattr(self, name) for name in ("metric", "k", "prior", "seed")},
+        }
+        return {**spec, "options": dict(self.options)} if self.options else spec
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What is run for one table or figure: policies by their names, on sources, for targets.
+
+    A suite with ``parts`` runs these, and has no runs of its own.
+
+    >>> import omma_study
+    >>> smoke = omma_study.suite("smoke")
+    >>> smoke.title, len(smoke.runs)
+    ('A small grid on made-up data, for a first try', 64)
+    """
+
+    name: str
+    title: str
+    paper: str = ""  # which table or figure it follows
+    sources: tuple[Source, ...] = ()  # one for each dataset and estimator
+    policies: tuple[str, ...] = ()
+    targets: tuple[tuple[str, int | None], ...] = ()  # metrics with their budgets
+    priors: tuple[float, ...] = PRIORS
+    seeds: int = SEEDS  # how many sequences
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of policies
+    checkpoints: int = 50
+    parts: tuple["Suite", ...] = ()
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of all datasets, each once."""
+        own = [source.dataset for source in self.sources]
+        return tuple(
+            dict.fromkeys([*own, *(name for part in self.parts for name in part.datasets)])
+        )
+
+    @property
+    def all_policies(self) -> tuple[str, ...]:
+        """Names of all policies, each once."""
+        others = [name for part in self.parts for name in part.all_policies]
+        return tuple(dict.fromkeys([*self.policies, *others]))
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs; seeds come before metrics, so that an early end leaves whole sequences."""
+        return [run for part in self.parts for run in part.runs] + [
+            Run(self.name, source, policy, metric, k, prior, seed, options, self.checkpoints)
+            for source, seed in product(self.sources, range(self.seeds))
+            for (metric, k), policy in product(self.targets, self.policies)
+            if supports(policy, metric, k)
+            for options in [self.options.get(policy, {})]
+            for prior in (self.priors if POLICIES[policy].prior else (None,))
+        ]
+
+    def limited(
+        self,
+        *,
+        datasets: Sequence[str] | None = None,
+        policies: Sequence[str] | None = None,
+        seeds: int | None = None,
+        priors: Sequence[float] | None = None,
+    ) -> "Suite":
+        """The same suite with fewer datasets, policies, sequences or priors."""
+        for chosen, known in ((datasets, self.datasets), (policies, self.all_policies)):
+            what = "dataset" if known is self.datasets else "policy"
+            for name in chosen or ():
+                choice(f"a {what} of the suite {self.name!r}", name, known)
+        return self._limited(datasets, policies, seeds, priors)
+
+    def _limited(self, datasets: Any, policies: Any, seeds: Any, priors: Any) -> "Suite":
+        return replace(
+            self,
+            sources=tuple(s for s in self.sources if datasets is None or s.dataset in datasets),
+            policies=tuple(p for p in self.policies if policies is None or p in policies),
+            seeds=self.seeds if seeds is None else seeds,
+            priors=self.priors if priors is None else tuple(priors),
+            parts=tuple(part._limited(datasets, policies, seeds, priors) for part in self.parts),
+        )
+
+
+def suites() -> list[Suite]:
+    """All suites that come with omma-study.
+
+    >>> [suite.name for suite in suites()][:2]
+    ['multiclass_adam', 'multiclass_fixed']
+    """
+    return [suite(name) for name in _shipped()]
+
+
+def _shipped() -> list[str]:
+    return sorted(file.name[:-5] for file in FOLDER.iterdir() if file.name.endswith(".toml"))
+
+
+def suite(name: str | Path) -> Suite:
+    """A suite by its name, or one of your own by the path of its file.
+
+    >>> suite("smoke").seeds
+    2
+    >>> suite("smok")
+    Traceback (most recent call last):
+    ...
+    ValueError: a suite must be one of ... or the path of a .toml file; got 'smok', did you mean ...
+    """
+    path = Path(name)
+    if path.suffix == ".toml":
+        try:
+            return parse(path.stem, path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ValueError(f"the suite '{name}' cannot be read: {error.strerror}") from error
+    choice("a suite", str(name), (*_shipped(), "or the path of a .toml file"))
+    return parse(str(name), (FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def parse(name: str, text: str) -> Suite:
+    """A suite from the text of its file."""
+    owner = f"the suite {name!r}"
+    try:
+        toml = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{owner} is no TOML: {error}") from error
+    _check_keys(owner, toml, KEYS)
+    if "suites" in toml:
+        _check_keys(f"{owner}, which runs other suites,", toml, ("title", "paper", "suites"))
+        parts = tuple(suite(part) for part in _names(owner, toml, "suites"))
+        return Suite(name, _require(owner, toml, "title", str), toml.get("paper", ""), parts=parts)
+    protocol = choice(f"protocol of {owner}", toml.get("protocol"), PROTOCOLS)
+    policies = _names(owner, toml, "policies")
+    for policy in policies:
+        choice(f"policies of {owner}", policy, POLICIES)
+        if protocol == "online" and POLICIES[policy].trained:
+            raise ValueError(
+                f"policies of {owner} cannot hold {policy!r}: it learns from a training part, "
+                "which the online protocol does not have"
+            )
+    priors = tuple(map(float, _require(owner, {"priors": PRIORS, **toml}, "priors", list | tuple)))
+    seeds = _require(owner, {"seeds": SEEDS, **toml}, "seeds", int)
+    if seeds < 1 or min(priors) < 0:
+        raise ValueError(f"{owner} must have seeds of at least 1 and priors of at least 0")
+    options = toml.get("policy", {})
+    _check_keys(f"[policy] of {owner}", options, policies)
+    for policy, table in options.items():  # a wrong option is known before hours of work
+        make_policy(policy, omma.metric("macro_f1"), None, 0.0, table)
+    return Suite(
+        name,
+        _require(owner, toml, "title", str),
+        toml.get("paper", ""),
+        tuple(_sources(owner, toml, protocol)),
+        tuple(policies),
+        tuple(_target(text) for text in _names(owner, toml, "metrics")),
+        priors,
+        seeds,
+        options,
+        toml.get("checkpoints", 50),
+    )
+
+
+def make_policy(
+    name: str, metric: omma.Metric, k: int | None, prior: float | None, options: Mapping[str, Any]
+) -> Any:
+    """A policy with its options; a trained one is not fitted yet."""
+    policy = POLICIES[name].make(metric, k, prior or 0.0)
+    # Policies without a prior are fixed rules or fitted ones: there is nothing to set.
+    known = [option.name for option in fields(policy)] if POLICIES[name].prior else []
+    for option in options:
+        choice(f"an option of the policy {name!r}", option, known)
+    return replace(policy, **options)
+
+
+def make_estimator(table: Mapping[str, Any]) -> Any:
+    """The estimator that a table of a suite describes."""
+    kind = ESTIMATORS[table["name"]]
+    options = {option: value for option, value in table.items() if option != "name"}
+    for option in options:
+        known = [known.name for known in fields(kind)]
+        choice(f"an option of the estimator {table['name']!r}", option, known)
+    return kind(**options)
+
+
+def _sources(owner: str, toml: Mapping[str, Any], protocol: str) -> Iterator[Source]:
+    """One for each dataset and estimator."""
+    names = _names(owner, toml, "datasets")
+    tables = toml.get("dataset", {})
+    _check_keys(f"[dataset] of {owner}", tables, names)
+    defaults = _require(owner, toml, "estimator", dict | list)
+    for name, default in product(names, defaults if isinstance(defaults, list) else [defaults]):
+        table = tables.get(name, {})
+        known = ("max_train", "estimator", "task", "made")
+        _check_keys(f"[dataset.{name}] of {owner}", table, known)
+        estimator = {**default, **table.get("estimator", {})}
+        choice(f"the estimator of {owner}", estimator.get("name"), PROTOCOLS[protocol])
+        if estimator["name"] != KNOWN:
+            make_estimator(estimator)
+        task = choice(f"task of {owner}", table.get("task", toml.get("task")), TASKS)
+        made = table.get("made", {})
+        yield Source(name, task, protocol, estimator, made, table.get("max_train"))
+
+
+def _target(text: str) -> tuple[str, int | None]:
+    """A metric, with its budget after an @."""
+    # Multi-class metrics are about one class a row, which records say as k = 1.
+    metric, k = omma.metrics.read_target(text)
+    return metric.name, 1 if k is None and metric.multiclass else k
+
+
+def _check_keys(owner: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in table:
+        choice(f"a key of {owner}", key, known)
+
+
+def _require(owner: str, table: Mapping[str, Any], key: str, kind: Any) -> Any:
+    value = table.get(key)
+    if not isinstance(value, kind):
+        raise ValueError(f"{owner} must have the key {key!r} of type {kind}, got {value!r}")
+    return value
+
+
+def _names(owner: str, table: Mapping[str, Any], key: str) -> list[str]:
+    names: list[str] = _require(owner, table, key, list)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"{key} of {owner} must be a list of distinct names, got {names!r}")
+    return names

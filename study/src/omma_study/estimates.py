@@ -1,0 +1,171 @@
+"""Data of a study and their probabilities by an estimator: made once, shared by all runs."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+
+import omma
+from omma.datasets import Dataset, long_tail
+from omma_study.checks import choice
+from omma_study.config import KNOWN, Source, make_estimator
+from omma_study.datasets import like, load
+from omma_study.records import versions
+
+GENERATORS: dict[str, Callable[..., Any]] = {"like": like, "long_tail": long_tail}
+TEST = 0.3  # the share of test rows where there is no split, as in the paper
+SPLIT_SEED = 0
+IN_MEMORY = 4  # the latest datasets and estimates: runs come ordered by their source
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """A sequence to decide: probabilities, labels, and what is known of both.
+
+    ``train`` is the training part, by the estimator that was fitted to it, or another draw of
+    made-up data; there is none online. Where the estimator learned along the sequence, the rows
+    are ``ordered`` as the sequence is.
+    """
+
+    eta: Any
+    y: Any
+    train: tuple[Any, Any] | None = None  # eta and y
+    names: Sequence[str] | None = None  # of labels
+    report: Mapping[str, Any] = field(default_factory=dict)  # of the estimator
+    seconds: float = 0.0
+    ordered: bool = False
+
+    @cached_property
+    def batch(self) -> omma.Batch:
+        """The rows, read once for all runs."""
+        return omma.Batch.of(self.eta, self.y)
+
+
+def as_labels(classes: Dataset) -> Dataset:
+    """The same data with an indicator for each class."""
+    ones = np.ones(classes.n, dtype=np.int8)
+    parts = (ones, classes.y, np.arange(classes.n + 1))
+    y = sparse.csr_array(parts, shape=(classes.n, classes.m))
+    return Dataset(classes.name, "multilabel", classes.X, y, classes.split, classes.labels)
+
+
+def _fitted(estimator: Any, train: Dataset, test: Dataset, versions: Any) -> tuple[Any, ...]:
+    """Probabilities of both parts, what the estimator reports, and seconds."""
+    started = time.perf_counter()
+    # The training part may lack classes that the test part has.
+    more = {"n_labels": train.m} if train.task == "multiclass" else {}
+    model = make_estimator(estimator).fit(train.X, train.y, **more)
+    eta = model.predict_proba(test.X), model.predict_proba(train.X)
+    return *eta, model.report, time.perf_counter() - started
+
+
+def _along(estimator: Any, rows: Dataset, versions: Any) -> tuple[Any, ...]:
+    """Probabilities by an estimator that learns as rows come."""
+    started = time.perf_counter()
+    eta, report = make_estimator(estimator).estimates(rows.X, rows.y)
+    return eta, report, time.perf_counter() - started
+
+
+class EstimateCache:
+    """Estimates from memory, from its folder, or from the estimator."""
+
+    def __init__(
+        self, data: Path | None, folder: Path, report: Callable[[str], None] | None = None
+    ) -> None:
+        self.data = data
+        self.report = report
+        # joblib keys by arguments and code; versions are an argument, as other ones round anew.
+        memory = joblib.Memory(folder, verbose=0)
+        self._fitted, self._along = memory.cache(_fitted), memory.cache(_along)
+        self._lock = RLock()
+        self._latest: dict[str, Any] = {}
+
+    def missing(self, sources: Iterable[Source]) -> dict[str, str]:
+        """A sentence for each dataset that is not there."""
+        sentences: dict[str, str] = {}
+        for source in {repr(source): source for source in sources}.values():
+            try:
+                self.dataset(source)
+            except FileNotFoundError as error:
+                sentences[source.dataset] = str(error)
+        return sentences
+
+    def dataset(self, source: Source) -> Dataset | Estimates:
+        """The data of a source; classes become labels where the task is multi-label."""
+        key = f"{source.dataset} {source.task} {source.made}"
+        return self._once(key, lambda: _load(source, self.data))
+
+    def estimates(self, source: Source, seed: int) -> Estimates:
+        """What a run decides on; with an online estimator, each seed has its own."""
+        data = self.dataset(source)
+        known = source.estimator["name"] == KNOWN
+        if known != isinstance(data, Estimates):
+            raise ValueError(
+                f"the estimator of {source.dataset!r} must {'not ' * known}be {KNOWN!r}: its "
+                f"probabilities are {'not ' * known}known"
+            )
+        if isinstance(data, Estimates):
+            return replace(data, train=None) if source.protocol == "online" else data
+        if source.protocol == "online":
+            return self._once(f"{source} {seed}", lambda: self._online(source, data, seed))
+        return self._once(f"{source}", lambda: self._fixed(source, data))
+
+    def _once(self, key: str, make: Callable[[], Any]) -> Any:
+        """Made by one thread while others wait: an estimator uses all cores by itself."""
+        with self._lock:
+            if key not in self._latest:
+                self._latest[key] = make()
+                for old in list(self._latest)[:-IN_MEMORY]:
+                    del self._latest[old]
+            return self._latest[key]
+
+    def _fixed(self, source: Source, data: Dataset) -> Estimates:
+        train, test = data.parts(seed=SPLIT_SEED, test=TEST)
+        if source.max_train is not None and source.max_train < train.n:
+            order = np.random.default_rng(SPLIT_SEED).permutation(train.n)
+            train = train.take(np.sort(order[: source.max_train]))
+        eta, train_eta, report, seconds = self._call(self._fitted, source, train, test)
+        return Estimates(
+            eta,
+            test.y,
+            (train_eta, train.y),
+            data.labels,
+            {**report, "train_rows": train.n},
+            seconds,
+        )
+
+    def _online(self, source: Source, data: Dataset, seed: int) -> Estimates:
+        rows = data.take(np.random.default_rng(seed).permutation(data.n))
+        eta, report, seconds = self._call(self._along, source, rows)
+        return Estimates(eta, rows.y, None, data.labels, report, seconds, ordered=True)
+
+    def _call(self, cached: Any, source: Source, *parts: Dataset) -> Any:
+        arguments = (dict(source.estimator), *parts, versions())
+        if self.report is not None and not cached.check_call_in_cache(*arguments):
+            rows = f"{sum(part.n for part in parts):,} rows"
+            self.report(f"Estimating {source.dataset} by {source.estimator['name']}, {rows}")
+        return cached(*arguments)
+
+
+def _load(source: Source, folder: Path | None) -> Dataset | Estimates:
+    if source.made:
+        options = dict(source.made)
+        draw = GENERATORS[choice("by of made-up data", options.pop("by", None), GENERATORS)]
+        seed = options.pop("seed", 0)
+        eta, y = draw(**options, seed=seed)
+        return Estimates(eta, y, train=draw(**options, seed=seed + 1))
+    data = load(source.dataset, folder)
+    if source.task == "multilabel" and data.task == "multiclass":
+        return as_labels(data)
+    if source.task != data.task:
+        raise ValueError(
+            f"the dataset {source.dataset!r} is {data.task} and cannot be run as {source.task}"
+        )
+    return data

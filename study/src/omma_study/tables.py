@@ -1,0 +1,392 @@
+"""Tables made of records by pandas: means over sequences, the best λ, the paper's figures beside.
+
+A section holds the records of one dataset with one estimator in one suite.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import math
+import re
+from collections.abc import Collection, Iterable
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from omma_study.datasets import CATALOGUE
+from omma_study.policies import POLICIES, VARIANTS, name_of, supports
+from omma_study.records import Record
+
+# Sets of the paper that cannot be had here, by those that stand in for them.
+STAND_INS = {
+    "youtube_deepwalk": "YouTube",
+    "eurlex4k": "Eurlex-LexGlue",
+    "rcv1_subsets": "RCV1X",
+    "delicious": "AmazonCat",
+    "kddcup99": "Ledgar-LexGlue",
+    "covtype": "Caltech-256",
+}
+AVERAGES = {"micro": "Micro", "macro": "Macro", "multiclass": "Multi-class"}
+RATES = {
+    "f1": "F1", "recall": "recall", "precision": "precision", "gmean": "G-mean",
+    "hmean": "H-mean", "qmean": "Q-mean", "jaccard": "Jaccard", "mcc": "MCC",
+}  # fmt: skip
+UNSUPPORTED, MISSING, PARTIAL = "×", "–", "†"
+CELL = ["policy", "target"]
+
+
+@cache
+def figures() -> pd.DataFrame:
+    """The 682 figures of the paper's tables, as fractions.
+
+    >>> float(figures().loc[("fixed", "News20", "omma", "macro_f1", 3), "value"])
+    0.7284
+    """
+    with (resources.files("omma_study") / "paper.csv").open(encoding="utf-8") as file:
+        table = pd.read_csv(file)
+    # In the file they are in %, as printed.
+    for name in ("value", "std"):
+        table[name] = (table[name] / 100).round(6)
+    return table.set_index(["cpe", "dataset", "method", "metric", "k"]).sort_index()
+
+
+def find(protocol: str, dataset: str | None, policy: str, metric: str, k: int | None) -> Any:
+    """The paper's value of a cell, under the paper's name of the dataset; None if it has none."""
+    method = "top_k_or_half" if policy == "baseline" else VARIANTS.get(policy, policy)
+    place = (protocol, dataset, method, metric, k or 0)
+    return float(figures().loc[place, "value"]) if place in figures().index else None
+
+
+def decides_as_paper(policy: str, policies: Collection[str]) -> bool:
+    """Whether, of those that were run, it is the policy that the paper's figures are of.
+
+    >>> decides_as_paper("greedy", ["greedy"])
+    True
+    >>> decides_as_paper("greedy", ["greedy", "greedy_plug_in"])
+    False
+    """
+    return not any(VARIANTS.get(variant) == policy for variant in policies)
+
+
+def title(metric: str, k: int | None) -> str:
+    """A metric with its budget.
+
+    >>> title("macro_f1", 3), title("micro_f1", None)
+    ('macro_f1@3', 'micro_f1')
+    """
+    return metric if k is None else f"{metric}@{k}"
+
+
+def heading(target: str) -> str:
+    """A column's head as in the paper.
+
+    >>> heading("macro_f1@3"), heading("multiclass_gmean@1")
+    ('Macro F1@3', 'Multi-class G-mean')
+    """
+    metric, _, k = target.partition("@")
+    average, _, rate = metric.partition("_")
+    if average not in AVERAGES or rate not in RATES:
+        return target
+    budget = "" if average == "multiclass" or not k else f"@{k}"
+    return f"{AVERAGES[average]} {RATES[rate]}{budget}"
+
+
+def policy_of(record: Record) -> str:
+    """The name of a record's policy, its kind of feedback included."""
+    return name_of(record["spec"]["policy"], record["spec"]["feedback"])
+
+
+def points(difference: float) -> str:
+    """A difference in percentage points.
+
+    >>> points(0.0123), points(-0.5)
+    ('+1.23', '−50.00')
+    """
+    return f"{100 * difference:+.2f}".replace("-", "−")
+
+
+def _place(target: tuple[str, int | None]) -> tuple[Any, ...]:
+    """The paper's order of columns: F1, macro with a budget, then means."""
+    metric, k = target
+    order = ["micro_f1", "macro_f1", "macro_recall", "macro_precision", "macro_gmean",
+             "macro_hmean", "multiclass_gmean", "multiclass_hmean", "multiclass_qmean"]  # fmt: skip
+    budgeted = k is not None and k > 1
+    ahead = metric.startswith("macro") if budgeted else metric in order[:2]
+    rank = order.index(metric) if metric in order else len(order)
+    return not ahead, ahead and budgeted, rank, metric, k or 0
+
+
+class Section:
+    """Records of one dataset with one estimator in one suite.
+
+    Attributes
+    ----------
+    suite, dataset, protocol, task : str
+    estimator : dict
+        Its name and options, and what it reported of the first run.
+    n, m : int
+        Rows and labels.
+    paper, stands_for : str or None
+        The paper's name of the same data, or of those that these stand in for.
+    positive : ndarray
+        How often each label occurs.
+    policies : list of str
+    targets : dict of str to (metric, k)
+    runs : DataFrame
+        A row for each finished run.
+    by_prior : DataFrame
+        Mean, std, seconds and sequences, by (policy, target, prior); a missing prior is NaN.
+    cells : DataFrame
+        The same of the best λ, by (policy, target).
+    """
+
+    def __init__(self, records: list[Record]) -> None:
+        done = [record for record in records if record["result"]]
+        first, self.failed = done[0], len(records) - len(done)
+        spec, result = first["spec"], first["result"]
+        self.suite, self.dataset = first["suite"], spec["dataset"]
+        self.protocol, self.task = spec["protocol"], spec["task"]
+        self.estimator = {**spec["estimator"], **(first["estimator"] or {})}
+        self.n, self.m = result["rows"], result.get("labels") or len(result["counts"]["tp"])
+        # Packed records of many labels have the counts of the first sequence alone.
+        counts = [record["result"]["counts"] for record in done if record["result"]["counts"]]
+        self.positive = np.array(counts[0]["positive"] if counts else [])
+        # Made-up data under the name of a set are not the paper's data.
+        made, entry = spec.get("made") or {}, CATALOGUE.get(self.dataset)
+        self.paper = None if entry is None or made else entry.paper
+        like = made.get("by") == "like"
+        self.stands_for = made.get("name") if like else STAND_INS.get(self.dataset)
+        targets = {(record["spec"]["metric"], record["spec"]["k"]) for record in records}
+        self.targets = {title(*target): target for target in sorted(targets, key=_place)}
+        present = {policy_of(record) for record in records}
+        self.policies = [policy for policy in POLICIES if policy in present]
+        self.runs = pd.DataFrame(
+            {
+                "policy": policy_of(record),
+                "target": title(record["spec"]["metric"], record["spec"]["k"]),
+                "prior": record["spec"]["prior"],
+                "seed": record["spec"]["seed"],
+                "value": record["result"]["value"],
+                "seconds": record["seconds"]["run"],
+                "history": record["result"]["history"],
+            }
+            for record in done
+        ).astype({"prior": float})
+        self.seeds = self.runs["seed"].nunique()
+        self.priors = sorted({record["spec"]["prior"] for record in records} - {None})
+        # Policies without λ have NaN there, which pandas would drop.
+        groups = self.runs.sort_values("seed").groupby([*CELL, "prior"], dropna=False)
+        self.by_prior = groups.agg(
+            mean=("value", "mean"), std=("value", "std"), seconds=("seconds", "mean"),
+            sequences=("seed", "nunique"),
+        )  # fmt: skip
+        # Where runs are missing, a λ with more sequences goes first; of equals the smallest.
+        order = self.by_prior.reset_index().sort_values(
+            ["sequences", "mean", "prior"], ascending=[False, False, True]
+        )
+        self.cells = order.drop_duplicates(CELL).set_index(CELL).sort_index()
+
+    @property
+    def name(self) -> str:
+        """For files."""
+        return f"{self.suite}-{self.dataset}-{self.estimator['name']}"
+
+    @property
+    def title(self) -> str:
+        """As the paper heads its tables."""
+        return f"{self.dataset} (m = {self.m}, n = {self.n})"
+
+    def mean(self, policy: str, target: str) -> Any:
+        """The mean with the best λ; None where the policy was not run for the metric."""
+        place = (policy, target)
+        return float(self.cells.at[place, "mean"]) if place in self.cells.index else None
+
+    def figure(self, policy: str, target: str) -> Any:
+        """The paper's value of a cell, where it used the same data."""
+        return find(self.protocol, self.paper, policy, *self.targets[target])
+
+    def is_complete(self, policy: str, target: str) -> bool:
+        """Whether every λ of a cell was run on every sequence."""
+        tried = self.by_prior.loc[(policy, target)]
+        n_priors = len(self.priors) if POLICIES[policy].prior else 1
+        return len(tried) == n_priors and bool((tried["sequences"] == self.seeds).all())
+
+
+def sections(records: Iterable[Record]) -> list[Section]:
+    """A section for each suite, dataset and estimator with a finished run, in their order."""
+    groups: dict[Any, list[Record]] = {}
+    for record in records:
+        if record["kind"] == "study":
+            spec = record["spec"]
+            key = (record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items())))
+            groups.setdefault(key, []).append(record)
+    return [
+        Section(group) for group in groups.values() if any(record["result"] for record in group)
+    ]
+
+
+class Table(NamedTuple):
+    """Texts under heads; the first ``words`` columns are words, the others numbers."""
+
+    title: str
+    frame: pd.DataFrame
+    words: int = 1
+    note: str = ""
+
+
+BOLD_ITALIC = {
+    "markdown": ("**{}**", "*{}*"),
+    "latex": (r"\textbf{{{}}}", r"\textit{{{}}}"),
+    "html": ("<b>{}</b>", "<i>{}</i>"),
+    "terminal": ("{} *", "{}  "),  # a star marks the best
+}
+
+
+def table_of(section: Section, form: str = "markdown", *, extended: bool = False) -> Table:
+    """Policies against metrics in %: best bold, second italic, the paper's figures beside.
+
+    ``extended`` adds standard deviations and seconds.
+    """
+    texts: dict[str, list[str]] = {"policy": [POLICIES[name].title for name in section.policies]}
+    for target, (metric, k) in section.targets.items():
+        values = {policy: section.mean(policy, target) for policy in section.policies}
+        shown = {policy: f"{100 * v:.2f}" for policy, v in values.items() if v is not None}
+        # Values that look equal are equal.
+        order = sorted({float(text) for text in shown.values()}, reverse=True)[:2]
+        marks = dict(zip(order, BOLD_ITALIC[form], strict=False))
+        column = []
+        for policy in section.policies:
+            if policy not in shown:
+                column.append(MISSING if supports(policy, metric, k) else UNSUPPORTED)
+                continue
+            text, mark = shown[policy], marks.get(float(shown[policy]), "{}")
+            cell = section.cells.loc[(policy, target)]
+            if extended and not math.isnan(cell["std"]):
+                text += f" ± {100 * cell['std']:.2f}"
+            if extended:
+                text += f" ({duration(cell['seconds'])})"
+            text += "" if section.is_complete(policy, target) else PARTIAL
+            if (figure := section.figure(policy, target)) is not None:
+                text += f" [{100 * figure:.2f} {points(values[policy] - figure)}]"
+            column.append(mark.format(text))
+        texts[heading(target)] = column
+    return Table(section.title, pd.DataFrame(texts), 1, " ".join(_notes(section)))
+
+
+def paper_tables(sections: Iterable[Section], form: str, *, extended: bool = False) -> list[Table]:
+    """Tables in the paper's layout: one for each suite, in which sets are blocks of rows."""
+    suites: dict[str, list[Section]] = {}
+    for section in sections:
+        suites.setdefault(section.suite, []).append(section)
+    tables = []
+    for suite, group in suites.items():
+        blocks = [table_of(section, form, extended=extended).frame for section in group]
+        for section, block in zip(group, blocks, strict=True):
+            block.insert(0, "dataset", "")
+            block.loc[0, "dataset"] = escaped(section.title, form)  # at the head of the block
+        # Each sentence once: most hold for all datasets.
+        notes = dict.fromkeys(note for section in group for note in _notes(section))
+        tables.append(Table(suite, pd.concat(blocks).fillna(MISSING), 2, " ".join(notes)))
+    return tables
+
+
+def duration(seconds: float) -> str:
+    """A time that people can read.
+
+    >>> duration(0.00123), duration(75.2)
+    ('1.23 ms', '75.2 s')
+    """
+    return f"{1000 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def plain(number: float) -> str:
+    """A number as people write it.
+
+    >>> plain(0.0), plain(1e-6), plain(0.001)
+    ('0', '1e-6', '0.001')
+    """
+    return f"{number:g}".replace("e-0", "e-")
+
+
+def _notes(section: Section) -> list[str]:
+    """What readers have to know: how λ was chosen and η estimated."""
+    told = section.estimator
+    notes = [f"Means over {section.seeds} shuffled sequences, in %."]
+    if len(section.priors) > 1:
+        tried = ", ".join(map(plain, section.priors))
+        notes.append(f"λ is the best of {tried} for each entry, chosen with hindsight.")
+    notes.append(f"{UNSUPPORTED} not supported, {PARTIAL} some runs are missing.")
+    keys = ("C", "learning_rate", "train_rows")
+    options = ", ".join(f"{key} = {told[key]}" for key in keys if key in told)
+    how = "as the data were drawn with" if told["name"] == "known" else f"by {told['name']}"
+    notes.append(f"{section.dataset}: η̂ {how}{f' ({options})' * bool(options)}.")
+    if section.paper:
+        notes.append("In brackets the paper's figure and the difference to it in points.")
+    return notes
+
+
+def markdown(table: Table) -> str:
+    """A table in Markdown."""
+    heads, cells = list(table.frame.columns), table.frame.astype(str).to_numpy().tolist()
+    rule = [":--"] * table.words + ["--:"] * (len(heads) - table.words)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *cells))
+
+
+def escaped(text: str, form: str = "markdown") -> str:
+    """A text that Markdown, HTML or LaTeX shows as it is."""
+    if form == "html":
+        return html.escape(text)
+    signs = r"([\\|<*`])" if form == "markdown" else r"([&%$#_{}])"
+    return re.sub(signs, r"\\\1", text)
+
+
+def _latex(text: str) -> str:
+    """A text of a table, whose braces and backslashes are marks of LaTeX already."""
+    return re.sub(r"(?<!\\)([%_])", r"\\\1", text).replace("η̂", r"$\hat\eta$")
+
+
+def written(tables: Iterable[Table], form: str) -> str:
+    """Tables one after another, as text for a terminal, Markdown, LaTeX, HTML or CSV."""
+    parts = []
+    for table in tables:
+        title, frame, _, note = table
+        if form == "markdown":
+            parts.append(f"### {escaped(title)}\n\n{markdown(table)}\n\n{escaped(note)}\n")
+        elif form == "latex":
+            frame = frame.map(_latex).rename(columns=_latex)
+            caption = escaped(f"{title}. {note}", form)
+            left = "l" * table.words + "r" * (frame.shape[1] - table.words)
+            parts.append(frame.to_latex(index=False, caption=caption, column_format=left))
+        elif form == "html":
+            body = frame.to_html(index=False, escape=False, border=0)
+            parts.append(f"<h2>{escaped(title, form)}</h2>\n{body}\n<p>{escaped(note, form)}</p>\n")
+        elif form == "csv":
+            parts.append(frame.to_csv(index=False))
+        else:
+            text = frame.to_string(index=False, line_width=100)
+            parts.append(f"\n{title}\n{text}\n{note}\n")
+    return "\n".join(parts)
+
+
+def cells_csv(records: Iterable[Record]) -> str:
+    """A line for each policy, metric and λ of each section; ``chosen`` marks the best λ."""
+    frames = []
+    for section in sections(records):
+        frame = section.by_prior.reset_index()
+        metrics, budgets = zip(*frame["target"].map(section.targets), strict=True)
+        frame["metric"], frame["k"] = metrics, pd.array(budgets, dtype="Int64")
+        chosen = section.cells["prior"].reindex(pd.MultiIndex.from_frame(frame[CELL])).to_numpy()
+        frame["chosen"] = (frame["prior"] == chosen) | frame["prior"].isna()
+        values = [section.figure(*place) for place in frame[CELL].itertuples(index=False)]
+        frame["paper"] = pd.Series(values, dtype=float).where(frame["chosen"])
+        frame["difference"] = frame["mean"] - frame["paper"]
+        names = ("suite", "dataset", "protocol", "n", "m")
+        head = {name: getattr(section, name) for name in names}
+        frames.append(frame.assign(**head, estimator=section.estimator["name"]))
+    out = io.StringIO()
+    pd.concat(frames).to_csv(out, index=False)
+    return out.getvalue()

@@ -1,0 +1,1 @@
+"""A module for each statement of the paper that simulations check."""
