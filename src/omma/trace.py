@@ -83,11 +83,13 @@ class History:
         They are of true labels, and of rows where these are known; ``trace.limits`` has what is
         held, which may be estimates, and what is predicted in all rows.
         """
-        every = list(self._counts) if self._limits else []
-        return {
-            str(one): np.array([one.value(counts) if counts.n > 0 else np.nan for counts in every])
-            for one in self._limits
-        }
+        return {str(limit): self.values_of(limit) for limit in self._limits}
+
+    def values_of(self, limit: Limit) -> NDArray[np.float64]:
+        """The values of any limit over the first ``rows[i]`` rows."""
+        return np.array(
+            [limit.value(counts) if counts.n > 0 else np.nan for counts in self._counts]
+        )
 
     @cached_property
     def gaps(self) -> tuple[Gap | None, ...]:

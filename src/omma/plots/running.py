@@ -191,8 +191,8 @@ def plot_limits(traces: Mapping[str, Trace]) -> Figure:
     >>> [ax.get_ylabel() for ax in figure.axes]
     ['macro_recall so far, %', 'micro_precision so far, %']
     """
-    histories = [trace.history for trace in traces.values() if trace.history is not None]
-    limits = {str(limit): limit for history in histories for limit in history._limits}
+    judged = [trace for trace in traces.values() if trace.history is not None]
+    limits = {str(status.limit): status.limit for trace in judged for status in trace.limits}
     if not limits:
         raise ValueError(
             "traces of plot_limits must have at least one limit and labels to judge it by: replay "
@@ -219,18 +219,18 @@ def _draw_limit(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
     for name, trace in traces.items():
         history = trace.history
         assert history is not None
-        values = np.array([limit.value(c) if c.n > 0 else np.nan for c in history._counts]) * scale
+        values = scale * history.values_of(limit)
         ax.plot(history.rows, values, linewidth=1.6, **bands[name].look)
         texts.append(f"{values[-1]:.{digits}f}  {name}")
         ends.append(float(values[-1]))
-        if limit not in history._limits:  # it is no limit of this policy
-            continue
-        with np.errstate(invalid="ignore"):  # it is NaN where nothing was predicted yet
-            broken: Any = limit.sign * (bound - values) > 0
-        red: dict[str, Any] = {"color": BROKEN, "alpha": 0.22, "linewidth": 0}
-        ax.fill_between(history.rows, values, bound, where=broken, interpolate=True, **red)
         for status in trace.limits:
-            if status.limit == limit and not status.reachable:  # no rule meets it: say so
+            if status.limit != limit:  # it is no limit of this policy
+                continue
+            with np.errstate(invalid="ignore"):  # it is NaN where nothing was predicted yet
+                broken: Any = limit.sign * (bound - values) > 0
+            red: dict[str, Any] = {"color": BROKEN, "alpha": 0.22, "linewidth": 0}
+            ax.fill_between(history.rows, values, bound, where=broken, interpolate=True, **red)
+            if not status.reachable:  # no rule meets it: the picture says so, too
                 text = str(status).partition(": ")[2]
                 middle: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
                 ax.text(0.5, 0.5, text, size=10, color=BROKEN, **middle)
