@@ -31,7 +31,7 @@ from benchmarks.files import add_line
 from benchmarks.table import Table, at_least, at_most
 from omma.counts import Counts
 from omma.limits import read_limits
-from omma.policies.tuned_limits import Cuts, Sample, tuned
+from omma.policies.thresholds import CutSample, LabelCuts, best_cuts
 
 Array = NDArray[Any]
 Record = dict[str, Any]
@@ -90,7 +90,7 @@ def distorted(eta: Array) -> Array:
     return sigmoid(by * np.log(eta / (1.0 - eta)) + more)
 
 
-def cuts_of(middle: float, spread: float) -> Cuts:
+def cuts_of(middle: float, spread: float) -> LabelCuts:
     """What each threshold of a label gives, as shares of all rows."""
     z = np.linspace(9.0, -9.0, GRID)
     weight = np.exp(-(z**2) / 2.0)
@@ -101,17 +101,17 @@ def cuts_of(middle: float, spread: float) -> Cuts:
     pairs = zip(nothing, (eta, tp, predicted), strict=True)
     thresholds, tp, predicted = (np.concatenate(pair) for pair in pairs)
     positive = float((weight * eta).sum())
-    return Cuts(thresholds, tp, predicted, positive, n=1.0, everywhere=predicted)
+    return LabelCuts(thresholds, tp, predicted, positive, n=1.0, everywhere=predicted)
 
 
 def best(metric: str, limits: Sequence[str], known: Known = TWENTY) -> tuple[float, Counts]:
     """The most that thresholds reach on a distribution under some limits, and what they count."""
     found = omma.metric(metric)
     cuts = [cuts_of(middle, known.spread) for middle in known.middles]
-    sample = Sample(cuts, found.of, n=1.0, all_rows=1.0)  # type: ignore[attr-defined]
+    sample = CutSample(cuts, found.of, n=1.0, all_rows=1.0)  # type: ignore[attr-defined]
     read = read_limits("benchmarks.limits", list(limits)) or ()
     named = tuple(one.named(None, known.m, "benchmarks.limits") for one in read)
-    counts = sample.counts(tuned(sample, named))
+    counts = sample.counts(best_cuts(sample, named))
     return found.value(counts), counts
 
 

@@ -1,4 +1,4 @@
-"""The best cut of a label by trying every one, row by row: a slow twin of omma.sklearn._cuts."""
+"""The best cut of a label by trying every one, row by row: a slow twin of policies.thresholds."""
 
 import math
 

@@ -222,3 +222,10 @@ def test_too_many_lines_for_a_picture_get_a_sentence():
     eta, y = omma.datasets.long_tail(n=30, m=25, seed=0)
     with pytest.raises(ValueError, match="must have from 1 to 24 lines, got 25"):
         omma.curve(eta, y, "macro_f1", bootstrap=0).plot()
+
+
+def test_a_curve_without_a_bootstrap_is_drawn_without_a_band():
+    pytest.importorskip("matplotlib")
+    eta, y = omma.datasets.long_tail(n=100, m=4, seed=0)
+    axes = omma.curve(eta, y, "macro_f1", bootstrap=0).plot().axes
+    assert [ax.get_ylim()[0] for ax in axes] == [0.0] * 4

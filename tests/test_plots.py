@@ -141,3 +141,15 @@ def test_without_a_gap_nothing_attainable_is_drawn(traces):
     short = omma.replay(omma.OMMA("macro_gmean"), eta, y, gap=True)
     with pytest.raises(ValueError, match="replayed with gap=True have too few rows"):
         plots.plot_running({"short": short}, Figure().add_subplot(), gap=True)
+
+
+def test_a_figure_of_its_own_has_room_for_the_names_of_curves(traces):
+    import matplotlib.pyplot as plt
+
+    trace = next(iter(traces.values()))
+    long = "a policy with a name of many words"
+    ax = plots.plot_running({long: trace})
+    ax.figure.canvas.draw()
+    (text,) = (text for text in ax.texts if text.get_text().endswith(long))
+    assert text.get_window_extent().x1 <= ax.figure.bbox.x1
+    plt.close(ax.figure)

@@ -20,7 +20,7 @@ from river import (
 
 import omma
 from omma.river import Metric, MetricClassifier
-from omma.river.pending import Decision, Pending, content_of
+from omma.river.pending import HedgedDecision, Pending, content_key
 
 LABELS = ("ant", "bee", "cat", "dog")
 
@@ -306,37 +306,38 @@ def test_pending_is_a_line_for_each_content(steps, limit):
     pending, plain = Pending(limit), []
     for number, (put, value) in enumerate(steps):
         if put:
-            pending.put({"x": value}, Decision((number,)))
+            pending.put({"x": value}, HedgedDecision((number,)))
             plain = [*plain, (value, number)][-limit:]
             continue
         line = [one for one in plain if one[0] == value]
         found = pending.find({"x": value})
         assert (found is None) == (not line)
         if line:
-            assert found.decision.chosen == (line[0][1],)
+            key, decision = found
+            assert decision.predicted == (line[0][1],)
             plain.remove(line[0])
-            pending.drop(found)
+            pending.drop(key)
         assert len(pending) == len(plain)
 
 
 def test_rows_that_cannot_be_compared_are_known_by_their_content():
     pending = Pending(3)
-    pending.put({"x": np.arange(3)}, Decision(("a",)))
-    assert pending.find({"x": np.arange(3)}).decision.chosen == ("a",)
+    pending.put({"x": np.arange(3)}, HedgedDecision(("a",)))
+    assert pending.find({"x": np.arange(3)})[1].predicted == ("a",)
     pending = Pending(3)
     row = {"x": 1.0}
-    pending.put(row, Decision(("a",)))
+    pending.put(row, HedgedDecision(("a",)))
     row["x"] = 2.0  # a buffer that is used again
     assert pending.find(row) is None
-    assert pending.find({"x": 1.0}).decision.chosen == ("a",)
+    assert pending.find({"x": 1.0})[1].predicted == ("a",)
 
 
 def test_the_content_of_a_row_is_all_that_counts():
     x = {"a": 1.5, "b": float("nan"), "c": [1, 2], 3: "text"}
-    assert content_of(x) == content_of(copy.deepcopy(dict(reversed(x.items()))))
-    assert content_of({"a": -1}) != content_of({"a": -2})
-    assert content_of({"a": 1}) != content_of({"a": 1, "b": 1})
-    assert content_of("some text") == content_of("some " + "text")
+    assert content_key(x) == content_key(copy.deepcopy(dict(reversed(x.items()))))
+    assert content_key({"a": -1}) != content_key({"a": -2})
+    assert content_key({"a": 1}) != content_key({"a": 1, "b": 1})
+    assert content_key("some text") == content_key("some " + "text")
 
 
 def test_weights_count_as_rows_and_reach_the_model():
@@ -546,7 +547,7 @@ def test_what_a_way_was_worth_fades_and_what_was_given_does_not():
     assert hedge.tuned
     assert hedge._late_weight < 0.5 * 1.6 * HALF_LIFE  # rows / log 2, and those since the last look
     rows = 10 * HALF_LIFE
-    assert hedge.given(("y", "new")) == omma.Counts([rows / 2, 0], [rows, 0], [rows / 2, 0], rows)
+    assert hedge.counts(("y", "new")) == omma.Counts([rows / 2, 0], [rows, 0], [rows / 2, 0], rows)
 
 
 def test_two_ways_that_are_worse_together_are_not_mixed():
@@ -564,7 +565,7 @@ def test_two_ways_that_are_worse_together_are_not_mixed():
             given = follow(hedge, plain, tuned)
             hedge.count(("y",) if y else (), plain, tuned, given, 1.0, ("y",))
             chosen.append(given)
-        return omma.metric("mcc").value(hedge.given(("y",)))
+        return omma.metric("mcc").value(hedge.counts(("y",)))
 
     hedged = given_by(lambda hedge, plain, tuned: tuned if hedge.tuned else plain)
     assert hedged > given_by(lambda hedge, plain, tuned: plain) - 0.01
@@ -682,7 +683,7 @@ def followed(metric, rows):
         plain_cells.append((true, plain))
     y, own = np.array(plain_cells).T
     found = omma.metric(metric)
-    return found.value(hedge.given(("y",))), found.score(y, own), hedge
+    return found.value(hedge.counts(("y",))), found.score(y, own), hedge
 
 
 def test_guessing_is_no_reason_to_leave_the_model():
@@ -729,12 +730,12 @@ def test_metrics_of_recalls_are_known_by_what_they_do():
 
 @pytest.mark.parametrize(("hits", "behind"), [(75.0, False), (10.0, True)])
 def test_a_bad_start_does_not_rule_out_what_is_far_better(hits, behind):
-    from omma.river.hedge import GIVEN, PLAIN, TUNED, Hedge
+    from omma.river.hedge import OWN, PREDICTED, TUNED, Hedge
 
     hedge = Hedge(omma.metric("mcc"))
     hedge._all, hedge._late = np.zeros((3, 3, 1)), np.zeros((3, 3, 1))
-    hedge._all[PLAIN, :, 0], hedge._all[GIVEN, :, 0] = (15.0, 15.0, 200.0), (5.0, 60.0, 200.0)
-    hedge._late[PLAIN, :, 0], hedge._late[TUNED, :, 0] = (
+    hedge._all[OWN, :, 0], hedge._all[PREDICTED, :, 0] = (15.0, 15.0, 200.0), (5.0, 60.0, 200.0)
+    hedge._late[OWN, :, 0], hedge._late[TUNED, :, 0] = (
         (7.5, 7.5, 100.0),
         (hits, hits + 25.0, 100.0),
     )

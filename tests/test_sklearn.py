@@ -38,8 +38,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 from omma.sklearn import MetricClassifier  # noqa: E402
-from omma.sklearn._passes import Judge, find_rule  # noqa: E402
 from omma.sklearn._probabilities import probabilities  # noqa: E402
+from omma.sklearn._rule_search import RuleSearch, find_rule  # noqa: E402
 from omma.sklearn._target import read_target  # noqa: E402
 
 
@@ -277,22 +277,23 @@ def test_the_kept_rule_is_the_best_seen_and_reproduces_itself(metric, budget, fe
     chosen = {"feedback": feedback} if feedback else {}
     policy = (omma.OMMA if feedback else omma.Auto)(metric, **budget, **chosen)
     sample = omma.Batch.of(eta, y)
-    judge = Judge.of(policy, sample)
-    found = find_rule(policy, sample, seed=0)
+    search = RuleSearch(policy, sample, seed=0)
+    best, _ = find_rule(policy, sample, seed=0)
+    value = omma.metric(metric).value(best.counts)
     last = omma.replay(policy, eta, y, seed=0).rule
     half = omma.TopK(2) if "k" in budget else omma.Threshold(0.5)
     if "at_most" in budget:
         half = omma.FixedRule(omma.Rule(np.ones(8), np.full(8, -0.5), **budget))
-    assert found.best.rule.at_most == budget.get("at_most")
-    assert found.best.value >= judge(last).value
-    assert found.best.value >= omma.replay(half, eta, y, metric=metric).value
-    assert found.best.counts == judge(found.best.rule).counts
+    assert best.rule.at_most == budget.get("at_most")
+    assert value >= search.value(search.judge(last).counts)
+    assert value >= omma.replay(half, eta, y, metric=metric).value
+    assert best.counts == search.judge(best.rule).counts
 
 
 def test_the_order_of_rows_hardly_matters_to_the_rule():
     eta, y = omma.datasets.long_tail(n=1000, m=8, seed=0)
     for policy in (omma.Auto("macro_f1"), omma.Auto("macro_f1", k=2)):
-        rules = [find_rule(policy, omma.Batch.of(eta**2, y), seed).best.rule for seed in (0, 1)]
+        rules = [find_rule(policy, omma.Batch.of(eta**2, y), seed)[0].rule for seed in (0, 1)]
         assert np.mean(rules[0].predict(eta**2) == rules[1].predict(eta**2)) > 0.98
 
 
@@ -394,7 +395,7 @@ def test_a_bound_that_no_row_reaches_changes_nothing_where_no_cuts_are_tuned():
     eta, y = omma.datasets.long_tail(n=1000, m=8, seed=0)
     sample = omma.Batch.of(eta, y)
     free, all_of_them = (omma.Auto("micro_f1", at_most=most) for most in (None, 8))
-    one, other = (find_rule(policy, sample, seed=0).best for policy in (free, all_of_them))
+    one, other = (find_rule(policy, sample, seed=0)[0] for policy in (free, all_of_them))
     assert one.counts == other.counts
     np.testing.assert_array_equal(one.rule.predict(eta), other.rule.predict(eta))
 
@@ -536,7 +537,7 @@ def test_labels_never_seen_in_a_fold_have_probability_zero():
     y[:, 3] = 1
     for model in (MultiOutputClassifier(DecisionTreeClassifier()), DecisionTreeClassifier()):
         target = read_target(y, omma.metric("macro_f1"))
-        eta = probabilities(clone(model).fit(X, y), X, target).values
+        eta = probabilities(clone(model).fit(X, y), X, target)
         assert (eta[:, 2] == 0).all()
         assert (eta[:, 3] == 1).all()
 
@@ -554,7 +555,7 @@ def test_classes_absent_in_a_fold_map_to_their_columns():
     target = read_target(words, omma.metric("macro_f1"))
     for train, test in folds:
         model = GaussianNB().fit(X[train], words[train])
-        eta = probabilities(model, X[test], target).values
+        eta = probabilities(model, X[test], target)
         np.testing.assert_allclose(
             eta[:, np.searchsorted(target.classes, model.classes_)], model.predict_proba(X[test])
         )
@@ -570,6 +571,48 @@ def test_probabilities_a_rounding_beyond_one_are_one():
     eta[0, 0] = 1.1
     with pytest.raises(ValueError, match=r"probabilities from 0 to 1, got 1\.1"):
         MetricClassifier(Shaped(), random_state=0).fit(eta, y)
+
+
+# Its own metric
+
+
+def test_score_is_the_metric_that_is_maximized():
+    X, y, X_test, y_test = imbalanced()
+    mine = MetricClassifier(LogisticRegression(), metric="f1", random_state=0).fit(X, y)
+    predicted = mine.predict(X_test)
+    assert mine.score(X_test, y_test) == pytest.approx(f1_score(y_test, predicted))
+    weights = np.arange(len(y_test)) % 3
+    weighted = f1_score(y_test, predicted, sample_weight=weights)
+    assert mine.score(X_test, y_test, sample_weight=weights) == pytest.approx(weighted)
+    words = np.array(["yes", "no"])
+    named = MetricClassifier(LogisticRegression(), metric="f1", pos_label="no", random_state=0)
+    assert named.fit(X, words[y]).score(X_test, words[y_test]) == mine.score(X_test, y_test)
+    named.set_params(metric="macro_f1")  # which takes no positive class
+    macro = f1_score(words[y_test], named.fit(X, words[y]).predict(X_test), average="macro")
+    assert named.score(X_test, words[y_test]) == pytest.approx(macro)
+    search = GridSearchCV(mine, {"prior": [0.0, 1.0]}, cv=2).fit(X, y)  # no scoring is needed
+    assert search.score(X_test, y_test) == search.best_estimator_.score(X_test, y_test)
+    assert search.score(X_test, y_test) == f1_score(y_test, search.predict(X_test))
+
+
+def test_score_of_labels_classes_and_costs():
+    X, y, X_test, y_test = tagged()
+    model = MultiOutputClassifier(LogisticRegression())
+    for metric, options in (("macro_f1", {}), ("micro_recall", {"k": 2})):
+        mine = MetricClassifier(model, metric=metric, **options, random_state=0).fit(X, y)
+        expected = omma.metric(metric).score(y_test, mine.predict(X_test))
+        assert mine.score(X_test, y_test) == expected
+        assert mine.score(X_test, sparse.csr_array(y_test)) == pytest.approx(expected)
+    X, y, X_test, y_test = imbalanced(classes=3)
+    words = np.array(["z", "b", "m"])  # not in the order of the ids
+    costs = omma.metrics.costs(np.array([[0.0, -1, -5], [-9, 0, -2], [-3, -4, 0]]))
+    mine = MetricClassifier(GaussianNB(), metric=costs, random_state=0).fit(X, words[y])
+    few = y_test != 1
+    ids, predicted = (
+        np.searchsorted(mine.classes_, one) for one in (words[y_test], mine.predict(X_test))
+    )
+    expected = omma.metrics.costs(costs.matrix).score(ids[few], predicted[few], n_labels=3)
+    assert mine.score(X_test[few], words[y_test[few]]) == pytest.approx(expected)
 
 
 # Trained before, split otherwise

@@ -12,16 +12,16 @@ from omma.rows.batch import Batch
 
 pytest.importorskip("sklearn", reason="omma.sklearn needs the extra 'sklearn'")
 
-from omma.sklearn._cuts import (
-    PLACES,
-    Cuts,
-    Drawn,
-    counts_of_two,
-    drawings,
-    places_of,
-    worth_of_two,
+from omma.policies.thresholds import (
+    CANDIDATES,
+    CutTask,
+    bootstrap_samples,
+    candidate_cuts,
+    counts_of_two_classes,
+    resample,
+    value_of_two_classes,
 )
-from omma.sklearn._passes import find_rule
+from omma.sklearn._rule_search import find_rule
 
 probabilities = st.sampled_from([0.0, 0.1, 0.25, 0.4, 0.5, 0.8, 1.0])
 row = st.tuples(probabilities, st.integers(0, 1), st.sampled_from([0.5, 1.0, 2.0]))
@@ -32,11 +32,11 @@ row = st.tuples(probabilities, st.integers(0, 1), st.sampled_from([0.5, 1.0, 2.0
 def test_drawn_cuts_are_those_of_the_slow_twin(rows, name, data):
     eta, y, weights = (np.array(column) for column in zip(*rows, strict=True))
     sample = Batch.read("test", eta, y, weights).ready()
-    cuts = Cuts.of(Auto(name), sample)
+    cuts = CutTask.of(Auto(name), sample)
     threshold = data.draw(probabilities.filter(bool))
     stands = int((eta >= threshold).sum())
-    drawn = drawings(len(eta), seed=data.draw(st.integers(0, 99)))[:5]
-    found = Drawn.of(cuts, np.array([stands]), drawn)
+    drawn = bootstrap_samples(len(eta), seed=data.draw(st.integers(0, 99)))[:5]
+    found = resample(cuts, np.array([stands]), drawn)
 
     def value(tp, predicted, positive, n):
         cells = map(np.atleast_1d, (tp, predicted, positive, n))
@@ -45,8 +45,8 @@ def test_drawn_cuts_are_those_of_the_slow_twin(rows, name, data):
     given_to = (eta.tolist(), y.tolist(), weights.tolist(), drawn.tolist(), stands)
     taken, tuned, standing = naive_cuts.steady_taken(value, *given_to)
     assert found.mean == pytest.approx([taken])
-    assert found.tuned_left[0] == pytest.approx(tuned)
-    assert found.standing_left[0] == pytest.approx(standing)
+    assert found.tuned_out_of_bag[0] == pytest.approx(tuned)
+    assert found.standing_out_of_bag[0] == pytest.approx(standing)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_what_a_cut_between_two_classes_is_worth(name):
     table[:3] = [0, 5, 0, 5], [5, 0, 5, 0], [9, 0, 0, 9]
     tn, fp, fn, tp = table.T
     cells = (tp, tp + fp, tp + fn, tn + fp + fn + tp)
-    each = [metric.value(counts_of_two(one, False)) for one in zip(*cells, strict=True)]
-    assert worth_of_two(metric)(*cells) == pytest.approx(each)
+    each = [metric.value(counts_of_two_classes(one, False)) for one in zip(*cells, strict=True)]
+    assert value_of_two_classes(metric)(*cells) == pytest.approx(each)
 
 
 def expected(threshold, eta, truth):
@@ -80,7 +80,7 @@ def test_drawn_cuts_are_worth_more_than_exact_ones():
         y = (rng.random(6000) < truth).astype(int)
         few, rest = slice(150), slice(150, None)
         sample = Batch.read("test", said[few], y[few]).ready()
-        steady = find_rule(Auto("f1"), sample, seed).best.rule
+        steady = find_rule(Auto("f1"), sample, seed)[0].rule
         exact = omma.TunedThresholds("f1").fit(sample).decision
         worth.append([expected(r.thresholds[0], said[rest], truth[rest]) for r in (steady, exact)])
     steady, exact = np.mean(worth, axis=0)
@@ -93,7 +93,7 @@ def test_cuts_take_over_where_probabilities_are_ranks_alone():
     y = (rng.random(8000) < truth).astype(int)
     said = 0.5 + 0.4 * np.argsort(np.argsort(truth)) / 8000  # none is below one half
     sample = Batch.read("test", said[:2000], y[:2000]).ready()
-    found = find_rule(Auto("f1"), sample, 0).best.rule.thresholds[0]
+    found = find_rule(Auto("f1"), sample, 0)[0].rule.thresholds[0]
     best = max(expected(t, said[2000:], truth[2000:]) for t in np.linspace(0.5, 0.9, 200))
     assert expected(found, said[2000:], truth[2000:]) > 0.97 * best
 
@@ -101,24 +101,24 @@ def test_cuts_take_over_where_probabilities_are_ranks_alone():
 def test_sparse_rows_have_the_cuts_of_dense_ones():
     eta, y = omma.datasets.long_tail(n=600, m=8, seed=0)
     eta = np.where(eta < 0.05, 0.0, eta)
-    thin = find_rule(
+    thin, _ = find_rule(
         Auto("macro_f1"), Batch.read("t", sparse.csr_array(eta), sparse.csr_array(y)).ready(), 0
     )
-    full = find_rule(Auto("macro_f1"), Batch.read("t", eta, y).ready(), 0)
-    np.testing.assert_allclose(thin.best.rule.thresholds, full.best.rule.thresholds, rtol=1e-9)
+    full, _ = find_rule(Auto("macro_f1"), Batch.read("t", eta, y).ready(), 0)
+    np.testing.assert_allclose(thin.rule.thresholds, full.rule.thresholds, rtol=1e-9)
 
 
 def test_many_rows_are_tried_at_some_places_only():
     rng = np.random.default_rng(0)
     eta = rng.random(40_000)
     sample = Batch.read("test", eta, (rng.random(40_000) < eta**4).astype(int)).ready()
-    label = Cuts.of(Auto("f1"), sample).labels[0]
-    places = places_of(label, 12_345)
-    assert len(places) <= 2 * PLACES + 1
+    label = CutTask.of(Auto("f1"), sample).labels[0]
+    places = candidate_cuts(label, 12_345)
+    assert len(places) <= 2 * CANDIDATES + 1
     assert {0, 1, 2, 12_345, 39_999, 40_000} <= set(places.tolist())
     middle = places[(places > 100) & (places < 39_900)]
     assert np.max(np.diff(middle) / np.minimum(middle[1:], 40_000 - middle[:-1])) < 0.05
-    found = find_rule(Auto("f1"), sample, 0).best.rule.thresholds[0]
+    found = find_rule(Auto("f1"), sample, 0)[0].rule.thresholds[0]
     best = max(np.linspace(0.3, 0.9, 200), key=lambda t: expected(t, eta, eta**4))
     assert expected(found, eta, eta**4) > 0.998 * expected(best, eta, eta**4)
 
@@ -127,7 +127,7 @@ def test_many_rows_are_tried_at_some_places_only():
 def test_labels_that_are_never_or_always_there(y):
     sample = Batch.read("test", np.array([0.2, 0.2, 0.6, 0.9]), np.array(y)).ready()
     for name in ("f1", "recall", "precision", "accuracy"):
-        found = find_rule(Auto(name), sample, 0).best
+        found = find_rule(Auto(name), sample, 0)[0]
         assert found.counts.n == 4
         assert found.counts.positive.tolist() == [sum(y)]
         assert not np.isnan(found.rule.thresholds).any()
@@ -135,11 +135,11 @@ def test_labels_that_are_never_or_always_there(y):
 
 def test_a_metric_that_takes_every_row_is_left_to_take_every_row():
     eta, y = omma.datasets.long_tail(n=400, m=3, seed=2)
-    found = find_rule(Auto("macro_recall"), Batch.read("t", eta, y).ready(), 0).best
+    found = find_rule(Auto("macro_recall"), Batch.read("t", eta, y).ready(), 0)[0]
     assert found.rule.predict(eta).all()
 
 
 def test_estimates_alone_are_never_tuned_on_labels():
     eta, y = omma.datasets.long_tail(n=200, m=3, seed=2)
     policy = OMMA("macro_f1", feedback="estimates")
-    assert Cuts.of(policy, Batch.read("t", eta, y).ready()) is None
+    assert CutTask.of(policy, Batch.read("t", eta, y).ready()) is None

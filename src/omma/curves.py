@@ -14,7 +14,7 @@ from omma._curve_data import Cells, Entries, Reading, read_entries
 from omma._validate import check_number, check_seed, shown
 from omma.metrics import LabelMetric, Macro, Metric, Micro, Sum, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies.tuned import rule_of_cuts
+from omma.policies.thresholds import threshold_rule
 from omma.rule import Rule
 
 if TYPE_CHECKING:
@@ -328,4 +328,4 @@ def _line(name: str, cuts: _Cuts, values: Floats, band: tuple[Any, Floats, Float
 def _rule(lines: tuple[Line, ...], data: Reading, common: bool) -> Rule:
     """The best thresholds as a rule."""
     each = [line.threshold for line in lines] * (data.m if common else 1)
-    return rule_of_cuts(np.array(each)).named(data.names)
+    return threshold_rule(np.array(each)).named(data.names)

@@ -37,6 +37,15 @@ class Snapshots:
         for cells, n in zip(self.cells, self.rows, strict=True):
             yield Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n))
 
+    def values(self, metric: Metric) -> NDArray[np.float64]:
+        """The metric at each place; NaN where rows weigh nothing."""
+        metric.check_labels(self.cells.shape[2])
+        weighed = self.rows > 0.0
+        tp, predicted, positive = np.moveaxis(self.cells[weighed], 1, 0)
+        values = np.full(len(self.rows), np.nan)
+        values[weighed] = metric.values(tp, predicted, positive, self.rows[weighed])
+        return values
+
 
 @dataclass(frozen=True, eq=False)
 class Values:
@@ -58,6 +67,8 @@ class Values:
     @cached_property
     def table(self) -> NDArray[np.float64]:
         """The metric, and each limit, at each checkpoint: shape (checkpoints, 1 + limits)."""
+        if isinstance(self.later, Snapshots) and not self.limits:  # all at once
+            return self.later.values(self.metric)[:, np.newaxis]
         for counts in self.later:
             self._take(counts)
         return np.array(self.taken).reshape(len(self.taken), 1 + len(self.limits))

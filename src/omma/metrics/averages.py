@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar
@@ -60,8 +61,11 @@ class Macro(OverLabels):
     way = "macro"
     says = "mean over labels of {}"
 
-    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
-        return float(self.of_labels(counts, zero_division).mean())
+    def values(
+        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
+    ) -> NDArray[np.float64]:
+        of_labels = self.of.of_cells(tp, predicted, positive, n[..., np.newaxis], zero_division)
+        return of_labels.mean(axis=-1)  # type: ignore[no-any-return]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         return self.of.term(weight, exact)
@@ -81,13 +85,14 @@ class Micro(OverLabels):
     one_ratio = True
     sums = SUMS
 
-    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
-        self.check_counts(counts)
+    def values(
+        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
+    ) -> NDArray[np.float64]:
+        m = tp.shape[-1]
         tp, predicted, positive = (
-            np.atleast_1d(cell.sum()) for cell in (counts.tp, counts.predicted, counts.positive)
+            cell.sum(axis=-1, keepdims=True) for cell in (tp, predicted, positive)
         )
-        total = counts.n * counts.m
-        return float(self.of.of_cells(tp, predicted, positive, total, zero_division)[0])
+        return self.of.values(tp, predicted, positive, n * m, zero_division)
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         return kinds.Micro(float(weight), self.of.kind)
@@ -106,9 +111,12 @@ class Weighted(OverLabels):
     says = "mean over labels, weighed by tp + fn, of {}"
     sums = SUMS
 
-    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
-        of_labels = self.of_labels(counts, zero_division)
-        return float(divide(counts.positive @ of_labels, counts.positive.sum(), zero_division))
+    def values(
+        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
+    ) -> NDArray[np.float64]:
+        of_labels = self.of.of_cells(tp, predicted, positive, n[..., np.newaxis], zero_division)
+        weighed = (positive * of_labels).sum(axis=-1)
+        return divide(weighed, positive.sum(axis=-1), zero_division)  # type: ignore[no-any-return]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         return kinds.Weighted(float(weight), self.of.kind)
@@ -149,25 +157,24 @@ class OverClasses(Metric):
         if m < 2:
             raise ValueError(f"{self.name} needs at least two classes, got {m}")
 
-    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
-        self.check_counts(counts)
-        total = counts.positive.sum()
-        right = counts.tp.sum()
+    def values(
+        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
+    ) -> NDArray[np.float64]:
+        if not self.single_label and self.kind != "accuracy":
+            recalls = RECALL.of(tp, predicted, positive, n[..., np.newaxis], zero_division)
+            return mean_of(KINDS[self.kind].mean, np.moveaxis(recalls, -1, 0))
+        total, right = positive.sum(axis=-1), tp.sum(axis=-1)
+        chance = (predicted * positive).sum(axis=-1)
         if self.kind == "accuracy":
-            return float(divide(right, total, zero_division))
-        if self.single_label:
-            return self._agreement(counts, total, right, zero_division)
-        recalls = RECALL.of(counts.tp, counts.predicted, counts.positive, counts.n, zero_division)
-        return float(mean_of(KINDS[self.kind].mean, recalls))
-
-    def _agreement(self, counts: Counts, total: float, right: float, zero_division: float) -> float:
-        chance = counts.predicted @ counts.positive
-        gained = right * total - chance
-        if self.kind == "kappa":
-            return float(divide(gained, total**2 - chance, zero_division))
-        predicted = total**2 - counts.predicted @ counts.predicted
-        positive = total**2 - counts.positive @ counts.positive
-        return float(divide(gained, np.sqrt(predicted) * np.sqrt(positive), zero_division))
+            parts = right, total
+        elif self.kind == "kappa":
+            parts = right * total - chance, total**2 - chance
+        else:
+            spread = (total**2 - (cell**2).sum(axis=-1) for cell in (predicted, positive))
+            # Weights may add up so that a square exceeds the total by a rounding.
+            roots = (np.sqrt(np.maximum(square, 0.0)) for square in spread)
+            parts = right * total - chance, math.prod(roots)
+        return divide(*parts, zero_division)  # type: ignore[no-any-return]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         weight, recall = float(weight), RECALL.kind
@@ -293,9 +300,19 @@ class Sum(Metric):
             metric.check_labels(m)
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
+        # Term by term: those of costs look at pairs of classes.
         return float(
             sum(weight * metric.value(counts, zero_division) for weight, metric in self.terms)
         )
+
+    def values(
+        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
+    ) -> NDArray[np.float64]:
+        parts = (
+            weight * metric.values(tp, predicted, positive, n, zero_division)
+            for weight, metric in self.terms
+        )
+        return sum(parts)  # type: ignore[return-value]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         # Beside another term, a mean over classes must be weighed by its factor.

@@ -64,9 +64,23 @@ class Metric(ABC):
         for name, value in traits.items():
             object.__setattr__(self, name, value)
 
-    @abstractmethod
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
         """The metric of some counts; a rate of 0/0 is ``zero_division``."""
+        self.check_counts(counts)
+        cells = (counts.tp, counts.predicted, counts.positive)
+        return float(self.values(*cells, np.asarray(counts.n), zero_division))
+
+    @abstractmethod
+    def values(
+        self, tp: Vector, predicted: Vector, positive: Vector, n: Vector, zero_division: float = 0.0
+    ) -> Vector:
+        """The metric of many counts at once: cells of shape (..., m), ``n`` of shape (...).
+
+        >>> import numpy as np, omma
+        >>> tp, predicted, positive = np.array([[[2.0], [3.0]], [[4.0], [3.0]], [[4.0], [3.0]]])
+        >>> omma.metric("macro_f1").values(tp, predicted, positive, np.array([9.0, 9.0]))
+        array([0.5, 1. ])
+        """
 
     @abstractmethod
     def to_json(self) -> Any:

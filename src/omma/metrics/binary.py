@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import shown
-from omma.counts import Counts
 from omma.kernels import objectives as kinds
 from omma.kernels.layout import EPSILON
 from omma.metrics.base import Metric, divide
@@ -46,11 +45,10 @@ class Rate:
 
     def of(self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float) -> Any:
         """Its value; 0/0 is ``zero_division``."""
-        cells = (tp, predicted, positive, n)
-        over, under = (
-            sum(weight * cell for weight, cell in zip(form, cells, strict=True))
-            for form in (self.over, self.under)
-        )
+        a, b, c, d = self.over
+        over = a * tp + b * predicted + c * positive + d * n
+        a, b, c, d = self.under
+        under = a * tp + b * predicted + c * positive + d * n
         return divide(over, under, zero_division)
 
     @cached_property
@@ -84,10 +82,11 @@ class LabelMetric(Metric):
     def kind(self) -> Any:
         """The metric of one label as the kernels know it."""
 
-    def value(self, counts: Counts, zero_division: float = 0.0) -> float:
-        self.check_counts(counts)
-        cells = (counts.tp, counts.predicted, counts.positive, counts.n)
-        return float(self.of_cells(*cells, zero_division)[0])
+    def values(
+        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
+    ) -> NDArray[np.float64]:
+        of_label = self.of_cells(tp, predicted, positive, n[..., np.newaxis], zero_division)
+        return of_label[..., 0]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         return kinds.Macro(float(weight), self.kind)

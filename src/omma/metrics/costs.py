@@ -46,6 +46,12 @@ class Costs(Metric):
             )
         return float((self.worth * counts.matrix).sum() / counts.n)
 
+    def values(
+        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
+    ) -> NDArray[np.float64]:
+        """Zero: the worth of pairs of classes is no function of these counts."""
+        return np.zeros(np.shape(n))
+
     @property
     def matrix(self) -> NDArray[np.float64]:
         return self.worth

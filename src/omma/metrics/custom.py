@@ -63,7 +63,8 @@ class Custom(LabelMetric):
     ) -> NDArray[np.float64]:
         cells = np.stack((tp, predicted - tp, positive - tp, n - predicted - positive + tp)) / n
         # Rounding must not make a fraction negative.
-        values = np.array([_value(self.psi, label) for label in np.maximum(cells, 0.0).T.tolist()])
+        labels = np.maximum(cells, 0.0).reshape(len(cells), -1).T.tolist()
+        values = np.array([_value(self.psi, label) for label in labels]).reshape(cells.shape[1:])
         return np.where(np.isfinite(values), values, zero_division)
 
     @cached_property

@@ -94,24 +94,12 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool
     >>> figure.axes[0].get_ylabel()
     'macro_f1 so far, %'
     """
-    figure, places = _frames("plot_bands", panels, title)
+    figure, places = frames("plot_bands", panels, title)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         draw_running(ax, metric, bands)
         ax.set_ylim(*limits(bands.values(), 0.1 * ax.get_xlim()[1], everything))
         label_bands(ax, bands)
     return figure
-
-
-def _frames(owner: str, panels: Mapping[str, Bands], title: str) -> tuple[Figure, list[Axes]]:
-    """A frame for each panel; there must be something to draw of each curve."""
-    for metric, bands in panels.items():
-        for name, band in bands.items():
-            if not len(band.x):
-                raise ValueError(
-                    f"panels of {owner} must have curves with points, got none for {name!r} in "
-                    f"{metric!r}"
-                )
-    return frames(owner, panels, title)
 
 
 def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
@@ -133,8 +121,8 @@ def label_bands(ax: Axes, bands: Bands, digits: int = 2, most: float = np.inf) -
         f"{band.end:.{digits}f}  {name}" if len(band.x) <= most else name
         for name, band in bands.items()
     ]
-    every = bands.values()
-    label_ends(ax, texts, [band.end for band in every], [band.look for band in every])
+    ends, looks = zip(*((band.end, band.look) for band in bands.values()), strict=True)
+    label_ends(ax, texts, ends, looks)
 
 
 def widths(bands: Bands) -> list[float]:
@@ -158,10 +146,11 @@ def limits(
     [6.5, 63.5]
     """
     extents = [band.extent(start) for band in sorted(bands, key=lambda band: band.fixed)]
-    kept = sum(not band.fixed for band in bands) or len(extents)
-    low, high = min(low for low, _ in extents[:kept]), max(high for _, high in extents[:kept])
-    for lower, upper in extents[kept:]:
-        wider = min(low, lower), max(high, upper)
+    learning = sum(not band.fixed for band in bands) or len(extents)
+    lows, highs = zip(*extents, strict=True)
+    low, high = min(lows[:learning]), max(highs[:learning])
+    for extent in extents[learning:]:
+        wider = min(low, extent[0]), max(high, extent[1])
         if everything or wider[1] - wider[0] <= 2 * max(high - low, 0.5):
             low, high = wider
     margin = max(0.07 * (high - low), 0.05)
@@ -195,14 +184,24 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     ['0', '0.1']
     """
-    figure, places = _frames("plot_priors", panels, title)
+    figure, places = frames("plot_priors", panels, title)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         clean(ax)
         entitle(ax, f"{metric}, %", "prior λ")
-        shifts = _shifts([name for name, band in bands.items() if len(band.x) > 1])
+        curves = [name for name, band in bands.items() if len(band.x) > 1]
+        # Curves are moved to the side, so that whiskers do not cover each other.
+        sides = np.linspace(-0.16, 0.16, len(curves)) if len(curves) > 1 else np.zeros(1)
         for (name, band), width in zip(bands.items(), widths(bands), strict=True):
-            at = np.array([list(priors).index(x) for x in band.x if x in priors], dtype=float)
-            _draw(ax, at + shifts.get(name, 0.0), band, width)
+            mean, std = 100 * band.mean, 100 * np.nan_to_num(band.std)
+            if name not in curves:
+                ax.axhline(mean[0], zorder=1.5, linewidth=width, **band.look)
+                continue
+            x = _places(band.x, priors) + sides[curves.index(name)]
+            points: dict[str, Any] = {"marker": "o", "markersize": 3.6, "elinewidth": 1.0}
+            ax.errorbar(x, mean, std, linewidth=width, **points, **band.look)
+            best = int(np.nanargmax(mean))
+            ring: dict[str, Any] = {"markersize": 8.5, "fillstyle": "none", "markeredgewidth": 1.1}
+            ax.plot(x[best], mean[best], "o", color=band.look["color"], **ring)
         ax.set_xticks(range(len(priors)), [plain(prior) for prior in priors])
         ax.set_xlim(-0.4, len(priors) - 0.6)
         ax.set_ylim(*limits(bands.values()))
@@ -210,23 +209,9 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
     return figure
 
 
-def _shifts(names: list[str]) -> dict[str, float]:
-    """How far each curve is moved to the side, so that whiskers do not cover each other."""
-    places = np.linspace(-0.16, 0.16, len(names)) if len(names) > 1 else np.zeros(1)
-    return dict(zip(names, places.tolist(), strict=False))
-
-
-def _draw(ax: Axes, at: NDArray[np.float64], band: Band, width: float) -> None:
-    """One curve over the priors, or a level line where there is but one value."""
-    mean, std = 100 * band.mean, 100 * np.nan_to_num(band.std)
-    if len(band.x) == 1:
-        ax.axhline(mean[0], zorder=1.5, linewidth=width, **band.look)
-        return
-    points: dict[str, Any] = {"marker": "o", "markersize": 3.6, "elinewidth": 1.0}
-    ax.errorbar(at, mean, std, linewidth=width, **points, **band.look)
-    best = int(np.nanargmax(band.mean))
-    ring: dict[str, Any] = {"markersize": 8.5, "fillstyle": "none", "markeredgewidth": 1.1}
-    ax.plot(at[best], mean[best], "o", color=band.look["color"], **ring)
+def _places(x: NDArray[Any], priors: Sequence[float]) -> NDArray[Any]:
+    """Priors stand at equal distances."""
+    return np.array([list(priors).index(prior) for prior in x])
 
 
 def plot_family(
@@ -259,16 +244,22 @@ def plot_family(
     columns = list(dict.fromkeys(metric for panels in rows.values() for metric in panels))
     size = max(WIDE * len(columns), 6.0), HIGH * len(rows) + 0.25 * len(rows) + 0.6
     figure = new_figure(*size, layout="constrained")
+    from matplotlib.lines import Line2D
+
     parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
+    lines: dict[str, Line2D] = {}  # every name once, for the legend under all panels
     for part, (dataset, panels) in zip(parts, rows.items(), strict=True):
         part.suptitle(dataset, size=9, color=INK)
         places = part.subplots(1, len(columns), squeeze=False)[0]
         for ax, metric in zip(places, columns, strict=True):
-            if metric in panels:
-                _panel(ax, metric, panels[metric], priors)
-            else:
+            if metric not in panels:
                 ax.set_axis_off()
-    _legend(figure, rows)
+                continue
+            _panel(ax, metric, panels[metric], priors)
+            for name, band in panels[metric].items():
+                lines[name] = Line2D([], [], linewidth=1.4, **band.look)
+    options = {"frameon": False, "fontsize": 8, "ncols": min(len(lines), 8)}
+    figure.legend(list(lines.values()), list(lines), loc="outside lower center", **options)
     return figure
 
 
@@ -279,31 +270,16 @@ def _panel(ax: Axes, metric: str, bands: Bands, priors: Sequence[float] | None) 
         if priors is not None and len(band.x) == 1:
             ax.axhline(mean[0], linewidth=1.0, **band.look)
             continue
-        x = band.x if priors is None else np.array([list(priors).index(one) for one in band.x])
+        x = band.x if priors is None else _places(band.x, priors)
         ax.plot(x, mean, linewidth=1.1, **band.look)
         ax.fill_between(x, mean - std, mean + std, color=band.look["color"], alpha=0.1, linewidth=0)
     ax.set_title(metric, size=7.5, color=INK)
     ax.tick_params(labelsize=6.5, pad=1.5)
     if priors is None:
-        longest = max(float(band.x[-1]) for band in bands.values())
-        ax.set_xlim(0, longest)
-        ax.set_xticks([0, longest], ["0", f"{longest:,.0f}"])
-        ax.set_ylim(*limits(bands.values(), 0.1 * longest))
+        last = max(float(band.x[-1]) for band in bands.values())
+        ax.set_xlim(0, last)
+        ax.set_xticks([0, last], ["0", f"{last:,.0f}"])
+        ax.set_ylim(*limits(bands.values(), 0.1 * last))
     else:
-        ax.set_xticks(range(len(priors)), [plain(one) for one in priors])
+        ax.set_xticks(range(len(priors)), [plain(prior) for prior in priors])
         ax.set_ylim(*limits(bands.values()))
-
-
-def _legend(figure: Figure, rows: Mapping[str, Mapping[str, Bands]]) -> None:
-    """Every name once, under all panels."""
-    from matplotlib.lines import Line2D
-
-    every: dict[str, Band] = {
-        name: band
-        for panels in rows.values()
-        for bands in panels.values()
-        for name, band in bands.items()
-    }
-    lines = [Line2D([], [], linewidth=1.4, **band.look) for band in every.values()]
-    options = {"frameon": False, "fontsize": 8, "ncols": min(len(every), 8)}
-    figure.legend(lines, list(every), loc="outside lower center", **options)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omma.plots.frames import AXIS, INK, bare, new_figure
 from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Bars = Mapping[str, tuple[float, float, float]]
@@ -39,7 +38,7 @@ def plot_choice(bars: Bars, best: str, *, title: str = "") -> Figure:
     """
     height = _height(bars)
     figure = new_figure(WIDE, height)
-    _panel(figure, bars, best, title, WIDE, height, height)
+    _draw(figure, bars, best, title, height)
     return figure
 
 
@@ -49,17 +48,17 @@ def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
     Panels are bars and the best of them, as ``plot_choice`` takes them, by their titles.
     """
     width, old = figure.get_size_inches()
-    new = old + sum(_height(bars) for bars, _ in panels.values()) + GAP
-    width, wider = max(width, WIDE), max(1.0, WIDE / width)
-    figure.set_size_inches(width, new)
-    for ax in figure.axes:  # all that is there stays as large as it was
-        at = ax.get_position()
-        ax.set_position((at.x0 / wider, at.y0 * old / new, at.width / wider, at.height * old / new))
+    top = new = old + sum(_height(bars) for bars, _ in panels.values()) + GAP
+    across, up = width / max(width, WIDE), old / new  # all that is there stays as large as it was
+    figure.set_size_inches(max(width, WIDE), new)
+    for ax in figure.axes:
+        x, y, wide, high = ax.get_position().bounds
+        ax.set_position((x * across, y * up, wide * across, high * up))
     for text in figure.texts:
-        text.set_position((text.get_position()[0] / wider, text.get_position()[1] * old / new))
-    top = new
+        x, y = text.get_position()
+        text.set_position((x * across, y * up))
     for title, (bars, best) in panels.items():
-        _panel(figure, bars, best, title, width, new, top)
+        _draw(figure, bars, best, title, top)
         top -= _height(bars)
     return figure
 
@@ -70,25 +69,19 @@ def _height(bars: Bars) -> float:
     return HIGH * len(bars) + 0.9
 
 
-def _panel(
-    figure: Figure, bars: Bars, best: str, title: str, width: float, height: float, top: float
-) -> None:
-    """Rules and their intervals in a figure, from so many inches above its foot downwards."""
+def _draw(figure: Figure, bars: Bars, best: str, title: str, top: float) -> None:
+    """Rules and their intervals, from so many inches above the foot of a figure downwards."""
+    width, height = figure.get_size_inches()
     figure.text(0.19 / width, (top - 0.12) / height, title, size=10, color=INK, va="top")
-    wide = 0.6 * WIDE + 0.5 * (width - WIDE)
-    place = (1.92 / width, (top - _height(bars) + 0.45) / height)
-    _draw(figure.add_axes((*place, wide / width, (_height(bars) - 0.95) / height)), bars, best)
-
-
-def _draw(ax: Axes, bars: Bars, best: str) -> None:
+    wide, high = 0.6 * WIDE + 0.5 * (width - WIDE), _height(bars) - 0.95
+    corner = (1.92 / width, (top - high - 0.5) / height)
+    ax = figure.add_axes((*corner, wide / width, high / height))
     for place, (name, (value, low, high)) in enumerate(bars.items()):
         color = LEARNING[0] if name == best else FIXED[0]
         ax.plot([low, high], [place, place], color=color, linewidth=2.0, solid_capstyle="round")
         ax.plot([value], [place], color=color, marker="o", markersize=6.0)
-        ax.annotate(
-            f"{value:.2f}", (1.02, place), xycoords=("axes fraction", "data"), va="center",
-            size=9, color=color,
-        )  # fmt: skip
+        beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        ax.annotate(f"{value:.2f}", (1.02, place), size=9, color=color, **beside)
         if name == best:
             ax.axvline(value, color=AXIS, linewidth=0.8, linestyle=(0, (3, 3)), zorder=0)
     ax.set_yticks(range(len(bars)), list(bars), color=INK, size=10)

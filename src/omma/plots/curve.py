@@ -58,53 +58,37 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3) -> Figure:
     for place, line in enumerate(curve):
         ax = figure.add_subplot(rows, columns, place + 1)
         _draw(ax, line)
-        _finish(ax, line, name if place % columns == 0 else "")
+        ylabel = f"{name}, %" if place % columns == 0 else ""
+        ax.set_ylabel(ylabel, rotation=90, size=9.5, ha="center", va="bottom")
+        ax.yaxis.set_label_coords(-0.16, 0.5)
+        ax.set_title(line.name, loc="left", size=10, color=INK)
     return figure
 
 
 def _draw(ax: Axes, line: Line) -> None:
-    """The steps, their band, and the best of them."""
-    color = LEARNING[0]
-    at = np.clip(line.thresholds[line.at], 0.0, 1.0)
-    ax.fill_between(
-        at, 100 * line.low, 100 * line.high, step="pre", color=color, alpha=0.18, linewidth=0
-    )
-    shown = np.clip(line.thresholds, 0.0, 1.0)
-    ax.plot(
-        np.append(0.0, shown),
-        100 * np.append(line.values[0], line.values),
-        drawstyle="steps-pre",
-        color=color,
-        linewidth=1.5,
-    )
-    best, value = min(line.threshold, 1.0), 100 * line.value
-    ax.plot([best], [value], marker="o", markersize=6, color=LEARNING[1], zorder=3)
-    words = f"{value:.1f} at {line.threshold:.3g}" if np.isfinite(line.threshold) else "never"
-    ax.annotate(
-        words,
-        (best, value),
-        xytext=(0, 7),
-        textcoords="offset points",
-        ha="left" if best < 0.5 else "right",
-        size=9,
-        color=LEARNING[1],
-    )
-
-
-def _finish(ax: Axes, line: Line, metric: str) -> None:
+    """The steps of one label, their band, and the best of them."""
     from matplotlib.ticker import MultipleLocator, StrMethodFormatter
 
+    low, high, values = 100 * line.low, 100 * line.high, 100 * line.values
+    thresholds = np.clip(line.thresholds, 0.0, 1.0)  # the last is infinite
+    band: dict[str, Any] = {"step": "pre", "color": LEARNING[0], "alpha": 0.18, "linewidth": 0}
+    ax.fill_between(thresholds[line.at], low, high, **band)
+    steps: dict[str, Any] = {"drawstyle": "steps-pre", "color": LEARNING[0], "linewidth": 1.5}
+    ax.plot(np.append(0.0, thresholds), np.append(values[0], values), **steps)
+    best = thresholds[line.best], values[line.best]
+    ax.plot(*best, marker="o", markersize=6, color=LEARNING[1], zorder=3)
+    never = np.isinf(line.threshold)
+    text = "never" if never else f"{best[1]:.1f} at {line.threshold:.3g}"
+    beside: dict[str, Any] = {"xytext": (0, 7), "textcoords": "offset points", "size": 9}
+    ax.annotate(text, best, ha="left" if best[0] < 0.5 else "right", color=LEARNING[1], **beside)
     clean(ax)
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_locator(MultipleLocator(0.25))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.margins(y=0.18)
-    if min(line.values.min(), *line.low[:1]) >= 0:
+    if np.append(values, low[:1]).min() >= 0:
         ax.set_ylim(bottom=0)
     entitle(ax, "", "threshold")
-    ax.set_ylabel(f"{metric}, %" if metric else "", rotation=90, size=9.5, ha="center", va="bottom")
-    ax.yaxis.set_label_coords(-0.16, 0.5)
-    ax.set_title(line.name, loc="left", size=10, color=INK)
 
 
 def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
@@ -143,28 +127,27 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
         ax = plt.figure(figsize=(6.0, 4.0)).add_axes((0.09, 0.14, 0.87, 0.75))
     limit, met = frontier.limit, frontier.met
     per_row = limit.of == "labels_per_row"
-    scale = 1.0 if per_row else 100.0
-    color = LEARNING[0]
-    ax.plot(scale * frontier.bounds[met], 100 * frontier.values[met], color=color, linewidth=2.0)
-    ax.plot(scale * frontier.bounds[met], 100 * frontier.values[met], ".", color=color)
-    start, value = frontier.free
-    ring = {"markerfacecolor": "white", "markersize": 8, "color": FIXED[0]}
-    ax.plot([scale * start], [100 * value], "o", **ring)  # type: ignore[arg-type]
-    side = "left" if limit.sign > 0 else "right"
-    beside: dict[str, Any] = {"textcoords": "offset points", "ha": side}
-    beside["xytext"] = (8 if limit.sign > 0 else 4, 7)
-    ax.annotate("without a limit", (scale * start, 100 * value), color=FIXED[0], **beside)
-    near = ~met & ~np.isnan(frontier.reached)
-    if near.any():
-        crosses = scale * frontier.reached[near], 100 * frontier.values[near]
+    scale, unit = (1.0, "") if per_row else (100.0, ", %")
+    color, values = LEARNING[0], 100 * frontier.values
+    ax.plot(scale * frontier.bounds[met], values[met], color=color, linewidth=2.0)
+    ax.plot(scale * frontier.bounds[met], values[met], ".", color=color)
+    free = scale * frontier.free[0], 100 * frontier.free[1]
+    ax.plot(*free, "o", markerfacecolor="white", markersize=8, color=FIXED[0])
+    beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 7), "ha": "left"}
+    if limit.sign < 0:
+        beside.update(xytext=(4, 7), ha="right")
+    ax.annotate("without a limit", free, color=FIXED[0], **beside)
+    missed = ~met & ~np.isnan(frontier.reached)
+    if missed.any():
+        crosses = scale * frontier.reached[missed], values[missed]
         ax.plot(*crosses, "x", color=LEARNING[1])
         first = float(crosses[0][0]), float(crosses[1][0])
         ax.annotate("bound not met", first, color=LEARNING[1], **beside)
     clean(ax)
     ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    sign = "at least" if limit.sign > 0 else "at most"
-    entitle(ax, f"{frontier.metric.name}, %", f"{limit.name} {sign}{'' if per_row else ', %'}")
+    sense = "at least" if limit.sign > 0 else "at most"
+    entitle(ax, f"{frontier.metric.name}, %", f"{limit.name} {sense}{unit}")
     return ax
 
 
@@ -197,42 +180,27 @@ def plot_reliability(curves: Mapping[str, Reliability], *, title: str = "") -> F
     if not curves:
         raise ValueError("curves of plot_reliability must hold at least one curve, got none")
     figure = new_figure(5.2, 5.6)
+    from matplotlib.ticker import MultipleLocator
+
     figure.text(0.03, 0.985, title, size=10, color=INK, va="top")
     above = figure.add_axes((0.11, 0.38, 0.85, 0.5))
     below = figure.add_axes((0.11, 0.1, 0.85, 0.19))
     above.plot([0, 100], [0, 100], color=AXIS, linewidth=1.0, zorder=1)
     for number, (name, curve) in enumerate(curves.items()):
-        _draw_bins(above, below, name, curve, number)
-    _finish_bins(above, below)
-    return figure
-
-
-def _draw_bins(above: Axes, below: Axes, name: str, curve: Reliability, number: int) -> None:
-    """One curve and its numbers of cases."""
-    full = curve.count > 0
-    again, color = divmod(number, len(LEARNING))
-    look: dict[str, Any] = {"color": LEARNING[color], "linestyle": DASHES[again % len(DASHES)]}
-    bars = 200 * curve.deviation[full]
-    label = f"{name}: off by {100 * curve.expected_error:.2f} on average"
-    above.errorbar(
-        100 * curve.predicted[full], 100 * curve.observed[full], bars,
-        marker="o", markersize=3.6, linewidth=1.6, elinewidth=1.0, label=label, **look,
-    )  # fmt: skip
-    below.stairs(
-        np.maximum(curve.count, 0.5), 100 * _edges(curve), baseline=0.5, linewidth=1.4, **look
-    )
-
-
-def _edges(curve: Reliability) -> Any:
-    """Where bins begin and end; a single bin of one value gets some width."""
-    if len(curve.edges) > len(curve.count):
-        return curve.edges
-    return np.array([curve.edges[0] - 0.005, curve.edges[0] + 0.005])
-
-
-def _finish_bins(above: Axes, below: Axes) -> None:
-    from matplotlib.ticker import MultipleLocator
-
+        again, color = divmod(number, len(LEARNING))
+        look: dict[str, Any] = {"color": LEARNING[color], "linestyle": DASHES[again % len(DASHES)]}
+        label = f"{name}: off by {100 * curve.expected_error:.2f} on average"
+        full = curve.count > 0
+        x, y, errors = (
+            100 * of_bins[full]
+            for of_bins in (curve.predicted, curve.observed, 2 * curve.deviation)
+        )
+        bars: dict[str, Any] = {"marker": "o", "markersize": 3.6, "elinewidth": 1.0}
+        above.errorbar(x, y, errors, linewidth=1.6, label=label, **bars, **look)
+        edges = 100 * curve.edges
+        if len(edges) == len(curve.count):  # a single bin of one value gets some width
+            edges = np.array([edges[0] - 0.5, edges[0] + 0.5])
+        below.stairs(np.maximum(curve.count, 0.5), edges, baseline=0.5, linewidth=1.4, **look)
     for ax in (above, below):
         clean(ax)
         ax.set_xlim(0, 100)
@@ -244,3 +212,4 @@ def _finish_bins(above: Axes, below: Axes) -> None:
     below.set_ylim(bottom=0.5)
     entitle(below, "how many", "probability, %")
     above.legend(loc="upper left", frameon=False, fontsize=9, labelcolor=INK)
+    return figure

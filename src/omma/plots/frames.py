@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,25 +46,35 @@ def save(figure: Figure, path: str | Path) -> None:
         figure.savefig(file, format=target.suffix[1:].lower(), dpi=150, facecolor="white")
 
 
+def name_room(names: Collection[str]) -> float:
+    """Inches to the right of a panel for values and names at the ends of its curves."""
+    return 0.6 + 0.085 * min(max(map(len, names)) + 6, LONGEST)
+
+
 def frames(
-    owner: str, panels: Mapping[str, Collection[str]], title: str, columns: int = 2
+    owner: str, panels: Mapping[str, Mapping[str, Any]], title: str, columns: int = 2
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a frame for each panel, and room to its right for the names of curves.
 
-    There must be at least one panel, and in each at least one curve.
+    There must be at least one panel, and in each at least one curve, which has points.
     """
     if not panels:
         raise ValueError(f"panels of {owner} must hold at least one panel, got none")
-    for metric, names in panels.items():
-        if not names:
+    for metric, curves in panels.items():
+        if not curves:
             raise ValueError(f"panels of {owner} must have curves, got none for {metric!r}")
-    longest = max(len(name) for names in panels.values() for name in names)
+        for name, curve in curves.items():
+            if not len(getattr(curve, "x", (0,))):  # of traces, plot_running looks at the history
+                raise ValueError(
+                    f"panels of {owner} must have curves with points, got none for {name!r} in "
+                    f"{metric!r}"
+                )
     most = max(map(len, panels.values()))
     columns = min(len(panels), columns)
     rows = -(-len(panels) // columns)
     # Inches around and between panels, which are as high as the names of their curves need.
     left, below, above, head = 0.55, 0.62, 0.5, 0.38 if title else 0.0
-    right = 0.6 + 0.08 * min(longest + 7, LONGEST)
+    right = name_room([name for curves in panels.values() for name in curves])
     wide, high = (3.6, max(2.2, 0.2 * most + 0.3)) if columns > 1 else (4.8, max(2.9, 0.2 * most))
     width, height = columns * (left + wide + right), rows * (below + high + above) + head
     figure = new_figure(width, height)
@@ -114,33 +124,32 @@ def entitle(ax: Axes, title: str, below: str) -> None:
 
 
 def label_ends(
-    ax: Axes, texts: list[str], values: list[float], looks: list[dict[str, Any]]
+    ax: Axes, texts: Sequence[str], values: Sequence[float], looks: Sequence[dict[str, Any]]
 ) -> None:
-    """A text beside the value each curve ends in, moved apart where they would touch."""
-    low, high = ax.get_ylim()
-    points = ax.get_window_extent().height * 72 / ax.figure.dpi
-    ends = [(value - low) / (high - low) * points for value in values]
-    places = within(ends, 1.28 * SIZE, points)
-    for text, end, place, look in zip(texts, ends, places, looks, strict=True):
-        short = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-        _label(ax, short, end / points, place - end, look)
+    """A text beside the value each curve ends in, moved apart where they would touch.
 
-
-def _label(ax: Axes, text: str, end: float, up: float, look: dict[str, Any]) -> None:
-    """A line leads from a curve to its name; an arrow shows where one is that is far off."""
+    A line leads from a curve to its name; an arrow points to curves that end outside.
+    """
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
     from matplotlib.transforms import Affine2D, ScaledTranslation
 
-    # In points from the curve's end, which is a share of the height, so that both can be resized.
+    low, high = ax.get_ylim()
+    points = ax.get_window_extent().height * 72 / ax.figure.dpi
+    ends = [(value - low) / (high - low) for value in values]
+    places = within([end * points for end in ends], 1.28 * SIZE, points)
     inches: Any = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
-    offset = inches + ScaledTranslation(1, end, ax.transAxes)  # type: ignore[arg-type]
-    outside = "↓ " if end < 0 else "↑ " if end > 1 else ""
-    ax.text(AWAY, up, outside + text, transform=offset, color=look["color"], size=SIZE, va="center")
-    if not outside:
-        leader = Path([(1, 0), (AWAY - 2, up)])
-        stroke: dict[str, Any] = {"fill": False, "linewidth": 0.7, "clip_on": False}
-        ax.add_artist(PathPatch(leader, transform=offset, **stroke, **look))
+    for text, end, place, look in zip(texts, ends, places, looks, strict=True):
+        # In points from the curve's end, a share of the height, so that both can be resized.
+        offset = inches + ScaledTranslation(1, end, ax.transAxes)  # type: ignore[arg-type]
+        up = place - end * points
+        outside = "↓ " if end < 0 else "↑ " if end > 1 else ""
+        short = outside + (text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
+        ax.text(AWAY, up, short, transform=offset, color=look["color"], size=SIZE, va="center")
+        if not outside:
+            leader = Path([(1, 0), (AWAY - 2, up)])
+            stroke: dict[str, Any] = {"fill": False, "linewidth": 0.7, "clip_on": False}
+            ax.add_artist(PathPatch(leader, transform=offset, **stroke, **look))
 
 
 def spread(values: list[float], gap: float) -> list[float]:

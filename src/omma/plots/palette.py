@@ -70,14 +70,11 @@ def looks(policies: Iterable[str], fixed: Collection[str]) -> dict[str, Look]:
     {'color': 0, 'dash': 1, 'fixed': False}
     """
     orders = {False: list(LEARNERS), True: list(STILL)}
-    found = {}
+    by_policy = {}
     for policy in policies:
         family, still = policy.removesuffix("_eta"), policy in fixed
         order = orders[still]
         order += [] if family in order else [family]
-        found[policy] = {
-            "color": order.index(family),
-            "dash": int(policy != family),
-            "fixed": still,
-        }
-    return found
+        dash = int(policy != family)
+        by_policy[policy] = {"color": order.index(family), "dash": dash, "fixed": still}
+    return by_policy

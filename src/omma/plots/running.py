@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omma.certificate.gap import TWO_SIDED
 from omma.limits import Limit
 from omma.plots.bands import Band, draw_running, label_bands
 from omma.plots.frames import (
-    LONGEST,
     clean,
     entitle,
     frames,
     label_ends,
+    name_room,
     new_figure,
     require_matplotlib,
 )
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BROKEN = "#B00020"
+BROKEN, BOUND = "#B00020", "#222222"
 
 
 def plot_running(
@@ -79,7 +78,8 @@ def plot_running(
     if ax is None:
         import matplotlib.pyplot as plt
 
-        ax = plt.figure(figsize=(7.0, 4.2)).add_axes((0.08, 0.13, 0.67, 0.76))
+        width = 5.25 + max(1.75, name_room(traces))
+        ax = plt.figure(figsize=(width, 4.2)).add_axes((0.56 / width, 0.13, 4.69 / width, 0.76))
     bands = bands_of(traces)
     if gap:
         bands = {**_attainable(traces), **bands}
@@ -133,32 +133,30 @@ def _shared_metric(traces: Mapping[str, Trace]) -> str:
 def bands_of(traces: Mapping[str, Trace]) -> dict[str, Band]:
     """Curves without spread, each in the colour of its policy; the same twice differ by dashes."""
     names = {label: name_of(trace.policy) for label, trace in traces.items()}
-    still = {names[label] for label, trace in traces.items() if trace.policy.objective is None}
-    look = looks(names.values(), still)
-    seen: Counter[str] = Counter()
-    bands = {}
+    fixed = {names[label] for label, trace in traces.items() if trace.policy.objective is None}
+    look, drawn, bands = looks(names.values(), fixed), Counter[str](), {}
     for label, trace in traces.items():
         history, name = trace.history, names[label]
         assert history is not None
-        unknown = np.full(len(history), np.nan)
-        mine = {**look[name], "dash": look[name]["dash"] + seen[name]}
-        seen[name] += 1
-        bands[label] = Band(history.rows, history.values, unknown, **mine)
+        own = {**look[name], "dash": look[name]["dash"] + drawn[name]}
+        drawn[name] += 1
+        bands[label] = Band(history.rows, history.values, np.full(len(history), np.nan), **own)
     return bands
 
 
 def _attainable(traces: Mapping[str, Trace]) -> dict[str, Band]:
     """The best attainable value: the same for all policies with the same budget."""
-    found = {trace.policy.budget: trace for trace in traces.values() if trace.gap is not None}
-    if len(found) != 1:
+    by_budget = {trace.policy.budget: trace for trace in traces.values() if trace.gap is not None}
+    if len(by_budget) > 1:
+        raise ValueError("traces of plot_running must have one budget")
+    if not by_budget:
         asked = any(trace.history is not None and trace.history.gaps for trace in traces.values())
-        missing = (
-            "a gap, and those replayed with gap=True have too few rows with weight for one"
-            if asked
-            else "a gap: replay one with gap=True"
+        raise ValueError(
+            "traces of plot_running must have a gap"
+            + (", and those replayed with gap=True have too few rows with weight for one" * asked)
+            + (": replay one with gap=True" * (not asked))
         )
-        raise ValueError(f"traces of plot_running must have {'one budget' if found else missing}")
-    (trace,) = found.values()
+    (trace,) = by_budget.values()
     assert trace.history is not None
     assert trace.gap is not None
     pairs = [
@@ -193,80 +191,54 @@ def plot_limits(traces: Mapping[str, Trace]) -> Figure:
     >>> [ax.get_ylabel() for ax in figure.axes]
     ['macro_recall so far, %', 'micro_precision so far, %']
     """
-    limits = _limits(traces)
-    beside = 0.6 + 0.085 * min(max(map(len, traces)) + 6, LONGEST)  # inches for names of curves
-    figure = new_figure(5.2 + beside, 3.2 + 2.2 * len(limits), dpi=150)
-    heights = [3.0, *(2.0 for _ in limits)]
-    grid = figure.add_gridspec(
-        len(heights), 1, height_ratios=heights, left=0.6 / (5.2 + beside), hspace=0.42,
-        right=5.2 / (5.2 + beside),
-        top=1 - 0.5 / figure.get_figheight(), bottom=0.5 / figure.get_figheight(),
-    )  # fmt: skip
-    plot_running(traces, figure.add_subplot(grid[0]))
-    for place, limit in enumerate(limits, start=1):
-        _draw(figure.add_subplot(grid[place]), limit, traces)
-    return figure
-
-
-def _limits(traces: Mapping[str, Trace]) -> list[Limit]:
-    """Every limit that a trace has, once."""
-    found = {
-        str(one): one
-        for trace in traces.values()
-        if trace.history is not None
-        for one in trace.history._values.limits
-    }
-    if not found:
+    judged = [trace for trace in traces.values() if trace.history is not None]
+    limits = {str(status.limit): status.limit for trace in judged for status in trace.limits}
+    if not limits:
         raise ValueError(
             "traces of plot_limits must have at least one limit and labels to judge it by: replay "
             "a policy with subject_to= on labelled rows"
         )
-    return list(found.values())
+    width, height = 5.2 + name_room(traces), 3.2 + 2.2 * len(limits)
+    figure = new_figure(width, height, dpi=150)
+    heights = [3.0] + [2.0] * len(limits)
+    grid = figure.add_gridspec(
+        len(heights), 1, height_ratios=heights, left=0.6 / width, right=5.2 / width,
+        top=1 - 0.5 / height, bottom=0.5 / height, hspace=0.42,
+    )  # fmt: skip
+    plot_running(traces, figure.add_subplot(grid[0]))
+    for place, limit in enumerate(limits.values(), start=1):
+        _draw_limit(figure.add_subplot(grid[place]), limit, traces)
+    return figure
 
 
-def _draw(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
-    """One limit: its value along each trace, its bound, and where it is broken."""
-    share = limit.of != "labels_per_row"
-    scale, unit = (100.0, ", %") if share else (1.0, "")
-    texts, ends, looks, bands = [], [], [], bands_of(traces)
+def _draw_limit(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
+    """The value of one limit along each trace, its bound, and where it is broken."""
+    scale, unit, digits = (1.0, "", 2) if limit.of == "labels_per_row" else (100.0, ", %", 1)
+    bound, bands = scale * limit.bound, bands_of(traces)
+    texts, ends = [], []
     for name, trace in traces.items():
-        assert trace.history is not None
-        rows, values = trace.history.rows, scale * _values(limit, trace)
-        look = bands[name].look
-        ax.plot(rows, values, linewidth=1.6, **look)
-        if limit in trace.history._values.limits:
-            _shade(ax, rows, values, scale * limit.bound, limit.sign)
-            _say_out_of_reach(ax, limit, trace)
-        texts.append(f"{values[-1]:.1f}  {name}" if share else f"{values[-1]:.2f}  {name}")
+        history = trace.history
+        assert history is not None
+        values = scale * history.values_of(limit)
+        ax.plot(history.rows, values, linewidth=1.6, **bands[name].look)
+        texts.append(f"{values[-1]:.{digits}f}  {name}")
         ends.append(float(values[-1]))
-        looks.append(look)
-    ax.axhline(scale * limit.bound, color="#222222", linewidth=1.0, linestyle=(0, (4, 2)))
+        for status in trace.limits:
+            if status.limit != limit:  # it is no limit of this policy
+                continue
+            with np.errstate(invalid="ignore"):  # it is NaN where nothing was predicted yet
+                broken: Any = limit.sign * (bound - values) > 0
+            red: dict[str, Any] = {"color": BROKEN, "alpha": 0.22, "linewidth": 0}
+            ax.fill_between(history.rows, values, bound, where=broken, interpolate=True, **red)
+            if not status.reachable:  # no rule meets it: the picture says so, too
+                text = str(status).partition(": ")[2]
+                middle: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
+                ax.text(0.5, 0.5, text, size=10, color=BROKEN, **middle)
+    ax.axhline(bound, color=BOUND, linewidth=1.0, linestyle=(0, (4, 2)))
     clean(ax)
     ax.ticklabel_format(axis="y", useOffset=False)  # it would stand where the title is
     entitle(ax, f"{limit.name} so far{unit}", "rows")
-    ax.set_xlim(0, float(np.asarray(ax.get_lines()[0].get_xdata())[-1]))
-    texts.append(f"{'≥' if limit.sign > 0 else '≤'} {scale * limit.bound:g}")
-    label_ends(ax, texts, [*ends, scale * limit.bound], [*looks, {"color": "#222222"}])
-
-
-def _say_out_of_reach(ax: Axes, limit: Limit, trace: Trace) -> None:
-    """Where no rule meets the limit, the picture says so, too."""
-    for held in trace.limits:
-        if held.limit == limit and not held.reachable:
-            said = str(held).partition(": ")[2]
-            place: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
-            ax.text(0.5, 0.5, said, size=10, color=BROKEN, **place)
-
-
-def _values(limit: Limit, trace: Trace) -> NDArray[np.float64]:
-    assert trace.history is not None
-    return trace.history.values_of(limit)
-
-
-def _shade(ax: Axes, rows: Any, values: NDArray[np.float64], bound: float, sign: float) -> None:
-    with np.errstate(invalid="ignore"):
-        broken = sign * (bound - values) > 0
-    ax.fill_between(
-        rows, values, bound, where=broken.tolist(), color=BROKEN, alpha=0.22, linewidth=0,
-        interpolate=True,
-    )  # fmt: skip
+    ax.set_xlim(0, float(next(iter(bands.values())).x[-1]))
+    texts.append(f"{'≥' if limit.sign > 0 else '≤'} {bound:g}")
+    looks = [band.look for band in bands.values()]
+    label_ends(ax, texts, [*ends, bound], [*looks, {"color": BOUND}])

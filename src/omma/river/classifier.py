@@ -29,9 +29,9 @@ from omma.river.metric import (
     refuse_for_streams,
     value_of,
 )
-from omma.river.pending import Decision, Labels, Pending
+from omma.river.pending import HedgedDecision, Labels, Pending
 
-NOTHING = Decision(None)
+UNDECIDED = HedgedDecision(None)
 
 
 class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
@@ -139,7 +139,6 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         self.subject_to = subject_to
         self.hedge = hedge
         self.at_most = at_most
-        self._check_model()
         check_positive_int("MetricClassifier", "max_pending", max_pending)
         if hedge not in (None, False, True):
             raise ValueError(
@@ -187,7 +186,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         """True labels against decisions so far; None before the first label."""
         if self._hedge is None or not self.labels:
             return self._growing.counts
-        return self._hedge.given(self.labels)
+        return self._hedge.counts(self.labels)
 
     @property
     def value(self) -> float | None:
@@ -232,37 +231,32 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
             if not _takes_weights(self.model):
                 kwargs = {name: value for name, value in kwargs.items() if name != "w"}
         true = self._true(y)
-        found = self._pending.find(x)
-        decision = self._decide(x, {})[1] if found is None else found.decision
+        waiting = self._pending.find(x)
+        decision = self._decide(x, {})[1] if waiting is None else waiting[1]
         self.model.learn_one(x, y, **kwargs)
-        if found is not None:
-            self._pending.drop(found)
-        given, tuned, plain, row = decision
-        if given is None:
+        if waiting is not None:  # the model took the row: from here on nothing fails
+            self._pending.drop(waiting[0])
+        predicted, tuned, own, eta = decision
+        if predicted is None:
             return
-        self._growing.count(row, true, tuned, weight)
-        if self._hedge is not None:  # what was given, and what either way would have given
-            self._hedge.count(true, plain, tuned, given, weight, self._growing.labels)
+        self._growing.count(eta, true, tuned, weight)
+        if self._hedge is not None:
+            self._hedge.count(true, own, tuned, predicted, weight, self._growing.labels)
 
-    def _chosen(self, eta: dict[Hashable, float], plain: Labels) -> Decision:
-        """Decide a row, of which the model itself says ``plain``."""
+    def _hedged(self, eta: dict[Hashable, float], own: Labels) -> HedgedDecision:
+        """Decide a row, of which the model itself predicts ``own``."""
         growing = self._growing
         row = growing.row_of(eta)
         tuned = growing.decide(row)
-        kept = row if growing.soft else None
-        chosen = tuned if self._hedge is None or self._hedge.tuned else plain
-        return Decision(chosen, tuned, plain, kept)
-
-    @abstractmethod
-    def _check_model(self) -> None:
-        """Refuse a model of the other kind."""
+        predicted = tuned if self._hedge is None or self._hedge.tuned else own
+        return HedgedDecision(predicted, tuned, own, row if growing.soft else None)
 
     @abstractmethod
     def _policy(self) -> OMMA | Auto:
-        """The policy that decides."""
+        """The policy that decides; refuses models and options of the other kind."""
 
     @abstractmethod
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision]:
         """The prediction as river has it, and what is to be counted of it."""
 
     @abstractmethod
@@ -273,14 +267,12 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
 class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
     """What `MetricClassifier` makes of a binary or multi-class model."""
 
-    def _check_model(self) -> None:
+    def _policy(self) -> OMMA | Auto:
         if not is_single(self.model):
             raise TypeError(
                 "model of MetricClassifier must be a river classifier or multi-label classifier, "
                 f"got {shown(self.model)}"
             )
-
-    def _policy(self) -> OMMA | Auto:
         if self.k not in (None, 1):
             raise ValueError(
                 "k of MetricClassifier must be 1 or None for a model that predicts one class a "
@@ -293,20 +285,20 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
             )
         return auto_or_omma(self, self.metric, None if self._binary else 1, None)
 
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision]:
         eta = self.predict_proba_one(x, **kwargs)
         if not eta:
-            return None, NOTHING
+            return None, UNDECIDED
         likeliest = max(eta, key=eta.__getitem__)
         if not self._binary:
-            decision = self._chosen(eta, (likeliest,))
-            return decision.chosen[0], decision  # type: ignore[index]
+            decision = self._hedged(eta, (likeliest,))
+            return decision.predicted[0], decision  # type: ignore[index]
         positive = self.pos_val
-        plain = (positive,) if likeliest == positive else ()
-        decision = self._chosen({positive: eta.get(positive, 0.0)}, plain)
-        if decision.chosen:
+        own = (positive,) if likeliest == positive else ()
+        decision = self._hedged({positive: eta.get(positive, 0.0)}, own)
+        if decision.predicted:
             return positive, decision
-        if not plain:
+        if not own:
             return likeliest, decision
         others = [label for label in eta if label != positive]
         return max(others, key=eta.__getitem__, default=not positive), decision
@@ -324,14 +316,12 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
 class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
     """What `MetricClassifier` makes of a multi-label model."""
 
-    def _check_model(self) -> None:
+    def _policy(self) -> OMMA | Auto:
         if not is_multi(self.model):
             raise TypeError(
                 "model of MultiLabelMetricClassifier must be a river multi-label classifier, got "
                 f"{shown(self.model)}"
             )
-
-    def _policy(self) -> OMMA | Auto:
         metric = self._metric
         if metric.binary or metric.multiclass:
             name = metric.name.removeprefix("multiclass_")
@@ -342,19 +332,19 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
         check_at_most("MetricClassifier", metric, self.k, self.at_most)
         return auto_or_omma(self, metric, self.k, self.at_most)
 
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Decision]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision]:
         eta = {
-            label: _probability(label, given)
-            for label, given in self.predict_proba_one(x, **kwargs).items()
+            label: _probability(label, of_label)
+            for label, of_label in self.predict_proba_one(x, **kwargs).items()
         }
         if not eta:
-            return {}, NOTHING
-        decision = self._chosen(eta, self._plain(eta))
-        chosen = decision.chosen or ()
-        return {label: label in chosen for label in self.labels}, decision
+            return {}, UNDECIDED
+        decision = self._hedged(eta, self._own(eta))
+        predicted = decision.predicted or ()
+        return {label: label in predicted for label in self.labels}, decision
 
-    def _plain(self, eta: dict[Hashable, float]) -> Labels:
-        """What the model would give: the likeliest k, or what is likelier than not."""
+    def _own(self, eta: dict[Hashable, float]) -> Labels:
+        """What the model would predict: the likeliest k, or what is likelier than not."""
         if self.k is not None:
             return _likeliest(eta, eta, self.k)
         likely = tuple([label for label, probability in eta.items() if probability > 0.5])
@@ -374,26 +364,25 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
         return [label for label, value in y.items() if value]
 
 
-def _likeliest(labels: Iterable[Hashable], eta: dict[Hashable, float], few: int) -> Labels:
-    """So many of some labels; of equals, the first."""
-    return tuple(sorted(labels, key=eta.__getitem__, reverse=True)[:few])
+def _likeliest(labels: Iterable[Hashable], eta: dict[Hashable, float], most: int) -> Labels:
+    """The most probable labels; of equals, the first."""
+    return tuple(sorted(labels, key=eta.__getitem__, reverse=True)[:most])
 
 
-def _probability(label: Hashable, given: dict[Any, float]) -> float:
-    """The probability that a label is there; a model that has not seen it says nothing."""
-    if given and True not in given and False not in given:
+def _probability(label: Hashable, eta: dict[Any, float]) -> float:
+    """The probability that a label is there; zero where the model has not seen the label."""
+    if eta and True not in eta and False not in eta:
         raise ValueError(
             "MetricClassifier needs labels that are True or False, got the values "
-            f"{shown(list(given))} for {shown(label)}"
+            f"{shown(list(eta))} for {shown(label)}"
         )
-    return given.get(True, 0.0)
+    return eta.get(True, 0.0)
 
 
 def _takes_weights(model: Any) -> bool:
     parameters = inspect.signature(model.learn_one).parameters
-    return "w" in parameters or any(
-        one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()
-    )
+    kinds = {parameter.kind for parameter in parameters.values()}
+    return "w" in parameters or inspect.Parameter.VAR_KEYWORD in kinds
 
 
 # What tools show, and what river's checks read: the parameters, not those of __new__.

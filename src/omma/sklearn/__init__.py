@@ -13,8 +13,7 @@ except ImportError as error:
 else:
     del _sklearn
 
-from omma.sklearn._deciding import History
-from omma.sklearn.classifier import MetricClassifier
+from omma.sklearn.classifier import History, MetricClassifier
 from omma.sklearn.ruled import RuledClassifier
 from omma.sklearn.scoring import make_scorer
 

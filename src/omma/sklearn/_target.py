@@ -25,7 +25,7 @@ class Target:
     """How y is told to omma, and how decisions are told to the user.
 
     ``kind`` is YES for a metric of the positive class alone, CLASSES for one class a row, LABELS
-    for indicators. ``dtype`` and ``thin`` (sparse) are those of y. ``positive`` is the place among
+    for indicators. ``dtype`` and ``is_sparse`` are those of y. ``positive`` is the place among
     the classes of the one that YES says yes to.
     """
 
@@ -33,7 +33,7 @@ class Target:
     classes: NDArray[Any]
     names: Names | None
     dtype: Any
-    thin: bool = False
+    is_sparse: bool = False
     positive: int = 1
 
     @property
@@ -54,6 +54,17 @@ class Target:
             )
         ids = np.searchsorted(self.classes, values)
         return (ids == self.positive).astype(np.int8) if self.kind == YES else ids
+
+    def check_same_classes(self, classes: Any) -> None:
+        """Refuse other classes than those of the first call."""
+        known = _of_one_output(classes)
+        if known is None or self.kind == LABELS:
+            return
+        if not np.array_equal(np.unique(np.asarray(known)), self.classes):
+            raise ValueError(
+                f"`classes={shown(classes)}` is not the same as on last call to partial_fit, "
+                f"was: {shown(self.classes.tolist())}"
+            )
 
     def ordered(self, y: Any) -> Any:
         """The user's own y; a frame of labels with its columns in the order of the names."""
@@ -76,22 +87,26 @@ class Target:
         if self.kind == CLASSES:
             ids = decisions.indices if sparse.issparse(decisions) else decisions.argmax(axis=1)
             return self.classes[ids]
-        if self.thin or sparse.issparse(decisions):
+        if self.is_sparse or sparse.issparse(decisions):
             return sparse.csr_matrix(decisions, dtype=self.dtype)
         return decisions.astype(self.dtype)
 
 
+def _of_one_output(classes: Any) -> Any:
+    """Classes of one output; those of several say nothing that indicators do not."""
+    return None if classes is None or np.ndim(classes[0]) else classes
+
+
 def _check_indicators(values: Any) -> None:
     """Refuse what is neither zero nor one, before anything is learned from it."""
-    if not sparse.issparse(values):
-        rows, found = np.arange(len(values)), values
-    else:
-        rows, found = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr)), values.data
-    if found.dtype.kind not in "fiub":
-        raise TypeError(f"y of {OWNER} must hold numbers, got the type {found.dtype}")
-    wrong = np.flatnonzero(((found != 0) & (found != 1)).reshape(len(rows), -1).any(axis=1))
+    rows, entries = np.arange(values.shape[0]), values
+    if sparse.issparse(values):
+        rows, entries = np.repeat(rows, np.diff(values.indptr)), values.data
+    if entries.dtype.kind not in "fiub":
+        raise TypeError(f"y of {OWNER} must hold numbers, got the type {entries.dtype}")
+    wrong = np.flatnonzero(((entries != 0) & (entries != 1)).reshape(len(rows), -1).any(axis=1))
     if len(wrong):
-        refuse_labels(OWNER, "y", int(rows[wrong[0]]), np.atleast_1d(found[wrong[0]]))
+        refuse_labels(OWNER, "y", int(rows[wrong[0]]), np.atleast_1d(entries[wrong[0]]))
 
 
 def read_target(y: Any, metric: Metric, classes: Any = None, pos_label: Any = None) -> Target:
@@ -102,30 +117,31 @@ def read_target(y: Any, metric: Metric, classes: Any = None, pos_label: Any = No
         if pos_label is not None:
             _refuse_pos_label(pos_label, "indicators of labels")
         table = opened(OWNER, "y", y)  # a frame brings the names of its columns
-        given = table.values if hasattr(table.values, "shape") else np.asarray(table.values)
-        every, thin = np.arange(given.shape[1]), sparse.issparse(given)
-        return Target(LABELS, every, table.names, given.dtype, thin)
+        values = table.values if hasattr(table.values, "shape") else np.asarray(table.values)
+        labels, is_sparse = np.arange(values.shape[1]), sparse.issparse(values)
+        return Target(LABELS, labels, table.names, values.dtype, is_sparse)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
             f"y of {OWNER} must be classes or 0/1 indicators. Unknown label type: {kind}"
         )
     values = np.asarray(column_or_1d(y, warn=True))
+    classes = _of_one_output(classes)
     known = np.unique(values if classes is None else np.asarray(classes))
     if len(known) < 2:
         raise ValueError(
             f"y of {OWNER} must have at least two classes, got one class, {shown(known.tolist())}"
         )
-    one = metric.binary and len(known) == 2
-    if metric.binary and metric.name in OF_CLASSES and not one:  # another number over classes
+    binary = metric.binary and len(known) == 2
+    if metric.binary and metric.name in OF_CLASSES and not binary:  # another number over classes
         raise ValueError(
             f"metric of {OWNER} must be one of classes for {len(known)} classes, got "
             f"{metric.name}: use multiclass_{metric.name}"
         )
-    if not one:
+    if not binary:
         metric.check_labels(len(known))
     positive = _positive(known, metric, pos_label)
-    names = tuple(str(name) for name in (known[[positive]] if one else known))
-    return Target(YES if one else CLASSES, known, names, known.dtype, positive=positive)
+    names = tuple(str(name) for name in (known[[positive]] if binary else known))
+    return Target(YES if binary else CLASSES, known, names, known.dtype, positive=positive)
 
 
 def _positive(known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
@@ -145,8 +161,8 @@ def _positive(known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
     return 1
 
 
-def _refuse_pos_label(pos_label: Any, found: str) -> None:
+def _refuse_pos_label(pos_label: Any, y_has: str) -> None:
     raise ValueError(
         f"pos_label of {OWNER} must be one of two classes, got {shown(pos_label)} where y has "
-        f"{found}"
+        f"{y_has}"
     )

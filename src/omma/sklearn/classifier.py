@@ -2,26 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _raise_for_params
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Bunch, check_random_state, get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from omma._types import Feedback
+from omma._validate import shown
+from omma.counts import Counts
+from omma.held import Held
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.metrics.scoring import check_zero_division
-from omma.sklearn._checks import checked, is_prefit, policy_of, route, vector
-from omma.sklearn._deciding import History
-from omma.sklearn._going_on import GoesOn
-from omma.sklearn._passes import find_rule
-from omma.sklearn._probabilities import probabilities, trained
-from omma.sklearn._target import LABELS, OWNER, read_target
+from omma.metrics.scoring import check_zero_division, value_with
+from omma.online import OnlineClassifier
+from omma.policies import OMMA, Auto
+from omma.policies.base import check_at_most
+from omma.policies.omma import auto_or_omma
+from omma.rows.arrays import read_weights
+from omma.rows.batch import Batch
+from omma.rule import Rule
+from omma.sklearn._decision_scores import decision_scores
+from omma.sklearn._probabilities import out_of_fold, predict_eta, probabilities
+from omma.sklearn._rule_search import find_rule, usual_rule
+from omma.sklearn._target import CLASSES, LABELS, OWNER, YES, Target, read_target
 
 
-class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class History(NamedTuple):
+    """The metric so far, at some numbers of rows."""
+
+    rows: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def inner_has(method: str) -> Callable[[Any], bool]:
+    """Whether the estimator, fitted or not, has a method; if not, its own error says so."""
+
+    def check(self: Any) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), method)
+        return True
+
+    return check
+
+
+class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier with the decisions that maximize a metric, for any kind of problem.
 
     It is to every metric and task what ``TunedThresholdClassifierCV`` is to binary problems.
@@ -30,10 +69,10 @@ class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: igno
     applies the rule and changes nothing. ``partial_fit`` and ``step`` go on learning, row by row.
 
     Probabilities that are too bold, too timid or too high are calibrated on the way, and the rule
-    has that in it. Where labels are decided by cuts of their own (two classes; macro metrics of
-    labels, without a budget), the best cut of each of 30 drawings of the rows is looked for as
-    well, and the rule takes as many rows as these do in the mean: half way to what calibration
-    says, unless the cuts do better on rows that their drawings left out.
+    has that in it. Where each label has a threshold of its own (two classes; macro metrics of
+    labels, without a budget), the threshold predicts as many positives as 30 bootstrap-tuned
+    thresholds do on average, moved halfway to the calibrated rule unless out-of-bag rows favour the
+    former.
 
     Parameters
     ----------
@@ -65,8 +104,8 @@ class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: igno
         Whether to train the estimator on all rows in the end. False needs ``cv`` of one split, and
         keeps the estimator trained on it.
     random_state : int, RandomState or None, default=0
-        What ``fit`` draws from: the order of the rows in the online pass, and the drawings of rows
-        by which cuts are tuned. With an int every ``fit`` on the same rows is the same; with
+        What ``fit`` draws from: the order of the rows in the online pass, and the bootstrap samples
+        by which thresholds are tuned. With an int every ``fit`` on the same rows is the same; with
         None, NumPy's global generator is drawn from, and rule and predictions may differ a little
         from run to run. ``estimator`` and ``cv`` have a ``random_state`` of their own, that this
         one does not touch; ``partial_fit``, ``step`` and ``predict`` draw nothing.
@@ -115,8 +154,8 @@ class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: igno
 
     Notes
     -----
-    ``score`` is accuracy, as with every classifier of scikit-learn. To choose among settings, give
-    the search a ``scoring`` of its own.
+    ``score`` is ``metric``, as ``GridSearchCV.score`` is its ``scoring``: not accuracy. A search
+    over settings maximizes it too, unless it has a ``scoring`` of its own.
 
     Examples
     --------
@@ -168,6 +207,8 @@ class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: igno
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    # Learning.
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> MetricClassifier:
         """Train the estimator, and find the rule.
 
@@ -181,27 +222,288 @@ class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: igno
             Passed on as metadata routing says, where that is enabled.
         """
         check_zero_division(OWNER, self.zero_division)
-        X, y, weights = checked(X, y, sample_weight, "fit")
-        prefit = is_prefit(self.estimator, self.cv)
-        known = getattr(self.estimator, "classes_", None) if prefit else None
-        target = read_target(y, find_metric(self.metric), vector(known), self.pos_label)
-        policy = policy_of(self, target)
+        X, y, weights = _check_rows(X, y, sample_weight, "fit")
+        prefit = self._is_prefit()
+        classes = getattr(self.estimator, "classes_", None) if prefit else None
+        target = read_target(y, find_metric(self.metric), classes, self.pos_label)
+        policy = self._policy(target)
         if prefit:
             _raise_for_params(params, self, "fit")
-            sample = probabilities(self.estimator, X, target)
-            sample = sample.labelled(OWNER, target.encode(y), weights).ready()
+            eta = predict_eta(self.estimator, X, target)
+            sample = Batch.read(OWNER, eta, target.encode(y), weights).check(OWNER).ready()
             estimator, trained_on = self.estimator, 0
         else:
             y = y if target.kind == LABELS else np.asarray(y).reshape(-1)
-            routed = route(self, "fit", sample_weight, params)
-            estimator, sample, trained_on = trained(self, X, y, target, routed, weights)
+            routed = self._route("fit", sample_weight, params)
+            estimator, sample, trained_on = out_of_fold(self, X, y, target, routed, weights)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        found = find_rule(policy, sample, int(seed), self.zero_division)
-        self._begin(estimator, target, policy)
-        self._learner.merge(found.best.counts, found.best.state)
-        self._keep(found.best.rule.named(target.names), trained_on)
-        self.history_ = History(found.rows, found.values)
+        best, history = find_rule(policy, sample, int(seed), self.zero_division)
+        learner = OnlineClassifier(policy, target.m, names=target.names)
+        learner.merge(best.counts, best.state)
+        self._start(estimator, target, History(history.rows, history.values))
+        return self._take(learner, best.rule.named(target.names), trained_on)
+
+    @available_if(inner_has("partial_fit"))  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        **params: Any,
+    ) -> MetricClassifier:
+        """Go on learning: first the rule, by deciding these rows, and then the estimator.
+
+        The rows are decided one after another by the estimator as it was before it saw them. The
+        very first rows cannot be: they train the estimator alone, and until more come, decisions
+        are the usual ones. Where the estimator refuses the rows, the rule is as it was.
+
+        Parameters
+        ----------
+        X, y, sample_weight, params
+            As of ``fit``.
+        classes : array-like, optional
+            All classes that may come; needed in the first call, unless y holds indicators.
+        """
+        X, y, weights = _check_rows(X, y, sample_weight, "partial_fit")
+        first = not hasattr(self, "estimator_")
+        if first:
+            target = read_target(y, find_metric(self.metric), classes, self.pos_label)
+            if classes is None and target.kind != LABELS:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+        else:
+            target = self._target
+            target.check_same_classes(classes)
+        labels, y = target.encode(y), target.ordered(y)
+        fit_params = self._route("partial_fit", sample_weight, params).estimator.partial_fit
+        if classes is not None:
+            fit_params = {"classes": classes, **fit_params}
+        if first:
+            policy, estimator = self._policy(target), clone(self.estimator)
+            estimator.partial_fit(X, y, **fit_params)
+            learner = OnlineClassifier(policy, target.m, names=target.names)
+            self._start(estimator, target, History(np.empty(0, dtype=np.int64), np.empty(0)))
+            rule = usual_rule(policy, target.m).named(target.names)
+            return self._take(learner, rule, _num_samples(X))
+        _, learner = self._decide_rows(X, labels, weights)
+        self.estimator_.partial_fit(X, y, **fit_params)
+        return self._go_on(learner, _num_samples(X))
+
+    def step(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Decide rows one after another, learning the labels of each before the next.
+
+        The rule learns, the estimator does not: ``partial_fit`` does both. What is returned was
+        decided before the labels were looked at, so that it can be judged by them.
+
+        Returns
+        -------
+        As of ``predict``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from omma.sklearn import MetricClassifier
+        >>> X, y = make_classification(1000, weights=[0.9], random_state=0)
+        >>> model = MetricClassifier(LogisticRegression(), metric="f1", random_state=0)
+        >>> decided = model.fit(X[:500], y[:500]).step(X[500:], y[500:])
+        >>> decided.shape, model.counts_.n
+        ((500,), 1000.0)
+        """
+        check_is_fitted(self)
+        X, y, weights = _check_rows(X, y, sample_weight, "step")
+        decisions, learner = self._decide_rows(X, self._target.encode(y), weights)
+        decoded = self._target.decode(decisions)
+        self._go_on(learner, 0)
+        return decoded
+
+    def _decide_rows(
+        self, X: Any, labels: Any, weights: NDArray[Any] | None
+    ) -> tuple[Any, OnlineClassifier]:
+        """Decisions on rows, each learned before the next, and the learner after all of them."""
+        target = self._target
+        learner = deepcopy(self._learner)  # should anything fail on the way, ours is as it was
+        eta = probabilities(self.estimator_, X, target)
+        n, is_sparse = eta.shape[0], sparse.issparse(eta)
+        rows = eta if is_sparse else eta.reshape(n, target.m)
+        decisions = []
+        for i in range(n):
+            decisions.append(learner.predict(rows[[i]] if is_sparse else rows[i]))
+            if target.kind == CLASSES:
+                true = np.zeros(target.m, dtype=np.int8)
+                true[labels[i]] = 1
+            else:
+                true = labels[[i]] if sparse.issparse(labels) else np.atleast_1d(labels[i])
+            learner.update(true, weight=1.0 if weights is None else float(weights[i]))
+        if is_sparse:
+            return sparse.vstack(decisions, format="csr"), learner
+        return np.array(decisions, dtype=np.int8).reshape(eta.shape), learner
+
+    def _start(self, estimator: Any, target: Target, history: History) -> None:
+        """Forget what was learned before."""
+        self.estimator_, self.classes_ = estimator, target.classes
+        self._target, self.history_, self.n_samples_seen_ = target, history, 0
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _take(self, learner: OnlineClassifier, rule: Rule, trained_on: int) -> MetricClassifier:
+        """Take over what a learner has learned, once all else is done."""
+        self._learner, self.rule_ = learner, rule
+        self.counts_: Counts = learner.counts
+        self.value_: float | None = None  # before anything was counted
+        if learner.value is not None:
+            self.value_ = value_with(find_metric(self.metric), self.counts_, self.zero_division)
+        self.n_samples_seen_ += trained_on
         return self
+
+    def _go_on(self, learner: OnlineClassifier, trained_on: int) -> MetricClassifier:
+        """Take over a learner after further rows, and add a point to the history."""
+        self._take(learner, learner.rule, trained_on)
+        rows, values = self.history_
+        value = np.nan if self.value_ is None else self.value_
+        self.history_ = History(np.append(rows, round(self.counts_.n)), np.append(values, value))
+        return self
+
+    # Deciding, which changes nothing.
+
+    def predict(self, X: Any) -> Any:
+        """Decide rows by the rule; nothing changes.
+
+        Returns
+        -------
+        Classes, or indicators in the type of y: sparse where y was, or where probabilities are.
+        """
+        check_is_fitted(self)
+        eta = probabilities(self.estimator_, X, self._target)
+        return self._target.decode(self.rule_.predict(eta))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The metric that the classifier maximizes, of its decisions: not accuracy.
+
+        ``GridSearchCV.score`` is its ``scoring`` in the same way. 0/0 is worth ``zero_division``,
+        and columns of a frame of labels are found by name.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from sklearn.metrics import f1_score
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> from omma.sklearn import MetricClassifier
+        >>> X, y = load_wine(return_X_y=True)
+        >>> model = MetricClassifier(GaussianNB(), metric="macro_f1").fit(X[::2], y[::2])
+        >>> bool(model.score(X, y) == f1_score(y, model.predict(X), average="macro"))
+        True
+        """
+        check_is_fitted(self)
+        metric, target = find_metric(self.metric), self._target
+        # A table of costs goes by the order of all classes.
+        by_place = metric.needs_matrix and target.kind == CLASSES
+        return metric.score(
+            target.ordered(y),
+            self.predict(X),
+            sample_weight,
+            labels=target.classes.tolist() if by_place else None,
+            pos_label=target.classes[target.positive] if target.kind == YES else None,
+            zero_division=self.zero_division,
+        )
+
+    @available_if(inner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """The estimator's probabilities."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    @available_if(inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithms of the estimator's probabilities."""
+        check_is_fitted(self)
+        return self.estimator_.predict_log_proba(X)
+
+    @available_if(inner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """How far probabilities are above what the rule asks for.
+
+        Where it is above zero, ``predict`` says yes; among several classes the largest is
+        predicted. So what decides by scores, such as ``OneVsRestClassifier``, decides by the rule.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes or n_labels)
+        """
+        check_is_fitted(self)
+        eta = probabilities(self.estimator_, X, self._target)
+        return decision_scores(self.rule_, eta, self._target)
+
+    @property
+    def thresholds_(self) -> NDArray[np.float64]:
+        """The probability from which each label is predicted."""
+        check_is_fitted(self)
+        if self.rule_.k is not None:
+            raise AttributeError(
+                f"thresholds_ of {OWNER} exist where each label is decided by itself; here "
+                f"{self.rule_.k} a row are ranked by rule_.slope * probability + rule_.offset"
+            )
+        return self.rule_.thresholds
+
+    @property
+    def limits_(self) -> tuple[Held, ...]:
+        """How limits stand, by ``counts_``."""
+        check_is_fitted(self)
+        return self._learner.limits
+
+    # Parameters, and metadata for the estimator and the splitter.
+
+    def _is_prefit(self) -> bool:
+        """Whether the estimator is trained, and to be taken as it is."""
+        if not isinstance(self.cv, str):
+            return isinstance(self.estimator, FrozenEstimator)
+        if self.cv != "prefit":
+            raise ValueError(
+                f"cv of {OWNER} must be a number, a splitter, splits, None or 'prefit', got "
+                f"{self.cv!r}"
+            )
+        check_is_fitted(self.estimator)
+        return True
+
+    def _policy(self, target: Target) -> OMMA | Auto:
+        """The policy that the parameters ask for: Auto, unless anything of OMMA is chosen."""
+        if not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator of {OWNER} must have predict_proba, got {shown(self.estimator)}: wrap "
+                "it in sklearn.calibration.CalibratedClassifierCV"
+            )
+        if target.kind == CLASSES and self.k not in (None, 1):
+            raise ValueError(f"k of {OWNER} must be None or 1 where y is classes, got {self.k!r}")
+        if self.at_most is not None and target.kind != LABELS:
+            raise ValueError(
+                f"at_most of {OWNER} must be None where y is classes, got {shown(self.at_most)}"
+            )
+        k = 1 if target.kind == CLASSES else self.k
+        at_most = check_at_most(OWNER, find_metric(self.metric), self.k, self.at_most)
+        policy: OMMA | Auto = auto_or_omma(self, self.metric, k, at_most).for_names(target.names)
+        policy.check_labels(target.m)
+        return policy
+
+    def _route(self, method: str, sample_weight: Any, params: dict[str, Any]) -> Any:
+        """What the estimator and the splitter are to be given."""
+        if get_config()["enable_metadata_routing"]:
+            return process_routing(self, method, sample_weight=sample_weight, **params)
+        _raise_for_params(params, self, method)
+        fit_params = {}
+        if sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight"):
+            fit_params = {"sample_weight": sample_weight}
+        elif sample_weight is not None:
+            warnings.warn(
+                f"{type(self.estimator).__name__}.{method} takes no sample_weight: the "
+                f"weights of {OWNER} count for its rule alone. Metadata routing can pass them "
+                "on: sklearn.set_config(enable_metadata_routing=True)",
+                UserWarning,
+                stacklevel=3,
+            )
+        return Bunch(estimator=Bunch(**{method: fit_params}), splitter=Bunch(split={}))
 
     def get_metadata_routing(self) -> Any:
         """What metadata goes where."""
@@ -226,3 +528,15 @@ class MetricClassifier(GoesOn, MetaEstimatorMixin, BaseEstimator):  # type: igno
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
             tags.classifier_tags.multi_label = inner.classifier_tags.multi_label
         return tags
+
+
+def _check_rows(X: Any, y: Any, sample_weight: Any, method: str) -> tuple[Any, Any, Any]:
+    """Rows, labels and weights of one length; weights are None where none were given."""
+    if y is None:
+        raise ValueError(
+            f"This {OWNER} estimator requires y to be passed, but the target y is None."
+        )
+    X, y = indexable(X, y)
+    owner = f"{OWNER}.{method}"
+    weights = read_weights(owner, sample_weight, _num_samples(X), "sample_weight")
+    return X, y, None if sample_weight is None else weights

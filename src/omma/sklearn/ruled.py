@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from omma._validate import shown
 from omma.rule import Rule
-from omma.sklearn._deciding import inner_has
 from omma.sklearn._probabilities import probabilities
 from omma.sklearn._target import CLASSES, LABELS, YES, Target
+from omma.sklearn.classifier import inner_has
 
 OWNER = "RuledClassifier"
 
@@ -67,7 +67,7 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         """Decide rows by the rule."""
         check_is_fitted(self)
         target = self._target()
-        return target.decode(self.rule.predict(probabilities(self._trained(), X, target).values))
+        return target.decode(self.rule.predict(probabilities(self._trained(), X, target)))
 
     @available_if(inner_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:

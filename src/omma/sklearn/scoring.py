@@ -49,7 +49,7 @@ def make_scorer(
     array([0.95, 0.98, 0.97, 0.94, 1.  ])
     """
     target = parse_target(metric) if isinstance(metric, str) else Target("", None)
-    found = find_metric(target.name) if isinstance(metric, str) else find_metric(metric)
+    judged_by = find_metric(target.name if isinstance(metric, str) else metric)
     check_positive_int("make_scorer", "k", k, optional=True)
     if None not in (k, target.k) and k != target.k:
         raise ValueError(
@@ -57,8 +57,8 @@ def make_scorer(
         )
     budget = target.k if k is None else k
     if budget is not None:
-        return BudgetScorer(found, budget, zero_division)
-    return _make_scorer(_Score(found), pos_label=pos_label, zero_division=zero_division)
+        return BudgetScorer(judged_by, budget, zero_division)
+    return _make_scorer(_Score(judged_by), pos_label=pos_label, zero_division=zero_division)
 
 
 class _Score:
@@ -98,7 +98,7 @@ class BudgetScorer:
         elif not single and (np.asarray(y_pred.sum(axis=1)) != self.k).any():
             m = y_pred.shape[1]
             problem = Problem(LABELS, np.arange(m), None, np.dtype(np.int8))
-            y_pred = self._most_probable(probabilities(estimator, X, problem).values, m)
+            y_pred = self._most_probable(probabilities(estimator, X, problem), m)
         return self.metric.score(y_true, y_pred, sample_weight, zero_division=self.zero_division)
 
     def _most_probable(self, eta: Any, m: int) -> Any:
