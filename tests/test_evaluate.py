@@ -179,7 +179,7 @@ def test_the_answer_comes_first_and_in_words(run):
     shown = run(*FILES, "--metric", "macro_f1").stdout
     said = " ".join(shown.split())
     assert CHOICE.verdict in said
-    assert "every row was decided by a rule made without it" in said
+    assert "each row was decided by a rule made without it" in said
     assert said.index("Deploy") < said.index("Policies online") < said.index("Tuned on these rows*")
     for one in CHOICE.candidates:
         assert f"{100 * one.interval[0]:.2f} … {100 * one.interval[1]:.2f}" in said

@@ -1,4 +1,4 @@
-"""The rules that compete, and how each is made of labelled rows."""
+"""The rules that compete in ``omma.choose``, and how each is made of labelled rows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -16,12 +16,12 @@ from omma.rule import Rule
 from omma.tables import HAT_ETA
 
 Make = Callable[[Batch], Rule]
-SIMPLE, TUNED, AUTO = "baseline", "tuned", "auto"
+SIMPLE, TUNED, AUTO, TRUSTING = "baseline", "tuned", "auto", "omma_eta"
 
 
 @dataclass(frozen=True)
 class Maker:
-    """One way to a rule; ``policy`` is what would run online, where there is such a thing."""
+    """A way to make a rule; ``policy`` is what would run online, for rules that are learned so."""
 
     name: str
     title: str
@@ -41,32 +41,38 @@ class Task:
 
 
 def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
-    """All that can be made for a task, the simplest first: of equals, the first is the best."""
+    """All rules that a task has, the simplest first: of equal rules the first is the best."""
     simple = simple_rule(task)
     title = "0.5 threshold" if task.k is None else f"top-{task.k} rule"
     yield Maker(SIMPLE, title, lambda batch: simple)
     metric, k, most, limits = task.metric, task.k, task.at_most, task.limits or None
-    tuned = None
     if k is None and most is None:
         with suppress(UnsupportedMetricError):  # no thresholds can be found one label at a time
             tuned = TunedThresholds(metric, limits)
-    if tuned is not None:
-        yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
+            yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
     options: dict[str, Any] = {"at_most": most, "subject_to": limits}
-    online: tuple[tuple[str, str, Policy], ...] = (
-        (AUTO, "Auto", Auto(metric, k, **options)),
-        ("omma_eta", f"OMMA({HAT_ETA})", OMMA(metric, k, feedback="estimates", **options)),
-        ("omma", "OMMA", OMMA(metric, k, **options)),
-    )
-    for name, title, policy in online:
-        yield Maker(name, title, partial(_last_rule, policy), policy)
+    yield _online(AUTO, "Auto", Auto(metric, k, **options))
+    trusting = OMMA(metric, k, feedback="estimates", **options)
+    yield _online(TRUSTING, f"OMMA({HAT_ETA})", trusting)
+    yield _online("omma", "OMMA", OMMA(metric, k, **options))
     if frank_wolfe:
         yield Maker("frank_wolfe", "Frank-Wolfe's best rule", _offline(task))
 
 
+def calibrated(task: Task) -> Maker:
+    """OMMA(η̂) on calibrated probabilities: what calibration gains for rules that trust them."""
+    options: dict[str, Any] = {"at_most": task.at_most, "subject_to": task.limits or None}
+    policy = OMMA(task.metric, task.k, feedback="estimates", calibration="online", **options)
+    return _online("calibrated", f"OMMA({HAT_ETA}), calibrated", policy)
+
+
 def simple_rule(task: Task) -> Rule:
-    """What people do without this library: half, or the k most probable."""
+    """The threshold 0.5, or the k most probable labels."""
     return Rule(*top(task.k, task.m), task.k, at_most=task.at_most)
+
+
+def _online(name: str, title: str, policy: Policy) -> Maker:
+    return Maker(name, title, partial(_last_rule, policy), policy)
 
 
 def _last_rule(policy: Policy, batch: Batch) -> Rule:
