@@ -1,6 +1,6 @@
 """How often the intervals of ``omma.choose`` cover the truth, and how optimistic its values are.
 
-    python -m benchmarks.coverage [--repeats 100] [--rows 200 500 2000] [--cases labels]
+    python -m benchmarks.coverage [--repeats 100] [--rows 200 500] [--cases labels] [--metric f1]
     python -m benchmarks.coverage --pool pool.npz --metric macro_f1 [--subject-to "..."]
 
 Rows are drawn from a large pool of probabilities and labels; the truth is the metric of the chosen
@@ -100,7 +100,11 @@ def main() -> None:
     parser.add_argument("--metric")
     parser.add_argument("--subject-to")
     options = parser.parse_args()
-    cases: tuple[Case, ...] = tuple(case for case in CASES if case.kind in options.cases)
+    cases = tuple(
+        case
+        for case in CASES
+        if case.kind in options.cases and options.metric in (None, case.metric)
+    )
     if options.pool is not None:
         cases = (Case(options.pool.stem, options.metric, options.subject_to),)
     warnings.simplefilter("ignore")

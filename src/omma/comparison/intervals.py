@@ -21,6 +21,7 @@ from omma.metrics.averages import KINDS
 TWO_SIDED = 0.975  # 95 % on both sides
 LEAST_DEGREES = 3.0  # of freedom: with fewer, Student's t is wider than any range
 EDGE = 1e-3  # how near to an end of its range the middle of an interval may lie
+COLLAPSING = ("geometric", "harmonic", "minimum")  # means that are 0 where a part of them is
 Array = NDArray[np.float64]
 Range = tuple[float, float]
 
@@ -97,7 +98,7 @@ def _leads(
 ) -> list[Estimate]:
     """How far the best is ahead of each rule on new rows."""
     draws = drawn.raw
-    if _collapses(metric):  # the plain value is 0 where one class has no hit, and tells nothing
+    if _collapses(metric):  # the plain value tells little where hits are missing by chance
         values, draws = drawn.smoothed.mean(axis=1), drawn.smoothed
     luck = optimism(draws, best, eligible, shrink=True)
     widest = ends[1] - ends[0]
@@ -157,11 +158,13 @@ def _counts_unseen_as_zero(metric: Metric) -> bool:
 
 
 def _collapses(metric: Metric) -> bool:
-    """Whether one class without hits makes the whole value 0."""
+    """Whether a class without hits makes the whole value 0, or a label without hits its own."""
     if isinstance(metric, Sum):
         return any(_collapses(part) for _, part in metric.terms)
-    means = ("geometric", "harmonic", "minimum")
-    return isinstance(metric, OverClasses) and KINDS[metric.kind].mean in means
+    if isinstance(metric, OverClasses):
+        return KINDS[metric.kind].mean in COLLAPSING
+    of = metric.of if isinstance(metric, Macro) else None
+    return isinstance(of, Minimum) or getattr(of, "mean", "") in COLLAPSING
 
 
 def value_range(metric: Metric) -> Range:
