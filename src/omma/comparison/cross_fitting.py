@@ -11,10 +11,10 @@ from scipy import sparse
 
 from omma._candidates import warn_of_rows
 from omma._validate import check_positive_int, check_seed, shown
-from omma.comparison.arguments import check_whole, read_rows, read_targets
 from omma.comparison.calibration_check import CalibrationCheck
-from omma.comparison.candidates import SIMPLE, TRUSTING, Make, Maker, Task, calibrated, makers
+from omma.comparison.candidates import TRUSTING, Make, Maker, Task, calibrated, makers
 from omma.comparison.choice import Candidate, Choice, PerLabel, shortfall
+from omma.comparison.entrants import check_whole, read_rows, read_targets
 from omma.comparison.intervals import estimates
 from omma.comparison.resampling import Resampler, Truth
 from omma.counts import Counts
@@ -122,7 +122,10 @@ def choose(
         }
     truth = Truth.of(data)
     sample = Resampler(truth, list(decisions.values()), task.metric, seed)
-    limits = [_limits(task.limits, truth, decided) for decided in decisions.values()]
+    limits = [
+        _limits(task.limits, sample, rule, truth.weight @ decided)
+        for rule, decided in enumerate(decisions.values())
+    ]
     missed = np.array([shortfall(one) for one in limits])
     # Limits come first; of equal rules the simplest, which is first, is the best.
     best = int(np.lexsort((np.arange(len(able)), -sample.values, missed))[0])
@@ -148,10 +151,10 @@ def choose(
         candidates,
         able[best].name,
         able[best].make(data.take(np.concatenate(split))).named(data.names),
-        _per_label(task.metric, truth, decisions[SIMPLE], decisions[able[best].name]),
+        _per_label(sample, best),
         f"{folds} folds of {data.n:,} rows{known}",
         (*notes, *left_out, *_remarks(truth, task)),
-        _calibration(data, task, split, truth, decisions),
+        _calibration(data, task, split, truth, decisions.get(TRUSTING)),
     )
 
 
@@ -204,7 +207,8 @@ def _remarks(truth: Truth, task: Task) -> Iterator[str]:
     """Where the data is too thin for what is reported."""
     if truth.n < FEW_ROWS:
         yield f"{truth.n:,} rows are few: intervals may be too narrow."
-    unknown = int((truth.rows_known <= 0.0).sum())
+    missing = truth.missing
+    unknown = 0 if missing is None else int((missing.sum(axis=0) == truth.n).sum())
     if unknown:
         yield (
             f"{unknown:,} of {truth.m:,} labels are known in no row and count as labels that never "
@@ -239,18 +243,21 @@ def _able(every: Iterator[Maker], data: Batch, task: Task) -> tuple[list[Maker],
     return able, notes
 
 
-def _limits(limits: tuple[Limit, ...], truth: Truth, decisions: Any) -> tuple[Held, ...]:
-    """How limits stand by some decisions, at no price."""
-    if not limits:
-        return ()
-    none = np.zeros(truth.m)
-    everywhere = Counts(none, truth.weight @ decisions, none, float(truth.weight.sum()))
-    known, seen, rows = truth.counts(decisions), truth.known_counts(decisions), truth.rows_known
+def _limits(
+    limits: tuple[Limit, ...], sample: Resampler, rule: int, predicted: NDArray[np.float64]
+) -> tuple[Held, ...]:
+    """How limits stand by the decisions of a rule; ``predicted`` counts them on all labels."""
+    counts = sample.counts(rule)
+    tp, chosen, positive, rows = sample.known(rule)
+    none = np.zeros(len(predicted))
+    everywhere = Counts(none, predicted, none, counts.n)
     held = []
     for limit in limits:
         # The error of a rate is by the labels that were seen, not by counts in proportion.
         n = float(rows.mean() if limit.over_all else rows[limit.index or 0])
-        value, error = (known, Counts(*seen, n)) if limit.needs_labels else (everywhere, everywhere)
+        value = error = everywhere
+        if limit.needs_labels:
+            value, error = counts, Counts(tp, chosen, positive, n)
         held.append(Held(limit, limit.value(value), 0.0, limit.error(error), limit.draws(error)))
     return tuple(held)
 
@@ -267,32 +274,32 @@ def _folds(n: int, folds: int, seed: int) -> Folds:
     return [order[start::folds] for start in range(folds)]
 
 
-def _per_label(metric: Metric, truth: Truth, simple: Any, best: Any) -> PerLabel | None:
+def _per_label(sample: Resampler, best: int) -> PerLabel | None:
     """The metric of each label by the simple rule and by the best, if labels have a metric."""
+    metric = sample.metric
     of = metric if isinstance(metric, LabelMetric) else getattr(metric, "of", None)
     if isinstance(metric, OverClasses):
         of = find_metric("recall")
     if not isinstance(of, LabelMetric):
         return None
-    rows = truth.rows_known
-    rows = np.where(rows > 0.0, rows, truth.weight.sum())  # a label never known never occurs
-    cells = [truth.known_counts(decisions) for decisions in (simple, best)]
-    before, after = (of.of_cells(*cell, rows) for cell in cells)
-    return PerLabel(of.name, cells[0][2], before, after)
+    simple, chosen = (sample.known(rule) for rule in (0, best))  # the simple rule comes first
+    return PerLabel(of.name, simple[2], of.of_cells(*simple), of.of_cells(*chosen))
 
 
 def _calibration(
-    data: Batch, task: Task, folds: Folds, truth: Truth, decisions: dict[str, Any]
+    data: Batch, task: Task, folds: Folds, truth: Truth, trusting: Any
 ) -> CalibrationCheck | None:
-    """Whether probabilities are calibrated; if not, what calibrating gains on the metric."""
+    """Whether probabilities are calibrated; if not, what calibrating gains on the metric.
+
+    ``trusting`` are the decisions of OMMA(η̂), which takes probabilities as they are.
+    """
     if data.class_ids:
         return None
     check = CalibrationCheck.of(data)
-    if check.looks_calibrated or TRUSTING not in decisions or task.metric.needs_matrix:
+    if check.looks_calibrated or trusting is None or task.metric.needs_matrix:
         return check
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*lowest other labels fill up", UserWarning)
         after = _out_of_fold(data, folds, calibrated(task).make)
-    value = task.metric.value
-    gain = value(truth.counts(after)) - value(truth.counts(decisions[TRUSTING]))
-    return replace(check, metric=task.metric.name, gain=gain)
+    before, now = Resampler(truth, [trusting, after], task.metric, 0).values
+    return replace(check, metric=task.metric.name, gain=float(now - before))

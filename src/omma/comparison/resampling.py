@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,27 +71,9 @@ class Truth:
         """The share of all labels that is known."""
         return 1.0 if self.missing is None else 1.0 - self.missing.nnz / (self.n * self.m)
 
-    @cached_property
-    def rows_known(self) -> Array:
-        """The weight of the rows in which each label is known."""
-        rows = np.full(self.m, self.weight.sum())
-        return rows if self.missing is None else rows - self.weight @ self.missing
-
     def where_known(self, decisions: Any) -> Any:
         """Decisions on known labels alone."""
         return decisions if self.missing is None else decisions - decisions.multiply(self.missing)
-
-    def counts(self, decisions: Any) -> Counts:
-        """Counts of some decisions, each label in proportion to the rows in which it is known."""
-        labels = self.labels if self.missing is None else self.labels + np.nan * self.missing
-        return Counts.from_labels(labels, decisions, sample_weight=self.weight)
-
-    def known_counts(self, decisions: Any) -> tuple[Array, Array, Array]:
-        """(tp, predicted, positive) of each label over the rows in which it is known."""
-        predicted = self.where_known(decisions)
-        cells = (self.labels.multiply(predicted), predicted, self.labels)
-        tp, chosen, positive = (self.weight @ cell for cell in cells)
-        return tp, chosen, positive
 
 
 class Cells(NamedTuple):
@@ -141,7 +122,8 @@ class Resampler:
         group = self.rng.permutation(truth.n) % groups
         # Smoothing adds parts of a row, so rows must weigh what they are worth: their number is
         # Kish's effective sample size. No metric changes where all weights are multiplied.
-        weight = truth.weight * (truth.weight.sum() / (truth.weight**2).sum())
+        self.scale = truth.weight.sum() / (truth.weight**2).sum()
+        weight = truth.weight * self.scale
         adds = (weight, (group, np.arange(truth.n)))
         by_group = sparse.csr_array(adds, shape=(groups, truth.n))
         self.rows = np.bincount(group, weight, minlength=groups)
@@ -182,6 +164,17 @@ class Resampler:
     def values(self) -> Array:
         """The metric of each rule on the rows as they are."""
         return np.asarray(self.whole.values(self.metric)[0])
+
+    def counts(self, rule: int) -> Counts:
+        """Counts of a rule on all rows, each label in proportion to the rows where it is known."""
+        tp, predicted, positive = (cell[0, rule] / self.scale for cell in self.whole[:3])
+        return Counts(tp, predicted, positive, float(self.whole.n[0, rule] / self.scale))
+
+    def known(self, rule: int) -> tuple[Array, Array, Array, Array]:
+        """(tp, predicted, positive, n) of each label, over the rows in which it is known."""
+        share = self.whole.share[0, 0] / self.scale
+        tp, predicted, positive = (share * cell[0, rule] for cell in self.whole[:3])
+        return tp, predicted, positive, share * self.whole.n[0, rule]
 
     def _blocks(self, draws: int) -> Iterator[slice]:
         """All draws at once, or where labels are very many some of them at a time."""

@@ -1,4 +1,4 @@
-"""What came of the runs: of one policy for one metric."""
+"""The results of one policy for one metric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Curve = History | Vector
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """What a policy made of a metric with one prior; means and deviations are over the seeds.
+    """The runs of a policy for a metric with one prior; means and deviations are over the seeds.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class Runs:
 
         It is worked out when it is first asked for.
         """
-        every = [one.values if isinstance(one, History) else one for one in self.curves]
-        return np.array(every).reshape(len(self.seeds), len(self.rows))
+        curves = [curve.values if isinstance(curve, History) else curve for curve in self.curves]
+        return np.array(curves).reshape(len(self.seeds), len(self.rows))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "curves": tuple(self.running)}
@@ -98,7 +98,7 @@ def _std(values: Vector) -> Vector:
 
 @dataclass(frozen=True, repr=False)
 class Cell:
-    """What a policy made of a metric, for every prior it was run with.
+    """The results of a policy for a metric, for every prior it was run with.
 
     Attributes
     ----------
