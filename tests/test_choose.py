@@ -210,6 +210,14 @@ def test_macro_precision_with_a_budget_is_warned_of(tail):
 # Verdicts
 
 
+def test_a_metric_that_everything_maximizes_is_warned_of(tail):
+    eta, y = (part[:200] for part in tail)
+    (note,) = omma.choose(eta, y, "macro_recall", folds=2).notes
+    assert note == "macro_recall is maximal when everything is predicted: pass k."
+    limit = "labels_per_row <= 2"
+    assert omma.choose(eta, y, "macro_recall", subject_to=limit, folds=2).notes == ()
+
+
 def test_a_rule_that_misses_a_limit_is_not_recommended_if_another_holds_it():
     rng = np.random.default_rng(3)
     eta = rng.random((1500, 3)) ** 2

@@ -16,6 +16,7 @@ from omma.cli.inputs import Inputs
 from omma.comparison import Choice, Comparison
 from omma.comparison.calibration_check import CalibrationCheck
 from omma.comparison.candidates import SIMPLE
+from omma.comparison.cross_fitting import everything_is_best
 from omma.comparison.entrants import TITLES
 from omma.counts import Counts
 from omma.frontiers import Frontier
@@ -238,7 +239,8 @@ def _choice_data(choice: Choice) -> dict[str, Any]:
 def remarks(results: Results) -> Iterator[str]:
     """What a reader of the table has to know, a sentence each."""
     for metric, k in results.job.targets:
-        if k is None and everything_is_best(results.inputs, metric):
+        noted = titled(metric, k) in results.choices  # which has it among its notes
+        if k is None and not noted and _everything_is_best(results.inputs, metric):
             what = metric.name if metric.binary else f"{metric.name} without a budget"
             how = "choose another metric, such as f1" if metric.binary else "pass -k"
             yield f"{what} is maximal when everything is predicted: {how}."
@@ -255,16 +257,12 @@ def calibration(results: Results) -> CalibrationCheck | None:
     return checks[0] if checks else CalibrationCheck.of(results.inputs.batch)
 
 
-def everything_is_best(inputs: Inputs, metric: Metric) -> bool:
-    """Whether no decision can be better than to predict every label in every row."""
-    positive = _sums(inputs.batch.values if inputs.y is None else inputs.y, inputs.batch.n)
+def _everything_is_best(inputs: Inputs, metric: Metric) -> bool:
+    """Whether to predict every label in every row is best, by labels or else by probabilities."""
     n = float(inputs.batch.n)
-    positive = in_proportion(positive, n, n - inputs.rows_known)
-    if (positive == n).all():  # then it is right, and no fault of the metric
-        return False
-    everything = Counts(positive, np.full(len(positive), n), positive, n)
-    exact = Counts(positive, positive, positive, n)
-    return metric.value(everything) >= metric.value(exact)
+    positive = _sums(inputs.batch.values if inputs.y is None else inputs.y, inputs.batch.n)
+    in_all_rows = in_proportion(positive, n, n - inputs.rows_known)
+    return everything_is_best(metric, in_all_rows, n)
 
 
 def _sums(values: Any, n: int) -> NDArray[np.float64]:

@@ -153,7 +153,7 @@ def choose(
         able[best].make(data.take(np.concatenate(split))).named(data.names),
         _per_label(sample, best),
         f"{folds} folds of {data.n:,} rows{known}",
-        (*notes, *left_out, *_remarks(truth, task)),
+        (*notes, *left_out, *_remarks(truth, task, sample.counts(best))),
         _calibration(data, task, split, truth, decisions.get(TRUSTING)),
     )
 
@@ -203,8 +203,8 @@ def _with_labels(data: Batch) -> tuple[Batch, list[str]]:
     return (data if kept.all() else data.take(kept).ready()), notes
 
 
-def _remarks(truth: Truth, task: Task) -> Iterator[str]:
-    """Where the data is too thin for what is reported."""
+def _remarks(truth: Truth, task: Task, counts: Counts) -> Iterator[str]:
+    """Where the data is too thin for what is reported, or the metric rewards the wrong thing."""
     if truth.n < FEW_ROWS:
         yield f"{truth.n:,} rows are few: intervals may be too narrow."
     missing = truth.missing
@@ -226,6 +226,24 @@ def _remarks(truth: Truth, task: Task) -> Iterator[str]:
             "Intervals of macro precision with a budget can be far too narrow: judge the rule on "
             "rows that were held out."
         )
+    free = task.k is None and task.at_most is None and not task.limits
+    if free and everything_is_best(metric, counts.positive, counts.n):
+        how = "choose another metric, such as f1" if metric.binary else "pass k"
+        yield f"{metric.name} is maximal when everything is predicted: {how}."
+
+
+def everything_is_best(metric: Metric, positive: NDArray[np.float64], n: float) -> bool:
+    """Whether no decision can be better than to predict every label in every row.
+
+    >>> positive = np.array([3.0, 1.0])
+    >>> [everything_is_best(find_metric(f"macro_{of}"), positive, 10.0) for of in ("recall", "f1")]
+    [True, False]
+    """
+    if (positive == n).all():  # then it is right, and no fault of the metric
+        return False
+    everything = Counts(positive, np.full(len(positive), n), positive, n)
+    exact = Counts(positive, positive, positive, n)
+    return not metric.multiclass and metric.value(everything) >= metric.value(exact)
 
 
 def _able(every: Iterator[Maker], data: Batch, task: Task) -> tuple[list[Maker], list[str]]:
