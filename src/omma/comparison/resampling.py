@@ -220,40 +220,44 @@ class Smoothing:
     """
 
     def __init__(self, whole: Cells, metric: Metric, rng: np.random.Generator) -> None:
-        self.metric, self.rng = metric, rng
+        self.rng = rng
         parts = metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
         self.parts = [(weight, part, _rates(part)) for weight, part in parts]
-        self.levels = {
-            rate: _level(rate, whole) for _, _, rates in self.parts for rate in rates or ()
-        }
+        self.levels = {rate: _level(rate, whole) for _, _, rates in self.parts for rate in rates}
 
     def values(self, cells: Cells, correlation: float) -> Array:
         """Smoothed values of every draw and rule; levels of two rules are correlated so much."""
         total = cells.gains / cells.n
         for weight, part, rates in self.parts:
-            smooth = self._of_rates if rates else self._of_tables
-            total = total + weight * smooth(part, cells, correlation)
+            smooth = (
+                self._of_rates(part, rates, cells, correlation)
+                if rates
+                else self._of_tables(part, cells)
+            )
+            total = total + weight * smooth
         return total
 
-    def _of_rates(self, metric: Metric, cells: Cells, correlation: float) -> Array:
+    def _of_rates(
+        self, metric: Metric, rates: tuple[Rate, ...], cells: Cells, correlation: float
+    ) -> Array:
+        """Metrics that are means of rates: each rate of each label is smoothed by itself."""
         draws, rules = cells.n.shape
-        rates = []
-        for rate in _rates(metric):
+        smoothed = []
+        for rate in rates:
             shared = self.rng.standard_normal((draws, 1)) * np.sqrt(correlation)
             own = self.rng.standard_normal((draws, rules)) * np.sqrt(1.0 - correlation)
             level = expit(logit(self.levels[rate]) + shared + own)[..., np.newaxis]
             level = np.broadcast_to(level, cells.tp.shape)
             over, under = _parts(rate, cells)
             hits, misses = self.rng.gamma(level), self.rng.gamma(1.0 - level)
-            smooth = (over + hits) / (under + hits + misses)
-            rates.append(np.maximum(smooth, LEAST_RATE))
+            smoothed.append(np.maximum((over + hits) / (under + hits + misses), LEAST_RATE))
         if isinstance(metric, OverClasses):
-            return mean_of(KINDS[metric.kind].mean, np.moveaxis(rates[0], -1, 0))
+            return mean_of(KINDS[metric.kind].mean, np.moveaxis(smoothed[0], -1, 0))
         of = metric.of  # type: ignore[attr-defined]
         inner = "minimum" if isinstance(of, Minimum) else of.mean
-        return mean_of(inner, np.stack(rates)).mean(axis=-1)  # type: ignore[no-any-return]
+        return mean_of(inner, np.stack(smoothed)).mean(axis=-1)  # type: ignore[no-any-return]
 
-    def _of_tables(self, metric: Metric, cells: Cells, correlation: float) -> Array:
+    def _of_tables(self, metric: Metric, cells: Cells) -> Array:
         """Metrics of 2x2 tables: of one label, pooled over labels, or one for each label."""
         tp, predicted, positive = cells.tp, cells.predicted, cells.positive
         if not isinstance(metric, Macro | Micro | LabelMetric | OverClasses):
