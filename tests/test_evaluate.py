@@ -357,7 +357,7 @@ def test_classes_by_name_may_be_unknown(run, unknown):
     done = run(*files, *options)
     wanted = omma.replay(omma.OMMA("multiclass_gmean"), ETA[known], CLASSES[known]).value
     assert values(done)["omma", "multiclass_gmean"] == wanted
-    assert "200 of 400 rows lack all labels" in json.loads(done.stdout)["notes"][0]
+    assert "200 of 400 rows have no labels" in json.loads(done.stdout)["notes"][0]
     done = run(*files, "--column", "b", "--metric", "f1", "--policy", "omma")
     wanted = omma.replay(omma.OMMA("f1"), ETA[known, 1], CLASSES[known] == 1).value
     assert values(done)["omma", "f1"] == wanted

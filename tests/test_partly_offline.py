@@ -406,7 +406,7 @@ def test_evaluate_judges_by_empty_cells_what_is_known(tmp_path):
     rule = str(tmp_path / "rule.json")
     told = json.loads(evaluated(*given_files, "--metric", "macro_f1", "--json", "--rule", rule))
     assert told["rows"] == 119
-    assert "1 of 120 rows lack all labels" in told["notes"][-1]
+    assert "1 of 120 rows have no labels" in told["notes"][-1]
     kept = ~np.isnan(y).all(axis=1)
     choice = omma.choose(eta[kept], y[kept], "macro_f1")
     (found,) = told["choices"]

@@ -71,7 +71,7 @@ class CalibrationCheck:
         return self.bins_off == 0
 
     def __str__(self) -> str:
-        size = f"mean error {100 * self.error:.2g} points, base rate {100 * self.base_rate:.2g} %"
+        size = f"mean calibration error {100 * self.error:.2g} points, base rate {100 * self.base_rate:.2g} %"
         if self.looks_calibrated:
             text = f"The probabilities look calibrated: no bin is off by more than chance ({size})."
         else:

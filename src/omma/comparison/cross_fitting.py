@@ -223,8 +223,8 @@ def _remarks(truth: Truth, task: Task, counts: Counts) -> Iterator[str]:
     if isinstance(metric, Macro) and metric.of == find_metric("precision") and task.k is not None:
         # Spare slots go to other labels in every fold, so that out-of-fold counts are of no rule.
         yield (
-            "Intervals of macro precision with a budget can be far too narrow: judge the rule on "
-            "rows that were held out."
+            "Macro precision with a budget: values and intervals can be off by many points; judge "
+            "the rule on held-out rows."
         )
     free = task.k is None and task.at_most is None and not task.limits
     if free and everything_is_best(metric, counts.positive, counts.n):
