@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 import omma
-from omma.comparison.candidates import Task, makers
+from omma.comparison.cross_fitting import Task, makers
 from omma.comparison.resampling import Resampler, Truth
 
 

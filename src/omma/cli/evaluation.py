@@ -15,7 +15,7 @@ from omma._atomic import replacing
 from omma.cli.inputs import Inputs
 from omma.cli.targets import make_policy
 from omma.comparison import NAMES, Choice, Comparison, choose, compare
-from omma.comparison.candidates import TUNED, Task, simple_rule
+from omma.comparison.cross_fitting import TUNED, Task, simple_rule
 from omma.comparison.entrants import TITLES
 from omma.datasets import write_matrix
 from omma.datasets.matrices import TABLES, file_ending

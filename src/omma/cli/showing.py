@@ -15,7 +15,7 @@ from omma.cli.evaluation import Limited, Results, baseline_title, titled
 from omma.cli.inputs import Inputs
 from omma.comparison import Choice, Comparison
 from omma.comparison.calibration_check import CalibrationCheck
-from omma.comparison.candidates import SIMPLE
+from omma.comparison.choice import SIMPLE
 from omma.comparison.cross_fitting import everything_is_best
 from omma.comparison.entrants import TITLES
 from omma.counts import Counts

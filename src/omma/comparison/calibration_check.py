@@ -71,7 +71,8 @@ class CalibrationCheck:
         return self.bins_off == 0
 
     def __str__(self) -> str:
-        size = f"mean calibration error {100 * self.error:.2g} points, base rate {100 * self.base_rate:.2g} %"
+        error, rate = f"{100 * self.error:.2g} points", f"{100 * self.base_rate:.2g} %"
+        size = f"mean calibration error {error}, base rate {rate}"
         if self.looks_calibrated:
             text = f"The probabilities look calibrated: no bin is off by more than chance ({size})."
         else:

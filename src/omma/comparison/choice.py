@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from omma import plots
 from omma._validate import nearest
 from omma.comparison.calibration_check import CalibrationCheck
-from omma.comparison.candidates import SIMPLE
 from omma.comparison.intervals import Range
 from omma.held import Held
 from omma.rule import Rule
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
+SIMPLE = "baseline"  # the name of the 0.5 threshold, or of the top k
 HAIR = 1e-9  # of a limit: less is rounding
 Vector = NDArray[np.float64]
 

@@ -1,8 +1,10 @@
-"""``omma.choose``: cross-fitting, so that every row is decided by a rule made without it."""
+"""``omma.choose``: rules compete, and each row is decided by rules that were made without it."""
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,7 @@ from scipy import sparse
 from omma._candidates import warn_of_rows
 from omma._validate import check_positive_int, check_seed, shown
 from omma.comparison.calibration_check import CalibrationCheck
-from omma.comparison.candidates import TRUSTING, Make, Maker, Task, calibrated, makers
-from omma.comparison.choice import Candidate, Choice, PerLabel, shortfall
+from omma.comparison.choice import SIMPLE, Candidate, Choice, PerLabel, shortfall
 from omma.comparison.entrants import check_whole, read_rows, read_targets
 from omma.comparison.intervals import estimates
 from omma.comparison.resampling import Resampler, Truth
@@ -22,13 +23,39 @@ from omma.evaluation import replay
 from omma.held import Held
 from omma.limits import Limit, read_limits
 from omma.metrics import LabelMetric, Macro, Metric, OverClasses, metric as find_metric
-from omma.policies import Auto
+from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
 from omma.policies.base import check_task
+from omma.policies.best_mixture import top
 from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
+from omma.rule import Rule
+from omma.tables import HAT_ETA
 
+TUNED, AUTO, TRUSTING = "tuned", "auto", "omma_eta"
+Make = Callable[[Batch], Rule]
 FEW_ROWS = 20  # intervals of so few rows were never measured
 Folds = list[NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A way to make a rule; ``policy`` is what would run online, for rules that are learned so."""
+
+    name: str
+    title: str
+    make: Make
+    policy: Policy | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What rules are to maximize, and how many labels a row they may predict."""
+
+    metric: Metric
+    k: int | None
+    at_most: int | None
+    m: int
+    limits: tuple[Limit, ...] = ()
 
 
 def choose(
@@ -321,3 +348,54 @@ def _calibration(
         after = _out_of_fold(data, folds, calibrated(task).make)
     before, now = Resampler(truth, [trusting, after], task.metric, 0).values
     return replace(check, metric=task.metric.name, gain=float(now - before))
+
+
+def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
+    """All rules that a task has, the simplest first: of equal rules the first is the best."""
+    simple = simple_rule(task)
+    title = "0.5 threshold" if task.k is None else f"top-{task.k} rule"
+    yield Maker(SIMPLE, title, lambda batch: simple)
+    metric, k, most, limits = task.metric, task.k, task.at_most, task.limits or None
+    if k is None and most is None:
+        with suppress(UnsupportedMetricError):  # no thresholds can be found one label at a time
+            tuned = TunedThresholds(metric, limits)
+            yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
+    options: dict[str, Any] = {"at_most": most, "subject_to": limits}
+    yield _online(AUTO, "Auto", Auto(metric, k, **options))
+    trusting = OMMA(metric, k, feedback="estimates", **options)
+    yield _online(TRUSTING, f"OMMA({HAT_ETA})", trusting)
+    yield _online("omma", "OMMA", OMMA(metric, k, **options))
+    if frank_wolfe:
+        yield Maker("frank_wolfe", "Frank-Wolfe's best rule", _offline(task))
+
+
+def calibrated(task: Task) -> Maker:
+    """OMMA(η̂) on calibrated probabilities: what calibration gains for rules that trust them."""
+    options: dict[str, Any] = {"at_most": task.at_most, "subject_to": task.limits or None}
+    policy = OMMA(task.metric, task.k, feedback="estimates", calibration="online", **options)
+    return _online("calibrated", f"OMMA({HAT_ETA}), calibrated", policy)
+
+
+def simple_rule(task: Task) -> Rule:
+    """The threshold 0.5, or the k most probable labels."""
+    return Rule(*top(task.k, task.m), task.k, at_most=task.at_most)
+
+
+def _online(name: str, title: str, policy: Policy) -> Maker:
+    return Maker(name, title, partial(_last_rule, policy), policy)
+
+
+def _last_rule(policy: Policy, batch: Batch) -> Rule:
+    return replay(policy, batch, predictions=False, checkpoints=0).rule
+
+
+def _offline(task: Task) -> Make:
+    if task.at_most is not None:
+        raise ValueError("frank_wolfe of choose goes without at_most: it has no such rules")
+    if task.limits:
+        raise ValueError(
+            "frank_wolfe of choose goes without subject_to: its mixture keeps a limit, and no rule "
+            "of it alone does"
+        )
+    search = FrankWolfe(task.metric, task.k)
+    return lambda batch: search.fit(batch).deterministic().rules[0]
