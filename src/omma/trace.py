@@ -44,12 +44,21 @@ class Snapshots:
             cells = in_proportion(kept, float(n), less)
             yield Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n))
 
+    def values(self, metric: Metric) -> NDArray[np.float64]:
+        """The metric after each of them; NaN where no row weighed anything yet."""
+        has_rows = self.rows > 0.0
+        rows = np.where(has_rows, self.rows, 1.0)
+        missed = None if self.missed is None else self.missed[:, np.newaxis]
+        cells = in_proportion(self.cells, rows[:, np.newaxis, np.newaxis], missed)  # type: ignore[arg-type]
+        values = metric.values(cells[:, TP], cells[:, PREDICTED], cells[:, POSITIVE], rows)
+        return np.where(has_rows, values, np.nan)
+
 
 @dataclass(frozen=True)
 class History:
     """The metric so far, at some rows of the sequence.
 
-    ``rows`` are numbers of rows, ``values`` the metric over that many; it is worked out when it is
+    ``rows`` are numbers of rows, ``values`` the metric over that many; it is computed when it is
     first asked for.
     """
 
@@ -81,6 +90,8 @@ class History:
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The metric over the first ``rows[i]`` rows; NaN where their weight is zero."""
+        if isinstance(self._counts, Snapshots):
+            return self._counts.values(self._metric)
         return np.array(
             [self._metric.value(counts) if counts.n > 0 else np.nan for counts in self._counts]
         )

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from omma.comparison.entrants import (
     titles,
 )
 from omma.comparison.report import Comparison
-from omma.comparison.results import Cell, Curve, Runs
+from omma.comparison.results import Cell, Runs, Vector
 from omma.evaluation import replay
 from omma.policies import Policy, UnsupportedMetricError
 from omma.policies.fixed import Fixed
@@ -37,10 +36,8 @@ from omma.rows.frames import Names
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
 METRICS = ("micro_f1", "macro_f1")
 POLICIES = ("baseline", "ofo", "greedy", "omma", "omma_eta")
-KEPT = 1 << 28  # bytes of counts that wait for curves to be asked for
-
-# What is kept of a run: its value, its seconds, and rows and values of its curve.
-Outcome = tuple[float, float, NDArray[np.int64], Curve]
+# Of a run: its value, its seconds, and rows and values of its curve.
+Outcome = tuple[float, float, NDArray[np.int64], Vector]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +145,7 @@ def compare(
     ]
     complete = run_all(
         tasks,
-        partial(_run, data, checkpoints, _small(len(tasks), checkpoints, data.m)),
+        partial(_run, data, checkpoints),
         lambda task, outcome: task.plan.done.update({(task.prior, task.seed): outcome}),
         n_jobs=n_jobs or _cores(),
         progress=progress,
@@ -171,15 +168,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _small(runs: int, checkpoints: int | ArrayLike, m: int) -> bool:
-    """Whether counts at all checkpoints may be kept, and curves be worked out when asked for.
-
-    That takes as long as a short replay, and in Python, so that other threads have to wait.
-    """
-    places = int(checkpoints) if isinstance(checkpoints, Integral) else np.size(checkpoints)
-    return runs * places * m * 24 <= KEPT
 
 
 def _plan(entrant: Entrant, target: Target, data: Batch) -> Plan:
@@ -220,13 +208,11 @@ def _check_comparable(policy: Policy, target: Target, data: Batch) -> None:
         raise UnsupportedMetricError("it learns from labels alone, and of some rows none is known")
 
 
-def _run(data: Batch, checkpoints: int | ArrayLike, later: bool, task: Task) -> Outcome:
-    """One run; its curve is worked out at once, or later if asked for."""
-    metric = task.plan.target.metric
+def _run(data: Batch, checkpoints: int | ArrayLike, task: Task) -> Outcome:
     trace = replay(
         task.plan.policies[task.prior],
         data,
-        metric=metric,
+        metric=task.plan.target.metric,
         seed=task.seed,
         predictions=False,
         checkpoints=checkpoints,
@@ -234,8 +220,7 @@ def _run(data: Batch, checkpoints: int | ArrayLike, later: bool, task: Task) -> 
     value, history = trace.value, trace.history
     assert value is not None
     assert history is not None
-    curve = history if later and not metric.needs_matrix else history.values
-    return value, trace.seconds, history.rows, curve
+    return value, trace.seconds, history.rows, history.values
 
 
 def _cell(plan: Plan, seeds: tuple[int | None, ...]) -> Cell:
