@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 import omma
-from omma.comparison.cross_fitting import Task, makers
+from omma.comparison.cross_fitting import Goal, makers
 from omma.comparison.resampling import Resampler, Truth
 
 
@@ -332,8 +332,8 @@ def test_refuses_in_a_sentence(tail, options, said):
 
 def test_tuned_thresholds_compete_only_where_they_apply():
     def names(metric, **budget):
-        task = Task(omma.metric(metric), budget.get("k"), budget.get("at_most"), 5)
-        return [one.name for one in makers(task, False)]
+        goal = Goal(omma.metric(metric), budget.get("k"), budget.get("at_most"), 5)
+        return [one.name for one in makers(goal, False)]
 
     assert "tuned" in names("macro_f1")
     assert "tuned" not in names("micro_f1")

@@ -15,7 +15,7 @@ from omma._atomic import replacing
 from omma.cli.inputs import Inputs
 from omma.cli.targets import make_policy
 from omma.comparison import NAMES, Choice, Comparison, choose, compare
-from omma.comparison.cross_fitting import TUNED, Task, simple_rule
+from omma.comparison.cross_fitting import TUNED, Goal, simple_rule
 from omma.comparison.entrants import TITLES
 from omma.datasets import write_matrix
 from omma.datasets.matrices import TABLES, file_ending
@@ -57,7 +57,7 @@ class Job:
     ) -> Policy:
         """One of the policies, for so many labels."""
         if name == "baseline" and self.at_most is not None:
-            return FixedRule(simple_rule(Task(metric, None, self.at_most, m)))
+            return FixedRule(simple_rule(Goal(metric, None, self.at_most, m)))
         return make_policy(name, metric, k, prior, train, at_most=self.at_most)
 
 
@@ -182,7 +182,7 @@ def recommend(
 
 
 @dataclass(frozen=True)
-class Limited:
+class LimitedResults:
     """A metric under limits: rules judged on unseen rows, and Auto online."""
 
     choice: Choice
@@ -198,7 +198,7 @@ def run_limited(
     subject_to: tuple[str, ...],
     seed: int | None,
     decide: str | None,
-) -> Limited:
+) -> LimitedResults:
     """Judge rules that are made under limits; ``decide`` says whose is written, if not the best."""
     batch = inputs.batch
     if batch.n < 2:
@@ -216,7 +216,7 @@ def run_limited(
             )
         tuner = TunedThresholds(target[0], policy.limits)
         rule, maker = tuner.fit(batch).decision.named(batch.names), "tuned thresholds"
-    return Limited(choice, trace, rule, maker)
+    return LimitedResults(choice, trace, rule, maker)
 
 
 def _bounded(job: Job, m: int) -> list[tuple[str, Any]]:
@@ -290,7 +290,9 @@ def write(
     return wrote
 
 
-def write_limited(results: Limited, picture: Path | None, rule: Path | None) -> dict[str, str]:
+def write_limited(
+    results: LimitedResults, picture: Path | None, rule: Path | None
+) -> dict[str, str]:
     """The same under limits."""
     wrote = {}
     if picture is not None:

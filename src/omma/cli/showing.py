@@ -11,7 +11,7 @@ from rich.console import Console
 from scipy import sparse
 
 from omma._json import finite
-from omma.cli.evaluation import Limited, Results, baseline_title, titled
+from omma.cli.evaluation import LimitedResults, Results, baseline_title, titled
 from omma.cli.inputs import Inputs
 from omma.comparison import Choice, Comparison
 from omma.comparison.calibration_check import CalibrationCheck
@@ -60,7 +60,7 @@ def show(results: Results, console: Console) -> None:
         console.print(remark)
 
 
-def show_limited(results: Limited, inputs: Inputs, console: Console) -> None:
+def show_limited(results: LimitedResults, inputs: Inputs, console: Console) -> None:
     """Rules under limits on unseen rows, and how the metric and the limits stand online."""
     _show_inputs(inputs, console)
     _show_choice(results.choice, console, labels=True)
@@ -71,7 +71,7 @@ def show_limited(results: Limited, inputs: Inputs, console: Console) -> None:
         console.print(f"{held}.", soft_wrap=True, markup=False)
 
 
-def limited_json(results: Limited, inputs: Inputs) -> str:
+def limited_json(results: LimitedResults, inputs: Inputs) -> str:
     """The same as one JSON object."""
     trace = results.trace
     limits = [

@@ -48,7 +48,7 @@ class Maker:
 
 
 @dataclass(frozen=True)
-class Task:
+class Goal:
     """What rules are to maximize, and how many labels a row they may predict."""
 
     metric: Metric
@@ -134,9 +134,9 @@ def choose(
     if not isinstance(metric, str | Metric):
         raise TypeError(f"metric of choose must be a name or a metric, got {shown(metric)}")
     data, notes = _with_labels(read_rows(owner, eta, y).check(owner))
-    task, name = _task(data, metric, k, at_most, subject_to)
+    goal, name = _goal(data, metric, k, at_most, subject_to)
     split = _folds(data.n, folds, seed)
-    able, left_out = _able(makers(task, frank_wolfe), data, task)
+    able, left_out = _able(makers(goal, frank_wolfe), data, goal)
     with warnings.catch_warnings():  # said once, not by every fold
         warnings.filterwarnings("ignore", ".*lowest other labels fill up", UserWarning)
         decisions = {maker.name: _out_of_fold(data, split, maker.make) for maker in able}
@@ -148,9 +148,9 @@ def choose(
             if maker.policy is not None
         }
     truth = Truth.of(data)
-    sample = Resampler(truth, list(decisions.values()), task.metric, seed)
+    sample = Resampler(truth, list(decisions.values()), goal.metric, seed)
     limits = [
-        _limits(task.limits, sample, rule, truth.weight @ decided)
+        _limits(goal.limits, sample, rule, truth.weight @ decided)
         for rule, decided in enumerate(decisions.values())
     ]
     missed = np.array([shortfall(one) for one in limits])
@@ -180,12 +180,12 @@ def choose(
         able[best].make(data.take(np.concatenate(split))).named(data.names),
         _per_label(sample, best),
         f"{folds} folds of {data.n:,} rows{known}",
-        (*notes, *left_out, *_remarks(truth, task, sample.counts(best))),
-        _calibration(data, task, split, truth, decisions.get(TRUSTING)),
+        (*notes, *left_out, *_remarks(truth, goal, sample.counts(best))),
+        _calibration(data, goal, split, truth, decisions.get(TRUSTING)),
     )
 
 
-def _task(data: Batch, metric: Any, k: Any, at_most: Any, subject_to: Any) -> tuple[Task, str]:
+def _goal(data: Batch, metric: Any, k: Any, at_most: Any, subject_to: Any) -> tuple[Goal, str]:
     """The metric, budget and limits, checked against the data, and what to call them."""
     owner = "choose"
     (target,) = read_targets([metric if k is None else (metric, k)], data, owner)
@@ -195,11 +195,11 @@ def _task(data: Batch, metric: Any, k: Any, at_most: Any, subject_to: Any) -> tu
     limits = tuple(limit.named(data.names, data.m, owner) for limit in limits)
     # Refuses budgets that do not go with the metric, and limits that nothing can keep.
     Auto(target.metric, target.k, at_most, subject_to=limits or None).check_labels(data.m)
-    task = Task(target.metric, target.k, at_most, data.m, limits)
+    goal = Goal(target.metric, target.k, at_most, data.m, limits)
     if target.metric.multiclass and at_most is None:
-        task = replace(task, k=1)
-    warn_of_rows(owner, data.eta, task.k)
-    return task, target.name if at_most is None else f"{target.name}, at most {at_most} a row"
+        goal = replace(goal, k=1)
+    warn_of_rows(owner, data.eta, goal.k)
+    return goal, target.name if at_most is None else f"{target.name}, at most {at_most} a row"
 
 
 def _out_of_fold(data: Batch, folds: Folds, make: Make) -> Any:
@@ -230,7 +230,7 @@ def _with_labels(data: Batch) -> tuple[Batch, list[str]]:
     return (data if kept.all() else data.take(kept).ready()), notes
 
 
-def _remarks(truth: Truth, task: Task, counts: Counts) -> Iterator[str]:
+def _remarks(truth: Truth, goal: Goal, counts: Counts) -> Iterator[str]:
     """Where the data is too thin for what is reported, or the metric rewards the wrong thing."""
     if truth.n < FEW_ROWS:
         yield f"{truth.n:,} rows are few: intervals may be too narrow."
@@ -242,18 +242,18 @@ def _remarks(truth: Truth, task: Task, counts: Counts) -> Iterator[str]:
             "occur."
         )
     absent = truth.m - len(np.unique(truth.labels.indices))
-    if isinstance(task.metric, OverClasses) and absent:
+    if isinstance(goal.metric, OverClasses) and absent:
         yield f"{absent:,} of {truth.m:,} classes never occur: their recall is 0, however decided."
     if not truth.labels.nnz:
         yield "No label occurs in these rows: they cannot tell a good rule from a bad one."
-    metric = task.metric
-    if isinstance(metric, Macro) and metric.of == find_metric("precision") and task.k is not None:
+    metric = goal.metric
+    if isinstance(metric, Macro) and metric.of == find_metric("precision") and goal.k is not None:
         # Spare slots go to other labels in every fold, so that out-of-fold counts are of no rule.
         yield (
             "Macro precision with a budget: values and intervals can be off by many points; judge "
             "the rule on held-out rows."
         )
-    free = task.k is None and task.at_most is None and not task.limits
+    free = goal.k is None and goal.at_most is None and not goal.limits
     if free and everything_is_best(metric, counts.positive, counts.n):
         how = "choose another metric, such as f1" if metric.binary else "pass k"
         yield f"{metric.name} is maximal when everything is predicted: {how}."
@@ -273,14 +273,14 @@ def everything_is_best(metric: Metric, positive: NDArray[np.float64], n: float) 
     return not metric.multiclass and metric.value(everything) >= metric.value(exact)
 
 
-def _able(every: Iterator[Maker], data: Batch, task: Task) -> tuple[list[Maker], list[str]]:
+def _able(every: Iterator[Maker], data: Batch, goal: Goal) -> tuple[list[Maker], list[str]]:
     """Makers that can learn from such rows, and a sentence about each of the others."""
     assert data.labels is not None
     if data.labels.missing is None:
         return list(every), []
     able, notes = [], []
     for maker in every:
-        why = None if maker.policy is None else maker.policy.whole_rows(task.metric)
+        why = None if maker.policy is None else maker.policy.whole_rows(goal.metric)
         if why is None:
             able.append(maker)
         else:
@@ -332,7 +332,7 @@ def _per_label(sample: Resampler, best: int) -> PerLabel | None:
 
 
 def _calibration(
-    data: Batch, task: Task, folds: Folds, truth: Truth, trusting: Any
+    data: Batch, goal: Goal, folds: Folds, truth: Truth, trusting: Any
 ) -> CalibrationCheck | None:
     """Whether probabilities are calibrated; if not, what calibrating gains on the metric.
 
@@ -341,21 +341,21 @@ def _calibration(
     if data.class_ids:
         return None
     check = CalibrationCheck.of(data)
-    if check.looks_calibrated or trusting is None or task.metric.needs_matrix:
+    if check.looks_calibrated or trusting is None or goal.metric.needs_matrix:
         return check
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*lowest other labels fill up", UserWarning)
-        after = _out_of_fold(data, folds, calibrated(task).make)
-    before, now = Resampler(truth, [trusting, after], task.metric, 0).values
-    return replace(check, metric=task.metric.name, gain=float(now - before))
+        after = _out_of_fold(data, folds, calibrated(goal).make)
+    before, now = Resampler(truth, [trusting, after], goal.metric, 0).values
+    return replace(check, metric=goal.metric.name, gain=float(now - before))
 
 
-def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
-    """All rules that a task has, the simplest first: of equal rules the first is the best."""
-    simple = simple_rule(task)
-    title = "0.5 threshold" if task.k is None else f"top-{task.k} rule"
+def makers(goal: Goal, frank_wolfe: bool) -> Iterator[Maker]:
+    """All rules that a goal has, the simplest first: of equal rules the first is the best."""
+    simple = simple_rule(goal)
+    title = "0.5 threshold" if goal.k is None else f"top-{goal.k} rule"
     yield Maker(SIMPLE, title, lambda batch: simple)
-    metric, k, most, limits = task.metric, task.k, task.at_most, task.limits or None
+    metric, k, most, limits = goal.metric, goal.k, goal.at_most, goal.limits or None
     if k is None and most is None:
         with suppress(UnsupportedMetricError):  # no thresholds can be found one label at a time
             tuned = TunedThresholds(metric, limits)
@@ -366,19 +366,19 @@ def makers(task: Task, frank_wolfe: bool) -> Iterator[Maker]:
     yield _online(TRUSTING, f"OMMA({HAT_ETA})", trusting)
     yield _online("omma", "OMMA", OMMA(metric, k, **options))
     if frank_wolfe:
-        yield Maker("frank_wolfe", "Frank-Wolfe's best rule", _offline(task))
+        yield Maker("frank_wolfe", "Frank-Wolfe's best rule", _offline(goal))
 
 
-def calibrated(task: Task) -> Maker:
+def calibrated(goal: Goal) -> Maker:
     """OMMA(η̂) on calibrated probabilities: what calibration gains for rules that trust them."""
-    options: dict[str, Any] = {"at_most": task.at_most, "subject_to": task.limits or None}
-    policy = OMMA(task.metric, task.k, feedback="estimates", calibration="online", **options)
+    options: dict[str, Any] = {"at_most": goal.at_most, "subject_to": goal.limits or None}
+    policy = OMMA(goal.metric, goal.k, feedback="estimates", calibration="online", **options)
     return _online("calibrated", f"OMMA({HAT_ETA}), calibrated", policy)
 
 
-def simple_rule(task: Task) -> Rule:
+def simple_rule(goal: Goal) -> Rule:
     """The threshold 0.5, or the k most probable labels."""
-    return Rule(*top(task.k, task.m), task.k, at_most=task.at_most)
+    return Rule(*top(goal.k, goal.m), goal.k, at_most=goal.at_most)
 
 
 def _online(name: str, title: str, policy: Policy) -> Maker:
@@ -389,13 +389,13 @@ def _last_rule(policy: Policy, batch: Batch) -> Rule:
     return replay(policy, batch, predictions=False, checkpoints=0).rule
 
 
-def _offline(task: Task) -> Make:
-    if task.at_most is not None:
+def _offline(goal: Goal) -> Make:
+    if goal.at_most is not None:
         raise ValueError("frank_wolfe of choose goes without at_most: it has no such rules")
-    if task.limits:
+    if goal.limits:
         raise ValueError(
             "frank_wolfe of choose goes without subject_to: its mixture keeps a limit, and no rule "
             "of it alone does"
         )
-    search = FrankWolfe(task.metric, task.k)
+    search = FrankWolfe(goal.metric, goal.k)
     return lambda batch: search.fit(batch).deterministic().rules[0]

@@ -16,7 +16,7 @@ from omma._validate import (
     shown,
 )
 from omma.metrics import Metric, read_target
-from omma.metrics.target import Target as Named
+from omma.metrics.target import Target
 from omma.policies import MetricPolicy, Policy
 from omma.policies.base import whole_for
 from omma.policies.roster import NAMES, ROSTER
@@ -70,7 +70,7 @@ def read_train(train: Any, data: Batch) -> Batch | None:
 
 
 @dataclass(frozen=True)
-class Target:
+class BudgetedMetric:
     """A metric with its budget, and what the two are called together."""
 
     name: str
@@ -78,7 +78,7 @@ class Target:
     k: int | None
 
 
-def read_targets(metrics: Any, data: Batch, owner: str = "compare") -> list[Target]:
+def read_targets(metrics: Any, data: Batch, owner: str = "compare") -> list[BudgetedMetric]:
     """All metrics, each with a budget that the data has labels for."""
     targets = [_target(choice, data.class_ids) for choice in listed("metrics", metrics)]
     distinct("metrics", [target.name for target in targets])
@@ -88,7 +88,7 @@ def read_targets(metrics: Any, data: Batch, owner: str = "compare") -> list[Targ
     return targets
 
 
-def _target(choice: Any, one_class: bool) -> Target:
+def _target(choice: Any, one_class: bool) -> BudgetedMetric:
     """A metric by its name, with its budget after an @, as a pair with it, or as it is."""
     k = None
     if isinstance(choice, tuple) and len(choice) == 2:
@@ -100,8 +100,8 @@ def _target(choice: Any, one_class: bool) -> Target:
     metric, own = read_target(choice)
     k = own if k is None else k
     check_positive_int("compare", f"budget of {metric.name}", k, optional=True)
-    name = str(Named(metric.name, k))
-    return Target(name, metric, 1 if k is None and (one_class or metric.multiclass) else k)
+    name = str(Target(metric.name, k))
+    return BudgetedMetric(name, metric, 1 if k is None and (one_class or metric.multiclass) else k)
 
 
 def distinct(parameter: str, names: Sequence[Any], hint: str = "") -> None:

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from omma._pool import run_all
 from omma._validate import check_positive_int, shown
 from omma.comparison.entrants import (
+    BudgetedMetric,
     Entrant,
-    Target,
     check_whole,
     read_entrants,
     read_priors,
@@ -41,20 +41,20 @@ Outcome = tuple[float, float, NDArray[np.int64], Vector]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class CellPlan:
     """The policies of a cell by prior, or why there are none; and the outcomes of their runs."""
 
     name: str
-    target: Target
+    target: BudgetedMetric
     policies: dict[float | None, Policy]
     reason: str = ""
     done: dict[tuple[float | None, int | None], Outcome] = field(default_factory=dict)
 
 
-class Task(NamedTuple):
+class CellRun(NamedTuple):
     """One run of a cell."""
 
-    plan: Plan
+    plan: CellPlan
     prior: float | None
     seed: int | None
 
@@ -141,7 +141,10 @@ def compare(
     _check_names(plans, data.names)
     # Seeds come outermost: stopped early, a comparison has all policies on some sequences.
     tasks = [
-        Task(plan, prior, seed) for seed in sequences for plan in plans for prior in plan.policies
+        CellRun(plan, prior, seed)
+        for seed in sequences
+        for plan in plans
+        for prior in plan.policies
     ]
     complete = run_all(
         tasks,
@@ -170,18 +173,18 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _plan(entrant: Entrant, target: Target, data: Batch) -> Plan:
+def _plan(entrant: Entrant, target: BudgetedMetric, data: Batch) -> CellPlan:
     """Make the policies of a cell, fitting those that learn beforehand."""
     try:
         policies = entrant.build(target.metric, target.k)
         for policy in policies.values():
             _check_comparable(policy, target, data)
     except UnsupportedMetricError as error:
-        return Plan(entrant.name, target, {}, str(error))
-    return Plan(entrant.name, target, policies)
+        return CellPlan(entrant.name, target, {}, str(error))
+    return CellPlan(entrant.name, target, policies)
 
 
-def _check_names(plans: list[Plan], names: Names | None) -> None:
+def _check_names(plans: list[CellPlan], names: Names | None) -> None:
     """A rule that was made for labels in another order would decide about the wrong ones."""
     for plan in plans:
         for policy in plan.policies.values():
@@ -192,7 +195,7 @@ def _check_names(plans: list[Plan], names: Names | None) -> None:
                 )
 
 
-def _check_comparable(policy: Policy, target: Target, data: Batch) -> None:
+def _check_comparable(policy: Policy, target: BudgetedMetric, data: Batch) -> None:
     """Refuse who predicts more or fewer labels than asked for, or cannot take rows as they are."""
     if target.k is not None and policy.budget != target.k:
         number = "any number of" if policy.budget is None else policy.budget
@@ -208,7 +211,7 @@ def _check_comparable(policy: Policy, target: Target, data: Batch) -> None:
         raise UnsupportedMetricError("it learns from labels alone, and of some rows none is known")
 
 
-def _run(data: Batch, checkpoints: int | ArrayLike, task: Task) -> Outcome:
+def _run(data: Batch, checkpoints: int | ArrayLike, task: CellRun) -> Outcome:
     trace = replay(
         task.plan.policies[task.prior],
         data,
@@ -223,7 +226,7 @@ def _run(data: Batch, checkpoints: int | ArrayLike, task: Task) -> Outcome:
     return value, trace.seconds, history.rows, history.values
 
 
-def _cell(plan: Plan, seeds: tuple[int | None, ...]) -> Cell:
+def _cell(plan: CellPlan, seeds: tuple[int | None, ...]) -> Cell:
     by_prior: dict[float | None, Runs] = {}
     for prior in plan.policies:
         ran = tuple(seed for seed in seeds if (prior, seed) in plan.done)

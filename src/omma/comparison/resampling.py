@@ -120,7 +120,7 @@ class Resampler:
         self.rng = np.random.default_rng(seed)
         groups = min(truth.n, GROUPS)
         group = self.rng.permutation(truth.n) % groups
-        # Smoothing adds parts of a row, so rows must weigh what they are worth: their number is
+        # Smoother adds parts of a row, so rows must weigh what they are worth: their number is
         # Kish's effective sample size. No metric changes where all weights are multiplied.
         self.scale = truth.weight.sum() / (truth.weight**2).sum()
         weight = truth.weight * self.scale
@@ -187,7 +187,7 @@ class Resampler:
         groups = len(self.rows)
         weights = self.rng.standard_exponential((draws, groups))
         weights *= groups / weights.sum(axis=1, keepdims=True)
-        smoothing = Smoothing(self.whole, self.metric, self.rng)
+        smoothing = Smoother(self.whole, self.metric, self.rng)
         results = []
         for block in self._blocks(draws):
             cells = self._unpacked(weights[block] @ self.cells, weights[block] @ self.rows)
@@ -210,7 +210,7 @@ class Resampler:
         return np.concatenate(values)
 
 
-class Smoothing:
+class Smoother:
     """Values of a metric with random pseudo-counts, so that few rows do not claim certainty.
 
     A metric of one 2x2 table (one label, or micro) gets Gamma(1/8) in each cell. A mean of rates
