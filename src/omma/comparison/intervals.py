@@ -67,22 +67,20 @@ def estimates(
     return result
 
 
-def optimism(
-    draws: Array, best: int, eligible: NDArray[np.bool_], *, shrink: bool = False
-) -> float:
+def optimism(draws: Array, best: int, eligible: NDArray[np.bool_]) -> float:
     """By how much the value of the best rule is too high because it was picked.
 
     In each resample some rule leads: this is the mean of how much its value there exceeds its own
-    mean. ``shrink`` takes gaps between rules for smaller where they are mostly noise.
+    mean. Gaps between rules are shrunk by 1 - s²/d², as far as noise of deviation s explains a gap
+    of d: rules that seem apart by chance compete as equals.
     """
     draws = draws[eligible]
     best = int(eligible[:best].sum())
     means = draws.mean(axis=1)
     luck = draws - means[:, np.newaxis]
     gaps = np.maximum(means[best] - means, 0.0)
-    if shrink:
-        noise = (draws[best] - draws).std(axis=1, ddof=1)
-        gaps *= np.clip(1.0 - (noise / np.maximum(gaps, 1e-12)) ** 2, 0.0, 1.0)
+    noise = (draws[best] - draws).std(axis=1, ddof=1)
+    gaps *= np.clip(1.0 - (noise / np.maximum(gaps, 1e-12)) ** 2, 0.0, 1.0)
     leaders = (luck - gaps[:, np.newaxis]).argmax(axis=0)
     return float(luck[leaders, np.arange(draws.shape[1])].mean())
 
@@ -100,7 +98,7 @@ def _leads(
     draws = drawn.raw
     if _collapses(metric):  # the plain value tells little where hits are missing by chance
         values, draws = drawn.smoothed.mean(axis=1), drawn.smoothed
-    luck = optimism(draws, best, eligible, shrink=True)
+    luck = optimism(draws, best, eligible)
     widest = ends[1] - ends[0]
     leads = []
     for rule, gap in enumerate(values[best] - values):
