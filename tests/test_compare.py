@@ -135,13 +135,6 @@ def test_results_do_not_depend_on_the_number_of_jobs(found, n_jobs):
     assert numbers(again) == numbers(found)
 
 
-def test_curves_are_the_same_whether_worked_out_at_once_or_later(found, monkeypatch):
-    monkeypatch.setattr(protocol, "KEPT", 0)
-    policies = ["baseline", "ofo", "omma", "omma_eta"]
-    again = compare(ETA, Y, ["macro_f1", "macro_f1@3"], policies, seeds=range(3))
-    assert numbers(again) == numbers(found)
-
-
 def test_any_form_of_the_data_gives_the_same(found):
     policies = ["baseline", "ofo", "omma", "omma_eta"]
     for eta, y in ((np.asfortranarray(ETA), Y.astype(float)), (ETA.tolist(), sparse.csr_array(Y))):

@@ -181,7 +181,7 @@ def test_the_answer_comes_first_and_in_words(run):
     shown = run(*FILES, "--metric", "macro_f1").stdout
     said = " ".join(shown.split())
     assert CHOICE.verdict in said
-    assert "every row was decided by a rule made without it" in said
+    assert "each row was decided by a rule made without it" in said
     assert said.index("Deploy") < said.index("Policies online") < said.index("Tuned on these rows*")
     for one in CHOICE.candidates:
         assert f"{100 * one.interval[0]:.2f} … {100 * one.interval[1]:.2f}" in said
@@ -359,7 +359,7 @@ def test_classes_by_name_may_be_unknown(run, unknown):
     done = run(*files, *options)
     wanted = omma.replay(omma.OMMA("multiclass_gmean"), ETA[known], CLASSES[known]).value
     assert values(done)["omma", "multiclass_gmean"] == wanted
-    assert "200 of 400 rows lack all labels" in json.loads(done.stdout)["notes"][0]
+    assert "200 of 400 rows have no labels" in json.loads(done.stdout)["notes"][0]
     done = run(*files, "--column", "b", "--metric", "f1", "--policy", "omma")
     wanted = omma.replay(omma.OMMA("f1"), ETA[known, 1], CLASSES[known] == 1).value
     assert values(done)["omma", "f1"] == wanted

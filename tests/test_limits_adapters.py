@@ -225,31 +225,30 @@ def evaluated(*options):
     return CliRunner().invoke(main, ["evaluate", *options])
 
 
-def test_evaluate_judges_rules_on_the_half_they_have_not_seen(files, tmp_path):
+def test_evaluate_judges_rules_under_limits_on_unseen_rows(files, tmp_path):
     given = (*files, "--subject-to", "micro_precision >= 0.6", "--subject-to", "recall[b] >= 0.1")
     result = evaluated(*given, "--json", "--rule", "rule.json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert set(found["second_half"]) == {
-        "Auto, online", "Auto's rule of the first half", "tuned on the first half"
-    }  # fmt: skip
     eta, y = np.loadtxt("eta.csv", delimiter=",", skiprows=1), np.loadtxt(
         "labels.csv", delimiter=",", skiprows=1
     )  # fmt: skip
     limits = ["micro_precision >= 0.6", "recall[1] >= 0.1"]
-    tuned = omma.TunedThresholds("macro_recall", limits).fit(eta[:200], y[:200]).decision
-    made = tuned.predict(eta[200:])
-    judged = found["second_half"]["tuned on the first half"]
-    assert judged["limits"][0]["value"] == pytest.approx((made * y[200:]).sum() / made.sum())
-    low, high = judged["limits"][0]["interval"]
-    assert low < judged["limits"][0]["value"] < high
-    assert high - low == pytest.approx(2 * 1.96 * judged["limits"][0]["error"], rel=0.02)
+    choice = omma.choose(eta, y, "macro_recall", subject_to=limits)
+    assert found["choice"]["best"] == choice.best.name
+    holds = [one["holds"] for one in found["choice"]["rules"]]
+    assert holds == [one.holds for one in choice.candidates]
+    low, high = found["choice"]["rules"][1]["limits"][0]["interval"]
+    assert low < choice["tuned"].limits[0].value < high
+    written = omma.Rule.from_json((tmp_path / "rule.json").read_text())
+    np.testing.assert_array_equal(written.thresholds, choice.rule.thresholds)
+    evaluated(*given, "--decide", "tuned", "--rule", "tuned.json")
     whole = omma.TunedThresholds("macro_recall", limits).fit(eta, y).decision
-    kept = omma.Rule.from_json((tmp_path / "rule.json").read_text())
-    np.testing.assert_array_equal(kept.thresholds, whole.thresholds)
+    written = omma.Rule.from_json((tmp_path / "tuned.json").read_text())
+    np.testing.assert_array_equal(written.thresholds, whole.thresholds)
     shown = evaluated(*given, "--decide", "auto", "--rule", "auto.json").stdout
     assert "recall[b] >= 0.1: " in shown
-    assert f"({low:.3f} to" in shown
+    assert "Auto online over all rows: macro_recall" in shown
     last = omma.replay(omma.Auto("macro_recall", subject_to=limits), eta, y).rule
     kept = omma.Rule.from_json((tmp_path / "auto.json").read_text())
     np.testing.assert_allclose(kept.thresholds, last.thresholds)

@@ -334,7 +334,7 @@ def test_evaluate_leaves_rows_out_that_lack_all_labels(tmp_path, text, kept):
     found = read_inputs(*files, id_column="id" if with_ids else None)
     assert found.y.tolist() == kept
     assert found.batch.n == len(kept)
-    assert f"{4 - len(kept)} of 4 rows lack all labels" in found.notes[-1]
+    assert f"{4 - len(kept)} of 4 rows have no labels" in found.notes[-1]
 
 
 # What has no meaning

@@ -19,9 +19,9 @@ from scipy import sparse
 
 import omma
 from omma.calibration import brier, log_loss, reliability
-from omma.choice.truth import Resampler, Truth
 from omma.cli import main
 from omma.comparison import compare
+from omma.comparison.resampling import Resampler, Truth
 
 NAN = np.nan
 METRICS = sorted(naive.BINARY)
@@ -275,13 +275,13 @@ def test_choices_are_judged_by_what_is_known():
                 rule = omma.replay(omma.Auto("macro_f1"), eta[others], y[others]).rule
             made[order[fold::3]] = rule.predict(eta[order[fold::3]])
         expected = naive_partly.value("macro_f1", y, made)
-        assert choice[name].value == pytest.approx(expected, abs=1e-12)
-    assert choice.labels.best.mean() == pytest.approx(choice.best.value)
+        assert choice[name].out_of_fold == pytest.approx(expected, abs=1e-12)
+    assert choice.labels.best.mean() == pytest.approx(choice.best.out_of_fold)
     assert "of their labels known" in choice.how
     assert choice["auto"].stream == omma.replay(omma.Auto("macro_f1"), eta, y, seed=5).value
     assert omma.choose(marked(eta, y), None, "macro_f1", folds=3, seed=5).data == choice.data
     thin = omma.choose(sparse.csr_array(eta), sparse.csr_array(y), "macro_f1", folds=3, seed=5)
-    assert thin.best.value == pytest.approx(choice.best.value, abs=1e-12)
+    assert thin.best.out_of_fold == pytest.approx(choice.best.out_of_fold, abs=1e-12)
 
 
 def test_whole_rows_are_chosen_by_as_ever():
@@ -292,24 +292,24 @@ def test_whole_rows_are_chosen_by_as_ever():
     more, nothing = np.vstack((eta, eta[:5])), np.full((5, 4), NAN)
     choice = omma.choose(more, np.vstack((y, nothing)), "micro_f1", k=2, folds=2)
     assert choice.data == expected.data
-    assert choice.notes == ("5 of 205 rows are left out: no label of them is known.",)
+    assert choice.notes == ("5 of 205 rows have no labels and were skipped.",)
     assert choice.notes[0] in str(choice)
 
 
-def test_draws_are_scores_of_drawn_rows_with_weights_and_gaps():
+def test_resamples_know_weights_and_gaps():
     eta, y = partial(10, n=50)
     weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], 50)
     truth = Truth.of(omma.Batch.of(eta, y, weights))
     made = (eta >= 0.4).astype(float)
     for name in ("macro_f1", "micro_f1"):
-        drawn = Resampler(truth, omma.metric(name), 5, 1)
-        of_row = drawn._by_group.tocoo()
-        for times, value in zip(drawn.weights, drawn.values(made), strict=True):
-            per_row = np.zeros(50)
-            per_row[of_row.coords[1]] = times[of_row.coords[0]] * of_row.data
-            kept = per_row > 0
-            expected = naive_partly.value(name, y[kept], made[kept], per_row[kept])
-            assert value == pytest.approx(expected, abs=1e-12)
+        sample = Resampler(truth, [sparse.csr_array(made)], omma.metric(name), 1)
+        expected = naive_partly.value(name, y, made, weights)
+        assert sample.values[0] == pytest.approx(expected, abs=1e-12)
+        left_out = [
+            naive_partly.value(name, y[rows], made[rows], weights[rows])
+            for rows in (np.arange(50) != row for row in range(50))
+        ]
+        np.testing.assert_allclose(np.sort(sample.left_out(0)), np.sort(left_out), atol=1e-12)
 
 
 def test_weights_count_for_rules_and_for_judgement():
@@ -317,7 +317,7 @@ def test_weights_count_for_rules_and_for_judgement():
     weights = np.random.default_rng(0).integers(1, 4, 150).astype(float)
     choice = omma.choose(omma.Batch.of(eta, y, weights), None, "macro_f1", folds=3)
     expected = omma.metric("macro_f1").score(y, eta >= 0.5, sample_weight=weights)
-    assert choice["baseline"].value == pytest.approx(expected, abs=1e-12)
+    assert choice["baseline"].out_of_fold == pytest.approx(expected, abs=1e-12)
     without = np.where(np.arange(150) % 3 == 0, 0.0, 1.0)
     kept = without > 0
     left = omma.choose(omma.Batch.of(eta, y, without), None, "macro_f1", folds=3)
@@ -406,19 +406,19 @@ def test_evaluate_judges_by_empty_cells_what_is_known(tmp_path):
     rule = str(tmp_path / "rule.json")
     told = json.loads(evaluated(*given_files, "--metric", "macro_f1", "--json", "--rule", rule))
     assert told["rows"] == 119
-    assert "1 of 120 rows lack all labels" in told["notes"][-1]
+    assert "1 of 120 rows have no labels" in told["notes"][-1]
     kept = ~np.isnan(y).all(axis=1)
     choice = omma.choose(eta[kept], y[kept], "macro_f1")
     (found,) = told["choices"]
     for one, mine in zip(found["rules"], choice.data, strict=True):
-        assert one["value"] == pytest.approx(mine["value"], abs=1e-9)
+        assert one["out_of_fold"] == pytest.approx(mine["out_of_fold"], abs=1e-9)
     made = omma.Rule.from_json((tmp_path / "rule.json").read_text())
     np.testing.assert_allclose(made.slope, choice.rule.slope)
     shown = evaluated(*given_files, "--metric", "macro_f1")
     assert "of all are known" in shown
     assert "of their labels known" in shown
     limited = evaluated(*given_files, "--metric", "macro_f1", "--subject-to", "labels_per_row <= 1")
-    assert "Auto, online" in limited
+    assert "Auto online over all rows" in limited
 
 
 def test_evaluate_leaves_rows_out_for_metrics_of_one_class_a_row(tmp_path):

@@ -17,8 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from omma import datasets, metrics
-    from omma.choice import Choice, choose
-    from omma.comparison import Comparison, compare
+    from omma.comparison import Choice, Comparison, choose, compare
     from omma.counts import Counts
     from omma.curves import Curve, curve
     from omma.evaluation import replay
@@ -67,8 +66,7 @@ ROOMS = (
 )
 # Where public names come from; those that are not here are policies.
 PLACES = {
-    "choice": ("Choice", "choose"),
-    "comparison": ("Comparison", "compare"),
+    "comparison": ("Choice", "Comparison", "choose", "compare"),
     "counts": ("Counts",),
     "curves": ("Curve", "curve"),
     "evaluation": ("replay",),

@@ -65,6 +65,12 @@ class Grid:
     words: int = 0
     title: str = ""
 
+    def __str__(self) -> str:
+        return to_text(self)
+
+    def __rich__(self) -> Table:
+        return to_terminal(self)
+
 
 def texts(
     title: str,
@@ -156,6 +162,7 @@ def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table
     numbers stay whole.
     """
     from rich import box
+    from rich.markup import escape as escaped
     from rich.table import Table
     from rich.text import Text
 
@@ -170,9 +177,9 @@ def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table
     )
     wrapped: dict[str, Any] = {"overflow": "fold", "min_width": 9} if grid.title else {}
     for column in (grid.head, *grid.columns[: grid.words]):
-        table.add_column(column, **wrapped)
+        table.add_column(escaped(column), **wrapped)  # recall[fraud] is no markup
     for column in grid.columns[grid.words :]:
-        table.add_column(column, justify="right", no_wrap=bool(grid.title))
+        table.add_column(escaped(column), justify="right", no_wrap=bool(grid.title))
     for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
         cells = [content(entry, std=std, seconds=seconds) for entry in row]
         found = zip(cells, ranked, strict=True)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc
 
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.rows.arrays import DenseProbabilities, blocks, entries_of
@@ -57,6 +58,31 @@ class Reliability:
         share = (np.nan_to_num(self.observed) * self.count + 1) / (self.count + 2)
         error: Floats = np.sqrt(share * (1 - share) / (self.count + 2))
         return error
+
+    @property
+    def p_values(self) -> Floats:
+        """How likely chance alone makes each bin as far off: a two-sided binomial test.
+
+        Probabilities within a bin differ, so that its hits vary less than binomial ones, and the
+        test is on the safe side. Exact tails matter where rates are small: 2 hits where 0.1 were
+        expected are many standard errors off and not rare. 1 where a bin is empty.
+        """
+        filled = self.count > 0
+        hits = np.round(np.where(filled, self.observed, 0.0) * self.count)
+        share = np.clip(np.where(filled, self.predicted, 0.5), LEAST, 1 - LEAST)
+        # P(X >= h) and P(X <= h) of a binomial, by the incomplete beta function.
+        misses = np.maximum(self.count - hits, 0.0)
+        at_least = np.where(hits > 0, betainc(np.maximum(hits, 1e-9), misses + 1, share), 1.0)
+        at_most = np.where(misses > 0, betainc(np.maximum(misses, 1e-9), hits + 1, 1 - share), 1.0)
+        found: Floats = np.where(filled, np.minimum(2 * np.minimum(at_least, at_most), 1.0), 1.0)
+        return found
+
+    @property
+    def beyond_chance(self) -> NDArray[np.bool_]:
+        """Bins that are off by more than chance, at 1 % for all bins together (Bonferroni)."""
+        filled = max(int((self.count > 0).sum()), 1)
+        beyond: NDArray[np.bool_] = self.p_values < 0.01 / filled
+        return beyond
 
 
 def reliability(

@@ -112,10 +112,10 @@ def command(**given: Any) -> None:
     file.npz:name is one. Columns with names are paired by them (p_sport goes with sport), others by
     position.
 
-    First come rules that stand still, as omma.choose has them: the 0.5 threshold or the top k,
-    tuned thresholds, and what Auto and OMMA have learned after one pass. Each row is decided by
-    rules made without it, so that values hold for new rows; --rule saves the best. Then come
-    policies online: rows are decided one after another, each before its labels are seen.
+    First, fixed rules, as omma.choose has them: the 0.5 threshold or the top k, tuned thresholds,
+    and the rules that Auto and OMMA have learned after one pass. Each row is decided by rules made
+    without it, so that values hold for new rows; --rule saves the best. Then, policies online: rows
+    are decided one after another, each before its labels are seen.
 
     Without --labels only policies that learn from probabilities run. Online, thresholds are tuned
     on --train-eta and --train-labels, else on the very rows that are judged: then they are shown
@@ -174,11 +174,11 @@ def _check_file(option: str, path: str | None) -> None:
         return
     from omma.datasets.matrices import file_ending, split_address
 
-    found = split_address(path)[0]
+    file = split_address(path)[0]
     with usage(option):
-        file_ending(found)
-    if not found.is_file():
-        raise click.BadParameter(f"'{found}' is not a file.", param_hint=option)
+        file_ending(file)
+    if not file.is_file():
+        raise click.BadParameter(f"'{file}' is not a file.", param_hint=option)
 
 
 def _check_limited(asked: Any) -> None:
@@ -216,7 +216,7 @@ def _run_limited(asked: Any, target: tuple[Metric, int | None]) -> None:
     """A metric under limits, or what each bound of one costs."""
     from rich.console import Console
 
-    from omma.cli import limited
+    from omma.cli import evaluation, showing
     from omma.cli.inputs import check_task
     from omma.frontiers import frontier
     from omma.limits import at_most as no_more_than
@@ -232,21 +232,22 @@ def _run_limited(asked: Any, target: tuple[Metric, int | None]) -> None:
         inputs = _read(asked, asked.eta, asked.labels).whole([target])
         check_task(inputs.batch, [target], asked.at_most)
         if asked.frontier is not None:
-            found = frontier(inputs.batch, None, target[0], asked.frontier, k=target[1])
+            costs = frontier(inputs.batch, None, target[0], asked.frontier, k=target[1])
             if asked.plot is not None:
-                save(plot_frontier(found).figure, asked.plot)  # type: ignore[arg-type]
+                save(plot_frontier(costs).figure, asked.plot)  # type: ignore[arg-type]
             if asked.as_json:
-                click.echo(limited.costs_json(found))
+                click.echo(showing.frontier_json(costs))
             else:
-                limited.show_costs(found, console)
+                showing.show_frontier(costs, console)
             return
-        held = limited.limited(inputs, policy, asked.seed, asked.decide)
-        wrote = list(limited.write(held, asked.plot, asked.rule))
+        choice = (asked.subject_to, asked.seed, asked.decide)
+        results = evaluation.run_limited(inputs, target, policy, *choice)
+        wrote = evaluation.write_limited(results, asked.plot, asked.rule)
         if asked.as_json:
-            click.echo(limited.as_json(held))
+            click.echo(showing.limited_json(results, inputs))
             return
-        limited.show(held, console)
-        for sentence in wrote:
+        showing.show_limited(results, inputs, console)
+        for sentence in wrote.values():
             click.echo(sentence)
 
 
@@ -286,11 +287,11 @@ def _run(asked: Any, job: Job) -> None:
     if not terminal:
         rows = f"{inputs.batch.n:,} rows"
         click.echo(f"deciding {rows}; compiling takes some seconds at first", err=True)
-    found = evaluation.run(job, inputs, train, progress=terminal)
-    wrote = evaluation.write(found, asked.plot, asked.predictions, asked.rule, asked.raw_cells)
+    results = evaluation.run(job, inputs, train, progress=terminal)
+    wrote = evaluation.write(results, asked.plot, asked.predictions, asked.rule, asked.raw_cells)
     if asked.as_json:
-        click.echo(showing.as_json(found, wrote))
+        click.echo(showing.as_json(results, wrote))
         return
-    showing.show(found, Console(highlight=False))
+    showing.show(results, Console(highlight=False))
     for sentence in wrote.values():
         click.echo(sentence)

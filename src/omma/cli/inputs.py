@@ -57,7 +57,7 @@ class Inputs:
         rows = f"{self.batch.n:,} row{'s' * (self.batch.n != 1)}"
         kind = "sparse probabilities" if self.batch.thin else "probabilities"
         if self.batch.m == 1:
-            return f"{rows}, one yes or no each; {self._positive()}"
+            return f"{rows}, one binary label; {self._positive()}"
         what = "classes, one a row" if self.batch.class_ids else "labels"
         return f"{rows}, {self.batch.m:,} {what}; {kind}, {self._positive()}"
 

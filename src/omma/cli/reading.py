@@ -60,9 +60,7 @@ def read_inputs(
         raise ValueError(f"{labels} must have labels to judge by, got empty cells alone")
     made = Inputs(found, tuple(notes), rows)
     if some is not None:
-        made = made.without(
-            ~some, "lack all labels, and are left out: omma stream learns from such"
-        )
+        made = made.without(~some, "have no labels and were skipped (omma stream can use them)")
     return replace(made, batch=made.batch.ready())
 
 

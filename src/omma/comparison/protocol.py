@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,18 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from omma._pool import run_all
 from omma._validate import check_positive_int, shown
-from omma.comparison.arguments import (
-    Target,
+from omma.comparison.entrants import (
+    BudgetedMetric,
+    Entrant,
     check_whole,
+    read_entrants,
     read_priors,
     read_rows,
     read_seeds,
     read_targets,
     read_train,
+    titles,
 )
-from omma.comparison.entrants import Entrant, read_entrants, titles
 from omma.comparison.report import Comparison
-from omma.comparison.results import Cell, Curve, Runs
+from omma.comparison.results import Cell, Runs, Vector
 from omma.evaluation import replay
 from omma.policies import Policy, UnsupportedMetricError
 from omma.policies.fixed import Fixed
@@ -35,27 +36,25 @@ from omma.rows.frames import Names
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
 METRICS = ("micro_f1", "macro_f1")
 POLICIES = ("baseline", "ofo", "greedy", "omma", "omma_eta")
-KEPT = 1 << 28  # bytes of counts that wait for curves to be asked for
-
-# What is kept of a run: its value, its seconds, and rows and values of its curve.
-Outcome = tuple[float, float, NDArray[np.int64], Curve]
+# Of a run: its value, its seconds, and rows and values of its curve.
+Outcome = tuple[float, float, NDArray[np.int64], Vector]
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
-    """The policies of a cell, by prior, or why there are none; and what came of their runs."""
+class CellPlan:
+    """The policies of a cell by prior, or why there are none; and the outcomes of their runs."""
 
     name: str
-    target: Target
+    target: BudgetedMetric
     policies: dict[float | None, Policy]
     reason: str = ""
     done: dict[tuple[float | None, int | None], Outcome] = field(default_factory=dict)
 
 
-class Task(NamedTuple):
+class CellRun(NamedTuple):
     """One run of a cell."""
 
-    made: Made
+    plan: CellPlan
     prior: float | None
     seed: int | None
 
@@ -138,26 +137,31 @@ def compare(
     tried, sequences = read_priors(priors), read_seeds(seeds)
     entrants = read_entrants(policies, read_train(train, data), tried)
 
-    made = [_made(entrant, target, data) for entrant in entrants for target in targets]
-    _check_names(made, data.names)
+    plans = [_plan(entrant, target, data) for entrant in entrants for target in targets]
+    _check_names(plans, data.names)
     # Seeds come outermost: stopped early, a comparison has all policies on some sequences.
-    tasks = [Task(one, prior, seed) for seed in sequences for one in made for prior in one.policies]
-    whole = run_all(
+    tasks = [
+        CellRun(plan, prior, seed)
+        for seed in sequences
+        for plan in plans
+        for prior in plan.policies
+    ]
+    complete = run_all(
         tasks,
-        partial(_run, data, checkpoints, _small(len(tasks), checkpoints, data.m)),
-        lambda task, outcome: task.made.done.update({(task.prior, task.seed): outcome}),
+        partial(_run, data, checkpoints),
+        lambda task, outcome: task.plan.done.update({(task.prior, task.seed): outcome}),
         n_jobs=n_jobs or _cores(),
         progress=progress,
     )
-    if not whole and not any(one.done for one in made):
+    if not complete and not any(plan.done for plan in plans):
         raise KeyboardInterrupt
     return Comparison(
-        policies=tuple(one.name for one in entrants),
+        policies=tuple(entrant.name for entrant in entrants),
         metrics=tuple(target.name for target in targets),
-        cells={(one.name, one.target.name): _cell(one, sequences) for one in made},
+        cells={(plan.name, plan.target.name): _cell(plan, sequences) for plan in plans},
         seeds=sequences,
         priors=tried,
-        complete=whole,
+        complete=complete,
         titles=titles(entrants),
     )
 
@@ -169,38 +173,29 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _small(runs: int, checkpoints: int | ArrayLike, m: int) -> bool:
-    """Whether counts at all checkpoints may be kept, and curves be worked out when asked for.
-
-    That takes as long as a short replay, and in Python, so that other threads have to wait.
-    """
-    places = int(checkpoints) if isinstance(checkpoints, Integral) else np.size(checkpoints)
-    return runs * places * m * 24 <= KEPT
-
-
-def _made(entrant: Entrant, target: Target, data: Batch) -> Made:
+def _plan(entrant: Entrant, target: BudgetedMetric, data: Batch) -> CellPlan:
     """Make the policies of a cell, fitting those that learn beforehand."""
     try:
         policies = entrant.build(target.metric, target.k)
         for policy in policies.values():
             _check_comparable(policy, target, data)
     except UnsupportedMetricError as error:
-        return Made(entrant.name, target, {}, str(error))
-    return Made(entrant.name, target, policies)
+        return CellPlan(entrant.name, target, {}, str(error))
+    return CellPlan(entrant.name, target, policies)
 
 
-def _check_names(made: list[Made], names: Names | None) -> None:
+def _check_names(plans: list[CellPlan], names: Names | None) -> None:
     """A rule that was made for labels in another order would decide about the wrong ones."""
-    for one in made:
-        for policy in one.policies.values():
+    for plan in plans:
+        for policy in plan.policies.values():
             if names is not None and policy.names not in (None, names):
                 raise ValueError(
-                    f"{one.name!r} in policies of compare must have labels in the order of eta, "
+                    f"{plan.name!r} in policies of compare must have labels in the order of eta, "
                     f"{shown(list(names))}, got {shown(list(policy.names or ()))}"
                 )
 
 
-def _check_comparable(policy: Policy, target: Target, data: Batch) -> None:
+def _check_comparable(policy: Policy, target: BudgetedMetric, data: Batch) -> None:
     """Refuse who predicts more or fewer labels than asked for, or cannot take rows as they are."""
     if target.k is not None and policy.budget != target.k:
         number = "any number of" if policy.budget is None else policy.budget
@@ -216,13 +211,11 @@ def _check_comparable(policy: Policy, target: Target, data: Batch) -> None:
         raise UnsupportedMetricError("it learns from labels alone, and of some rows none is known")
 
 
-def _run(data: Batch, checkpoints: int | ArrayLike, later: bool, task: Task) -> Outcome:
-    """One run; its curve is worked out at once, or later if asked for."""
-    metric = task.made.target.metric
+def _run(data: Batch, checkpoints: int | ArrayLike, task: CellRun) -> Outcome:
     trace = replay(
-        task.made.policies[task.prior],
+        task.plan.policies[task.prior],
         data,
-        metric=metric,
+        metric=task.plan.target.metric,
         seed=task.seed,
         predictions=False,
         checkpoints=checkpoints,
@@ -230,25 +223,24 @@ def _run(data: Batch, checkpoints: int | ArrayLike, later: bool, task: Task) -> 
     value, history = trace.value, trace.history
     assert value is not None
     assert history is not None
-    curve = history if later and not metric.needs_matrix else history.values
-    return value, trace.seconds, history.rows, curve
+    return value, trace.seconds, history.rows, history.values
 
 
-def _cell(made: Made, seeds: tuple[int | None, ...]) -> Cell:
+def _cell(plan: CellPlan, seeds: tuple[int | None, ...]) -> Cell:
     by_prior: dict[float | None, Runs] = {}
-    for prior in made.policies:
-        ran = tuple(seed for seed in seeds if (prior, seed) in made.done)
+    for prior in plan.policies:
+        ran = tuple(seed for seed in seeds if (prior, seed) in plan.done)
         if ran:
-            outcomes = (made.done[prior, seed] for seed in ran)
+            outcomes = (plan.done[prior, seed] for seed in ran)
             values, seconds, rows, curves = zip(*outcomes, strict=True)
             numbers = np.array(values), rows[0], np.array(seconds)
             by_prior[prior] = Runs(prior, ran, *numbers, curves)
     return Cell(
-        policy=made.name,
-        metric=made.target.name,
-        k=made.target.k,
+        policy=plan.name,
+        metric=plan.target.name,
+        k=plan.target.k,
         by_prior=by_prior,
-        reason=made.reason,
-        complete=len(made.done) == len(seeds) * len(made.policies),
-        fixed=all(isinstance(policy, Fixed) for policy in made.policies.values()),
+        reason=plan.reason,
+        complete=len(plan.done) == len(seeds) * len(plan.policies),
+        fixed=all(isinstance(policy, Fixed) for policy in plan.policies.values()),
     )

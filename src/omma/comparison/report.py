@@ -31,9 +31,9 @@ def running(cell: Cell, look: Look) -> Band:
 
 def by_prior(cell: Cell, look: Look) -> Band:
     """The final value with each prior."""
-    every = list(cell.by_prior.values())
-    priors = np.array([math.nan if one.prior is None else one.prior for one in every])
-    means, stds = np.array([one.mean for one in every]), np.array([one.std for one in every])
+    runs = cell.by_prior.values()
+    priors = np.array([math.nan if each.prior is None else each.prior for each in runs])
+    means, stds = np.array([each.mean for each in runs]), np.array([each.std for each in runs])
     return Band(priors, means, stds, **look)
 
 
@@ -143,24 +143,24 @@ class Comparison:
         """Curves of some policies, by metric, for those who draw them in their own way."""
         if metric is not None:
             _check_name("metric", metric, self.metrics)
-        wanted = self.metrics if metric is None else (metric,)
+        metrics = self.metrics if metric is None else (metric,)
         fixed = {cell.policy for cell in self.cells.values() if cell.fixed and cell.by_prior}
         look = looks(self.policies, fixed)
         panels = {
-            one: {
-                self.titles[policy]: draw(self.cells[policy, one], look[policy])
+            name: {
+                self.titles[policy]: draw(self.cells[policy, name], look[policy])
                 for policy in self.policies
-                if self.cells[policy, one].by_prior and (policies is None or policy in policies)
+                if self.cells[policy, name].by_prior and (policies is None or policy in policies)
             }
-            for one in wanted
+            for name in metrics
         }
-        return {one: bands for one, bands in panels.items() if bands or one == metric}
+        return {name: bands for name, bands in panels.items() if bands or name == metric}
 
     def _caption(self, std: bool = True) -> str:
         spread = " ± standard deviation" if std and len(self.seeds) > 1 else ""
         what = f"Mean{spread}" if len(self.seeds) > 1 else "Value"
-        some = "" if self.complete else "at most "
-        return f"{what} over {some}{_sequences(self.seeds)}"
+        at_most = "" if self.complete else "at most "
+        return f"{what} over {at_most}{_sequences(self.seeds)}"
 
     def grid(self, std: bool = False, priors: bool = False) -> Grid:
         """The table before it is drawn, for those who draw it in their own way."""
@@ -182,12 +182,12 @@ class Comparison:
         self, entries: Sequence[Sequence[Entry]], std: bool, priors: bool
     ) -> tuple[str, ...]:
         """What readers have to know: how λ was picked above all."""
-        every = [entry for row in entries for entry in row]
+        cells = [entry for row in entries for entry in row]
         notes = [f"{self._caption(std)}, in %."]
         if not priors and any(len(cell.by_prior) > 1 for cell in self.cells.values()):
             tried = ", ".join(map(tables.plain, self.priors))
             notes.append(f"λ is the best of {tried} for each entry, chosen with hindsight.")
-        if any(entry.instead == UNSUPPORTED for entry in every):
+        if any(entry.instead == UNSUPPORTED for entry in cells):
             notes.append(f"{UNSUPPORTED} not supported.")
         if not self.complete:
             notes.append(

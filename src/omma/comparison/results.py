@@ -1,25 +1,23 @@
-"""What came of the runs: of one policy for one metric."""
+"""The results of one policy for one metric."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma.tables import Entry, content, plain
-from omma.trace import History
 
 Vector = NDArray[np.float64]
-Curve = History | Vector
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """What a policy made of a metric with one prior; means and deviations are over the seeds.
+    """The runs of a policy for a metric with one prior; means and deviations are over the seeds.
 
     Attributes
     ----------
@@ -33,8 +31,8 @@ class Runs:
         Numbers of rows.
     times : ndarray of shape (seeds,)
         Seconds of each replay, without compilation and evaluation.
-    curves : tuple
-        The metric so far, for each seed: its values, or a history that works them out when asked.
+    curves : sequence of ndarrays of shape (checkpoints,)
+        The metric over the first ``rows`` rows, for each seed.
     """
 
     prior: float | None = None
@@ -42,19 +40,12 @@ class Runs:
     values: Vector = field(default_factory=lambda: np.empty(0), repr=False)
     rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
     times: Vector = field(default_factory=lambda: np.empty(0), repr=False)
-    curves: tuple[Curve, ...] = field(default=(), repr=False)
+    curves: Sequence[Vector] = field(default=(), repr=False)
 
-    @cached_property
+    @property
     def running(self) -> Vector:
-        """The metric over the first ``rows`` rows, for each seed: (seeds, checkpoints).
-
-        It is worked out when it is first asked for.
-        """
-        every = [one.values if isinstance(one, History) else one for one in self.curves]
-        return np.array(every).reshape(len(self.seeds), len(self.rows))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "curves": tuple(self.running)}
+        """The curves as an array of shape (seeds, checkpoints)."""
+        return np.reshape(self.curves, (len(self.seeds), len(self.rows)))
 
     @property
     def mean(self) -> float:
@@ -98,7 +89,7 @@ def _std(values: Vector) -> Vector:
 
 @dataclass(frozen=True, repr=False)
 class Cell:
-    """What a policy made of a metric, for every prior it was run with.
+    """The results of a policy for a metric, for every prior it was run with.
 
     Attributes
     ----------

@@ -1,0 +1,316 @@
+"""Counts and metric values of all resamples of the rows at once.
+
+Rows are weighted by independent Exp(1) draws (the Bayesian bootstrap), with the same weights for
+every rule. Rows fall at random into at most a thousand groups first: that estimates the same spread
+as weighting rows one by one, at a cost that does not grow with their number. One matrix product of
+weights and groups then gives every count of every draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit, logit
+
+from omma.counts import Counts
+from omma.metrics import Binary, LabelMetric, Macro, Metric, Micro, OverClasses, Sum
+from omma.metrics.averages import KINDS
+from omma.metrics.binary import RECALL, SPECIFICITY, Minimum, Rate, mean_of
+from omma.rows.batch import Batch
+
+GROUPS = 1000
+ROOM = 1 << 22  # counts held at a time: 32 MB
+PSEUDO_COUNT = 0.125  # mean of what smoothing adds to a cell of a 2x2 table
+LEAST_RATE = 1e-12  # a smoothed rate, before a geometric mean takes its logarithm
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """True labels as a CSR matrix, a mask of the unknown ones, and the weights of the rows.
+
+    ``missing`` is None where all labels are known.
+    """
+
+    labels: Any
+    missing: Any
+    weight: Array
+
+    @classmethod
+    def of(cls, data: Batch) -> Truth:
+        """The labels of a batch; each row has at least one that is known."""
+        assert data.labels is not None
+        starts, ends, ids = data.labels.block(np.arange(data.n, dtype=np.int64))
+        if data.class_ids:
+            entries = (np.ones(data.n), ids, np.append(starts, ends[-1:]))
+            labels = sparse.csr_array(entries, shape=(data.n, data.m))
+        else:
+            labels = sparse.csr_array(data.labels.given, dtype=np.float64)
+        has_weights = bool(len(data.weights))
+        weight = np.asarray(data.weights, dtype=np.float64) if has_weights else np.ones(data.n)
+        missing = data.labels.missing
+        return cls(labels, None if missing is None else sparse.csr_array(missing), weight)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.labels.shape[0])
+
+    @property
+    def m(self) -> int:
+        """Number of labels."""
+        return int(self.labels.shape[1])
+
+    @property
+    def known_share(self) -> float:
+        """The share of all labels that is known."""
+        return 1.0 if self.missing is None else 1.0 - self.missing.nnz / (self.n * self.m)
+
+    def where_known(self, decisions: Any) -> Any:
+        """Decisions on known labels alone."""
+        return decisions if self.missing is None else decisions - decisions.multiply(self.missing)
+
+
+class Cells(NamedTuple):
+    """Counts of every draw and rule: cells of shape (draws, rules, m), others (draws, rules)."""
+
+    tp: Array
+    predicted: Array
+    positive: Array
+    n: Array
+    share: Array  # of the rows, those in which a label is known
+    gains: Array  # what pairs of classes are worth, by metrics that have a table of costs
+
+    def values(self, metric: Metric) -> Array:
+        """The metric of each draw and rule."""
+        return metric.values(*self[:4]) + self.gains / self.n
+
+
+class Draws(NamedTuple):
+    """The metric of every rule and draw, each of shape (rules, draws).
+
+    ``raw`` is the plain value. ``smoothed`` has pseudo-counts that keep a few rows from claiming
+    certainty. ``apart`` is smoothed with levels that differ more between rules, for differences.
+    """
+
+    raw: Array
+    smoothed: Array
+    apart: Array
+
+
+class Resampler:
+    """Judges the decisions of several rules on the same resamples of the rows.
+
+    Parameters
+    ----------
+    truth : Truth
+    decisions : list of CSR matrices of shape (n, m)
+        One for each rule.
+    metric : Metric
+    seed : int
+    """
+
+    def __init__(self, truth: Truth, decisions: list[Any], metric: Metric, seed: int) -> None:
+        self.metric, self.m, self.rules = metric, truth.m, len(decisions)
+        self.rng = np.random.default_rng(seed)
+        groups = min(truth.n, GROUPS)
+        group = self.rng.permutation(truth.n) % groups
+        # Smoother adds parts of a row, so rows must weigh what they are worth: their number is
+        # Kish's effective sample size. No metric changes where all weights are multiplied.
+        self.scale = truth.weight.sum() / (truth.weight**2).sum()
+        weight = truth.weight * self.scale
+        adds = (weight, (group, np.arange(truth.n)))
+        by_group = sparse.csr_array(adds, shape=(groups, truth.n))
+        self.rows = np.bincount(group, weight, minlength=groups)
+        self.has_missing = truth.missing is not None
+        columns = [truth.labels, *([truth.missing] if self.has_missing else [])]
+        for rule in decisions:
+            predicted = truth.where_known(rule)
+            columns += [predicted, truth.labels.multiply(predicted)]
+        if metric.needs_matrix:
+            columns.append(np.stack([self._gains(truth, rule) for rule in decisions], axis=1))
+        cells = by_group @ sparse.hstack(columns, format="csr")
+        # Dense products are far faster, where there is room.
+        self.cells = cells.toarray() if groups * cells.shape[1] <= ROOM else cells
+        self.whole = self._unpacked(np.asarray(cells.sum(axis=0)).reshape(1, -1), self.rows.sum())
+
+    def _gains(self, truth: Truth, decisions: Any) -> Array:
+        """What the class predicted in each row is worth, by the metric's table of costs."""
+        return np.asarray(self.metric.matrix[truth.labels.indices, decisions.indices])
+
+    def _unpacked(self, sums: Array, n: Any) -> Cells:
+        """The sums of groups, as counts; labels that are known in part count in proportion."""
+        draws, m = len(sums), self.m
+        n = np.broadcast_to(np.reshape(n, (-1, 1)), (draws, self.rules))
+        start = 2 * m if self.has_missing else m
+        end = start + 2 * m * self.rules
+        of_rules = sums[:, start:end].reshape(draws, self.rules, 2, m)
+        predicted, tp = of_rules[:, :, 0], of_rules[:, :, 1]
+        positive = np.broadcast_to(sums[:, np.newaxis, :m], tp.shape)
+        share = np.ones((1, 1, m))
+        if self.has_missing:
+            known = 1.0 - sums[:, np.newaxis, m : 2 * m] / n[:, :1, np.newaxis]
+            share = np.where(known > 1e-9, known, 1.0)  # a label never known never occurs
+            tp, predicted, positive = (cell / share for cell in (tp, predicted, positive))
+        gains = sums[:, end:] if self.metric.needs_matrix else np.zeros((1, self.rules))
+        return Cells(tp, predicted, positive, n, share, gains)
+
+    @property
+    def values(self) -> Array:
+        """The metric of each rule on the rows as they are."""
+        return np.asarray(self.whole.values(self.metric)[0])
+
+    def counts(self, rule: int) -> Counts:
+        """Counts of a rule on all rows, each label in proportion to the rows where it is known."""
+        tp, predicted, positive = (cell[0, rule] / self.scale for cell in self.whole[:3])
+        return Counts(tp, predicted, positive, float(self.whole.n[0, rule] / self.scale))
+
+    def known(self, rule: int) -> tuple[Array, Array, Array, Array]:
+        """(tp, predicted, positive, n) of each label, over the rows in which it is known."""
+        share = self.whole.share[0, 0] / self.scale
+        tp, predicted, positive = (share * cell[0, rule] for cell in self.whole[:3])
+        return tp, predicted, positive, share * self.whole.n[0, rule]
+
+    def _blocks(self, draws: int) -> Iterator[slice]:
+        """All draws at once, or where labels are very many some of them at a time."""
+        step = max(1, ROOM // self.cells.shape[1])
+        for start in range(0, draws, step):
+            yield slice(start, min(start + step, draws))
+
+    def draw(self, draws: int) -> Draws:
+        """The metric of every rule on so many resamples of the rows."""
+        groups = len(self.rows)
+        weights = self.rng.standard_exponential((draws, groups))
+        weights *= groups / weights.sum(axis=1, keepdims=True)
+        smoothing = Smoother(self.whole, self.metric, self.rng)
+        results = []
+        for block in self._blocks(draws):
+            cells = self._unpacked(weights[block] @ self.cells, weights[block] @ self.rows)
+            smooth = smoothing.values(cells, correlation=1.0)
+            # Without levels there is nothing to draw apart.
+            apart = smoothing.values(cells, correlation=0.5) if smoothing.levels else smooth
+            results.append((cells.values(self.metric), smooth, apart))
+        raw, smooth, apart = (np.concatenate(part).T for part in zip(*results, strict=True))
+        return Draws(raw, smooth, apart)
+
+    def left_out(self, rule: int) -> Array:
+        """The metric of one rule without each of the groups: the jackknife."""
+        whole = np.asarray(self.cells.sum(axis=0)).reshape(1, -1)
+        values = []
+        for block in self._blocks(len(self.rows)):
+            group = self.cells[block]
+            rest = whole - (group.toarray() if sparse.issparse(group) else group)
+            cells = self._unpacked(rest, self.rows.sum() - self.rows[block])
+            values.append(cells.values(self.metric)[:, rule])
+        return np.concatenate(values)
+
+
+class Smoother:
+    """Values of a metric with random pseudo-counts, so that few rows do not claim certainty.
+
+    A metric of one 2x2 table (one label, or micro) gets Gamma(1/8) in each cell. A mean of rates
+    o/u over labels or classes becomes a mean of (o + a) / (u + a + b) with a ~ Gamma(l) and
+    b ~ Gamma(1 - l): a label that was never seen is worth l, not 0. The level l is uncertain too,
+    logit l = logit r + N(0, 1) in each draw, where r is the mean rate of labels that occur.
+    """
+
+    def __init__(self, whole: Cells, metric: Metric, rng: np.random.Generator) -> None:
+        self.rng = rng
+        parts = metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
+        self.parts = [(weight, part, _rates(part)) for weight, part in parts]
+        self.levels = {rate: _level(rate, whole) for _, _, rates in self.parts for rate in rates}
+
+    def values(self, cells: Cells, correlation: float) -> Array:
+        """Smoothed values of every draw and rule; levels of two rules are correlated so much."""
+        total = cells.gains / cells.n
+        for weight, part, rates in self.parts:
+            smooth = (
+                self._of_rates(part, rates, cells, correlation)
+                if rates
+                else self._of_tables(part, cells)
+            )
+            total = total + weight * smooth
+        return total
+
+    def _of_rates(
+        self, metric: Metric, rates: tuple[Rate, ...], cells: Cells, correlation: float
+    ) -> Array:
+        """Metrics that are means of rates: each rate of each label is smoothed by itself."""
+        draws, rules = cells.n.shape
+        smoothed = []
+        for rate in rates:
+            shared = self.rng.standard_normal((draws, 1)) * np.sqrt(correlation)
+            own = self.rng.standard_normal((draws, rules)) * np.sqrt(1.0 - correlation)
+            level = expit(logit(self.levels[rate]) + shared + own)[..., np.newaxis]
+            level = np.broadcast_to(level, cells.tp.shape)
+            over, under = _parts(rate, cells)
+            hits, misses = self.rng.gamma(level), self.rng.gamma(1.0 - level)
+            smoothed.append(np.maximum((over + hits) / (under + hits + misses), LEAST_RATE))
+        if isinstance(metric, OverClasses):
+            return mean_of(KINDS[metric.kind].mean, np.moveaxis(smoothed[0], -1, 0))
+        of = metric.of  # type: ignore[attr-defined]
+        inner = "minimum" if isinstance(of, Minimum) else of.mean
+        return mean_of(inner, np.stack(smoothed)).mean(axis=-1)  # type: ignore[no-any-return]
+
+    def _of_tables(self, metric: Metric, cells: Cells) -> Array:
+        """Metrics of 2x2 tables: of one label, pooled over labels, or one for each label."""
+        tp, predicted, positive = cells.tp, cells.predicted, cells.positive
+        if not isinstance(metric, Macro | Micro | LabelMetric | OverClasses):
+            # Costs have no counts, and in a mean weighted by occurrence rare labels hardly matter.
+            return metric.values(tp, predicted, positive, cells.n)
+        if isinstance(metric, OverClasses):
+            # Parts of a row that are right, and of one that is wrong, spread as the classes are.
+            right, wrong = self.rng.gamma(2 * PSEUDO_COUNT, size=(2, *cells.n.shape, 1))
+            spread = positive / np.maximum(positive.sum(axis=-1, keepdims=True), 1.0)
+            both = (right + wrong) * spread
+            smooth = (tp + right * spread, predicted + both, positive + both)
+            return metric.values(*smooth, cells.n + (right + wrong)[..., 0])
+        n = np.broadcast_to(cells.n[..., np.newaxis], tp.shape)
+        tables = [cells.share * cell for cell in (tp, predicted, positive, n)]
+        if isinstance(metric, Micro):
+            # Pooled first: pseudo-counts go into one table, in place of one for each label. Labels
+            # that are known in part count in proportion, and the table as the rows that are known.
+            known = tables[3].sum(axis=-1, keepdims=True) / n.sum(axis=-1, keepdims=True)
+            tables = [known * cell.sum(axis=-1, keepdims=True) for cell in (*cells[:3], n)]
+        hit, alarm, miss, rest = self.rng.gamma(PSEUDO_COUNT, size=(4, *tables[0].shape))
+        adds = (hit, hit + alarm, hit + miss, hit + alarm + miss + rest)
+        tables = [cell + more for cell, more in zip(tables, adds, strict=True)]
+        of = metric if isinstance(metric, LabelMetric) else metric.of
+        return np.asarray(of.of_cells(*tables).mean(axis=-1))  # type: ignore[arg-type]
+
+
+def _rates(metric: Metric) -> tuple[Rate, ...]:
+    """The rates of each label or class that a metric is a mean of; none where it is another."""
+    if isinstance(metric, OverClasses):
+        is_mean = not metric.single_label and metric.kind != "accuracy"
+        return (RECALL,) if is_mean else ()
+    of = metric.of if isinstance(metric, Macro) else None
+    if isinstance(of, Minimum):
+        return of.rates
+    if not isinstance(of, Binary) or of.mean == "correlation":
+        return ()
+    return (RECALL, SPECIFICITY) if of.rate is None else (of.rate,)
+
+
+def _parts(rate: Rate, cells: Cells) -> tuple[Array, Array]:
+    """Numerator and denominator of a rate, over the rows in which each label is known."""
+    forms = []
+    for form in (rate.over, rate.under):
+        terms = zip(form, (*cells[:3], cells.n[..., np.newaxis]), strict=True)
+        forms.append(cells.share * sum(factor * cell for factor, cell in terms if factor))
+    # Differences of counts may be below zero by a rounding.
+    return np.maximum(forms[0], 0.0), np.maximum(forms[1], 0.0)
+
+
+def _level(rate: Rate, whole: Cells) -> Array:
+    """The mean rate of the labels that occur, for each rule; labels of few rows count less."""
+    over, under = (part[0] for part in _parts(rate, whole))
+    weight = (whole.positive[0] > 0.0) * under / (under + 1.0)
+    rates = np.divide(over, under, out=np.zeros(over.shape), where=under > 0.0)
+    level = (weight * rates).sum(axis=-1) / np.maximum(weight.sum(axis=-1), 1e-9)
+    return np.asarray(np.clip(level, 0.01, 0.99))
