@@ -32,6 +32,7 @@ def floors(extras):
             name, _, rest = line.partition(">=")
             if name in WANTED:
                 version, _, marker = rest.partition(";")
+                version = version.partition(",")[0]  # without an upper bound
                 found[name] = f"{name}=={version.strip()}" + (f" ;{marker}" if marker else "")
                 if not re.fullmatch(r"[0-9.]+", version.strip()):
                     raise SystemExit(f"{name} must have one lower limit, got {line}")
