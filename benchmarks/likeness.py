@@ -1,6 +1,6 @@
 """How near the streams of ``omma.datasets.like`` are to the first row of Tables 2 and 3.
 
-``python -m benchmarks.likeness [NAME ...]`` decides each stream at 0.5, and by the top k, and
+``python -m benchmarks likeness [NAME ...]`` decides each stream at 0.5, and by the top k, and
 prints how many points that is from what the paper reports.
 """
 
@@ -53,7 +53,3 @@ def row(name: str, targets: Sequence[tuple[str, int | None]]) -> list[str]:
         assert figure is not None
         cells.append(f"{100 * value:.2f} ({100 * (value - figure.value):+.2f})")
     return [name, f"{eta.shape[0]:,}", *cells]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Limits on real sets: the second half of the stream, online and by what the first half taught.
 
-    OMMA_DATA=… python -m benchmarks.limits_real [--seeds 5] [--cache folder]
+    OMMA_DATA=… python -m benchmarks limits_real [--seeds 5] [--cache folder]
 
 fits the linear models of `omma run auto` to the training part of each set, shuffles its test part,
 and judges the second half of that: `omma.Auto` as it goes on deciding, its rule after the first
@@ -19,7 +19,7 @@ import numpy as np
 from rich.console import Console
 
 import omma
-from benchmarks.table import Table
+from benchmarks.measure import Table
 from omma.study.auto.cells import SOURCES
 from omma.study.estimates import Desk
 
@@ -82,7 +82,3 @@ def main() -> None:
     desk = Desk(None, given.cache, console.print)
     note = f"second half of {given.seeds} shuffled streams; excess: mean and largest, in the limit"
     Table("Limits on real sets", note, list(lines(given.seeds, desk, console))).show(console)
-
-
-if __name__ == "__main__":
-    main()
