@@ -1,4 +1,4 @@
-"""Time the baselines against plain NumPy versions of them: ``python -m benchmarks.baselines``.
+"""The baselines against plain NumPy versions of them.
 
 Each plain version is what a careful person writes: vectorized over labels, a Python loop over rows,
 nothing shared with omma. Both sides get the same rows in the same run and take turns; the part of
@@ -7,18 +7,14 @@ the decisions that are the same is shown beside the ratio. Nothing is asserted.
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 import omma
+from benchmarks.measure import Table, at_least, race
 
 ROWS, LABELS = 7_926, 46
 EPSILON, PRIOR = 1e-9, 1e-6
@@ -123,133 +119,58 @@ def plain_online_frank_wolfe(eta: Any, y: Any) -> Any:
 
 # The race
 
-
-@dataclass(frozen=True)
-class Contest:
-    """A policy, its plain version, how fast it should be, and what the authors' code took."""
-
-    name: str
-    policy: Any
-    plain: Callable[[Any, Any], Any]
-    target: float
-    authors: float
-
-
-CONTESTS = (
-    Contest(
-        "Greedy macro-F1@3",
+# A policy, its plain version, how many times as fast it should be, and the seconds that the
+# authors' code is said to take at this size: a reference, not measured here.
+CONTESTS: dict[str, tuple[Any, Callable[[Any, Any], Any], float, float]] = {
+    "Greedy macro-F1@3": (
         omma.Greedy("macro_f1", k=3),
         lambda eta, y: plain_greedy(eta, y, 3),
         100,
         0.93,
     ),
-    Contest("OFO macro", omma.OFO(), plain_ofo, 100, 0.40),
-    Contest(
-        "Online-FW macro-F1",
+    "OFO macro": (omma.OFO(), plain_ofo, 100, 0.40),
+    "Online-FW macro-F1": (
         omma.OnlineFrankWolfe("macro_f1"),
         plain_online_frank_wolfe,
         10,
         4.3,
     ),
-)
+}
 
 
-def seconds_of(call: Callable[[], Any]) -> tuple[float, Any]:
-    """How long a call takes, and what it returns."""
-    started = time.perf_counter()
-    found = call()
-    return time.perf_counter() - started, found
-
-
-def race(
-    slow: Callable[[], Any], fast: Callable[[], Any], rounds: int, repeats: int = 10
-) -> list[tuple[float, Any]]:
-    """The best seconds of two calls and what they returned.
-
-    They take turns, so that both meet the same noise; in its turn the fast one is called several
-    times, since a few milliseconds are easily disturbed.
-    """
-    best = [(np.inf, None), (np.inf, None)]
-    for _ in range(rounds):
-        turns = [(0, slow), *[(1, fast)] * repeats]
-        for side, call in turns:
-            best[side] = min(best[side], seconds_of(call), key=lambda measured: measured[0])
-    return best
-
-
-def marked(ratio: float, target: float) -> str:
-    """A ratio in the colour of its target."""
-    met = ratio >= target
-    return f"[{'green' if met else 'red'}]{ratio:,.0f}× ≥{target:g} {'✓' if met else '✗'}[/]"
-
-
-def compare(contest: Contest, eta: Any, y: Any, rounds: int) -> tuple[list[str], list[bool]]:
-    """One row of the table, and whether the target was met against each of the two others."""
-    omma.replay(contest.policy, eta, y)  # compile, or load from disk
-    (slow, theirs), (fast, trace) = race(
-        lambda: contest.plain(eta, y), lambda: omma.replay(contest.policy, eta, y), rounds
+def baselines(quick: bool) -> Table:
+    """Every contest."""
+    table = Table(
+        "baselines against plain NumPy",
+        "Best of several runs on the same rows, all of them on both sides. omma: the whole call; "
+        "kernel: its trace.seconds. same: decisions alike; the plain Online-FW searches its steps "
+        "on a grid of 101, so a draw may fall on another rule. authors: the time given for their "
+        f"code at {ROWS:,}×{LABELS} on this class of machine: a reference, not measured here.",
     )
-    ratios = [slow / fast]
-    if len(eta) == ROWS:  # the only size that the authors' times are known for
-        ratios.append(contest.authors / fast)
-    row = [
-        contest.name,
-        f"{len(eta):,}×{eta.shape[1]}",
-        f"{1000 * slow:.0f} ms",
-        f"{1000 * fast:.2f} ms",
-        f"{1000 * trace.seconds:.2f} ms",
-        marked(ratios[0], contest.target),
-        f"{100 * (trace.predictions == theirs).mean():.2f} %",
-        f"{contest.authors:.2f} s",
-        marked(ratios[1], contest.target) if len(ratios) > 1 else "–",
-    ]
-    return row, [ratio >= contest.target for ratio in ratios]
-
-
-COLUMNS = (
-    "policy",
-    "shape",
-    "plain",
-    "omma",
-    "kernel",
-    "plain / omma",
-    "same",
-    "authors",
-    "/ omma",
-)
-NOTE = (
-    "Best of several runs on the same rows, all of them on both sides. omma: the whole call; "
-    "kernel: its trace.seconds. same: decisions alike; the plain Online-FW searches its steps on a "
-    "grid of 101, so a draw may fall on another rule. authors: the time given for their code at "
-    f"{ROWS:,}×{LABELS} on this class of machine: a reference, not measured here."
-)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run every contest and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.baselines", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rows, for a smoke test")
-    options = parser.parse_args(arguments)
-    n = 1_000 if options.quick else ROWS
+    n = 1_000 if quick else ROWS
     eta, y = omma.datasets.long_tail(n=n, m=LABELS, seed=0)
-    table = Table(box=SIMPLE_HEAD)
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column == "policy" else "right")
-    met = []
-    for contest in CONTESTS:
-        row, reached = compare(contest, eta, y, rounds=2 if options.quick else 5)
-        table.add_row(*row)
-        met.append(reached)
-    console = Console()
-    console.width = max(console.width, 130)
-    console.rule("[bold]Baselines against plain NumPy", align="left")
-    console.print(table)
-    console.print(f"  {NOTE}\n", style="dim", highlight=False)
-    for against, reached in zip(
-        ("plain NumPy", "the authors' times"), zip(*met, strict=True), strict=False
-    ):
-        console.print(f"against {against}: {sum(reached)} of {len(reached)} targets met")
-
-
-if __name__ == "__main__":
-    main()
+    for name, (policy, plain, target, authors) in CONTESTS.items():
+        trace = omma.replay(policy, eta, y)  # compiles, or loads from disk
+        decided: list[Any] = []
+        fast = partial(omma.replay, policy, eta, y)
+        # In its turn the fast one is called several times: a few milliseconds are easily disturbed.
+        slow, *times = race(
+            lambda plain=plain, decided=decided: decided.append(plain(eta, y)),
+            *[fast] * 10,
+            rounds=2 if quick else 5,
+        )
+        seconds = min(times)
+        table.rows.append(
+            {
+                "policy": name,
+                "shape": f"{n:,}×{LABELS}",
+                "plain ms": 1e3 * slow,
+                "omma ms": 1e3 * seconds,
+                "kernel ms": 1e3 * trace.seconds,
+                "plain/omma": at_least(slow / seconds, target),
+                "same %": 100.0 * float((trace.predictions == decided[0]).mean()),
+                "authors s": authors,
+                "authors/omma": None if quick else at_least(authors / seconds, target),
+            }
+        )
+    return table

@@ -1,6 +1,6 @@
 """What forgetting saves where the world changes, how fast, and what it costs where it does not.
 
-    python -m benchmarks.drift [--seeds 5] [--only window]
+    python -m benchmarks drift [--seeds 5] [--only window]
 
 prints the tables of docs/drift.md.
 """
@@ -140,7 +140,3 @@ def main() -> None:
     columns = ["policy", "macro-F1", "against the same that never forgets"]
     show(table("A slow fall", columns, compared(slow, seeds, only)))
     show(table("No change", columns, compared(steady, seeds, only)))
-
-
-if __name__ == "__main__":
-    main()

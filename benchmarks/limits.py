@@ -1,6 +1,6 @@
 """How near limited policies come to the best that is possible, and how surely limits hold.
 
-    python -m benchmarks.limits [--seeds 5] [--records file] [--figure picture] [--others]
+    python -m benchmarks limits [--seeds 5] [--records file] [--figure picture] [--others]
 
 replays `omma.Auto` with limits on a distribution that is known, over more and more rows, with
 probabilities as they are and distorted. Its best under each limit is exact: thresholds by bisection
@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import omma
-from benchmarks.files import add_line
-from benchmarks.table import Table, at_least, at_most
+from benchmarks.measure import Table, add_line, at_least, at_most
 from omma.counts import Counts
 from omma.limits import read_limits
 from omma.policies.thresholds import CutSample, LabelCuts, best_cuts
@@ -263,7 +262,3 @@ def main() -> None:
     table(found).show(Console(width=140))
     if given.figure is not None:
         draw(found, given.figure)
-
-
-if __name__ == "__main__":
-    main()

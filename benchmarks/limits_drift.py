@@ -1,6 +1,6 @@
 """What a shift in the frequency of labels does to a limit, with and without forgetting.
 
-    python -m benchmarks.limits_drift [--seeds 5]
+    python -m benchmarks limits_drift [--seeds 5]
 
 Six labels become four times as frequent, or four times as rare, after 20,000 rows. Shown are the
 metric and by how much the limit is missed, over the rows right after the shift and over the last
@@ -18,7 +18,7 @@ from rich.console import Console
 
 import omma
 from benchmarks.drift import drawn
-from benchmarks.table import Table
+from benchmarks.measure import Table
 
 Array = NDArray[Any]
 LABELS, BEFORE, AFTER, SOON = 6, 20_000, 40_000, 5_000
@@ -87,7 +87,3 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=5)
     compared(parser.parse_args().seeds).show(Console(width=160))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Limits on real sets: the second half of the stream, online and by what the first half taught.
 
-    OMMA_DATA=… python -m benchmarks.limits_real [--seeds 5] [--cache folder]
+    OMMA_DATA=… python -m benchmarks limits_real [--seeds 5] [--cache folder]
 
 fits the linear models of `omma-study run auto` to the training part of each set, shuffles its
 test part,
@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 
 import omma
-from benchmarks.table import Table
+from benchmarks.measure import Table
 from omma_study.auto import SOURCES
 from omma_study.estimates import EstimateCache
 
@@ -83,7 +83,3 @@ def main() -> None:
     cache = EstimateCache(None, given.cache, console.print)
     note = f"second half of {given.seeds} shuffled streams; excess: mean and largest, in the limit"
     Table("Limits on real sets", note, list(lines(given.seeds, cache, console))).show(console)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """Thresholds and rules of other libraries beside omma's, on data sets that all of them take.
 
     pip install optimal-classification-cutoffs mapie
-    python -m benchmarks.peers [--data FOLDER] [--record docs/records/peers.jsonl] [--seeds 3]
+    python -m benchmarks peers [--data FOLDER] [--record docs/records/peers.jsonl] [--seeds 3]
 
 Half of the rows are trained on, the others judge. Every method sees the same logistic regression
 and five folds of the training half. optimal-classification-cutoffs has F1 and no G-mean of classes,
@@ -37,7 +37,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import omma
-from benchmarks.files import add_line, stored
+from benchmarks.measure import add_line, stored
 from omma.metrics.target import parse_target
 from omma.sklearn import MetricClassifier, make_scorer
 
@@ -204,7 +204,3 @@ def main() -> None:
             shown = f"{one['set']}, {one['metric']}, {one['method']}"
             print(f"{shown}: {one['value']:.1f} ({one['seconds']:.2f} s)", flush=True)
             add_line(asked.record, one)
-
-
-if __name__ == "__main__":
-    main()

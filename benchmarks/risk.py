@@ -1,6 +1,6 @@
 """Rules that must keep a limit on rows not seen: ours with a margin, and MAPIE's risk control.
 
-    python -m benchmarks.risk [--splits 200] [--rows 2000]
+    python -m benchmarks risk [--splits 200] [--rows 2000]
 
 leaves MAPIE out where it is not installed (`pip install mapie`). One label with a known
 distribution: each split draws rows to fit a threshold on, and the precision or recall of that
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import omma
-from benchmarks.table import Table
+from benchmarks.measure import Table
 
 Array = NDArray[Any]
 SURE, ERRORS = 0.9, 1.2816  # one-sided, and the same in standard errors
@@ -182,7 +182,3 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000)
     given = parser.parse_args()
     compared(given.splits, given.rows).show(Console(width=120))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,9 @@
 """Streams of river, decided by the model itself and by `omma.river.MetricClassifier`.
 
-    python -m benchmarks.river                         # what docs/recipes/river.md shows
-    python -m benchmarks.river --others --data FOLDER  # streams that the hedge was not made on
-    python -m benchmarks.river --only Phishing --models "naive Bayes" --record runs.jsonl
-    python -m benchmarks.river --cost                  # what the wrapper costs a row
+    python -m benchmarks river                         # what docs/recipes/river.md shows
+    python -m benchmarks river --others --data FOLDER  # streams that the hedge was not made on
+    python -m benchmarks river --only Phishing --models "naive Bayes" --record runs.jsonl
+    python -m benchmarks river --cost                  # what the wrapper costs a row
 
 A row is decided, then learned. The model learns the same either way, so it runs once: its
 probabilities go to one wrapper for each metric by way of `Recorded`. Shown is each metric of the
@@ -21,9 +21,8 @@ from typing import Any
 
 from river import forest, linear_model, multiclass, naive_bayes, preprocessing, tree
 
-from benchmarks.files import add_line
-from benchmarks.recorded import Recorded
-from benchmarks.river_cost import show as show_costs
+from benchmarks.measure import add_line
+from benchmarks.river_cost import Recorded
 from benchmarks.streams import OTHERS, STREAMS, of_folder
 from omma.river import Metric, MetricClassifier
 
@@ -85,11 +84,7 @@ def main() -> None:
     parser.add_argument("--others", action="store_true", help="streams not looked at before")
     parser.add_argument("--data", type=Path, help="a folder of data sets, with --others")
     parser.add_argument("--record", type=Path, help="a file to which a line is added for each run")
-    parser.add_argument("--cost", action="store_true", help="microseconds a row, and no table")
     asked = parser.parse_args()
-    if asked.cost:
-        show_costs()
-        return
     streams = {**OTHERS, **(of_folder(asked.data) if asked.data else {})}
     streams = streams if asked.others else STREAMS
     models = asked.models.split(",") if asked.models else list(MODELS)
@@ -104,7 +99,3 @@ def main() -> None:
             seconds = time.process_time() - start
             print(f"{name}, {title}: {', '.join(shown)} ({seconds:.0f} s)", flush=True)
             add_line(asked.record, one)
-
-
-if __name__ == "__main__":
-    main()

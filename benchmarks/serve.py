@@ -1,4 +1,4 @@
-"""What ``omma serve`` serves, beside the bare learner: ``python -m benchmarks.serve``.
+"""What ``omma serve`` serves, beside the bare learner: ``python -m benchmarks serve``.
 
 One server, and 1 and 4 clients, each a process with one connection that is kept open: it asks for a
 decision by id and then tells its labels, again and again. Rows a request is how many go at once.
@@ -152,7 +152,3 @@ def main() -> None:
                         who = f"{clients} client{'s' * (clients > 1)}, {rows} a request{title}"
                         told += f", 99 % within {most:.1f} ms, {1e6 * work:.0f} µs of work a row"
                         print(f"{who}: {told}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

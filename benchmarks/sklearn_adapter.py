@@ -1,4 +1,4 @@
-"""MetricClassifier against what scikit-learn has: ``python -m benchmarks.sklearn_adapter``.
+"""MetricClassifier against what scikit-learn has: ``python -m benchmarks sklearn_adapter``.
 
 Binary problems are raced against TunedThresholdClassifierCV, both with 5 folds. The estimator is
 trained as often by both; the time that is left when that is taken off is what finding a decision
@@ -23,7 +23,7 @@ from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_limits
 
 import omma
-from benchmarks.clock import race
+from benchmarks.measure import race
 from omma.metrics.target import Target
 from omma.sklearn import MetricClassifier
 
@@ -143,7 +143,3 @@ def main() -> None:
                 other("20 labels", labels, many_labels, "macro_recall", 3),
             ],
         )
-
-
-if __name__ == "__main__":
-    main()

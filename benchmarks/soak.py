@@ -1,4 +1,4 @@
-"""A stream that does not end: ``python -m benchmarks.soak [--rows 1e9] [PART ...]``.
+"""A stream that does not end: ``python -m benchmarks soak [--rows 1e9] [PART ...]``.
 
 Counts after very many rows against whole numbers, memory meanwhile, a million rows that wait for
 their labels, and bad rows in mid-stream. It fails where something is not as promised. Times are
@@ -20,11 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from omma.running.empty import NO_ROWS
-from omma.running.runner import Runner
-from omma.running.sequence import Sequence
 
 import omma
+from omma.replaying import NO_ROWS, Replay
 from omma.rows.batch import Batch
 
 BLOCK = 100_000
@@ -44,14 +42,12 @@ def fed(policy: Any, rows: int, m: int) -> tuple[Any, Any, int, float]:
     eta = rng.beta(0.3, 2.0, (BLOCK, m))
     y = (rng.random(eta.shape) < eta).astype(np.int8)
     batch = Batch.read("soak", eta, y, None, None)
-    given = Sequence(batch, keep=False)
-    runner = Runner("soak", policy.plan(m), batch.eta, keep=False)
-    runner.feed(NO_ROWS, given.true(NO_ROWS))
+    running = Replay("soak", policy.plan(m), batch, keep=False)
+    running.feed(NO_ROWS)  # compiles
     every, times = np.arange(BLOCK), max(1, rows // BLOCK)
-    true = given.true(every)
     before, begun = resident(), time.thread_time()
     for time_over in range(times):
-        runner.feed(every, true)
+        running.feed(every)
         if time_over == times // 10:
             before = resident()
     took = time.thread_time() - begun
@@ -59,7 +55,7 @@ def fed(policy: Any, rows: int, m: int) -> tuple[Any, Any, int, float]:
     print(f"  {times * BLOCK:.1e} rows in {took:.1f} s, {1e9 * took / times / BLOCK:.0f} ns a row")
     print(f"  memory grew by {grown:.1f} MB over the last nine tenths")
     assert grown < 20.0
-    return runner.result(took).state, (eta, y), times, took
+    return running.result(took).state, (eta, y), times, took
 
 
 def whole_numbers(rows: int, m: int) -> None:
@@ -179,7 +175,3 @@ def main() -> None:
         if part not in every:
             parser.error(f"unknown part {part!r}: parts are {', '.join(every)}")
         every[part]()
-
-
-if __name__ == "__main__":
-    main()

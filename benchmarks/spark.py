@@ -1,6 +1,6 @@
 """omma.spark: rows a second, quality against the merge interval, and how long recovery takes.
 
-python -m benchmarks.spark [--quick] needs omma[spark] and Java 17; --only quality needs neither.
+python -m benchmarks spark [--quick] needs omma[spark] and Java 17; --only quality needs neither.
 Tables are Markdown. Seconds on the processor do not depend on what else runs; those on the wall do.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import omma
-from benchmarks.clock import race
+from benchmarks.measure import race
 from omma.merging import Part, handed_out, merged
 
 LABELS = 200
@@ -128,7 +128,7 @@ def on_spark(folder: Path, cores: int) -> dict[str, float]:
 
     A JVM goes on compiling what it runs for many batches; what that takes is in the first half.
     """
-    command = [sys.executable, "-m", "benchmarks.spark", "--child", str(folder), str(cores)]
+    command = [sys.executable, "-m", "benchmarks", "spark", "--child", str(folder), str(cores)]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     if said.returncode:
         raise RuntimeError(said.stderr[-3000:])
@@ -279,7 +279,3 @@ def main() -> None:
         if given.only in (None, name):
             part()
     print(f"\nload after: {os.getloadavg()[0]:.1f}")
-
-
-if __name__ == "__main__":
-    main()

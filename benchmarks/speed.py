@@ -1,85 +1,419 @@
-"""Measure what omma promises about speed and print it as tables: ``python -m benchmarks.speed``.
-
-Nothing is asserted: the last line counts the targets met and missed.
-"""
+"""Replays and single rows: omma against the plain way, against a fixed rule, and as data grows."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
+import gc
+import subprocess
+import sys
+import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from rich.console import Console
+import numpy as np
+from scipy import sparse
 
-from benchmarks.auto import auto
-from benchmarks.growth import growth, memory
-from benchmarks.replays import custom, replays
-from benchmarks.startup import first_answers, imports
-from benchmarks.steps import matrix, steps
-from benchmarks.table import Table
+import omma
+from benchmarks import plain
+from benchmarks.measure import Row, Table, Target, all_of, at_least, at_most, exponent, race
+from benchmarks.shapes import Shape, classes
 
-SECTIONS: dict[str, Callable[[bool], Table]] = {
-    "replays": replays,
-    "auto": auto,
-    "steps": steps,
-    "matrix": matrix,
-    "growth": growth,
-    "memory": memory,
-    "imports": imports,
-    "first_answers": first_answers,
-    "custom": custom,
-}
+SMALL = Shape("dense", 7_926, 46)
+MIDDLE = Shape("dense", 24_154, 195)
+CLASSES = Shape("classes", 7_532, 20)
+SPARSE = Shape("csr", 20_000, 2_456, 77)
+LARGE = Shape("csr", 306_784, 13_330, 85)
+
+# How many times as fast as the plain way, by shape and budget.
+SPEED = {(SMALL, None): 2000, (SMALL, 3): 1000, (MIDDLE, None): 800}
+# How many times the time of a fixed rule.
+FLOOR = {(LARGE, 3, "macro_f1"): 1.3}
+# How many times the time of OMMA with labels, by layout.
+AUTO = {"dense": 4.5, "classes": 4.5, "csr": 2.5}
+# Nanoseconds a stored entry, by the number of labels, and megabytes at the most of these.
+ENTRY = {13_330: 9.0, 670_000: 25.0, 3_000_000: 50.0}
+MEGABYTES = 1_000.0
 
 
-def environment() -> dict[str, Any]:
-    """What the figures were measured with."""
-    import numba
-    import numpy
-    import scipy
-    from omma.kernels.cache import hash_of_sources
+def targets_of(shape: Shape, metrics: tuple[str, ...]) -> list[tuple[int | None, str]]:
+    """Budgets and metrics that suit a shape."""
+    if shape.kind == "classes":
+        return [(1, "multiclass_gmean")]
+    return [(k, metric) for k in (None, 3) for metric in metrics]
 
+
+def replays(quick: bool) -> Table:
+    """Every shape, budget and metric."""
+    plain_rows = 100 if quick else 500
+    table = Table(
+        "omma against the plain way and against the floor",
+        f"Best of several runs that take turns, thread time. plain: NumPy + autograd, timed on the "
+        f"first {plain_rows} rows and scaled to all; same: the part of these rows decided alike. "
+        "omma: the whole call; kernel: trace.seconds, by the wall clock. floor: the whole call "
+        "with fixed weights, TopK(k), or a Threshold that predicts as many labels.",
+    )
+    for shape in [SMALL, CLASSES, SPARSE] if quick else [SMALL, MIDDLE, CLASSES, SPARSE, LARGE]:
+        eta, y = shape.data()
+        for k, metric in targets_of(shape, ("macro_f1", "macro_gmean", "micro_f1")):
+            table.rows.append(against_plain(shape, eta, y, metric, k, plain_rows, quick))
+    return table
+
+
+def against_plain(
+    shape: Shape, eta: Any, y: Any, metric: str, k: int | None, plain_rows: int, quick: bool
+) -> Row:
+    policy = omma.OMMA(metric, k=k)
+    trace = omma.replay(policy, eta, y)
+    fixed = floor_of(trace, eta, k)
+    first = eta[:plain_rows], y[:plain_rows]
+    decided: list[Any] = []
+    kernel: list[float] = []
+    calls = {
+        "omma": lambda: kernel.append(omma.replay(policy, eta, y).seconds),
+        "floor": lambda: omma.replay(fixed, eta, y, metric=metric),
+        "plain": lambda: decided.append(plain.replay(metric, *first, k)),
+    }
+    # The short calls run twice a round: the second time nothing else has used the cache.
+    turns = [calls[name] for name in ("omma", "floor", "omma", "floor", "plain")]
+    first_whole, first_floor, whole, floor, slow = race(*turns, rounds=2 if quick else 10)
+    whole, floor = min(first_whole, whole), min(first_floor, floor)
+    slow *= shape.n / plain_rows
     return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-        "numba": numba.__version__,
-        "kernels": hash_of_sources()[:16],
+        "shape": str(shape),
+        "layout": shape.kind,
+        "k": str(k),
+        "metric": metric,
+        "plain ms": 1e3 * slow,
+        "omma ms": 1e3 * whole,
+        "kernel ms": 1e3 * min(kernel),
+        "plain/omma": at_least(slow / whole, SPEED.get((shape, k))),
+        "floor ms": 1e3 * floor,
+        "omma/floor": at_most(whole / floor, FLOOR.get((shape, k, metric))),
+        "same": agreement(decided[0], trace.predictions),
     }
 
 
-def parsed(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a small version, for a smoke test")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
-    parser.add_argument(
-        "--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=", ".join(SECTIONS)
+def floor_of(trace: Any, eta: Any, k: int | None) -> Any:
+    """A fixed rule that predicts about as many labels."""
+    if k is not None:
+        return omma.TopK(k)
+    values = eta.data if sparse.issparse(eta) else eta.ravel()
+    chosen = trace.counts.predicted.sum() / len(values)
+    return omma.Threshold(float(np.quantile(values[:1_000_000], 1.0 - chosen)))
+
+
+def agreement(decided: list[Any], predictions: Any) -> Target:
+    """Which part of the first rows is predicted alike."""
+    expected = plain.labels_of(predictions[: len(decided)])
+    return all_of([np.array_equal(*pair) for pair in zip(decided, expected, strict=True)])
+
+
+def times_of(policies: list[Any], eta: Any, y: Any, rounds: int) -> list[float]:
+    """The best seconds of several policies on the same rows, once all are compiled."""
+    batch = omma.Batch.of(eta, y)
+    calls = [partial(omma.replay, policy, batch) for policy in policies]
+    for call in calls:
+        call()
+    return race(*calls, rounds=rounds)
+
+
+def auto(quick: bool) -> Table:
+    """What calibration and two kinds of counts cost: ``Auto`` against OMMA, on the same rows."""
+    table = Table(
+        "Auto against OMMA",
+        "Best of several runs that take turns, thread time, whole calls. OMMA: of labels, which is "
+        "the cheapest way. Calibration takes a logarithm and an exponential an entry.",
     )
-    return parser.parse_args(arguments)
+    metrics = ("macro_f1", "macro_precision", "macro_gmean", "micro_f1")
+    for shape in [SMALL, CLASSES] if quick else [SMALL, MIDDLE, CLASSES, SPARSE]:
+        eta, y = shape.data()
+        for k, metric in targets_of(shape, metrics):
+            policies = [omma.OMMA(metric, k=k), omma.Auto(metric, k=k)]
+            base, whole = times_of(policies, eta, y, 2 if quick else 5)
+            table.rows.append(
+                {
+                    "shape": str(shape),
+                    "layout": shape.kind,
+                    "k": str(k),
+                    "metric": metric,
+                    "OMMA ms": 1e3 * base,
+                    "Auto ms": 1e3 * whole,
+                    "Auto/OMMA": at_most(whole / base, AUTO[shape.kind]),
+                }
+            )
+    return table
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the sections asked for."""
-    options = parsed(arguments)
-    console = Console()
-    console.width = max(console.width, 140)
-    console.print(" · ".join(f"{name} {value}" for name, value in environment().items()) + "\n")
-    tables = {}
-    for name in options.only or SECTIONS:
-        tables[name] = SECTIONS[name](options.quick)
-        tables[name].show(console)
-    if options.json is not None:
-        content = {name: table.as_json() for name, table in tables.items()}
-        text = json.dumps({"environment": environment(), **content}, indent=1, ensure_ascii=False)
-        options.json.write_text(text + "\n", encoding="utf-8")
-    targets = [target for table in tables.values() for target in table.targets]
-    met = sum(target.met for target in targets)
-    console.print(f"{met} targets met, {len(targets) - met} missed")
+def feedbacks(quick: bool) -> Table:
+    """Estimates, weights, other means and rows without labels, against labels alone."""
+    table = Table(
+        "what else a row may bring, against macro F1 of labels",
+        "Best of several runs that take turns, thread time, whole calls.",
+    )
+    for shape in [SMALL] if quick else [SMALL, MIDDLE, SPARSE]:
+        eta, y = shape.data()
+        rng = np.random.default_rng(0)
+        weighted = omma.Batch.of(eta, y, rng.choice([0.5, 1.0, 2.0], shape.n))
+        half = omma.Batch.of(eta, y, known=rng.random(shape.n) < 0.5)
+        for k in (None, 3):
+            cases = {
+                "labels": (omma.OMMA("macro_f1", k=k), omma.Batch.of(eta, y)),
+                "estimates": (omma.OMMA("macro_f1", k=k, feedback="estimates"), (eta, y)),
+                "H-mean": (omma.OMMA("macro_hmean", k=k), (eta, y)),
+                "weights": (omma.OMMA("macro_f1", k=k), weighted),
+                "half of the rows labelled": (omma.Auto("macro_f1", k=k), half),
+            }
+            calls = [
+                partial(omma.replay, policy, *(rows if isinstance(rows, tuple) else (rows,)))
+                for policy, rows in cases.values()
+            ]
+            for call in calls:
+                call()
+            seconds = race(*calls, rounds=2 if quick else 5)
+            for name, each in zip(cases, seconds, strict=True):
+                head = {"shape": str(shape), "layout": shape.kind, "k": str(k), "what": name}
+                table.rows.append({**head, "ms": 1e3 * each, "times labels": each / seconds[0]})
+    return table
 
 
-if __name__ == "__main__":
-    main()
+MANY = """
+import resource, sys, time
+import omma
+from benchmarks.shapes import Shape
+n, m = int(sys.argv[1]), int(sys.argv[2])
+policy = omma.OMMA("macro_f1", k=3)
+omma.replay(policy, *Shape("csr", 10, 100, 50).data())
+eta, y = Shape("csr", n, m, 50).data()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+seconds = min(omma.replay(policy, eta, y).seconds for _ in range(int(sys.argv[3])))
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(1e9 * seconds / eta.nnz, peak / 1e3, (peak - before) / 1e3)
+"""
+
+
+def many_labels(quick: bool) -> Table:
+    """Sparse rows of very many labels, each in a process of its own."""
+    table = Table(
+        "many labels, CSR, macro F1@3, 50 stored a row",
+        "Nanoseconds of the compiled loop a stored entry, the best of 3 replays; the most memory "
+        "of the process, inputs included, and what replays added to the inputs (megabytes).",
+    )
+    n, runs = (2_000, 1) if quick else (100_000, 3)
+    for m, limit in ENTRY.items():
+        command = [sys.executable, "-c", MANY, str(n), str(m), str(runs)]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        nanoseconds, peak, added = map(float, out.split())
+        table.rows.append(
+            {
+                "labels": m,
+                "rows": n,
+                "ns an entry": at_most(nanoseconds, None if quick else limit),
+                "MB": at_most(peak, MEGABYTES if m == max(ENTRY) else None),
+                "MB of replays": added,
+            }
+        )
+    return table
+
+
+def f1_copy(tp: float, fp: float, fn: float, tn: float) -> float:
+    """F1 as a user would write it."""
+    return 2 * tp / (2 * tp + fp + fn + 1e-9)
+
+
+def custom(quick: bool) -> Table:
+    """A user's own copy of F1 against the built-in, once both are compiled."""
+    table = Table("a custom copy of macro F1 against the built-in", "Once compiled, whole calls.")
+    copy = omma.metrics.custom(f1_copy, average="macro")
+    for shape in [SMALL] if quick else [SMALL, MIDDLE, SPARSE]:
+        eta, y = shape.data()
+        for k in (None, 3):
+            policies = [omma.OMMA("macro_f1", k=k), omma.OMMA(copy, k=k)]
+            first, second = (omma.replay(policy, eta, y).predictions for policy in policies)
+            built_in, own = times_of(policies, eta, y, 7)
+            table.rows.append(
+                {
+                    "shape": str(shape),
+                    "layout": shape.kind,
+                    "k": str(k),
+                    "built-in ms": 1e3 * built_in,
+                    "custom ms": 1e3 * own,
+                    "custom/built-in": at_most(own / built_in, 4),
+                    "same": agreement(plain.labels_of(second), first),
+                }
+            )
+    return table
+
+
+# Single rows
+
+
+def walk(policy: Any, etas: Any, ys: Any, m: int = 46, *, late: bool = False) -> Callable[[], None]:
+    """Decide and learn every row; labels that come late are learned after all decisions."""
+    learner = omma.OnlineClassifier(policy, n_labels=m)
+
+    def at_once() -> None:
+        for eta, true in zip(etas, ys, strict=True):
+            learner.predict(eta)
+            learner.update(true)
+
+    def later() -> None:
+        decided = [learner.predict(eta) for eta in etas]
+        for true, prediction in zip(ys, decided, strict=True):
+            learner.update(true, prediction=prediction)
+
+    return later if late else at_once
+
+
+def steps(quick: bool) -> Table:
+    """One predict and update from Python."""
+    table = Table(
+        "one predict + update from Python",
+        "Best of several loops over rows, thread time. m = 46; the CSR rows store 50 of 5,000.",
+    )
+    n = 200 if quick else 2_000
+    eta, y = Shape("dense", n, 46).data()
+    rows = list(eta), list(y)
+    class_eta, class_ids = classes(n, 46)
+    stored, true = Shape("csr", n, 5_000, 50).data()
+    parts = [stored[i : i + 1] for i in range(n)], [true[i : i + 1] for i in range(n)]
+    f1 = omma.OMMA("macro_f1")
+    cases = {
+        f"ndarray, {metric}, k = {k}": (walk(omma.OMMA(metric, k=k), *rows), 6)
+        for metric in ("macro_f1", "macro_gmean", "micro_f1")
+        for k in (None, 3)
+    }
+    estimates = omma.OMMA("macro_f1", feedback="estimates")
+    multiclass = omma.OMMA("multiclass_gmean")
+    cases |= {
+        "list": (walk(f1, eta.tolist(), y.tolist()), 15),
+        "late label, prediction=": (walk(f1, *rows, late=True), 15),
+        'feedback="estimates"': (walk(estimates, *rows), 15),
+        "class id": (walk(multiclass, list(class_eta), class_ids.tolist()), 15),
+        "CSR row": (walk(f1, *parts, m=5_000), 40),
+    }
+    for what, (call, limit) in cases.items():
+        (seconds,) = race(call, at_least=0.2 if quick else 1, rounds=3)
+        table.rows.append({"what": what, "µs a row": at_most(1e6 * seconds / n, limit)})
+    return table
+
+
+def matrix(quick: bool) -> Table:
+    """Many rows decided at once, against what the same decisions take once compiled."""
+    table = Table(
+        "a matrix of 1,000 rows decided at once, m = 46",
+        "Best of several calls of predict on the present counts, against a replay of the same rule "
+        "on the same rows: its kernel decides them, and counts them besides.",
+    )
+    eta, y = Shape("dense", 1_000, 46).data()
+    for k in (None, 3):
+        learner = omma.OnlineClassifier(omma.OMMA("macro_f1", k=k), n_labels=46)
+        for row, true in zip(eta[:100], y[:100], strict=True):
+            learner.predict(row)
+            learner.update(true)
+        fixed = omma.FixedRule(learner.rule)
+        kernel: list[float] = []
+
+        def replayed(fixed: Any = fixed, kernel: list[float] = kernel) -> None:
+            kernel.append(omma.replay(fixed, eta, y, metric="macro_f1").seconds)
+
+        whole, _ = race(partial(learner.predict, eta), replayed, rounds=5 if quick else 20)
+        ratio = at_most(whole / min(kernel), 1.5)
+        table.rows.append(
+            {
+                "k": str(k),
+                "predict µs": 1e6 * whole,
+                "compiled µs": 1e6 * min(kernel),
+                "ratio": ratio,
+            }
+        )
+    return table
+
+
+# Growth
+
+
+def growth(quick: bool) -> Table:
+    """Exponents of time in rows, labels and stored entries."""
+    table = Table(
+        "growth of time, macro F1",
+        "Slope of a line through log-log points, each the best of at least 5 whole calls; sizes "
+        "take turns. A fixed cost a row or a call makes it smaller than 1.",
+    )
+    part = 8 if quick else 1
+    n = 20_000 // part
+    rows = [size // part for size in (10_000, 20_000, 40_000, 80_000, 160_000, 320_000)]
+    labels = [25, 50, 100, 200, 400, 800]
+    entries = [20, 40, 80, 160, 320]
+    many = [2_000, 8_000, 32_000]
+    series = {
+        ("rows n", "m = 46", 1.05): (rows, [Shape("dense", size, 46) for size in rows]),
+        ("labels m", f"n = {n:,}", None): (labels, [Shape("dense", n, m) for m in labels]),
+        ("entries a row", f"CSR, n = {n:,}, m = 10,000", None): (
+            entries,
+            [Shape("csr", n, 10_000, size) for size in entries],
+        ),
+        ("labels m", f"CSR, n = {n:,}, 80 a row", None): (
+            many,
+            [Shape("csr", n, m, 80) for m in many],
+        ),
+    }
+    for k in (None, 3):
+        policy = omma.OMMA("macro_f1", k=k)
+        for (what, at, limit), (sizes, shapes) in series.items():
+            times = race(*(partial(omma.replay, policy, *shape.data()) for shape in shapes))
+            table.rows.append(
+                {
+                    "in": what,
+                    "at": at,
+                    "k": str(k),
+                    "from": sizes[0],
+                    "to": sizes[-1],
+                    "first ms": 1e3 * times[0],
+                    "last ms": 1e3 * times[-1],
+                    "exponent": at_most(exponent(sizes, times), limit),
+                }
+            )
+    return table
+
+
+def memory(quick: bool) -> Table:
+    """Peak memory of a replay beyond its inputs and predictions, against the number of rows."""
+    table = Table(
+        "peak memory beyond inputs and predictions, macro F1",
+        "MB that Python and NumPy allocate during a replay (tracemalloc; the kernels allocate "
+        "nothing), less the predictions where they are kept. Rows are taken in blocks of about a "
+        "million numbers, so n starts above two blocks. Flat: at most 1.1 times.",
+    )
+    few, many = (50_000, 100_000) if quick else (50_000, 500_000)
+    for kind, m, entries in (("dense", 46, 0), ("csr", 2_456, 77)):
+        peaks: dict[Any, list[float]] = {}
+        for n in (few, many):
+            eta, y = Shape(kind, n, m, entries).data()
+            for k in (None, 3):
+                for keep in (False, True):
+                    peaks.setdefault((k, keep), []).append(peak(eta, y, k, keep))
+        for (k, keep), (small, large) in peaks.items():
+            table.rows.append(
+                {
+                    "layout": kind,
+                    "k": str(k),
+                    "predictions": "kept" if keep else "not kept",
+                    f"n = {few:,}": small / 1e6,
+                    f"n = {many:,}": large / 1e6,
+                    "times": at_most(large / small, 1.1),
+                }
+            )
+    return table
+
+
+def peak(eta: Any, y: Any, k: int | None, keep: bool) -> float:
+    """Bytes at the peak of a replay, beyond what was there before and the predictions."""
+    policy = omma.OMMA("macro_f1", k=k)
+    omma.replay(policy, eta[:100], y[:100], predictions=keep)
+    gc.collect()
+    tracemalloc.start()
+    made = omma.replay(policy, eta, y, predictions=keep).predictions
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    parts = (made.data, made.indices, made.indptr) if sparse.issparse(made) else (made,)
+    return float(most - sum(part.nbytes for part in parts if part is not None))

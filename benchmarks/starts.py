@@ -1,6 +1,6 @@
 """Where offline Frank-Wolfe starts, and on which probabilities it is fitted.
 
-``python -m benchmarks.starts DATA [--dataset NAME] [--folds 3] [--regularization 30] [--every 1]``
+``python -m benchmarks starts DATA [--dataset NAME] [--folds 3] [--regularization 30] [--every 1]``
 fits logistic regressions to the training part, then Frank-Wolfe from each start to their
 probabilities of the same rows, and to out-of-fold ones; values are those on the test part.
 """
@@ -88,7 +88,3 @@ def main() -> None:
             sample, name, str(k), start, mixture.start, str(mixture.is_start), f"{100 * value:.2f}"
         )
     console.print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -16,7 +16,7 @@ from river import datasets
 from river.datasets import synth
 from scipy import sparse
 
-from benchmarks.files import stored
+from benchmarks.measure import stored
 
 Rows = Iterator[tuple[dict[str, Any], Any]]
 

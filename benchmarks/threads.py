@@ -1,4 +1,4 @@
-"""How many rows a learner serves from 1, 2, 4 and 8 threads: ``python -m benchmarks.threads``.
+"""How many rows a learner serves from 1, 2, 4 and 8 threads: ``python -m benchmarks threads``.
 
 Beside each figure stands the work of the process for a row, all threads together: what others do on
 the machine changes it little, and where threads stand in each other's way it grows. It runs with
@@ -81,7 +81,3 @@ def main() -> None:
                 for n, (rate, worked) in zip((1, 2, 4, 8), found, strict=True)
             )
             print(f"m = {m}, {name}, rows/s by threads: {told}")
-
-
-if __name__ == "__main__":
-    main()

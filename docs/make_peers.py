@@ -1,4 +1,4 @@
-"""Writes the tables of docs/peers.md from what `python -m benchmarks.peers` recorded.
+"""Writes the tables of docs/peers.md from what `python -m benchmarks peers` recorded.
 
 python docs/make_peers.py
 """

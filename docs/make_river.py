@@ -1,4 +1,4 @@
-"""Writes the tables of docs/recipes/river.md from what `python -m benchmarks.river` recorded.
+"""Writes the tables of docs/recipes/river.md from what `python -m benchmarks river` recorded.
 
     python docs/make_river.py
 

@@ -161,15 +161,6 @@ def test_stepping_is_replaying(policy, layout):
 
 
 @every
-def test_dense_and_sparse_rows_are_decided_alike(policy):
-    eta, y = data(policy)
-    first, second = (replayed(policy, layout(eta), y) for layout in LAYOUTS.values())
-    np.testing.assert_array_equal(first.predictions, second.predictions.toarray())
-    assert first.counts == second.counts
-    assert first.rule == second.rule
-
-
-@every
 @layouts
 def test_a_seed_is_a_permutation(policy, layout):
     eta, y = data(policy)

@@ -1,110 +1,163 @@
 """The kernels are plain Python too: with the compiler switched off they decide the same.
 
-That is how a debugger or a coverage tool gets into them. This file, run as a script, prints what a
-small selection of them computes; the test compares that with the compiled ones.
+That is how a debugger or a coverage tool gets into them. Each function below goes through some of
+the entries of the kernels; a process without the compiler runs them all, and the results are
+compared with those of compiled code.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
-from itertools import product
 from pathlib import Path
 
+import cases
 import numpy as np
+import pytest
+from omma.estimators.adam import LinearAdam
 from scipy import sparse
-from strategies import class_stream, dense, interior_counts, one_hot, stepwise, stream
+from streams import class_stream, dense
 
 import omma
+from omma.estimators import OnlineLinear
+
+KERNELS = Path(omma.__file__).parent / "kernels"
+ROWS = 12
+LAYOUTS = (np.asarray, cases.csr)
+PARTLY = ("labels macro_f1", "greedy plug_in", "auto limits", "forgetting auto")  # labels in part
 
 
-def replays():
-    """Every kind of mean, with and without budget, of labels and estimates, dense and sparse."""
-    names = ["macro_f1", "macro_gmean", "macro_hmean", "macro_qmean", "macro_mcc"]
-    names += ["micro_balanced_accuracy"]
-    cases = product(names, (None, 2), ("labels", "estimates"), (np.asarray, sparse.csr_array))
-    for name, k, feedback, layout in cases:
-        eta, y = stream(1, n=30)
-        yield omma.replay(omma.OMMA(name, k=k, feedback=feedback), layout(eta), y, seed=1)
-    for name, layout in product(
-        ("accuracy", "gmean", "hmean", "qmean", "mcc", "kappa"), (np.asarray, sparse.csr_array)
-    ):
-        eta, y = class_stream(2, n=30)
-        yield omma.replay(omma.OMMA(f"multiclass_{name}"), layout(eta), one_hot(y, 4))
-    for name, k, layout in product(
-        ("macro_precision", "micro_f1"), (None, 2), (np.asarray, sparse.csr_array)
-    ):
-        eta, y = stream(6, n=30)
-        yield omma.replay(omma.Auto(name, k=k), layout(eta), y)
-    total = omma.metric("multiclass_gmean") + omma.metric("macro_f1")
-    yield omma.replay(omma.OMMA(total), *class_stream(3, n=30))
-    yield omma.replay(omma.OMMA(omma.metrics.costs(np.eye(4) - 0.3)), *class_stream(3, n=30))
+def replays_and_steps():
+    """Every policy of the table: dense and sparse replays, single rows, rules, labels in part."""
+    for name, policy in cases.POLICIES.items():
+        eta, y = cases.data(name, n=ROWS)
+        if name in PARTLY:
+            y = cases.labelled(policy, y.astype(float), "in part")
+        for layout in LAYOUTS:
+            rows = layout(eta)
+            options = {"metric": cases.judge(policy), "weights": cases.weights_of(name, ROWS)}
+            trace = omma.replay(policy, rows, y, **options)
+            yield [dense(trace.predictions), trace.rule.slope, trace.rule.offset, trace.value]
+            learner = omma.OnlineClassifier(policy, cases.M, metric=cases.judge(policy))
+            for t in range(4):
+                yield [dense(learner.predict(cases.row_of(rows, t)))]
+                learner.update(y[t])
+            yield [learner.value, learner.rule.slope]
 
 
-def wide_rows():
-    """Rows and budgets large enough for every way to find the k best."""
-    eta, y = stream(4, n=10, m=50)
-    for k, layout in product((1, 3, 12, 50), (np.asarray, sparse.csr_array)):
-        yield omma.replay(omma.OMMA("macro_f1", k=k), layout(eta), y, weights=np.arange(10))
+def batches():
+    """Rows that were decided before: learn_dense and learn_sparse."""
+    eta, y = cases.data("labels macro_f1", n=ROWS)
+    for policy in (omma.OMMA("macro_f1", prior=1.0), omma.OMMA("micro_f1", k=2, feedback="both")):
+        for layout in LAYOUTS:
+            predictions, delta = omma.step(policy, policy.init(cases.M), layout(eta), y)
+            yield [dense(predictions), delta.cells]
 
 
-def steps():
-    for feedback, layout in product(("labels", "estimates"), (np.asarray, sparse.csr_array)):
-        if feedback == "labels" or layout is np.asarray:
-            eta, y = stream(5, n=8)
-            policy = omma.OMMA("micro_f1", feedback=feedback)
-            yield stepwise(policy, layout(eta), y)
+def certificates():
+    """certify_dense, certify_sparse, by_positive, mixture_of."""
+    for name in ("auto", "labels macro_f1 k"):
+        eta, y = cases.data(name, n=60)
+        for layout in LAYOUTS:
+            gap = omma.replay(cases.POLICIES[name], layout(eta), y, gap=True).gap
+            yield [gap.value, gap.attainable]
+    eta, ids = class_stream(3, 60, 4)
+    gap = omma.replay(omma.Auto("multiclass_min_recall"), eta, ids, gap=True).gap
+    yield [gap.value, gap.attainable]
 
 
-def own_with_numpy(tp, fp, fn, tn):
-    spread = np.sqrt(np.maximum(tp * tn, 1e-9)) + abs(tp - fp) ** 1.5
-    return min(spread, 2.0) / (1 + np.exp(-np.log(tn + 0.5))) if tp > 0 else -tp
+def calibrations():
+    """calibrate_dense and calibrate_sparse."""
+    eta, y = cases.data("auto", n=ROWS)
+    for layout in LAYOUTS:
+        calibrator = omma.calibration.OnlineCalibrator(cases.M)
+        calibrator.update(layout(eta), y)
+        yield [dense(calibrator.predict(layout(eta)))]
 
 
-def own_metrics():
-    metric = omma.metrics.custom(own_with_numpy, average="macro")
-    for seed in range(5):
-        yield metric.gradient(interior_counts(seed))
+def mixtures():
+    """Evaluate and best_share, on dense and sparse rows."""
+    eta, y = cases.data("labels macro_f1", n=ROWS)
+    for layout in LAYOUTS:
+        mixture = omma.FrankWolfe("macro_f1", k=2).fit(layout(eta), y)
+        yield [mixture.shares, *(rule.slope for rule in mixture.rules)]
 
 
-def numbers():
-    """All of it as lists of numbers."""
-    for trace in (*replays(), *wide_rows()):
-        yield dense(trace.predictions).tolist()
-        yield [trace.rule.slope.tolist(), trace.rule.offset.tolist(), trace.value]
-    for predictions, learner in steps():
-        yield predictions.tolist()
-        yield [learner.rule.slope.tolist(), learner.rule.offset.tolist(), learner.value]
-    for found in own_metrics():
-        yield np.asarray(found).tolist()
+def linear_models():
+    """run_dense, run_sparse and step_all."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=ROWS)
+    features = np.eye(3)[y] + 0.5 * rng.normal(size=(ROWS, 3))
+    for layout in (np.asarray, sparse.csr_array):
+        yield [OnlineLinear(learning_rate=0.1).estimates(layout(features), y)[0]]
+    model = LinearAdam(learning_rate=0.1, l2=1e-3, epochs=2).fit(features, y)
+    yield [model.predict_proba(features)]
 
 
-def plain_numbers():
-    """The same in a process without the compiler."""
-    here = Path(__file__)
-    script = (
-        f"import json, sys, numba, {here.stem} as here;"
-        "assert numba.config.DISABLE_JIT;"
-        "sys.stdout.write(json.dumps(list(here.numbers())))"
-    )
+GROUPS = (replays_and_steps, batches, certificates, calibrations, mixtures, linear_models)
+
+
+def numbers_of(group):
+    """What a group computes, as lists of numbers."""
+    return [
+        np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts]).tolist()
+        for parts in group()
+    ]
+
+
+def run_all():
+    """What all groups compute, and the names of the functions of the kernels that ran."""
+    names = set()
+
+    def note(frame, event, _):
+        if event == "call" and str(KERNELS) in frame.f_code.co_filename:
+            names.add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    results = {group.__name__: numbers_of(group) for group in GROUPS}
+    sys.setprofile(None)
+    return results, sorted(names)
+
+
+def in_plain_python(script, *options):
+    """What a script writes in a process without the compiler."""
+    paths = os.pathsep.join((str(Path(__file__).parent), *sys.path))
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore::RuntimeWarning", "-c", script],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(here.parent)},
+        [sys.executable, *options, "-c", script],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    return json.loads(ran.stdout)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return ran.stdout
 
 
-def test_without_the_compiler_the_same_is_decided():
-    found, expected = plain_numbers(), list(numbers())
-    assert len(found) == len(expected) > 100
-    for one, other in zip(found, expected, strict=True):
-        flat = [np.ravel(part) for part in one], [np.ravel(part) for part in other]
-        # Rounding apart: compiled code may order a sum otherwise, or call another root.
-        np.testing.assert_allclose(*map(np.concatenate, flat), rtol=1e-9, atol=1e-12)
+@pytest.fixture(scope="module")
+def plain():
+    script = (
+        f"import json, sys, numba, {Path(__file__).stem} as here;"
+        "assert numba.config.DISABLE_JIT;"
+        "sys.stdout.write(json.dumps(here.run_all()))"
+    )
+    return json.loads(in_plain_python(script, "-W", "ignore"))
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
+def test_without_the_compiler_the_same_is_decided(plain, group):
+    ours, compiled = plain[0][group.__name__], numbers_of(group)
+    assert len(ours) == len(compiled) > 0
+    for mine, other in zip(ours, compiled, strict=True):
+        # Rounding apart: plain Python has no fused multiply-add, and calls other roots.
+        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
+
+
+def test_every_entry_ran_without_the_compiler(plain):
+    sources = "".join(path.read_text(encoding="utf-8") for path in KERNELS.glob("*.py"))
+    entries = re.findall(r"^@entry\ndef (\w+)", sources, re.MULTILINE)
+    assert len(entries) > 15
+    assert set(entries) <= set(plain[1])
 
 
 def test_auto_without_the_compiler_warns_of_nothing():
@@ -112,11 +165,4 @@ def test_auto_without_the_compiler_warns_of_nothing():
         "import omma; eta, y = omma.datasets.long_tail(n=20, m=3, seed=0); eta[:, 0] = 1.0;"
         "omma.replay(omma.Auto('macro_f1'), eta, y)"
     )
-    ran = subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", "-c", script],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr[-2000:]
+    in_plain_python(script, "-W", "error::RuntimeWarning")

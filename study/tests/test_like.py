@@ -158,7 +158,7 @@ MEANS = (
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if SHAPES[name].stored is None])
 def test_the_first_row_of_the_papers_table_is_matched(name):
-    """Of the two large sets, ``python -m benchmarks.likeness`` says the same."""
+    """Of the two large sets, ``python -m benchmarks likeness`` says the same."""
     classes = SHAPES[name].classes
     eta, y = like(name, seed=1 if classes else 2)
     for metric, k in MEANS if classes else TARGETS:

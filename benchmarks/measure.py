@@ -1,16 +1,59 @@
-"""Figures, the targets that some of them have, and how both are shown."""
+"""What benchmarks share: timing on a noisy machine, figures with targets, files of results."""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as RichTable
+from scipy import sparse
 
 Row = dict[str, Any]
+
+
+# Timing
+
+
+def seconds_of(call: Callable[[], Any]) -> float:
+    """How long one call takes, on the clock of this thread.
+
+    All that is timed here runs in one thread. A wall clock would also count the time in which
+    other programs had the core, and long calls, which cannot slip in between, most of all.
+    """
+    started = time.thread_time()
+    call()
+    return time.thread_time() - started
+
+
+def race(
+    *calls: Callable[[], Any], rounds: int = 5, at_least: float = 0.5, at_most: int = 200
+) -> list[float]:
+    """The best seconds of each call; they take turns, so that all meet the same noise.
+
+    At least ``rounds`` rounds are run, more until ``at_least`` seconds have passed.
+    """
+    best = [np.inf] * len(calls)
+    started = time.perf_counter()
+    done = 0
+    while done < rounds or (done < at_most and time.perf_counter() - started < at_least):
+        best = [min(least, seconds_of(call)) for least, call in zip(best, calls, strict=True)]
+        done += 1
+    return best
+
+
+def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """How time grows: the slope of a line through the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+# Figures
 
 
 @dataclass(frozen=True)
@@ -98,3 +141,21 @@ def _plain(cell: Any) -> Any:
         kind = "at_most" if cell.at_most else "at_least"
         return {"value": cell.value, kind: cell.limit, "met": cell.met}
     return cell
+
+
+# Files
+
+
+def stored(path: Path) -> Any:
+    """The only array of an .npz file, or its CSR matrix."""
+    with np.load(path) as arrays:
+        if len(arrays.files) == 1:
+            return arrays[arrays.files[0]]
+    return sparse.load_npz(path).tocsr()
+
+
+def add_line(path: Path | None, record: Any) -> None:
+    """Add a record to a file of them, where one is asked for."""
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
