@@ -103,8 +103,8 @@ def test_a_journal_resumes_at_the_time_that_it_was(clock, tmp_path):
     one = learner(max_seconds=60)
     with omma.Journal(tmp_path / "j", one, snapshot_every=17):
         for t, row in enumerate(eta):
-            one.predict(row, id=t)
             clock(11)
+            one.predict(row, id=t)
             if t >= 4 and t % 3:
                 one.update(y[t - 4], id=t - 4)
     assert one.waiting.forgotten > 5

@@ -15,12 +15,9 @@ from pathlib import Path
 import cases
 import numpy as np
 import pytest
-from omma.estimators.adam import LinearAdam
-from scipy import sparse
 from streams import class_stream, dense
 
 import omma
-from omma.estimators import OnlineLinear
 
 KERNELS = Path(omma.__file__).parent / "kernels"
 ROWS = 12
@@ -84,18 +81,7 @@ def mixtures():
         yield [mixture.shares, *(rule.slope for rule in mixture.rules)]
 
 
-def linear_models():
-    """run_dense, run_sparse and step_all."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=ROWS)
-    features = np.eye(3)[y] + 0.5 * rng.normal(size=(ROWS, 3))
-    for layout in (np.asarray, sparse.csr_array):
-        yield [OnlineLinear(learning_rate=0.1).estimates(layout(features), y)[0]]
-    model = LinearAdam(learning_rate=0.1, l2=1e-3, epochs=2).fit(features, y)
-    yield [model.predict_proba(features)]
-
-
-GROUPS = (replays_and_steps, batches, certificates, calibrations, mixtures, linear_models)
+GROUPS = (replays_and_steps, batches, certificates, calibrations, mixtures)
 
 
 def numbers_of(group):
