@@ -180,8 +180,7 @@ class Layer:
 
 TRACED = {
     str(Path(omma.__file__).parent / name)
-    for name in ("_lock.py", "_atomic.py", "online/counting.py", "online/learning.py",
-                 "online/pending.py", "online/waiting.py")
+    for name in ("_lock.py", "_atomic.py", "online/learner.py", "online/waiting.py")
 } | {journal.__file__, log.__file__}  # fmt: skip
 
 

@@ -71,15 +71,13 @@ def gradient(kind, t, q, p, n=1.0, power=4.0):
     return n * i, -(p + cov * i * 0.5 * pv * (n - 2 * q) * i) * i
 
 
-def shrunk(y, e, a, s, keep_luck=False):
+def shrunk(y, e, a, s):
     """Labels y, estimates e of the same rows, estimates a of all rows.
 
     e (y + s) / (e + s)  +  (a - e) (y + S) / (e + S); with all rows labelled the second part is 0.
     """
     y, e, a = np.broadcast_arrays(np.asarray(y, float), e, a)
     seen = e * (y + s) / (e + s)
-    if keep_luck:  # precision: hits that have come are not shrunk away
-        seen = np.maximum(seen, y)
     return np.where(e > 0, seen + (a - e) * (y + S) / (e + S), y + a - e)
 
 
@@ -123,12 +121,12 @@ class Auto:
         s = S_LUCK if luck else S
         if self.kind == "class_g":
             s = np.where((tp_y == 0) & (pos_y > 0), S_HIT, S)
-        t = shrunk(tp_y, tp_e, tp_a, s, keep_luck=luck)
+        t = shrunk(tp_y, tp_e, tp_a, s)
         p = shrunk(pos_y, pos_e, pos_a, S)
         t = np.minimum(np.minimum(t, p), q)
-        if (
-            luck
-        ):  # the first prediction of a label asks for 1 / (1 + p / 5), and for no more than 1/2
+        # The first prediction of a label asks for 1 / (1 + p / 5), and for no more than 1/2; before
+        # the first label has come, estimates decide as they do alone.
+        if luck and self.labelled:
             asked = 1.0 / (1.0 + np.maximum(p / 5.0, 1.0))
             t = np.where(q > 0, t, 2.0 * LAM * asked - LAM)
         return t, q, p

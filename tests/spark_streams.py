@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from scipy import sparse
 
 import omma
-from omma.merging import handed_out, merged
+from omma.batch_step import handed_out, merged
 
 
 @dataclass

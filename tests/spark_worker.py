@@ -27,7 +27,7 @@ def prepare(path, policy, eta, y):
     import pyarrow as pa
     from pyspark import cloudpickle
 
-    from omma.merging import handed_out
+    from omma.batch_step import handed_out
     from omma.spark.columns import read_columns
     from omma.spark.work import Decide
 

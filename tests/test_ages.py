@@ -8,15 +8,15 @@ import pytest
 from naive_baselines import stream
 
 import omma
-from omma.online import pending
-from omma.online.pending import ForgottenIdError
+from omma.online import waiting
+from omma.online.waiting import ForgottenIdError
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that goes when it is told to."""
     now = [1000.0]
-    monkeypatch.setattr(pending.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
 
     def go(seconds):
         now[0] += seconds
@@ -71,11 +71,12 @@ def test_a_clock_that_jumps_ahead_and_back_goes_on(clock):
 
 def test_nobody_can_set_the_clock(monkeypatch):
     now = [1e9]
-    monkeypatch.setattr(pending.time, "time", lambda: now[0])
+    monkeypatch.setattr(waiting.time, "time", lambda: now[0])
     one = learner(max_seconds=60)
     one.predict([0.9, 0.2, 0.1], id="a")
     now[0] += 1e6
     one.update([1, 0, 0], id="a")
+    assert one.counts.n == 1
 
 
 @pytest.mark.parametrize("reading", [5.0, 1000.0, 1e9])  # of another process, or machine
@@ -87,7 +88,7 @@ def test_ages_are_saved(clock, monkeypatch, tmp_path, reading):
     one.save(tmp_path / "one.npz")
     content = pickle.dumps(one)
     now = [reading]
-    monkeypatch.setattr(pending.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
     again, unpickled = omma.OnlineClassifier.load(tmp_path / "one.npz"), pickle.loads(content)
     now[0] += 21
     for learned in (again, unpickled):
@@ -119,7 +120,7 @@ def test_a_journal_resumes_at_the_time_that_it_was(clock, tmp_path):
 def test_a_clock_that_never_stands_still_changes_nothing(monkeypatch, tmp_path):
     """What was found in time is counted, and done again at the very moment that it happened."""
     moments = itertools.count(1000.0)
-    monkeypatch.setattr(pending.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: next(moments))
     eta, y = stream(1, 40, 3)
     one = learner(max_seconds=40)
     with omma.Journal(tmp_path / "j", one, snapshot_every=17):

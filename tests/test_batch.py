@@ -17,7 +17,6 @@ import omma
 from omma.calibration import brier, log_loss, reliability
 from omma.comparison import compare
 from omma.metrics import Metric
-from omma.rows import frames
 from omma.rows.batch import Batch
 
 NAN = float("nan")
@@ -44,18 +43,13 @@ LABELS = {
 def reads(monkeypatch):
     """What is read, and how often."""
     count = Counter()
-    read, opened = Batch.read.__func__, frames.opened
+    read = Batch.read.__func__
 
     def counted(cls, owner, eta, *args, **kwargs):
         count["rows"] += not isinstance(eta, Batch)
         return read(cls, owner, eta, *args, **kwargs)
 
-    def counted_frames(owner, parameter, given, *args, **kwargs):
-        count[parameter] += frames.is_foreign(given)
-        return opened(owner, parameter, given, *args, **kwargs)
-
     monkeypatch.setattr(Batch, "read", classmethod(counted))
-    monkeypatch.setattr(frames, "opened", counted_frames)
     return count
 
 
@@ -136,9 +130,16 @@ def test_fits_and_calibration_take_a_batch():
 # One reading
 
 
-def test_a_replay_reads_once(reads):
+def test_a_replay_reads_once(reads, monkeypatch):
     pandas = pytest.importorskip("pandas")
     eta, y = (pandas.DataFrame(dense(one)).add_prefix("label ") for one in stream())
+    to_numpy = pandas.DataFrame.to_numpy
+
+    def counted(frame, *args, **kwargs):
+        reads["eta" if frame is eta else "y"] += 1
+        return to_numpy(frame, *args, **kwargs)
+
+    monkeypatch.setattr(pandas.DataFrame, "to_numpy", counted)
     omma.replay(omma.OMMA("macro_f1"), eta, y, seed=0, gap=True)
     assert reads == {"rows": 1, "eta": 1, "y": 1}
 
@@ -201,16 +202,17 @@ def test_a_fit_reads_its_rows_once(reads, cv):
 def test_evaluate_reads_each_file_once(reads, tmp_path, monkeypatch):
     from click.testing import CliRunner
 
-    from omma.cli import classes, main, reading
+    from omma.cli import evaluate_inputs, main
+    from omma.datasets import class_names
 
     files = Counter()
-    read = reading.read_matrix
+    read = evaluate_inputs.read_matrix
 
     def counted(path, **options):
         files[str(path)] += 1
         return read(path, **options)
 
-    for one in (reading, classes):  # of probabilities and of labels
+    for one in (evaluate_inputs, class_names):  # of probabilities and of labels
         monkeypatch.setattr(one, "read_matrix", counted)
     monkeypatch.chdir(tmp_path)
     eta, y = (dense(one) for one in stream())

@@ -10,8 +10,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 import omma
-from omma.comparison.cross_fitting import Goal, makers
-from omma.comparison.resampling import Resampler, Truth
+from omma.comparison.resampling import Resampler
 
 
 @pytest.fixture(scope="module")
@@ -185,9 +184,8 @@ def test_a_class_that_is_never_hit_does_not_claim_certainty():
 
 def test_draws_are_values_of_weighted_rows():
     eta, y = stream(0, 50, 3)
-    truth = Truth.of(omma.Batch.of(eta, y))
     rules = [sparse.csr_array((eta >= cut).astype(float)) for cut in (0.3, 0.4)]
-    sample = Resampler(truth, rules, omma.metric("macro_f1"), 1)
+    sample = Resampler(omma.Batch.of(eta, y), rules, omma.metric("macro_f1"), 1)
     expected = [omma.metric("macro_f1").score(y, rule) for rule in rules]
     np.testing.assert_allclose(sample.values, expected, atol=1e-12)
     drawn = sample.draw(300)
@@ -330,10 +328,12 @@ def test_refuses_in_a_sentence(tail, options, said):
         omma.choose(eta, None, "macro_f1")
 
 
-def test_tuned_thresholds_compete_only_where_they_apply():
+def test_tuned_thresholds_compete_only_where_they_apply(tail):
+    eta, y = (part[:60] for part in tail)
+
     def names(metric, **budget):
-        goal = Goal(omma.metric(metric), budget.get("k"), budget.get("at_most"), 5)
-        return [one.name for one in makers(goal, False)]
+        choice = omma.choose(eta, y, metric, **budget, folds=2, draws=2)
+        return [candidate.name for candidate in choice.candidates]
 
     assert "tuned" in names("macro_f1")
     assert "tuned" not in names("micro_f1")

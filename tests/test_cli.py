@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import omma
 from omma import demo as job
-from omma.cli import main
+from omma.cli import COMMANDS, main
 
 SMALL = ["demo", "--rows", "300", "--labels", "6", "--k", "2"]
 
@@ -219,3 +219,16 @@ def test_the_catalogue_of_datasets_says_where_it_moved():
         AttributeError, match=r"pip install omma-study, then omma_study\.datasets\.load"
     ):
         omma.datasets.load("yeast")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_imports_neither_numba_nor_scipy(command):
+    code = (
+        "import sys; from omma.cli import main; main([*sys.argv[1:], '--help'], "
+        "standalone_mode=False); print({'numba', 'numpy', 'scipy', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command.split()], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Usage: ")
+    assert done.stdout.endswith("\nset()\n")

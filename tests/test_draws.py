@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from naive_baselines import LAYOUTS, dense, row_of, stepped, stream
 
 import omma
-from omma.policies.mixture import of_rows
+from omma.policies.mixture import fingerprints
 
 
 def mixture(m, share=0.5, seed=0):
@@ -65,18 +65,18 @@ def test_fingerprints_are_the_twins_in_every_layout(seed):
     eta, _ = stream(seed, n=6, m=5, zeros=0.5)
     theirs = [twins.fingerprint(row) for row in eta]
     for make in LAYOUTS.values():
-        found = of_rows(omma.rows.arrays.read_probabilities("test", make(eta)))
+        found = fingerprints(omma.rows.arrays.read_probabilities("test", make(eta)))
         np.testing.assert_array_equal(found, theirs)
     single = eta.astype(np.float32)
-    found = of_rows(omma.rows.arrays.read_probabilities("test", single))
+    found = fingerprints(omma.rows.arrays.read_probabilities("test", single))
     np.testing.assert_array_equal(found, [twins.fingerprint(row) for row in single])
 
 
 def test_fingerprints_are_even_and_tell_places_apart():
-    found = of_rows(omma.rows.arrays.read_probabilities("test", rows()))
+    found = fingerprints(omma.rows.arrays.read_probabilities("test", rows()))
     assert (found >= 0).all()
     assert (found < 1).all()
     counted, _ = np.histogram(found, bins=10, range=(0, 1))
     assert counted.min() > 320  # of 400 each
     moved = np.array([[0.5, 0.0, 0.25], [0.0, 0.5, 0.25], [0.25, 0.0, 0.5]])
-    assert len(set(of_rows(omma.rows.arrays.read_probabilities("test", moved)))) == 3
+    assert len(set(fingerprints(omma.rows.arrays.read_probabilities("test", moved)))) == 3

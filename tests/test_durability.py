@@ -464,7 +464,9 @@ def test_a_lock_ends_with_its_process_and_not_with_its_forks(tmp_path, learner):
         os._exit(0)
     os.close(reading)
     os.waitpid(process, 0)
-    omma.Journal.resume(tmp_path).close()
+    resumed = omma.Journal.resume(tmp_path)
+    assert resumed.learner.counts == learner.counts
+    resumed.close()
     os.close(writing)
 
 

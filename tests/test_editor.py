@@ -22,7 +22,7 @@ from omma.metrics.names import MetricName
 from omma.plots import FIXED, LEARNING, color_of
 from omma.plots.palette import FAMILIES, LEARNERS, STILL, name_of
 from omma.policies import POLICIES
-from omma.policies.roster import ROSTER
+from omma.policies.registry import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 VOID = {"br"}
@@ -164,7 +164,7 @@ def test_a_trace_draws_itself_in_the_colour_of_its_policy(stream):
 def test_every_policy_has_a_colour_of_its_own():
     assert len({*LEARNING, *FIXED}) == len(LEARNING) + len(FIXED)
     assert set(FAMILIES) <= set(POLICIES)
-    named = {name.removesuffix("_eta") for name in ROSTER} - {"top_k_or_half"}
+    named = {name.removesuffix("_eta") for name in REGISTRY} - {"top_k_or_half"}
     assert {*LEARNERS, *STILL} <= named
     assert name_of(omma.OMMA("f1", feedback="estimates")) == "omma_eta"
     assert name_of(omma.Auto("f1")) == "auto"

@@ -11,7 +11,7 @@ from scipy import sparse
 from strategies import class_stream, stream
 
 import omma
-from omma.rows.frames import values_of
+from omma.rows.frames import open_table
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -459,7 +459,7 @@ def test_sparse_frames_are_csr_matrices():
     eta, y = stream()
     frame = pandas_frame(eta).astype(pd.SparseDtype(np.float64, 0.0))
     order = ["tax", "sports", "war", "music"]
-    assert sparse.issparse(values_of("f", "eta", frame))
+    assert sparse.issparse(open_table("f", "eta", frame).values)
     trace = omma.replay(POLICY, frame, pandas_frame(y)[order])
     plain = omma.replay(POLICY, sparse.csr_array(eta), y)
     assert trace.value == plain.value
@@ -489,7 +489,7 @@ def test_the_core_imports_no_library_of_frames():
 
 def test_pandas_and_polars_are_not_copied_where_they_need_not_be():
     eta, _ = stream()
-    assert np.shares_memory(values_of("f", "eta", pd.DataFrame(eta, copy=False)), eta)
+    assert np.shares_memory(open_table("f", "eta", pd.DataFrame(eta, copy=False)).values, eta)
 
 
 # Tensors
@@ -499,7 +499,7 @@ def test_tensors_are_read_in_place_and_answered_in_kind():
     torch = pytest.importorskip("torch")
     eta, y = stream()
     tensor = torch.from_numpy(eta.astype(np.float32))
-    assert np.shares_memory(values_of("f", "eta", tensor), tensor.numpy())
+    assert np.shares_memory(open_table("f", "eta", tensor).values, tensor.numpy())
     plain = omma.replay(POLICY, eta.astype(np.float32), y)
     trace = omma.replay(POLICY, tensor, torch.from_numpy(y), weights=torch.ones(len(y)))
     assert trace.value == plain.value

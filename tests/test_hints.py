@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import omma
-from omma.cli.reading import read_inputs
+from omma.cli.evaluate_inputs import read_inputs
 from omma.datasets import read, read_matrix
 
 ETA = "sport,art\n0.9,0.25\n0.1,0.5\n"

@@ -7,15 +7,15 @@ import pytest
 
 import omma
 from omma.cli import http
+from omma.cli.learners import LearnerKeeper
 from omma.cli.service import Service
-from omma.cli.streaming import Kept
 
 
 def begun(n_labels=None, **kept):
     def make(m, names):
         return omma.OnlineClassifier(omma.OMMA("macro_f1"), m, names=names)
 
-    return Service(make, n_labels=n_labels, kept=Kept(**kept))
+    return Service(LearnerKeeper(make, **kept), n_labels)
 
 
 def asked(app, *request, **options):
@@ -66,7 +66,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
     for messages in ((), (part(ROW[:5], True),)):
         status, text = asked(app, "POST", "/decide", *messages)
         assert (status, "expected the body within 0.05 seconds" in text) == (408, True)
-    assert service.learner is None
+    assert service.keeper.learner is None
     assert asked(app, "POST", "/decide", part(ROW))[0] == 200
 
 
@@ -108,7 +108,7 @@ def test_heads_are_asked_for_as_well():
 
 def test_what_was_counted_is_answered_where_it_could_not_be_saved(tmp_path, capsys):
     path = tmp_path / "gone" / "learner.npz"
-    service = begun(path=path, every=1)
+    service = begun(state=path, save_every=1)
     app = http.application(service, 1000)
 
     def told(where, content):
@@ -213,7 +213,7 @@ def test_other_widths_than_the_known_one_are_refused():
     app = http.application(service, 1_000)
     status, text = asked(app, "POST", "/decide", part(ROW))
     assert (status, "expected 3 probabilities, got 2" in text) == (400, True)
-    assert service.learner is None
+    assert service.keeper.learner is None
     right = b'{"id": 1, "eta": [0.9, 0.2, 0.1]}'
     assert asked(app, "POST", "/decide", part(right))[0] == 200
 

@@ -14,7 +14,8 @@ from tests import journal_child as child
 
 import omma
 from omma._lock import InUseError
-from omma.online import events, log
+from omma.online import log
+from omma.online.codec import DECIDED, Decision, Event, EventRow, encode
 
 KILLS = int(os.environ.get("OMMA_KILLS", "24"))
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as Unix has them")
@@ -238,7 +239,8 @@ def test_a_log_of_another_learner_is_refused(tmp_path, learner):
 
 
 def test_a_decision_that_the_learner_cannot_have_made_is_refused(tmp_path, learner):
-    moved = events.decided(["a"], [(np.zeros(4, np.int8), child.ETA[0])], True, 4)
+    decision = Decision(np.zeros(4, np.int8), child.ETA[0], moved=True)
+    moved = encode(Event(DECIDED, [EventRow("a", decision)]), 4)
     with omma.Journal(tmp_path, learner):
         pass
     with (tmp_path / "log-0").open("ab") as file:

@@ -22,7 +22,7 @@ import omma
 KERNELS = Path(omma.__file__).parent / "kernels"
 ROWS = 12
 LAYOUTS = (np.asarray, cases.csr)
-PARTLY = ("labels macro_f1", "greedy plug_in", "auto limits", "forgetting auto")  # labels in part
+PARTLY = ("OMMA macro_f1", "greedy plug_in", "auto limits", "forgetting auto")  # labels in part
 
 
 def replays_and_steps():
@@ -45,7 +45,7 @@ def replays_and_steps():
 
 def batches():
     """Rows that were decided before: learn_dense and learn_sparse."""
-    eta, y = cases.data("labels macro_f1", n=ROWS)
+    eta, y = cases.data("OMMA macro_f1", n=ROWS)
     for policy in (omma.OMMA("macro_f1", prior=1.0), omma.OMMA("micro_f1", k=2, feedback="both")):
         for layout in LAYOUTS:
             predictions, delta = omma.step(policy, policy.init(cases.M), layout(eta), y)
@@ -54,7 +54,7 @@ def batches():
 
 def certificates():
     """certify_dense, certify_sparse, by_positive, mixture_of."""
-    for name in ("auto", "labels macro_f1 k"):
+    for name in ("auto", "OMMA macro_f1 k"):
         eta, y = cases.data(name, n=60)
         for layout in LAYOUTS:
             gap = omma.replay(cases.POLICIES[name], layout(eta), y, gap=True).gap
@@ -75,7 +75,7 @@ def calibrations():
 
 def mixtures():
     """Evaluate and best_share, on dense and sparse rows."""
-    eta, y = cases.data("labels macro_f1", n=ROWS)
+    eta, y = cases.data("OMMA macro_f1", n=ROWS)
     for layout in LAYOUTS:
         mixture = omma.FrankWolfe("macro_gmean").fit(layout(eta), y)
         yield [mixture.shares, *(rule.slope for rule in mixture.rules)]

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 import omma
-from omma.online.pending import (
+from omma.online.waiting import (
     AlreadyWaitingError,
     ForgottenIdError,
     LabelledTwiceError,
@@ -254,20 +254,3 @@ def test_the_gap_sees_late_rows(feedback):
         straight.predict(row)
         straight.update(Y[i])
     assert late.gap == straight.gap
-
-
-@pytest.mark.parametrize("layout", ["dense", "sparse"])
-def test_probabilities_of_32_bits_that_wait_are_read_as_such(layout):
-    """No learner keeps them so, but a file may: compiled code would take them for others."""
-    policy = omma.Auto("macro_f1")
-    short = ETA[0].astype(np.float32)
-    learners = [omma.OnlineClassifier(policy, 5) for _ in range(2)]
-    for learner, eta in zip(learners, (short, short.astype(np.float64)), strict=True):
-        chosen = learner.predict(row_of(short.astype(np.float64)[None], 0, layout), id="a")
-        places = np.flatnonzero(dense(chosen)).astype(np.int32)
-        thin = layout == "sparse"
-        stored = (np.arange(5, dtype=np.int32), eta) if thin else eta
-        learner.waiting.take("a")
-        learner.waiting.put("b", stored, places if thin else chosen, sparse=thin)
-        learner.update(row_of(Y, 0, layout), id="b")
-    assert learners[0].state == learners[1].state

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import omma
 from omma import npz
-from omma.online.packed import Decision, pack
+from omma.online.codec import Decision, pack
 
 NAMES = list("abcd")
 ETA, Y = omma.datasets.long_tail(n=30, m=4, seed=1)
@@ -159,15 +159,15 @@ def test_files_that_are_none(learner, tmp_path, name):
 @pytest.mark.parametrize(
     ("made", "match"),
     [
-        (Decision(None, np.zeros(4)), "without its probabilities"),
-        (Decision(ETA[0], np.zeros(4), moved=True), "on columns in another order"),
+        (Decision(np.zeros(4)), "without its probabilities"),
+        (Decision(np.zeros(4), ETA[0], moved=True), "on columns in another order"),
     ],
 )
 def test_decisions_that_a_learner_cannot_have_made(tmp_path, made, match):
     path, one = tmp_path / "s.npz", omma.OnlineClassifier(omma.Auto("macro_f1"), 4)
     one.predict(ETA[0], id="a")
     one.save(path)
-    record = np.frombuffer(pack(made, 0.0, 4), np.uint8)
+    record = np.frombuffer(pack(made, 4), np.uint8)
     edited(path, waiting_records=record, waiting_ends=np.array([len(record)]))
     with pytest.raises(ValueError, match=rf"s\.npz is not a whole omma learner: .*{match}"):
         omma.OnlineClassifier.load(path)

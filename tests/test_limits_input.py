@@ -218,26 +218,26 @@ def test_labels_whose_names_are_numbers():
 
 
 def test_what_one_reads():
-    from omma.held import Held
+    from omma.limits import LimitStatus
 
     limit = read_limit("micro_precision >= 0.9")
-    assert str(Held(limit, 0.7, 310.0, 0.01)) == (
+    assert str(LimitStatus(limit, 0.7, 310.0, 0.01)) == (
         "micro_precision: reached 0.70, asked 0.90: no rule does better here"
     )
-    assert "misses it by 0.2000" in str(Held(limit, 0.7, 2.0, 0.01))
-    assert "less than its standard error" in str(Held(limit, 0.899, 2.0, 0.01))
-    assert str(Held(limit, 0.91, 2.0, 0.01)).endswith("holds")
-    assert Held(limit, float("nan"), 1.0, float("nan")).holds
+    assert "misses it by 0.2000" in str(LimitStatus(limit, 0.7, 2.0, 0.01))
+    assert "less than its standard error" in str(LimitStatus(limit, 0.899, 2.0, 0.01))
+    assert str(LimitStatus(limit, 0.91, 2.0, 0.01)).endswith("holds")
+    assert LimitStatus(limit, float("nan"), 1.0, float("nan")).holds
 
 
 def test_an_interval_covers_what_it_says():
     """That of Wilson, near one and of few draws, too."""
-    from omma.held import Held
+    from omma.limits import LimitStatus
 
     rng = np.random.default_rng(0)
     limit = omma.at_least("precision", 0.9).named(None, 1, "test")
     for true, predicted in ((0.97, 30), (0.9, 100), (0.5, 20)):
         hits = rng.binomial(predicted, true, 400)
-        every = [Held.by(limit, omma.Counts([tp], [predicted], [tp], 1000)) for tp in hits]
+        every = [LimitStatus.of(limit, omma.Counts([tp], [predicted], [tp], 1000)) for tp in hits]
         assert np.mean([one.interval[0] <= true <= one.interval[1] for one in every]) > 0.91
         assert all(0.0 <= one.interval[0] < one.interval[1] <= 1.0 for one in every)

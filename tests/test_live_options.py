@@ -10,7 +10,7 @@ from naive_baselines import stream as rows_of
 
 import omma
 from omma.cli import main
-from omma.online import pending
+from omma.online import waiting as waiting_module
 
 ETA, Y = rows_of(5, 90, 4, zeros=0.0)
 LOOKING = {
@@ -88,7 +88,7 @@ def test_a_window_needs_a_metric_to_look_by(stream):
 
 def test_rows_wait_for_seconds(stream, monkeypatch):
     clock = itertools.count(1000.0)  # a second later whenever somebody looks
-    monkeypatch.setattr(pending.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(waiting_module.time, "monotonic", lambda: next(clock))
     done = stream(waiting(range(40)), "--metric", "macro_f1", "--max-seconds", 50)
     assert done.exit_code == 0
     assert done.stderr.count("was forgotten") == 1
@@ -104,7 +104,7 @@ def test_bounds_of_what_waits_may_change_and_a_journal_knows(stream):
     assert done.exit_code == 0, done.stderr
     with omma.Journal.resume("j") as journal:  # the log is done again with the new bounds
         own = journal.learner.waiting
-        assert (list(own), own.limit, own.max_age, own.forgotten) == ([4, 5, 6], 3, 2000, 4)
+        assert (list(own), own.limit, own.max_seconds, own.forgotten) == ([4, 5, 6], 3, 2000, 4)
     stream(waiting([7]), *kept)
     with omma.Journal.resume("j") as journal:
         assert list(journal.learner.waiting) == [5, 6, 7]

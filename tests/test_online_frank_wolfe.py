@@ -245,8 +245,8 @@ def test_a_copied_state_goes_its_own_way():
     stepped(learner, eta[:30], y[:30])
     before = learner.state.copy()
     stepped(learner, eta[30:], y[30:])
-    assert (before.rows, before.kept.weights.length) == (30, 30)
-    np.testing.assert_array_equal(before.kept.values.values, eta[:30])
+    assert before.rows == 30
+    np.testing.assert_array_equal(before.arrays()["kept_values"], eta[:30])
 
 
 def test_a_state_equals_one_that_saw_the_same():
@@ -298,43 +298,11 @@ def test_a_file_that_would_lead_kernels_astray_is_refused(name, change, tmp_path
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_run_looks_at_the_kept_rows_themselves(layout, monkeypatch):
-    """No copy of the history is made when the algorithm is run again."""
-    eta, y = stream(15, n=80)
-    eta = LAYOUTS[layout](eta)
-    seen = []
-    run_again = omma.OnlineFrankWolfe.run_again
-
-    def watched(policy, state, sample, rows):
-        rows_seen = sample.eta
-        given = rows_seen.array if layout == "dense" else rows_seen.matrix.data
-        taken = rows_seen.block(np.arange(rows_seen.n))[layout != "dense"]
-        kept = state.kept.values.room
-        seen.append(np.shares_memory(given, kept) and np.shares_memory(taken, kept))
-        run_again(policy, state, sample, rows)
-
-    monkeypatch.setattr(omma.OnlineFrankWolfe, "run_again", watched)
-    stepped(learner_of(omma.OnlineFrankWolfe("macro_f1", max_iter=2)), eta, y)
-    assert seen == [True] * len(twins.run_rows(80))
-
-
-def test_keeping_a_row_moves_the_others_seldom():
-    eta, y = stream(16, n=500)
-    learner = learner_of(omma.OnlineFrankWolfe("macro_f1", first=501))
-    rooms = set()
-    for t in range(500):
-        learner.predict(eta[t])
-        learner.update(y[t])
-        rooms.add(len(learner.state.kept.values.room))
-    assert len(rooms) <= 1 + np.log2(500) + 1
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
 def test_history_bounds_what_is_kept(layout):
     eta, y = stream(17, n=400)
     learner = learner_of(omma.OnlineFrankWolfe("macro_f1", history=20, max_iter=2))
     stepped(learner, LAYOUTS[layout](eta), y)
-    assert learner.state.kept.weights.length <= 2 * 20
+    assert len(learner.state.arrays()["kept_weights"]) == 20
 
 
 # Options

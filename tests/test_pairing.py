@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 import omma
 from omma.cli import main
-from omma.cli.classes import stems
 from omma.datasets import read_matrix, write_matrix
+from omma.datasets.class_names import stems
 
 ETA, Y = omma.datasets.long_tail(n=60, m=4, seed=1)
 ETA[0] = 0.5  # a row that a threshold of one half decides

@@ -21,8 +21,9 @@ from streams import dense
 
 import omma
 from omma.cli.csv_lines import CsvLines
+from omma.cli.evaluate_inputs import read_inputs
 from omma.cli.json_lines import JsonLines
-from omma.cli.reading import read_inputs
+from omma.cli.learners import LearnerKeeper
 from omma.cli.streaming import Stream
 
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
@@ -307,9 +308,8 @@ def test_empty_cells_of_a_stream_are_unknown():
     assert classes.read("a,b,class") is None
     assert [classes.read(f"0.5,0.25,{one}").y for one in ("", "nan", "1")] == [None, None, 1]
     said = io.StringIO()
-    made = Stream(
-        said, lambda m, names: omma.OnlineClassifier(omma.Auto("macro_f1"), m), True, said.write
-    )
+    keeper = LearnerKeeper(lambda m, names: omma.OnlineClassifier(omma.Auto("macro_f1"), m))
+    made = Stream(said, keeper, True, said.write)
     made.take(line, ("a", "b"))
     assert made.learner.counts.n == 1
     assert made.learner.state.labels.missed.tolist() == [0, 1]
@@ -386,3 +386,31 @@ def test_counts_alone_cannot_be_merged():
 
 if __name__ == "__main__":
     try_everything()
+
+
+@pytest.mark.parametrize("checkpoints", [1, 7, [10, 25], [40]])
+def test_history_has_a_value_for_each_checkpoint(checkpoints):
+    eta, y = omma.datasets.long_tail(n=40, m=4, seed=0)
+    some = np.where(np.random.default_rng(0).random(y.shape) < 0.5, np.nan, y)
+    whole, part = (
+        omma.replay(omma.OMMA("macro_f1"), eta, labels, checkpoints=checkpoints).history
+        for labels in (y, some)
+    )
+    np.testing.assert_array_equal(part.rows, whole.rows)
+    assert len(part.values) == len(part.rows)
+
+
+@pytest.mark.parametrize("policy", [omma.OMMA("macro_f1"), omma.Auto("macro_f1")])
+def test_states_with_and_without_unknown_labels_add_up(policy):
+    """In both orders, and what is missed is forgotten as counts are."""
+    eta, y = omma.datasets.long_tail(n=60, m=4, seed=0)
+    some = np.where(np.random.default_rng(0).random(y.shape) < 0.3, np.nan, y)
+    whole = omma.replay(policy, eta[:20], y[:20]).state
+    part = omma.replay(policy, eta[20:], some[20:]).state
+    missed = np.isnan(some[20:]).sum(axis=0)
+    for total in (whole + part, part + whole):
+        np.testing.assert_array_equal(total.truth.missed, missed)
+        np.testing.assert_array_equal(
+            total.truth.cells[2], y[:20].sum(axis=0) + np.nansum(some[20:], axis=0)
+        )
+    np.testing.assert_array_equal((0.5 * part).truth.missed, 0.5 * missed)

@@ -21,7 +21,7 @@ import omma
 from omma.calibration import brier, log_loss, reliability
 from omma.cli import main
 from omma.comparison import compare
-from omma.comparison.resampling import Resampler, Truth
+from omma.comparison.resampling import Resampler
 
 NAN = np.nan
 METRICS = sorted(naive.BINARY)
@@ -299,10 +299,10 @@ def test_whole_rows_are_chosen_by_as_ever():
 def test_resamples_know_weights_and_gaps():
     eta, y = partial(10, n=50)
     weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], 50)
-    truth = Truth.of(omma.Batch.of(eta, y, weights))
+    batch = omma.Batch.of(eta, y, weights)
     made = (eta >= 0.4).astype(float)
     for name in ("macro_f1", "micro_f1"):
-        sample = Resampler(truth, [sparse.csr_array(made)], omma.metric(name), 1)
+        sample = Resampler(batch, [sparse.csr_array(made)], omma.metric(name), 1)
         expected = naive_partly.value(name, y, made, weights)
         assert sample.values[0] == pytest.approx(expected, abs=1e-12)
         left_out = [

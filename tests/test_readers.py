@@ -349,7 +349,11 @@ def test_arff_says_what_is_wrong(folder, old, new, sentence):
         read_arff(written(folder, WEATHER.replace(old, new), ".arff"))
 
 
-@pytest.mark.parametrize("row", ["{2 1", "{9 1}", "{-1 1}", "{0 2}", "{2 x}", "{0 1 2 1}", "{0}"])
+@pytest.mark.parametrize(
+    "row",
+    ["{2 1", "{9 1}", "{-1 1}", "{0 2}", "{2 x}", "{0 1 2 1}", "{0}", "{" + "9" * 5000 + " 1}"],
+    ids=lambda row: row[:9],
+)
 def test_sparse_arff_says_what_is_wrong(folder, row):
     text = "@relation 'r -C 1'\n@attribute a {0,1}\n@attribute b real\n@attribute c real\n@data\n"
     with pytest.raises(ValueError, match=r"toy\.arff, line 6: expected \{column value, …\}"):

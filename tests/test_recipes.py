@@ -53,11 +53,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from omma.plan import fixed_plan
-from omma.policies.fixed import Fixed
+from omma.policies.fixed import FixedPolicy
 
 
 @dataclass(frozen=True)
-class Lenient(Fixed):
+class Lenient(FixedPolicy):
     """Predict from one over the number of labels on."""
 
     @property
@@ -72,7 +72,7 @@ class Lenient(Fixed):
         return fixed_plan(np.ones(m), np.full(m, -1.0 / m), None)
 '''
 
-ENTRY = 'Entry("lenient", "Lenient", "one over the number of labels", STILL, lambda *_: Lenient()),'
+ENTRY = 'PolicyEntry("lenient", "Lenient", "one over their number", STILL, lambda *_: Lenient()),'
 
 CHECK = """
 import omma
@@ -137,7 +137,7 @@ def test_a_metric_is_one_statement(copy):
 def test_a_policy_is_its_file_and_one_line(copy):
     package, assert_runs = copy
     (package / "policies" / "lenient.py").write_text(POLICY, encoding="utf-8")
-    roster = package / "policies" / "roster.py"
-    added(roster, "\n\nHAT_ETA =", "\nfrom omma.policies.lenient import Lenient")
-    added(roster, '    Entry("auto",', f"    {ENTRY}\n")
+    registry = package / "policies" / "registry.py"
+    added(registry, "\n\nHAT_ETA =", "\nfrom omma.policies.lenient import Lenient")
+    added(registry, '    *_both("omma"', f"    {ENTRY}\n")
     assert_runs(CHECK)

@@ -20,7 +20,7 @@ from river import (
 
 import omma
 from omma.river import Metric, MetricClassifier
-from omma.river.pending import HedgedDecision, Pending, content_key
+from omma.river.waiting import WaitingRows, content_key
 
 LABELS = ("ant", "bee", "cat", "dog")
 
@@ -82,7 +82,7 @@ def test_many_labels_are_decided_as_in_a_replay(metric, budget, feedback):
         model.learn_one(x, true)
     assert model.counts == trace.counts
     assert model.value == trace.value
-    assert len(model._pending) == 0
+    assert len(model._waiting) == 0
 
 
 @pytest.mark.parametrize("metric", ["multiclass_gmean", "multiclass_kappa", "macro_f1"])
@@ -235,7 +235,7 @@ def test_what_was_decided_is_what_counts(metric, delay):
     evaluate.progressive_val_score(datasets.Phishing(), model, judge, delay=delay)
     assert judge.get() == model.value
     assert judge.counts.n == model.counts.n == 1250
-    assert len(model._pending) == 0
+    assert len(model._waiting) == 0
 
 
 @pytest.mark.parametrize("delay", [3, 50])
@@ -293,7 +293,7 @@ def test_decisions_that_wait_are_bounded():
     for x in as_rows(sequence()[0]):
         model.predict_one(x)
     size = model._raw_memory_usage
-    assert len(model._pending) == len(model._pending._lines) + 1 == 10
+    assert len(model._waiting) == len(model._waiting._lines) + 1 == 10
     for x in as_rows(sequence()[0]):
         model.predict_one(x)
     assert model._raw_memory_usage == size
@@ -302,11 +302,11 @@ def test_decisions_that_wait_are_bounded():
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=60), st.integers(1, 5))
 @settings(max_examples=100)
-def test_pending_is_a_line_for_each_content(steps, limit):
-    pending, plain = Pending(limit), []
+def test_rows_of_equal_content_wait_in_line(steps, limit):
+    pending, plain = WaitingRows(limit), []
     for number, (put, value) in enumerate(steps):
         if put:
-            pending.put({"x": value}, HedgedDecision((number,)))
+            pending.put({"x": value}, number)
             plain = [*plain, (value, number)][-limit:]
             continue
         line = [one for one in plain if one[0] == value]
@@ -314,22 +314,22 @@ def test_pending_is_a_line_for_each_content(steps, limit):
         assert (found is None) == (not line)
         if line:
             key, decision = found
-            assert decision.predicted == (line[0][1],)
+            assert decision == line[0][1]
             plain.remove(line[0])
             pending.drop(key)
         assert len(pending) == len(plain)
 
 
 def test_rows_that_cannot_be_compared_are_known_by_their_content():
-    pending = Pending(3)
-    pending.put({"x": np.arange(3)}, HedgedDecision(("a",)))
-    assert pending.find({"x": np.arange(3)})[1].predicted == ("a",)
-    pending = Pending(3)
+    pending = WaitingRows(3)
+    pending.put({"x": np.arange(3)}, "a")
+    assert pending.find({"x": np.arange(3)})[1] == "a"
+    pending = WaitingRows(3)
     row = {"x": 1.0}
-    pending.put(row, HedgedDecision(("a",)))
+    pending.put(row, "a")
     row["x"] = 2.0  # a buffer that is used again
     assert pending.find(row) is None
-    assert pending.find({"x": 1.0})[1].predicted == ("a",)
+    assert pending.find({"x": 1.0})[1] == "a"
 
 
 def test_the_content_of_a_row_is_all_that_counts():
@@ -365,7 +365,7 @@ def test_a_model_that_refuses_a_row_leaves_the_counts_alone():
             model.learn_one(x, y)
     assert model.counts.n == 0
     assert model.labels == ("ant", "bee")
-    assert len(model._pending) == 1
+    assert len(model._waiting) == 1
 
 
 def test_it_is_the_kind_of_its_model():
@@ -537,17 +537,22 @@ def test_the_first_rows_are_decided_as_the_model_does():
         model.learn_one(x, y)
 
 
+def indicators(yes):
+    """Whether a row has the only label, as a hedge counts it."""
+    return np.array([bool(yes)], dtype=np.int8)
+
+
 def test_what_a_way_was_worth_fades_and_what_was_given_does_not():
     from omma.river.hedge import HALF_LIFE, Hedge
 
     hedge = Hedge(omma.metric("f1"))
     for i in range(20 * HALF_LIFE):
-        true = ("y",) if i % 2 else ()
-        hedge.count(true, ("y",), true, ("y",), 0.5, ("y",))
+        true = indicators(i % 2)
+        hedge.count((true, indicators(1), true, indicators(1)), 0.5)
     assert hedge.tuned
     assert hedge._late_weight < 0.5 * 1.6 * HALF_LIFE  # rows / log 2, and those since the last look
     rows = 10 * HALF_LIFE
-    assert hedge.counts(("y", "new")) == omma.Counts([rows / 2, 0], [rows, 0], [rows / 2, 0], rows)
+    assert hedge.counts(2) == omma.Counts([rows / 2, 0], [rows, 0], [rows / 2, 0], rows)
 
 
 def test_two_ways_that_are_worse_together_are_not_mixed():
@@ -560,12 +565,12 @@ def test_two_ways_that_are_worse_together_are_not_mixed():
         for t in range(6000):
             y = rng.random() < (0.9 if t // 2000 % 2 else 0.1)
             right = rng.random() < 0.75
-            plain = ("y",) if y == right and rng.random() < 0.6 else ()
-            tuned = ("y",) if y == right or rng.random() < 0.4 else ()
+            plain = indicators(y == right and rng.random() < 0.6)
+            tuned = indicators(y == right or rng.random() < 0.4)
             given = follow(hedge, plain, tuned)
-            hedge.count(("y",) if y else (), plain, tuned, given, 1.0, ("y",))
+            hedge.count((indicators(y), plain, tuned, given), 1.0)
             chosen.append(given)
-        return omma.metric("mcc").value(hedge.counts(("y",)))
+        return omma.metric("mcc").value(hedge.counts(1))
 
     hedged = given_by(lambda hedge, plain, tuned: tuned if hedge.tuned else plain)
     assert hedged > given_by(lambda hedge, plain, tuned: plain) - 0.01
@@ -591,11 +596,11 @@ def test_decisions_that_fell_behind_are_given_up(may_fall_behind, monkeypatch):
 
     if may_fall_behind:
         monkeypatch.setattr(hedge, "BEHIND", 1.0)
-    always, made = ("y",), hedge.Hedge(omma.metric("f1"))
+    always, made = indicators(1), hedge.Hedge(omma.metric("f1"))
     for t in range(1500):
-        true = always if t % 2 else ()
+        true = indicators(t % 2)
         plain, tuned = (true, always) if t < 500 else (always, true)
-        made.count(true, plain, tuned, always, 1.0, always)
+        made.count((true, plain, tuned, always), 1.0)
     assert made.tuned == may_fall_behind
 
 
@@ -643,10 +648,11 @@ def grown(policy, eta, y, labels):
     growing, learner = GrowingCounts(policy), omma.OnlineClassifier(policy, eta.shape[1])
     for row, true, known in zip(eta, y, labels, strict=True):
         shown = {j: row[j] for j in range(known)}
-        laid = growing.row_of(shown)
-        chosen = growing.decide(laid)
-        assert list(chosen) == learner.predict(row).nonzero()[0].tolist()
-        growing.count(laid if growing.soft else None, true.nonzero()[0].tolist(), chosen, 1.0)
+        decision = growing.decide(shown)
+        expected = learner.predict(row)
+        assert decision.prediction.tolist() == expected[:known].tolist()
+        assert not expected[known:].any()
+        growing.count(decision, true.nonzero()[0].tolist(), 1.0)
         learner.update(true)
     return growing, learner
 
@@ -667,7 +673,7 @@ def test_calibration_goes_on_where_a_label_turns_up():
     growing, learner = grown(omma.Auto("macro_f1"), eta[:, :2], y[:, :2], [2] * 60)
     learned = learner.state.calibration.bias
     np.testing.assert_array_equal(growing._state.calibration.bias, learned)
-    growing.row_of(dict.fromkeys(range(4), 0.5))
+    growing.decide(dict.fromkeys(range(4), 0.5))
     np.testing.assert_array_equal(growing._state.calibration.bias, [*learned, 0.0, 0.0])
 
 
@@ -678,12 +684,11 @@ def followed(metric, rows):
     hedge, plain_cells = Hedge(omma.metric(metric)), []
     for true, plain, tuned in rows:
         given = tuned if hedge.tuned else plain
-        sets = [("y",) if one else () for one in (true, plain, tuned, given)]
-        hedge.count(*sets, 1.0, ("y",))
+        hedge.count(tuple(indicators(one) for one in (true, plain, tuned, given)), 1.0)
         plain_cells.append((true, plain))
     y, own = np.array(plain_cells).T
     found = omma.metric(metric)
-    return found.value(hedge.counts(("y",))), found.score(y, own), hedge
+    return found.value(hedge.counts(1)), found.score(y, own), hedge
 
 
 def test_guessing_is_no_reason_to_leave_the_model():

@@ -65,4 +65,4 @@ def test_a_pickle_goes_on_where_it_was():
         model.learn_one(x, y)
         twin.learn_one(x, y)
     assert model.counts == twin.counts
-    assert len(model._pending) == len(twin._pending) == 1
+    assert len(model._waiting) == len(twin._waiting) == 1

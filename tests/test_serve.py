@@ -19,7 +19,8 @@ from naive_baselines import stream
 from serving import RUN, Client, served
 
 import omma
-from omma.cli import connections, http, main
+from omma.cli import http, main
+from omma.cli.learners import LearnerKeeper
 from omma.cli.service import Service
 
 pytest.importorskip("uvicorn", reason="omma serve needs the extra 'serve'")
@@ -164,10 +165,11 @@ def test_places_are_left_for_health_while_bodies_do_not_come():
 
 @pytest.mark.parametrize("sent", ["", "GET /health HTTP/1.1\r\nHo", "whole"])
 def test_connections_without_a_request_end(monkeypatch, sent):
-    monkeypatch.setattr(connections, "IDLE", 0.2)
+    monkeypatch.setattr(http, "IDLE", 0.2)
     uvicorn = pytest.importorskip("uvicorn")
-    service = Service(lambda m, names: omma.OnlineClassifier(omma.OMMA("macro_f1"), m))
-    held = connections.Connections(5)
+    keeper = LearnerKeeper(lambda m, names: omma.OnlineClassifier(omma.OMMA("macro_f1"), m))
+    service = Service(keeper)
+    held = http.Connections(5)
     config = uvicorn.Config(
         http.application(service, 1_000, connections=held),
         http=held.protocol(),
@@ -197,8 +199,8 @@ def test_connections_without_a_request_end(monkeypatch, sent):
 
 
 def test_whoever_does_not_read_the_last_answer_is_cut_off(monkeypatch):
-    monkeypatch.setattr(connections, "IDLE", 0.01)
-    monkeypatch.setattr(connections, "LINGER", 0.01)
+    monkeypatch.setattr(http, "IDLE", 0.01)
+    monkeypatch.setattr(http, "LINGER", 0.01)
 
     class Stuck:
         done = ()
@@ -210,7 +212,7 @@ def test_whoever_does_not_read_the_last_answer_is_cut_off(monkeypatch):
             self.done += ("abort",)
             held.close(self.name)
 
-    held, transports = connections.Connections(1), [Stuck() for _ in range(12)]
+    held, transports = http.Connections(1), [Stuck() for _ in range(12)]
 
     async def opened():
         for number, transport in enumerate(transports):
@@ -320,7 +322,7 @@ def test_a_second_one_is_refused_the_journal(tmp_path):
         ("/decide", [{"id": 1, "eta": [0.1] * 3}, {"eta": [0.1] * 3}], 400, "for all rows or for"),
         ("/decide", [{"id": 1, "eta": [0.1] * 3}] * 2, 400, "must differ"),
         ("/labels", {"id": "who", "y": [1, 0, 0]}, 404, "'who' is not known"),
-        ("/labels", {"id": "done", "y": [1, 0, 0]}, 409, "had its labels before"),
+        ("/labels", {"id": "done", "y": [1, 0, 0]}, 409, "is already labelled"),
         ("/labels", {"id": "waits", "y": [1, 0]}, 400, "expected 3 labels, got 2"),
         ("/labels", {"id": "waits", "y": [1, 0, 3]}, 400, "expected 0 and 1"),
         ("/labels", {"y": [1, 0, 0]}, 400, "expected labels with id and y"),

@@ -17,12 +17,15 @@ def fitted(eta, y, **options):
 
 
 def test_a_random_start_has_slopes_and_offsets_in_their_ranges():
-    slope, offset = best_mixture.at_random(5000, seed=3)
+    slope, offset = best_mixture.start_at("random", None, 5000, seed=3)
     assert 0 <= slope.min() < 0.01
     assert 0.99 < slope.max() < 1
     assert -0.5 <= offset.min() < -0.49
     assert 0.49 < offset.max() < 0.5
-    for other in (best_mixture.at_random(5000, 4), best_mixture.at_random(5000, 3, run=1)):
+    for other in (
+        best_mixture.start_at("random", None, 5000, 4),
+        best_mixture.start_at("random", None, 5000, 3, run=1),
+    ):
         assert not np.array_equal(slope, other[0])
 
 

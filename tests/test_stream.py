@@ -16,8 +16,8 @@ from hypothesis import given, settings, strategies as st
 
 import omma
 from omma.cli import main
-from omma.cli.lines import StopStreamError
-from omma.cli.readers import Lines
+from omma.cli.learners import LearnerKeeper
+from omma.cli.lines import LineReader, StopStreamError
 from omma.cli.streaming import Stream
 
 ETA, Y = omma.datasets.long_tail(n=300, m=5, seed=3)
@@ -244,7 +244,7 @@ BAD = [
     ('{"y": [1, 0, 0, 0, 0.5], "decision": [1, 0, 0, 0, 0]}', "0 and 1 as labels, got 0.5"),
     ('{"y": [1, 0, 0, 0, 0], "decision": [1, 0]}', "expected 5 decisions, got 2"),
     ('{"eta": [1, 0, 0, 0, 0], "decision": [1, 0, 0, 0, 0]}', "expected labels y with a decision"),
-    ('{"id": "q", "y": [1, 0, 0, 0, 0]}', "the id 'q' is not known: no decision waits"),
+    ('{"id": "q", "y": [1, 0, 0, 0, 0]}', "id 'q' is not known: no decision waits"),
     ('{"y": [1, 0, 0, 0, 0]}', "need the id of a row decided before"),
     ('{"id": "q"}', "expected probabilities, labels or both, got neither"),
     ('{"id": [1], "eta": [1, 0, 0, 0, 0]}', "expected a text or whole number as id"),
@@ -512,13 +512,11 @@ PIECES = st.sampled_from(
 )
 def test_nothing_but_sentences_comes_of_any_line(lines, metric, feedback):
     policy = omma.OMMA(metric, feedback=feedback)
-    out, reader = io.StringIO(), Lines()
-    stream = Stream(
-        out,
-        lambda m, names: omma.OnlineClassifier(policy, m, names=names, max_waiting=2),
-        True,
-        [].append,
+    out, reader = io.StringIO(), LineReader()
+    keeper = LearnerKeeper(
+        lambda m, names: omma.OnlineClassifier(policy, m, names=names, max_waiting=2)
     )
+    stream = Stream(out, keeper, True, [].append)
     said = []
     for line in lines:
         try:
@@ -541,7 +539,7 @@ def test_nothing_but_sentences_comes_of_any_line(lines, metric, feedback):
 def test_a_line_without_end_is_discarded_as_it_comes(stream, monkeypatch):
     import omma.cli.lines
 
-    monkeypatch.setattr(omma.cli.lines.bounded, "__defaults__", (1_000,))
+    monkeypatch.setattr(omma.cli.lines.bounded_lines, "__defaults__", (1_000,))
     good = json_lines(eta=ETA[:3], y=Y[:3])
     done = stream("x" * 5_000 + "\n" + good + "y" * 5_000, "--metric", "macro_f1")
     assert done.exit_code == 3

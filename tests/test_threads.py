@@ -80,10 +80,9 @@ def test_it_is_the_space_of_each_thread_that_makes_them_exact(monkeypatch):
     """With one space for all, some decisions would be wrong: the test above would see it."""
     learner = learned(omma.OMMA("macro_f1", k=5))
     engine, seen = learner._engine, {}
-    together(lambda number: seen.setdefault(number, engine._memory()))
-    for name in ("work", "ranks", "seen"):
-        places = {getattr(one, name).__array_interface__["data"][0] for one in seen.values()}
-        assert len(places) == THREADS
+    together(lambda number: seen.setdefault(number, engine.memory()))
+    places = {memory.work.__array_interface__["data"][0] for memory in seen.values()}
+    assert len(places) == THREADS
 
 
 @pytest.mark.parametrize("feedback", ["labels", "estimates"])
@@ -137,7 +136,7 @@ def test_whatever_changes_a_learner_is_one_thing_at_a_time(monkeypatch, tmp_path
     before, nothing = learner.counts.n, omma.Counts.zeros(M)
     monkeypatch.setattr(learner._engine, "learn", watched(learner._engine.learn))
     monkeypatch.setattr(learner.state, "restore", watched(learner.state.restore))
-    monkeypatch.setattr("omma.online.saved.write", watched(omma.online.saved.write))
+    monkeypatch.setattr("omma.online.codec.write", watched(omma.online.codec.write))
     if not kept:
         monkeypatch.setattr(learner, "_lock", nullcontext())
 
@@ -170,7 +169,7 @@ def test_each_label_is_taken_once():
         for i in range(len(ETA)):
             try:
                 learner.update(Y[i], id=i)
-            except omma.online.pending.LabelledTwiceError as error:
+            except omma.online.waiting.LabelledTwiceError as error:
                 refused.append(error)
 
     together(work)

@@ -1,5 +1,7 @@
 """Rows without labels in a replay: who learns from estimates goes by these, and counts the rest."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from naive_baselines import class_stream, stream
@@ -179,3 +181,35 @@ def test_nan_is_an_unknown_class_and_floats_are_classes():
     labels.predict(eta[0])
     with pytest.raises(ValueError, match=r"as omma\.Auto, learns without labels"):
         labels.update(np.nan)
+
+
+@pytest.mark.parametrize("name", ["macro_f1", "micro_f1", "macro_gmean", "macro_mcc"])
+@pytest.mark.parametrize("kind", [omma.Auto, partial(omma.OMMA, feedback="estimates")])
+def test_what_probabilities_expect_is_near_the_truth_where_they_are_right(name, kind):
+    eta, y = omma.datasets.long_tail(n=4000, m=10, seed=3)
+    trace = omma.replay(kind(name), eta)
+    assert trace.value is None
+    assert "expected by probabilities" in repr(trace)
+    true = trace.metric.value(omma.Counts.from_labels(y, trace.predictions))
+    assert trace.expected_value == pytest.approx(true, abs=0.02)
+
+
+def test_labels_that_come_correct_what_probabilities_expect():
+    """Probabilities that are far too low expect far too little, until labels tell."""
+    eta, y = omma.datasets.long_tail(n=4000, m=10, seed=3)
+    some = y.astype(float)
+    some[np.arange(4000) % 4 > 0] = np.nan
+    far, near = (
+        omma.replay(omma.Auto("macro_recall", k=2), eta**3, labels).expected_value
+        for labels in (None, some)
+    )
+    trace = omma.replay(omma.Auto("macro_recall", k=2), eta**3, some)
+    true = trace.metric.value(omma.Counts.from_labels(y, trace.predictions))
+    assert abs(near - true) < 0.05 < abs(far - true)
+
+
+def test_nothing_is_expected_where_labels_alone_are_counted():
+    eta, y = omma.datasets.long_tail(n=100, m=5, seed=0)
+    assert omma.replay(omma.OMMA("macro_f1"), eta, y).expected_value is None
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1"), n_labels=5)
+    assert learner.expected_value is None

@@ -7,25 +7,19 @@ recall@3, MCC and others, one row at a time, in one pass, remembering nothing bu
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Whoever imports omma decides rows soon: what that takes of other libraries is loaded here, so that
-# the first answer does not wait for it.
-import numba as _numba  # noqa: F401
-import numpy as _numpy  # noqa: F401
-import scipy.sparse as _sparse  # noqa: F401
-
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from omma import datasets, metrics
+    from omma import datasets, metrics, plots as plots, policies as policies
+    from omma.batch_step import step
     from omma.comparison import Choice, Comparison, choose, compare
     from omma.counts import Counts
     from omma.curves import Curve, curve
     from omma.evaluation import replay
     from omma.frontiers import Frontier, frontier
+    from omma.label_drift import Drift, drift
     from omma.limits import Limit, at_least, at_most
-    from omma.merging import step
     from omma.metrics import Metric, metric
-    from omma.moved import Drift, drift
     from omma.online import Journal, OnlineClassifier
     from omma.policies import (
         OFO,
@@ -49,8 +43,8 @@ if TYPE_CHECKING:
     from omma.trace import History, Trace
 
 
-# Our own rooms are imported when they are asked for: who replays does without serving, and who
-# reads a rule without both.
+# Subpackages are imported when they are first used: `omma --help` needs neither Numba nor SciPy,
+# a replay needs no server, and a saved rule needs neither.
 ROOMS = (
     "calibration",
     "datasets",
@@ -72,9 +66,9 @@ PLACES = {
     "evaluation": ("replay",),
     "frontiers": ("Frontier", "frontier"),
     "limits": ("Limit", "at_least", "at_most"),
-    "merging": ("step",),
+    "batch_step": ("step",),
     "metrics": ("Metric", "metric"),
-    "moved": ("Drift", "drift"),
+    "label_drift": ("Drift", "drift"),
     "online": ("Journal", "OnlineClassifier"),
     "rows.batch": ("Batch",),
     "rule": ("Rule",),
@@ -136,8 +130,8 @@ def __getattr__(name: str) -> Any:
     if name in ROOMS or name in BEHIND:
         return import_module(f"omma.{name}")
     if name in WHERE:
-        found = globals()[name] = getattr(import_module(f"omma.{WHERE[name]}"), name)
-        return found
+        globals()[name] = getattr(import_module(f"omma.{WHERE[name]}"), name)
+        return globals()[name]
     raise AttributeError(f"module 'omma' has no attribute {name!r}")
 
 

@@ -27,12 +27,12 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     >>> Path("note.txt").read_text()
     'whole'
     """
-    given = Path(path)
-    if given.exists() and not given.is_file():  # /dev/stdout is written to, never replaced
-        with given.open("wb") as file:
+    named = Path(path)
+    if named.exists() and not named.is_file():  # /dev/stdout is written to, never replaced
+        with named.open("wb") as file:
             yield file
         return
-    target = Path(os.path.realpath(given))  # a link stays one
+    target = Path(os.path.realpath(named))  # a link stays one
     try:
         with _replacing(target) as file:
             yield file

@@ -1,14 +1,13 @@
-"""Rows that have fewer candidates than a budget wants: told, not decided otherwise.
+"""Warnings of rows that have fewer candidates than a budget asks for.
 
 A label of probability zero is no candidate. With an exact budget the lowest other labels fill up,
-so that each row gets its k labels; who did not mean that wants ``at_most``.
+so that each row gets its k labels; ``at_most`` is for those who did not mean that.
 """
 
 import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omma.rows.arrays import DenseProbabilities, Probabilities, blocks
 
@@ -16,32 +15,25 @@ from omma.rows.arrays import DenseProbabilities, Probabilities, blocks
 def rows_short_of(rows: Probabilities, k: int) -> int:
     """How many rows have fewer than k labels of probability above zero."""
     if isinstance(rows, DenseProbabilities):
-        return sum(
-            _short(np.asarray(rows.array[block[0] : block[-1] + 1]), k)
-            for _, block in blocks(rows.n, rows.rows_per_block, None)
-        )
-    found = np.diff(rows.matrix.indptr)
-    values = rows.matrix.data
-    if values.size and not values.min() > 0:  # zeros that are stored are no candidates either
-        before = np.concatenate(([0], np.cumsum(values > 0)))
-        found = np.diff(before[rows.matrix.indptr])
-    return int(np.count_nonzero(found < k))
-
-
-def _short(block: NDArray[Any], k: int) -> int:
-    if (block[:, :k] > 0).all():  # the usual case, and quickly seen
-        return 0
-    return int(np.count_nonzero(np.count_nonzero(block > 0, axis=1) < k))
+        short = 0
+        for _, block in blocks(rows.n, rows.rows_per_block, None):
+            is_candidate = np.asarray(rows.array[block[0] : block[-1] + 1]) > 0
+            if not is_candidate[:, :k].all():  # mostly the first k labels will do
+                short += np.count_nonzero(np.count_nonzero(is_candidate, axis=1) < k)
+        return int(short)
+    # Zeros that are stored are no candidates either.
+    candidates_before = np.concatenate(([0], np.cumsum(rows.matrix.data > 0)))
+    return int(np.count_nonzero(np.diff(candidates_before[rows.matrix.indptr]) < k))
 
 
 def warn_of_rows(
     owner: str, rows: Probabilities, k: int | None, short: int | None = None, stacklevel: int = 3
 ) -> bool:
-    """Say how many rows are filled up; where every label is predicted there is nothing to say.
+    """Warn of rows that are filled up, unless every label is predicted; returns whether it did.
 
-    Where it is not known how many are ``short`` of candidates, rows are looked at.
+    ``short`` is how many rows lack candidates; None counts them.
     """
-    if k is None or k >= rows.m:
+    if k is None or k >= rows.m:  # no budget, or every label is predicted anyway
         return False
     short = rows_short_of(rows, k) if short is None else short
     if short:
@@ -61,12 +53,12 @@ def candidates_of(row: Any) -> int:
     return int(np.count_nonzero(values))
 
 
-def warn_of_row(owner: str, found: int, k: int) -> None:
-    """The same for one row that a learner was asked for."""
+def warn_of_row(owner: str, candidates: int, k: int) -> None:
+    """The same for the row of a learner."""
     warnings.warn(
-        f"a row of {owner} has {found} labels of probability above 0, fewer than k={k}, and the "
-        f"lowest other labels fill up to {k}: use at_most={k} in place of k={k} to predict only "
-        "labels that are probable at all (this is said once)",
+        f"a row of {owner} has {candidates} labels of probability above 0, fewer than k={k}, and "
+        f"the lowest other labels fill up to {k}: use at_most={k} in place of k={k} to predict "
+        "only labels that are probable at all (this is said once)",
         UserWarning,
         stacklevel=4,
     )

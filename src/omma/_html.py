@@ -1,6 +1,6 @@
-"""HTML: what a notebook shows of an object, a small table; and a page that needs no other file.
+"""HTML: small tables that notebooks show of objects, and pages that need no other file.
 
-No colour is set but with the text's own, so that it can be read on white and on black.
+Colours are the text's own, so that tables can be read on white and on black.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,6 +10,7 @@ from typing import Any
 
 MOST = 10  # rows; of more, the first ones are shown
 
+# Notebooks style tables in their own way: what must not depend on that is set here.
 _LINE = "border-bottom:1px solid color-mix(in srgb, currentColor 25%, transparent)"
 _LEFT, _RIGHT = "text-align:left", "text-align:right;font-variant-numeric:tabular-nums"
 
@@ -40,11 +41,11 @@ def html_table(
 
 def _line(tag: str, cells: Sequence[Any], style: str = "") -> str:
     sides = [_LEFT] + [_RIGHT] * (len(cells) - 1)
-    every = (
+    marked = (
         f'<{tag} style="{";".join(filter(None, (side, style)))}">{escape(number(cell))}</{tag}>'
         for side, cell in zip(sides, cells, strict=True)
     )
-    return f'<tr style="background:none">{"".join(every)}</tr>'
+    return f'<tr style="background:none">{"".join(marked)}</tr>'
 
 
 def number(value: Any) -> str:
@@ -54,6 +55,7 @@ def number(value: Any) -> str:
     ('1,234,567', '0.1235', 'a')
     """
     if isinstance(value, float) and not value.is_integer():
+        # Four digits, but no exponent for large numbers.
         return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.1f}"
     return f"{value:,.0f}" if isinstance(value, int | float) else str(value)
 

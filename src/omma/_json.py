@@ -1,4 +1,4 @@
-"""JSON from files and people, and for programs: nothing in it that is none."""
+"""JSON that is read with one clear sentence for errors, and written without NaN."""
 
 import json
 import math
@@ -6,10 +6,10 @@ from typing import Any
 
 from omma._validate import shown
 
-DIGITS = 300  # of a whole number: those with more are beyond any float
+DIGITS = 300  # of a whole number: more are beyond any float, and slow to read
 
 
-def parse_json(what: str, text: Any) -> Any:
+def parse_json(source: str, text: Any) -> Any:
     """What a text of JSON holds; ValueError in one sentence for everything else.
 
     >>> parse_json("text of example", '{"k": [1, 2.5]}')
@@ -21,9 +21,11 @@ def parse_json(what: str, text: Any) -> Any:
     try:
         return json.loads(text, parse_int=_whole)
     except RecursionError:
-        raise ValueError(f"{what} must be JSON, got too many brackets inside each other") from None
+        raise ValueError(
+            f"{source} must be JSON, got too many brackets inside each other"
+        ) from None
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} must be JSON, got {shown(text)}: {error}") from error
+        raise ValueError(f"{source} must be JSON, got {shown(text)}: {error}") from error
 
 
 def finite(content: Any) -> Any:
@@ -33,9 +35,9 @@ def finite(content: Any) -> Any:
     {'value': None, 'ends': [0.5, None]}
     """
     if isinstance(content, dict):
-        return {name: finite(one) for name, one in content.items()}
+        return {name: finite(value) for name, value in content.items()}
     if isinstance(content, list | tuple):
-        return [finite(one) for one in content]
+        return [finite(value) for value in content]
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 

@@ -15,7 +15,7 @@ class InUseError(OSError):
     """Another process has the lock."""
 
 
-class _Held:
+class _LockFile:
     """A file or folder that is open, and locked for as long as it is.
 
     Whatever interrupts those who have it, it is closed when nobody has it any more.
@@ -24,7 +24,7 @@ class _Held:
     def __init__(self, path: str | Path, flags: int) -> None:
         self.owner = os.getpid()
         self.descriptor = os.open(path, flags, 0o644)
-        _all_held.add(self)
+        _all_locks.add(self)
 
     def close(self) -> None:
         if self.descriptor >= 0:
@@ -36,12 +36,12 @@ class _Held:
             self.close()
 
 
-_all_held: WeakSet[_Held] = WeakSet()
+_all_locks: WeakSet[_LockFile] = WeakSet()
 
 
 @contextmanager
-def locked(path: str | Path, what: str) -> Iterator[None]:
-    """Keep all others away from ``path`` who ask for the same; ``what`` tells them who has it.
+def locked(path: str | Path, holder: str) -> Iterator[None]:
+    """Keep all others away from ``path`` who ask for the same; ``holder`` tells them who has it.
 
     The lock is on ``path.lock`` beside it, as ``path`` itself may be replaced meanwhile. A file
     left behind by a process that was killed locks nothing. A forked child does not have the lock.
@@ -54,14 +54,14 @@ def locked(path: str | Path, what: str) -> Iterator[None]:
     """
     target = Path(os.path.realpath(path))  # two names of one file share its lock
     beside = target.with_name(f"{target.name}.lock")
-    held = _taken(beside, str(path))
+    lock = _taken(beside, str(path))
     try:
-        os.ftruncate(held.descriptor, 0)
-        os.write(held.descriptor, f"{what}, process {held.owner}".encode())
+        os.ftruncate(lock.descriptor, 0)
+        os.write(lock.descriptor, f"{holder}, process {lock.owner}".encode())
         yield
     finally:
-        if held.owner == os.getpid():
-            _removed(beside, held)
+        if lock.owner == os.getpid():
+            _removed(beside, lock)
 
 
 @contextmanager
@@ -74,40 +74,40 @@ def locked_folder(folder: str | Path) -> Iterator[None]:
     if sys.platform == "win32":  # where the lock file cannot be deleted while it is open
         yield
         return
-    held = _Held(folder, os.O_RDONLY)
+    lock = _LockFile(folder, os.O_RDONLY)
     try:
         try:
-            _lock(held.descriptor)
+            _lock(lock.descriptor)
         except BlockingIOError as error:
             raise InUseError(f"{folder} is in use by another process") from error
         except OSError:  # a file system that locks no folders
-            held.close()
+            lock.close()
         yield
     finally:
-        held.close()
+        lock.close()
 
 
-def _taken(beside: Path, path: str) -> _Held:
+def _taken(beside: Path, path: str) -> _LockFile:
     """The lock file, open and locked."""
     while True:
-        held = _Held(beside, os.O_RDWR | os.O_CREAT)
+        lock = _LockFile(beside, os.O_RDWR | os.O_CREAT)
         try:
-            _lock(held.descriptor)
+            _lock(lock.descriptor)
         except (BlockingIOError, PermissionError) as error:  # the latter on Windows
-            who = os.read(held.descriptor, 200).decode("utf-8", "replace") or "another process"
-            held.close()
+            who = os.read(lock.descriptor, 200).decode("utf-8", "replace") or "another process"
+            lock.close()
             raise InUseError(f"{path} is in use by {who}") from error
         # Its owner may have removed the file between both steps; then others lock a new one.
         with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(held.descriptor), os.stat(beside)):
-                return held
-        held.close()
+            if os.path.samestat(os.fstat(lock.descriptor), os.stat(beside)):
+                return lock
+        lock.close()
 
 
-def _removed(beside: Path, held: _Held) -> None:
+def _removed(beside: Path, lock: _LockFile) -> None:
     """Give the lock back; the file goes first, except on Windows, where that needs it closed."""
     if sys.platform == "win32":
-        held.close()
+        lock.close()
         with suppress(OSError):  # somebody else has opened it by now, and will remove it
             beside.unlink()
         return
@@ -115,16 +115,16 @@ def _removed(beside: Path, held: _Held) -> None:
         # By name only while it is the file that is locked here: it may have been deleted, and
         # another process may lock a new one of the same name.
         with suppress(OSError):  # a file that stays locks nothing
-            if os.path.samestat(os.fstat(held.descriptor), os.stat(beside)):
+            if os.path.samestat(os.fstat(lock.descriptor), os.stat(beside)):
                 beside.unlink()
     finally:
-        held.close()
+        lock.close()
 
 
 def _let_go() -> None:
     """In a forked child: a lock that it held, too, would outlive the process that has it."""
-    for held in tuple(_all_held):
-        held.close()
+    for lock in tuple(_all_locks):
+        lock.close()
 
 
 if sys.platform == "win32":

@@ -1,8 +1,8 @@
-"""Work that takes long: its progress bar, and shared out among threads, which Ctrl-C ends."""
+"""Long work: shared out among threads, which Ctrl-C ends, with a progress bar."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
@@ -19,16 +19,16 @@ def run_all(
     n_jobs: int,
     progress: bool | Callable[[int, int], None],
 ) -> bool:
-    """Run every task in a thread and hand what comes of it to ``keep``, in this thread.
+    """Run every task in a thread and hand its result to ``keep``, in this thread.
 
     ``progress`` shows a bar, or is a function that is told how many of all are done, a few times a
     second. The first error is raised. After Ctrl-C what runs may finish, no other task begins, and
     the answer is False; a second Ctrl-C ends the waiting too.
 
-    >>> found = {}
-    >>> run_all([1, 2, 3], lambda task: task**2, found.__setitem__, n_jobs=2, progress=False)
+    >>> squares = {}
+    >>> run_all([1, 2, 3], lambda task: task**2, squares.__setitem__, n_jobs=2, progress=False)
     True
-    >>> sorted(found.items())
+    >>> sorted(squares.items())
     [(1, 1), (2, 4), (3, 9)]
     """
     # Threads, not processes: kernels let other threads run while they work, and threads share the
@@ -36,36 +36,27 @@ def run_all(
     pool = ThreadPoolExecutor(n_jobs, thread_name_prefix="omma-run")
     finished: SimpleQueue[Future[Result]] = SimpleQueue()
     waiting: dict[Future[Result], Task] = {}
-    done = 0
 
-    def look() -> None:
-        if callable(progress):
-            progress(done, len(tasks))
+    def pass_on(future: Future[Result]) -> None:
+        keep(waiting.pop(future), future.result())
+        if advance is not None:
+            advance(1)
 
     with progress_bar(len(tasks), "runs", progress is True and bool(tasks)) as advance:
-
-        def pass_on(future: Future[Result]) -> None:
-            nonlocal done
-            keep(waiting.pop(future), future.result())
-            done += 1
-            if advance is not None:
-                advance(1)
-
         try:
             for task in tasks:
                 future = pool.submit(run, task)
                 waiting[future] = task
                 future.add_done_callback(finished.put)
             while waiting:
-                try:
-                    future = finished.get(timeout=0.5)  # without it Windows would not see Ctrl-C
-                except Empty:
-                    look()
-                    continue
-                pass_on(future)
-                look()
+                # The timeout lets Windows see Ctrl-C.
+                with suppress(Empty):
+                    pass_on(finished.get(timeout=0.5))
+                if callable(progress):
+                    progress(len(tasks) - len(waiting), len(tasks))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
+            # Runs that have begun cannot be stopped, and their results are not thrown away.
             begun = [future for future in waiting if not future.cancelled()]
             while wait(begun, timeout=0.5).not_done:
                 pass
@@ -79,9 +70,9 @@ def run_all(
 
 
 @contextmanager
-def progress_bar(total: int, title: object, wanted: bool) -> Iterator[Progress | None]:
-    """A progress bar on standard error, if wanted."""
-    if not wanted:
+def progress_bar(total: int, title: object, show: bool) -> Iterator[Progress | None]:
+    """A progress bar on standard error, if it is to be shown."""
+    if not show:
         yield None
         return
     from rich.console import Console

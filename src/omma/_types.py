@@ -1,4 +1,4 @@
-"""Types that say what is given and what comes back, for editors and type checkers."""
+"""Types of parameters and results, for editors and type checkers."""
 
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -11,10 +11,10 @@ Calibration = Literal["online"] | None
 # What NumPy holds, or is made of: decisions on it are an array.
 Arrays = NDArray[Any] | list[Any] | tuple[Any, ...]
 Decisions = NDArray[np.int8]
-Given = TypeVar("Given")  # a frame or a tensor: decisions on it are of its own kind
+Frame = TypeVar("Frame")  # a frame or a tensor: decisions on it are of its own kind
 
 
-class Sparse(Protocol):
+class SparseMatrix(Protocol):
     """A sparse matrix of SciPy, of any format."""
 
     def tocsr(self) -> Any:

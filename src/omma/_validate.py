@@ -1,6 +1,6 @@
-"""Checks at the door: one sentence that names the parameter, its owner, what was wanted, what came.
+"""Checks of parameters: one sentence with the parameter, its owner, what was expected, what came.
 
-Nothing here looks at the rows of large arrays; that is done while they are read.
+The rows of large arrays are checked where they are read.
 """
 
 import difflib
@@ -26,7 +26,7 @@ def nearest(name: str, known: Iterable[str | None], count: int = 3) -> str:
     """', did you mean …?' with the names that look most alike, or nothing."""
     words = [word for word in known if isinstance(word, str)]
     close = difflib.get_close_matches(name, words, n=count, cutoff=0.5)
-    return f"; did you mean {' or '.join(repr(one) for one in close)}?" if close else ""
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def repeated(values: Iterable[Any]) -> Any:
@@ -36,10 +36,10 @@ def repeated(values: Iterable[Any]) -> Any:
     ('b', None)
     """
     seen = set()
-    for one in values:
-        if one in seen:
-            return one
-        seen.add(one)
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
     return None
 
 
@@ -56,9 +56,9 @@ def require(package: str, who: str, how: str, name: str | None = None) -> Any:
 def check_choice(owner: str, parameter: str, value: Any, choices: tuple[str | None, ...]) -> None:
     """One of a few words."""
     if not isinstance(value, str | type(None)) or value not in choices:
-        wanted = " or ".join(repr(choice) for choice in choices)
+        expected = " or ".join(repr(choice) for choice in choices)
         hint = nearest(value, choices) if isinstance(value, str) else ""
-        raise ValueError(f"{parameter} of {owner} must be {wanted}, got {shown(value)}{hint}")
+        raise ValueError(f"{parameter} of {owner} must be {expected}, got {shown(value)}{hint}")
 
 
 def check_number(
@@ -71,16 +71,18 @@ def check_number(
     strict: bool = False,
 ) -> float:
     """A finite real number within bounds; ``strict`` leaves the lower bound out."""
+    # A flag passes as a number in Python, and is a mistake here.
     fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not fits or value < low or value > high or (strict and value == low):
         if high < math.inf:
-            wanted = f"a number from {low:g} to {high:g}"
+            expected = f"a number from {low:g} to {high:g}"
         elif low > -math.inf:
-            wanted = f"a finite number {'above' if strict else 'of at least'} {low:g}"
+            expected = f"a finite number {'above' if strict else 'of at least'} {low:g}"
         else:
-            wanted = "a finite number"
+            expected = "a finite number"
+        # As Python has it: the wrong type, or a value out of range.
         kind = TypeError if not isinstance(value, Real) else ValueError
-        raise kind(f"{parameter} of {owner} must be {wanted}, got {shown(value)}")
+        raise kind(f"{parameter} of {owner} must be {expected}, got {shown(value)}")
     return float(value)
 
 
@@ -91,9 +93,9 @@ def check_positive_int(
     if optional and value is None:
         return None
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        wanted = f"a whole number of at least {least}" + (", or None" if optional else "")
+        expected = f"a whole number of at least {least}" + (", or None" if optional else "")
         kind = ValueError if isinstance(value, Integral) else TypeError
-        raise kind(f"{parameter} of {owner} must be {wanted}, got {shown(value)}")
+        raise kind(f"{parameter} of {owner} must be {expected}, got {shown(value)}")
     return int(value)
 
 

@@ -17,12 +17,12 @@ from omma._confusion import confusion_of
 from omma._html import html_table, number
 from omma._validate import check_number, check_positive_int, shown
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
-from omma.rows.frames import opened, values_of
-from omma.state import State, sums_of
+from omma.rows.frames import open_table
+from omma.state import State
 
 Vector = NDArray[np.float64]
-CELLS: tuple[str, ...] = ("tp", "predicted", "positive")
-HAIR = 1e-9  # of all rows: sums in another order differ by less
+CELLS: tuple[str, ...] = ("tp", "predicted", "positive")  # in the order of a state's cells
+ROUNDING = 1e-9  # of all rows: sums in another order differ by less
 
 
 class Counts:
@@ -40,8 +40,8 @@ class Counts:
     matrix : array-like of shape (m, m), optional
         Counts of (true class, predicted class) pairs, for metrics that need them.
 
-    None of them may be negative, but for a hair that rounding leaves. Differences of counts are
-    not looked at.
+    None of them may be negative, apart from what rounding leaves. Differences of counts are not
+    checked.
 
     Examples
     --------
@@ -55,8 +55,6 @@ class Counts:
     True
     """
 
-    __slots__ = ("matrix", "n", "positive", "predicted", "tp")
-
     def __init__(
         self,
         tp: ArrayLike,
@@ -65,34 +63,28 @@ class Counts:
         n: float,
         matrix: ArrayLike | None = None,
     ) -> None:
-        self.n = check_number("Counts", "n", n, low=-HAIR)
-        hair = HAIR * max(1.0, self.n)
-        self.tp = _vector("tp", tp, hair)
-        self.predicted = _vector("predicted", predicted, hair)
-        self.positive = _vector("positive", positive, hair)
+        self.n = check_number("Counts", "n", n, low=-ROUNDING)
+        slack = ROUNDING * max(1.0, self.n)
+        self.tp, self.predicted, self.positive = (
+            _counted(f"{name} of Counts", values, slack, ndim=1)
+            for name, values in zip(CELLS, (tp, predicted, positive), strict=True)
+        )
         if not len(self.tp) == len(self.predicted) == len(self.positive):
             raise ValueError(
                 "tp, predicted and positive of Counts must be of one length, got "
                 f"{len(self.tp)}, {len(self.predicted)} and {len(self.positive)}"
             )
-        self.matrix = None if matrix is None else _square("matrix of Counts", matrix, self.m, hair)
-
-    # What stores objects by their state (skops, and MLflow with it) has no words for slots.
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name in self.__slots__:
-            setattr(self, name, state[name])
+        self.matrix = None
+        if matrix is not None:
+            self.matrix = _counted("matrix of Counts", matrix, slack, ndim=2, m=self.m)
 
     @classmethod
     def _unchecked(cls, cells: Iterable[Vector], n: float, matrix: Any) -> Counts:
-        """What comes of sums: their differences may be below zero, by rounding or on purpose."""
-        made = cls.__new__(cls)
-        made.tp, made.predicted, made.positive = cells
-        made.n, made.matrix = n, matrix
-        return made
+        """Counts that are sums: their differences may be below zero, by rounding or on purpose."""
+        counts = cls.__new__(cls)  # no checks: they would refuse differences, and cost a copy
+        counts.tp, counts.predicted, counts.positive = cells
+        counts.n, counts.matrix = n, matrix
+        return counts
 
     @classmethod
     def zeros(cls, m: int, *, matrix: bool = False) -> Counts:
@@ -137,7 +129,7 @@ class Counts:
         >>> Counts.from_labels([[1, 0], [float("nan"), 1]], [[1, 0], [1, 1]])
         Counts(n=2, tp=[2. 1.], predicted=[2. 1.], positive=[2. 1.])
         """
-        return counted(y_true, y_pred, sample_weight, n_labels, matrix=matrix)
+        return cls(*confusion_of(y_true, y_pred, sample_weight, n_labels, matrix=matrix))
 
     @classmethod
     def from_confusion(cls, matrix: ArrayLike) -> Counts:
@@ -146,11 +138,9 @@ class Counts:
         >>> Counts.from_confusion([[5, 1], [2, 4]])
         Counts(n=12, tp=[5. 4.], predicted=[7. 5.], positive=[6. 6.])
         """
-        given = values_of("Counts.from_confusion", "matrix", matrix)
-        square = _square("matrix of Counts.from_confusion", given)
-        return cls(
-            np.diag(square), square.sum(axis=0), square.sum(axis=1), float(square.sum()), square
-        )
+        values = open_table("Counts.from_confusion", "matrix", matrix).values
+        pairs = _counted("matrix of Counts.from_confusion", values, ROUNDING, ndim=2)
+        return cls(np.diag(pairs), pairs.sum(axis=0), pairs.sum(axis=1), float(pairs.sum()), pairs)
 
     @property
     def m(self) -> int:
@@ -179,6 +169,7 @@ class Counts:
         array([[[6., 2.],
                 [1., 1.]]])
         """
+        # Rows of each 2×2 are true classes, columns predicted ones, negative first.
         return np.stack((self.tn, self.fp, self.fn, self.tp), axis=-1).reshape(-1, 2, 2)
 
     def add(self, y_true: Any, y_pred: Any, weight: float = 1.0) -> None:
@@ -190,29 +181,28 @@ class Counts:
         >>> counts
         Counts(n=2, tp=[0. 1. 1.], predicted=[0. 1. 1.], positive=[0. 1. 2.])
         """
+        # The whole row is checked and counted apart, so that bad input changes nothing.
         check_number("Counts.add", "weight", weight, low=0.0)
-        true = opened("Counts.add", "y_true", y_true, row=True)
-        predicted = opened("Counts.add", "y_pred", y_pred, true.names, row=True)
-        row = counted(
-            _as_rows(true.values),
-            _as_rows(predicted.values),
-            [weight],
-            self.m,
-            matrix=self.matrix is not None,
-            whole="to be added to others",
+        true = open_table("Counts.add", "y_true", y_true, row=True)
+        predicted = open_table("Counts.add", "y_pred", y_pred, true.names, row=True)
+        # One row as a matrix of one row; a class id as a vector of one.
+        y_true, y_pred = (
+            row if sparse.issparse(row) else np.asarray(row)[np.newaxis]
+            for row in (true.values, predicted.values)
         )
+        has_matrix, whole = self.matrix is not None, "to be added to others"
+        cells = confusion_of(y_true, y_pred, [weight], self.m, matrix=has_matrix, whole=whole)
+        row = Counts(*cells)
         if row.m != self.m:
             raise ValueError(f"a row of Counts.add must have {self.m} labels, got {row.m}")
-        for name in CELLS:
-            vector = getattr(self, name)
-            vector += getattr(row, name)
+        for name in (*CELLS, "matrix") if has_matrix else CELLS:
+            total = getattr(self, name)
+            total += getattr(row, name)
         self.n += row.n
-        if self.matrix is not None and row.matrix is not None:
-            self.matrix += row.matrix
 
     def copy(self) -> Counts:
         """Counts that go their own way."""
-        return self * 1.0
+        return self * 1.0  # a product has arrays of its own
 
     def _combined(self, other: Counts, sign: float) -> Counts:
         if other.m != self.m:
@@ -220,7 +210,7 @@ class Counts:
                 f"Counts can be added for the same number of labels only, got {self.m} and "
                 f"{other.m}"
             )
-        matrix = None
+        matrix = None  # pairs of classes are known only where both have counted them
         if self.matrix is not None and other.matrix is not None:
             matrix = self.matrix + sign * other.matrix
         cells = (getattr(self, name) + sign * getattr(other, name) for name in CELLS)
@@ -250,7 +240,7 @@ class Counts:
             np.array_equal(getattr(self, name), getattr(other, name)) for name in compared
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # ``add`` changes counts in place
 
     def __repr__(self) -> str:
         parts = ", ".join(
@@ -264,20 +254,6 @@ class Counts:
         rows = ((str(label), *map(float, row)) for label, row in enumerate(cells))
         title = f"Counts of {self.m:,} label{'s' * (self.m > 1)} in {number(self.n)} rows"
         return html_table(title, ("label", "tp", "fp", "fn", "tn"), rows, self.m)
-
-
-def counted(
-    y_true: Any,
-    y_pred: Any,
-    sample_weight: ArrayLike | None = None,
-    n_labels: int | None = None,
-    *,
-    matrix: bool = False,
-    whole: str = "",
-) -> Counts:
-    """What ``Counts.from_labels`` returns; ``whole`` says for what no row may be known in part."""
-    parts = (y_true, y_pred, sample_weight, n_labels)
-    return Counts(*confusion_of(*parts, matrix=matrix, whole=whole))
 
 
 def counts_of(state: State) -> Counts:
@@ -298,41 +274,27 @@ def estimates_of(state: State) -> Counts | None:
 
 
 def state_of(counts: Counts) -> State:
-    """Counts as the kernels hold them, sums over labels included."""
+    """Counts as the kernels hold them, with the sums over labels that some metrics need."""
     cells = np.stack((counts.tp, counts.predicted, counts.positive))
-    return State(cells, np.concatenate(([counts.n], sums_of(cells))))
+    totals = np.array([counts.n, *cells.sum(axis=1)])
+    return State.from_arrays({"cells": cells, "totals": totals})
 
 
-def _vector(name: str, values: ArrayLike, hair: float) -> Vector:
-    vector = _counted(f"{name} of Counts", values, hair)
-    if vector.ndim != 1 or not len(vector):
-        raise ValueError(
-            f"{name} of Counts must have one number for each label, got shape {vector.shape}"
-        )
-    return vector
-
-
-def _square(
-    what: str, values: ArrayLike, m: int | None = None, hair: float = HAIR
+def _counted(
+    name: str, values: ArrayLike, slack: float, *, ndim: int, m: int | None = None
 ) -> NDArray[np.float64]:
-    square = _counted(what, values, hair)
-    if square.ndim != 2 or square.shape[0] != square.shape[1] or m not in (None, len(square)):
-        side = "m" if m is None else m
-        raise ValueError(f"{what} must have the shape ({side}, {side}), got {square.shape}")
-    return square
-
-
-def _counted(what: str, values: ArrayLike, hair: float) -> NDArray[np.float64]:
+    """A vector of counts, or a square matrix of them (of side ``m``, if given)."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:  # text, or rows of several lengths
-        raise TypeError(f"{what} must be numbers, got {shown(values)}") from error
-    if array.size and not (array.min() >= -hair and array.max() < np.inf):  # NaN is neither
-        wrong = array[~((array >= -hair) & (array < np.inf))][0]
-        raise ValueError(f"{what} must be finite numbers of at least 0, got {wrong:g}")
+        raise TypeError(f"{name} must be numbers, got {shown(values)}") from error
+    # Rounding may leave a count that should be zero a little below it.
+    wrong = array[~((array >= -slack) & (array < np.inf))]  # NaN is neither
+    if wrong.size:
+        raise ValueError(f"{name} must be finite numbers of at least 0, got {wrong[0]:g}")
+    if ndim == 1 and (array.ndim != 1 or not len(array)):
+        raise ValueError(f"{name} must have one number for each label, got shape {array.shape}")
+    if ndim == 2 and (array.ndim != 2 or {*array.shape, m or len(array)} != {len(array)}):
+        side = m or "m"
+        raise ValueError(f"{name} must have the shape ({side}, {side}), got {array.shape}")
     return array
-
-
-def _as_rows(row: Any) -> Any:
-    """One row as a matrix of one row; a class id as a vector of one."""
-    return row if sparse.issparse(row) else np.asarray(row)[np.newaxis]

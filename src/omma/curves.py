@@ -1,4 +1,4 @@
-"""What any threshold would give: a metric against the threshold, exactly, in one sort a label."""
+"""A metric against the threshold, exact at every threshold, by one sort a label."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from omma._curve_data import Cells, Entries, Reading, read_entries
-from omma._validate import check_number, check_seed, shown
+from omma._validate import check_number, check_positive_int, check_seed, shown
 from omma.metrics import LabelMetric, Macro, Metric, Micro, Sum, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies.thresholds import threshold_rule
+from omma.policies.thresholds import ranked_labels, row_weights, threshold_rule
+from omma.rows.batch import Batch
 from omma.rule import Rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+Cells = tuple[Floats, Floats, Floats, Floats]  # tp, predicted, positive, n
 POINTS = 400  # thresholds at which a band is worked out, at most
 AT_ONCE = 1 << 22  # weights of draws held in memory
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class CurveLine:
     """The metric of one label, or of all with a common threshold, at every threshold.
 
     Attributes
@@ -75,7 +77,7 @@ class Line:
         0.0
         """
         if threshold != np.inf:
-            check_number("Line.value_at", "threshold", threshold)
+            check_number("CurveLine.value_at", "threshold", threshold)
         return float(self.values[np.searchsorted(self.thresholds, threshold, side="left")])
 
 
@@ -88,24 +90,23 @@ class Curve:
     """
 
     metric: Metric
-    lines: tuple[Line, ...]
+    lines: tuple[CurveLine, ...]
     level: float
     rule: Rule | None
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[CurveLine]:
         return iter(self.lines)
 
-    def __getitem__(self, which: int | str) -> Line:
-        if not isinstance(which, str):
-            return self.lines[which]
-        found = [line for line in self.lines if line.name == which]
-        if not found:
-            names = [line.name for line in self.lines]
-            raise KeyError(f"a curve has lines for {shown(names)}, got {which!r}")
-        return found[0]
+    def __getitem__(self, label: int | str) -> CurveLine:
+        if not isinstance(label, str):
+            return self.lines[label]
+        names = [line.name for line in self.lines]
+        if label not in names:
+            raise KeyError(f"a curve has lines for {shown(names)}, got {label!r}")
+        return self.lines[names.index(label)]
 
     def plot(self, title: str = "") -> Figure:
         """A panel for each line, with its band and its best threshold."""
@@ -115,7 +116,7 @@ class Curve:
 
     def __repr__(self) -> str:
         best = ", ".join(
-            f"{one.name}: {one.value:.4g} at {one.threshold:.4g}" for one in self.lines[:3]
+            f"{line.name}: {line.value:.4g} at {line.threshold:.4g}" for line in self.lines[:3]
         )
         more = f", … {len(self) - 3} more" if len(self) > 3 else ""
         return f"<curve of {self.metric.name}, best {best}{more}>"
@@ -133,7 +134,7 @@ def curve(
     seed: int = 0,
     zero_division: float = 0.0,
 ) -> Curve:
-    """What any threshold would give: the ROC and PR way of looking, for every metric.
+    """Compute the metric at every threshold, as ROC and PR curves do, for any metric.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ def curve(
     labels : sequence of int or str, optional
         The labels to look at, of a macro metric (default: all).
     bootstrap : int
-        How often rows are drawn anew for the band; 0 draws none.
+        Number of bootstrap samples of rows for the band; 0 has no band.
     level : float
         The share of draws within the band, at each threshold by itself.
     seed : int
@@ -167,27 +168,67 @@ def curve(
     >>> bool((curve[0].low <= curve[0].values[curve[0].at]).mean() > 0.9)
     True
     """
-    owner = "curve"
-    found = find_metric(metric)
-    common = _is_common(found)
-    draws = _check_options(bootstrap, level, seed)
-    data = read_entries(owner, eta, y, weights, found.check_labels)
-    places = _places(data, labels, common)
-    parts = [data.together()] if common else [data.label(j) for j in places]
-    names = [found.name] if common else [data.name(j) for j in places]
-    cuts = [_Cuts.of(one) for one in parts]
-    values = [_values(found, one.cells(data.weights), zero_division) for one in cuts]
-    bands = _bands(found, cuts, data, draws, level, seed, zero_division)
-    lines = tuple(map(_line, names, cuts, values, bands))
-    return Curve(found, lines, level, _rule(lines, data, common) if labels is None else None)
+    objective = find_metric(metric)
+    is_common = _has_common_threshold(objective)
+    check_positive_int("curve", "bootstrap", bootstrap, least=0)
+    check_number("curve", "level", level, low=0.0, high=1.0)
+    check_seed("curve", seed)
+    sample = Batch.read("curve", eta, y, weights)
+    if not sample.n:
+        raise ValueError("eta of curve must have at least one row, got none")
+    objective.check_labels(sample.m)
+    sample.check("curve")
+    if sample.labels is None:
+        raise ValueError("y of curve must be given, got None")
+    sample.labels.refuse_partly_known("curve")
+    sample.labels.refuse_unknown_rows("curve")
+    if labels is not None and is_common:
+        raise ValueError(f"labels of curve must be None for a micro_ metric, got {shown(labels)}")
+    all_names = sample.names or tuple(f"label {j}" for j in range(sample.m))
+    places = range(sample.m) if labels is None else [_place(sample, label) for label in labels]
+    names = [all_names[j] for j in places]
+    scans = [
+        _Scan.of(ranked.probabilities, ranked.rows, ranked.true[ranked.rows], ranked.true, 1)
+        for ranked in ranked_labels(sample, places)
+    ]
+    if is_common:
+        names, scans = [objective.name], [_pooled(scans)]
+    weight = row_weights(sample)
+
+    def values_at(scan: _Scan, draws: Floats, at: Places) -> Floats:
+        return _values(objective, scan.cells(draws, at), zero_division)
+
+    bands = [(np.empty(0, np.int64), np.empty(0), np.empty(0))] * len(scans)
+    if bootstrap:
+        spread = [_spread_places(scan.thresholds) for scan in scans]
+        drawn = [np.empty((len(at), bootstrap)) for at in spread]
+        for start, draws in _drawn_weights(weight, bootstrap, seed):  # the same for all lines
+            for scan, at, values in zip(scans, spread, drawn, strict=True):
+                values[:, start : start + draws.shape[1]] = values_at(scan, draws, at)
+        shares = ((1 - level) / 2, (1 + level) / 2)
+        bands = [
+            (at, *np.quantile(values, shares, axis=1))
+            for at, values in zip(spread, drawn, strict=True)
+        ]
+    lines = []
+    for name, scan, band in zip(names, scans, bands, strict=True):
+        everywhere = np.arange(len(scan.thresholds))
+        values = values_at(scan, weight[:, np.newaxis], everywhere)[:, 0]
+        best = len(values) - 1 - int(np.argmax(values[::-1]))  # of equals, the highest
+        lines.append(CurveLine(name, scan.thresholds, values, *band, best))
+    rule = None
+    if labels is None:
+        best_thresholds = [line.threshold for line in lines] * (sample.m if is_common else 1)
+        rule = threshold_rule(np.array(best_thresholds)).named(sample.names)
+    return Curve(objective, tuple(lines), level, rule)
 
 
-def _is_common(metric: Metric) -> bool:
+def _has_common_threshold(metric: Metric) -> bool:
     """Whether all labels have one threshold; refuses metrics that do not go by thresholds."""
     parts = [part for _, part in metric.terms] if isinstance(metric, Sum) else [metric]
     kinds = {type(part) if isinstance(part, Macro | Micro) else LabelMetric for part in parts}
-    known = all(isinstance(part, LabelMetric | Macro | Micro) for part in parts)
-    if not known or len(kinds) > 1:
+    have_thresholds = all(isinstance(part, LabelMetric | Macro | Micro) for part in parts)
+    if not have_thresholds or len(kinds) > 1:
         raise ValueError(
             "metric of curve must be one of one label, a macro_ or a micro_ metric, or a sum of "
             f"one kind of them, got {metric.name}"
@@ -196,136 +237,100 @@ def _is_common(metric: Metric) -> bool:
     return Micro in kinds
 
 
-def _check_options(bootstrap: Any, level: Any, seed: Any) -> int:
-    whole = isinstance(bootstrap, int | np.integer) and not isinstance(bootstrap, bool)
-    if not whole or bootstrap < 0:
+def _place(sample: Batch, label: Any) -> int:
+    """The column of a label that is told by its place or by its name."""
+    all_names: tuple[Any, ...] = sample.names or tuple(range(sample.m))
+    if isinstance(label, str) and label in all_names:
+        return all_names.index(label)
+    is_whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
+    if not is_whole or not 0 <= int(label) < sample.m:
         raise ValueError(
-            f"bootstrap of curve must be a whole number of at least 0, got {shown(bootstrap)}"
+            f"labels of curve must be among {shown(list(all_names))}, or places from 0 to "
+            f"{sample.m - 1}, got {shown(label)}"
         )
-    check_number("curve", "level", level, low=0.0, high=1.0)
-    check_seed("curve", seed)
-    return int(bootstrap)
+    return int(label)
 
 
-def _places(data: Reading, labels: Sequence[int | str] | None, common: bool) -> list[int]:
-    """The labels to look at, by place."""
-    if labels is None:
-        return list(range(data.m))
-    if common:
-        raise ValueError(f"labels of curve must be None for a micro_ metric, got {shown(labels)}")
-    return [data.place(label) for label in labels]
+@dataclass(frozen=True)
+class _Scan:
+    """All thresholds of some entries: probabilities above zero, the highest first.
+
+    ``positive`` is how many of the labels each row has, also where their probability is zero.
+    """
+
+    probabilities: Floats  # falling
+    rows: Places  # of these entries
+    hits: Floats  # 1 where the label of an entry is true
+    positive: Floats  # of each row of the sample
+    labels: int  # how many
+    thresholds: Floats  # rising, then infinity
+    ends: Places  # how many entries are predicted at each of them
+
+    @classmethod
+    def of(
+        cls, probabilities: Floats, rows: Places, hits: Floats, positive: Floats, labels: int
+    ) -> _Scan:
+        """Find the thresholds: a cut stands only where the probability changes."""
+        last = np.flatnonzero(np.diff(probabilities, append=-1.0))
+        thresholds = np.append(probabilities[last][::-1], np.inf)
+        ends = np.append(last[::-1] + 1, 0)
+        return cls(probabilities, rows, hits, positive, labels, thresholds, ends)
+
+    def cells(self, draws: Floats, at: Places) -> Cells:
+        """tp, predicted, positive and n of some thresholds, for a column of row weights a draw.
+
+        The first and the last threshold must be among them. Entries between two cuts lie side by
+        side, so they are a row of a sparse matrix, and one product sums them up for all draws.
+        """
+        edges = self.ends[at][::-1]
+        shape = (len(at) - 1, len(draws))
+        total = np.broadcast_to(draws.sum(axis=0) * self.labels, (len(at), draws.shape[1]))
+        positive = np.broadcast_to(self.positive @ draws, total.shape)
+        sums = []
+        for entries in (self.hits, np.ones(len(self.rows))):
+            between = sparse.csr_array((entries, self.rows, edges), shape=shape) @ draws
+            sums.append(np.cumsum(np.vstack((np.zeros(draws.shape[1]), between)), axis=0)[::-1])
+        # Weights may add up to more than their total by a rounding.
+        return sums[0], np.minimum(sums[1], total), positive, total
+
+
+def _pooled(scans: list[_Scan]) -> _Scan:
+    """The entries of all labels under one threshold."""
+    probabilities, rows, hits = (
+        np.concatenate([getattr(scan, name) for scan in scans])
+        for name in ("probabilities", "rows", "hits")
+    )
+    order = np.argsort(-probabilities, kind="stable")
+    positive = np.sum([scan.positive for scan in scans], axis=0)
+    return _Scan.of(probabilities[order], rows[order], hits[order], positive, len(scans))
 
 
 def _values(metric: Metric, cells: Cells, zero_division: float) -> Floats:
     """The metric at cells that it takes for those of one label."""
     if isinstance(metric, Sum):
-        return sum(
-            (weight * _values(part, cells, zero_division) for weight, part in metric.terms),
-            start=np.zeros(len(cells[0])),
-        )
+        terms = [weight * _values(part, cells, zero_division) for weight, part in metric.terms]
+        return np.asarray(np.sum(terms, axis=0))
     of = metric.of if isinstance(metric, Macro | Micro) else metric
     assert isinstance(of, LabelMetric)
     return of.of_cells(*cells, zero_division)
 
 
-@dataclass(frozen=True)
-class _Cuts:
-    """Entries in the order of their probability, falling, and where a cut may stand."""
-
-    entries: Entries
-    ends: NDArray[np.int64]  # how many entries are predicted at each threshold, falling
-    thresholds: Floats  # rising
-
-    @classmethod
-    def of(cls, entries: Entries) -> _Cuts:
-        """The one sort."""
-        entries = entries.take(np.argsort(-entries.values, kind="stable"))
-        falling = entries.values
-        # A cut stands only where the probability changes: equal ones are decided alike.
-        ends = np.append(np.flatnonzero(np.diff(falling) != 0) + 1, len(falling))
-        ends = ends[ends > 0]
-        return cls(entries, ends, np.append(falling[ends - 1][::-1], np.inf))
-
-    def cells(self, weight: Floats) -> Cells:
-        """tp, predicted, positive and n at each threshold, rising."""
-        ends = np.append(self.ends[::-1], 0)
-        own = weight[self.entries.rows]
-        tp = np.append(0.0, np.cumsum(own * self.entries.hits))[ends]
-        total = weight.sum() * self.entries.labels
-        # Weights may add up to more than their total by a rounding.
-        predicted = np.minimum(np.append(0.0, np.cumsum(own))[ends], total)
-        positive = np.full(len(ends), weight @ self.entries.positive)
-        return tp, predicted, positive, np.full(len(ends), total)
-
-    def drawn_cells(self, weight: Floats, at: NDArray[np.int64]) -> Cells:
-        """The same at some thresholds, for a column of weights a draw: (thresholds, draws).
-
-        Entries between two cuts lie side by side, so that they are a row of a sparse matrix as
-        they are, and one product sums them up for all draws.
-        """
-        ends = np.append(self.ends[::-1], 0)[at][::-1]
-        shape = (len(ends) - 1, weight.shape[0])
-        sums = []
-        for data in (self.entries.hits.astype(np.float64), np.ones(len(self.entries.rows))):
-            between = sparse.csr_array((data, self.entries.rows, ends), shape=shape) @ weight
-            rising = np.cumsum(np.vstack((np.zeros(weight.shape[1]), between)), axis=0)[::-1]
-            sums.append(rising)
-        total = np.broadcast_to(weight.sum(axis=0) * self.entries.labels, sums[0].shape)
-        positive = np.broadcast_to(self.entries.positive @ weight, sums[0].shape)
-        return sums[0], np.minimum(sums[1], total), positive, total
-
-
-def _bands(
-    metric: Metric,
-    cuts: list[_Cuts],
-    data: Reading,
-    draws: int,
-    level: float,
-    seed: int,
-    zero_division: float,
-) -> list[tuple[NDArray[np.int64], Floats, Floats]]:
-    """Where the band is worked out, and between what: rows drawn anew, the same for all lines."""
-    if not draws:
-        return [(np.empty(0, np.int64), np.empty(0), np.empty(0))] * len(cuts)
-    places = [_spread_places(one.thresholds) for one in cuts]
-    drawn = [np.empty((len(at), draws)) for at in places]
-    for start, weight in _drawn_weights(data, draws, seed):
-        stop = start + weight.shape[1]
-        for found, one, at in zip(drawn, cuts, places, strict=True):
-            cells = [cell.ravel() for cell in one.drawn_cells(weight, at)]
-            values = _values(metric, tuple(cells), zero_division)  # type: ignore[arg-type]
-            found[:, start:stop] = values.reshape(len(at), -1)
-    shares = ((1 - level) / 2, (1 + level) / 2)
-    bands = [np.quantile(one, shares, axis=1) for one in drawn]
-    return [(at, low, high) for at, (low, high) in zip(places, bands, strict=True)]
-
-
-def _drawn_weights(data: Reading, draws: int, seed: int) -> Iterator[tuple[int, Floats]]:
+def _drawn_weights(weight: Floats, bootstrap: int, seed: int) -> Iterator[tuple[int, Floats]]:
     """How often each row was drawn, times its weight: some draws at a time, a column each."""
     generator = np.random.default_rng(seed)
-    chance = np.full(data.n, 1 / data.n)
-    step = max(1, AT_ONCE // data.n)
-    for start in range(0, draws, step):
-        times = generator.multinomial(data.n, chance, size=min(step, draws - start))
-        yield start, np.ascontiguousarray(times.T * data.weights[:, np.newaxis])
+    n = len(weight)
+    step = max(1, AT_ONCE // n)
+    for start in range(0, bootstrap, step):
+        size = min(step, bootstrap - start)
+        times = generator.multinomial(n, np.full(n, 1 / n), size=size)
+        yield start, np.ascontiguousarray(times.T * weight[:, np.newaxis])
 
 
-def _spread_places(thresholds: Floats) -> NDArray[np.int64]:
+def _spread_places(thresholds: Floats) -> Places:
     """Places of some thresholds, close to each other by their rank or by their value; both ends."""
     last = len(thresholds) - 1
-    by_rank = np.linspace(0, last, POINTS // 2).astype(np.int64)
     if last < POINTS:
         return np.arange(last + 1)
+    by_rank = np.linspace(0, last, POINTS // 2).astype(np.int64)
     levels = np.linspace(thresholds[0], thresholds[-2], POINTS // 2)
     return np.unique(np.append(by_rank, np.searchsorted(thresholds, levels)))
-
-
-def _line(name: str, cuts: _Cuts, values: Floats, band: tuple[Any, Floats, Floats]) -> Line:
-    best = len(values) - 1 - int(np.argmax(values[::-1]))  # of equals, the highest
-    return Line(name, cuts.thresholds, values, *band, best)
-
-
-def _rule(lines: tuple[Line, ...], data: Reading, common: bool) -> Rule:
-    """The best thresholds as a rule."""
-    each = [line.threshold for line in lines] * (data.m if common else 1)
-    return threshold_rule(np.array(each)).named(data.names)

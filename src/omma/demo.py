@@ -1,4 +1,4 @@
-"""The demo: a stream with a long tail of rare labels, and what each way to decide makes of it.
+"""The demo: policies compared on a stream with a long tail of rare labels.
 
 ``run`` computes; ``table``, ``summary`` and ``picture`` show what it returned.
 """
@@ -31,8 +31,8 @@ HALF, AUTO, LABELS, ESTIMATES = "threshold 0.5", "Auto", "OMMA", "OMMA(η̂)"
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What each policy that applies made of one metric."""
+class MetricResults:
+    """The traces of all policies that apply to one metric."""
 
     metric: str
     k: int | None
@@ -46,14 +46,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo found."""
+    """The results of the demo."""
 
     rows: int
     labels: int
     k: int
     labels_per_row: float  # on average
     rarest: int  # how many rows have the rarest label
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[MetricResults, ...]
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -62,8 +62,8 @@ class Demo:
 
     def seconds(self, policy: str) -> float:
         """How long all replays of a policy took."""
-        every = (one.traces[policy].seconds for one in self.comparisons if policy in one.traces)
-        return sum(every)
+        traces = (comparison.traces.get(policy) for comparison in self.comparisons)
+        return sum(trace.seconds for trace in traces if trace is not None)
 
 
 def run(
@@ -76,9 +76,10 @@ def run(
 ) -> Demo:
     """Replay every policy for every metric on one stream; ``report`` hears what comes next."""
     report("drawing a stream of labels")
+    # A row has 2.5 labels on average, as a tagging problem might; few labels have room for less.
     eta, y = long_tail(rows, labels, labels_per_row=min(2.5, labels / 2), seed=seed)
     report("compiling: some seconds in all at first, then cached")
-    # First what takes the loop that all others can do with.
+    # Compiled before the clock starts: seconds of traces are those of deciding.
     replay(OMMA("macro_f1", feedback="estimates"), eta[:1], y[:1])
     comparisons = []
     without = [(name, None) for name in WITHOUT_BUDGET]
@@ -88,9 +89,10 @@ def run(
             name: replay(policy, eta, y, metric=metric, predictions=False, checkpoints=200)
             for name, policy in policies(metric, budget).items()
         }
-        comparisons.append(Comparison(metric, budget, traces))
-    found = y.sum(axis=0)
-    return Demo(rows, labels, k, float(found.sum() / rows), int(found.min()), tuple(comparisons))
+        comparisons.append(MetricResults(metric, budget, traces))
+    label_counts = y.sum(axis=0)
+    per_row, rarest = float(label_counts.sum() / rows), int(label_counts.min())
+    return Demo(rows, labels, k, per_row, rarest, tuple(comparisons))
 
 
 def policies(metric: str, k: int | None) -> dict[str, Policy]:
@@ -114,41 +116,41 @@ def summary(demo: Demo) -> str:
 
 def table(demo: Demo) -> Table:
     """Values of every policy for every metric in %, the best of each in bold."""
-    shown = Table(
+    grid = Table(
         box=box.SIMPLE_HEAD,
         caption="in %, best in bold; × does not apply; OMMA(η̂) never sees a label",
         caption_justify="left",
     )
-    shown.add_column("metric")
+    grid.add_column("metric")
     for name in demo.policies:
-        shown.add_column(name, justify="right")
+        grid.add_column(name, justify="right")
     for number, comparison in enumerate(demo.comparisons, start=1):
         last_of_part = number in (len(WITHOUT_BUDGET), len(demo.comparisons))
-        shown.add_row(
-            comparison.title, *_cells(comparison, demo.policies), end_section=last_of_part
-        )
+        cells = _cells(comparison, demo.policies)
+        grid.add_row(comparison.title, *cells, end_section=last_of_part)
     times = (f"{demo.seconds(name):.2f}" for name in demo.policies)
-    shown.add_row("seconds, all rows above", *times, style="dim")
-    return shown
+    grid.add_row("seconds, all rows above", *times, style="dim")
+    return grid
 
 
-def _cells(comparison: Comparison, names: tuple[str, ...]) -> list[Text]:
+def _cells(comparison: MetricResults, names: tuple[str, ...]) -> list[Text]:
     """Formatted values, with × for policies that do not apply."""
     values = {name: f"{100 * trace.value:.2f}" for name, trace in comparison.traces.items()}  # type: ignore[operator]
     best = max(values.values(), key=float)
-    return [
-        Text("×", style="dim")
-        if name not in values
-        else Text(values[name], style="bold" if values[name] == best else "")
-        for name in names
-    ]
+    styles = {"×": "dim", best: "bold"}
+    texts = (values.get(name, "×") for name in names)
+    return [Text(text, style=styles.get(text, "")) for text in texts]
 
 
 def picture(demo: Demo) -> Figure:
     """Running performance on four of the metrics, as a matplotlib figure."""
     from omma.plots import plot_panels
 
-    chosen = {name if not name.endswith("@") else f"{name}{demo.k}" for name in PICTURED}
-    panels = {one.title: one.traces for one in demo.comparisons if one.title in chosen}
-    title = f"What each way to decide is worth on {demo.rows:,} rows of {demo.labels:,} labels"
+    titles = {f"{name}{demo.k}" if name.endswith("@") else name for name in PICTURED}
+    panels = {
+        comparison.title: comparison.traces
+        for comparison in demo.comparisons
+        if comparison.title in titles
+    }
+    title = f"Policies compared on {demo.rows:,} rows of {demo.labels:,} labels"
     return plot_panels(panels, title=title)

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from omma.kernels import rule as rules, single
 from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.counts import Both, PartialLabels
-from omma.kernels.layout import FIELDS, TOTALS, WORK
+from omma.kernels.layout import FIELDS, SUM_TP, WORK
 from omma.kernels.replay import Sparse
 from omma.kernels.row import Memory, Spec
 from omma.plan import Plan
-from omma.rows.row import Partly, Row, refuse_indicators, refuse_row
-from omma.state import Columns, State, aligned, padded
-from omma.window_state import WindowState
+from omma.rows.row import PartlyKnown, Row, refuse_indicators, refuse_row
+from omma.sliding_window import SlidingWindow
+from omma.state import State, aligned, padded
 
 NO_IDS = np.empty(0, dtype=np.int32)
 NO_NUMBERS = np.empty(0)
@@ -31,19 +31,19 @@ class UnsortedError(ValueError):
     """Label ids of a sparse row that do not rise, or that no label has."""
 
 
-class Space(threading.local):
+class Scratch(threading.local):
     """Scratch space, one for each thread: two that decide at once do not disturb each other."""
 
-    def __init__(self) -> None:
-        self.dense: Memory | None = None
-        self.sparse: tuple[Memory, Sparse] | None = None
-        self.version = 0  # of the arrays that these are of
+    version = 0  # of the engine's arrays that these are of
+    dense: Memory | None = None
+    arrays: tuple[Any, ...] = ()  # of dense rows, as the kernels of single rows take them
+    sparse: tuple[Memory, Sparse] | None = None
 
 
-def work_space(width: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Scratch space for rows of so many labels: totals seen, columns, and ranks."""
+def work_space(width: int) -> NDArray[np.float64]:
+    """Scratch space for rows of so many labels."""
     try:
-        return np.zeros(TOTALS), aligned(WORK, width), np.zeros(width, dtype=np.int64)
+        return aligned(WORK, width)
     except MemoryError:
         needed = 8 * WORK * width / 2**30
         raise MemoryError(
@@ -52,7 +52,7 @@ def work_space(width: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 
 class Engine:
-    """Decides and learns single rows of one state, by one plan.
+    """Decides and learns rows of one state, by one plan.
 
     A dense row is float64 probabilities, float64 labels and an int8 prediction, each over all
     labels. A sparse row is a pair (label ids, probabilities), with the ids of true and of predicted
@@ -70,43 +70,76 @@ class Engine:
     """
 
     def __init__(self, plan: Plan, state: State) -> None:
-        self.plan, self.state, self.m = plan, state, state.m
-        self._space, self._version = Space(), 0
-        self._bind()
+        self.state, self.m = state, state.m
+        self._scratch, self._version = Scratch(), 0
+        self.bind(plan)
 
-    def _bind(self) -> None:
-        """Look where the numbers of the state lie; again wherever it has other arrays."""
-        self._laid: Columns = self.plan.columns(self.state)
-        self._spec = self.plan.spec(self.state)
+    def bind(self, plan: Plan) -> None:
+        """Look where the numbers of the state lie, and decide by a plan from now on."""
+        self.plan, self._columns = plan, self.state.columns
+        if not plan.sums:  # nobody keeps them up to date: those of other states must not stay
+            self.state.set_totals[:, SUM_TP:] = 0.0
+        self.spec = plan.spec(self.state)
         # Learning is the same for all objectives and budgets, and is compiled once for them.
-        self._learning = self._spec._replace(objective=None, budget=None)
+        self.learning = self.spec._replace(objective=None, budget=None)
         self._version += 1
 
-    def _scratch(self) -> Space:
+    def _space(self) -> Scratch:
         """The scratch space of this thread, emptied where the state has other arrays now."""
-        space = self._space
-        if self.state._laid is not self._laid:
-            self._bind()
+        # Loading a state, and the first row labelled in part, put other arrays in its place.
+        if self.state.columns is not self._columns:
+            self.bind(self.plan)
+        space = self._scratch
         if space.version != self._version:
             space.dense = space.sparse = None
+            space.arrays = ()
             space.version = self._version
         return space
 
-    def _memory(self) -> Memory:
+    def _memory(self, columns: Any, table: Any) -> Memory:
+        """All arrays that kernels read and write, for rows of these columns."""
+        state, plan = self.state, self.plan
+        # What a policy does not use is None: kernels are compiled without it.
+        calibrator = Learning if plan.settled is None else Settled
+        return Memory(
+            columns,
+            table,
+            state.set_totals,
+            work_space(columns.shape[1]),
+            None if state.shared is None else calibrator(state.shared),
+            state.clock,
+            plan.prices(state),
+            None if state.window is None else state.window.kernel(state.m),
+        )
+
+    def memory(self) -> Memory:
         """The arrays of dense rows."""
-        space = self._scratch()
+        space = self._space()
         if space.dense is None:
-            columns, totals = self._laid
-            work = work_space(columns.shape[1])
-            space.dense = memory_of(self.plan, self.state, columns, columns, totals, work)
+            space.dense = self._memory(self._columns, self._columns)
         return space.dense
 
-    def _sparse_memory(self, longest: int) -> tuple[Memory, Sparse]:
-        """The arrays of sparse rows, with room for so many labels."""
-        space = self._scratch()
+    def _arrays(self) -> tuple[Any, ...]:
+        """The arrays of dense rows one by one: a table of all labels would be the columns again."""
+        space = self._space()
+        if not space.arrays:
+            columns, _, *others = self.memory()
+            space.arrays = (columns, *others)
+        return space.arrays
+
+    def sparse_memory(self, longest: int, table: Any = None) -> tuple[Memory, Sparse]:
+        """The arrays of sparse rows of so many labels at most, whose numbers ``table`` has."""
+        width = padded(longest + 1)
+        sparse = Sparse(np.zeros(width, dtype=np.int32), np.zeros(self.m, dtype=np.int32))
+        table = self.state.columns if table is None else table
+        return self._memory(aligned(FIELDS, width), table), sparse
+
+    def _sparse_scratch(self, longest: int) -> tuple[Memory, Sparse]:
+        """The arrays of single sparse rows of so many labels."""
+        space = self._space()
         if space.sparse is None or len(space.sparse[1].ids) < longest:
-            table, totals = self._laid
-            space.sparse = sparse_memory(self.plan, self.state, table, totals, 2 * longest)
+            # With room to spare: rows of a stream have different lengths.
+            space.sparse = self.sparse_memory(2 * longest)
         return space.sparse
 
     def decide(self, eta: Row, pick: int = 0, spec: Spec | None = None) -> NDArray[Any]:
@@ -117,10 +150,10 @@ class Engine:
         """
         if isinstance(eta, tuple):
             return self._decide_sparse(eta, pick, spec)
-        memory = self._memory()
+        arrays = self._arrays()
         out = np.empty(self.m, dtype=np.int8)
-        by = self._spec if spec is None else spec
-        if not single.decide_dense(eta, pick, out, *by, *memory):
+        # The kernel looks at each probability while it reads it; only what it refuses is explained.
+        if not single.decide_dense(eta, pick, out, *(spec or self.spec), *arrays):
             refuse_row("predict", eta)
         return out
 
@@ -130,10 +163,10 @@ class Engine:
             dense = np.zeros(self.m)
             dense[labels] = values
             return np.flatnonzero(self.decide(dense, pick, spec)).astype(np.int32)
-        budget = abs(self.plan.budget or 0)
-        memory, sparse = self._sparse_memory(len(labels) + budget)
-        out = np.empty(len(labels) + budget, dtype=np.int32)
-        by = self._spec if spec is None else spec
+        longest = len(labels) + abs(self.plan.budget or 0)
+        memory, sparse = self._sparse_scratch(longest)
+        out = np.empty(longest, dtype=np.int32)
+        by = spec or self.spec
         count = single.decide_sparse(labels, values, pick, out, *sparse, *by, *memory)
         if count < 0:
             refuse_row("predict", values)
@@ -146,7 +179,7 @@ class Engine:
     def learn(
         self,
         eta: Row | None,
-        y: NDArray[Any] | Partly | None,
+        y: NDArray[Any] | PartlyKnown | None,
         prediction: NDArray[Any],
         weight: float,
         *,
@@ -158,39 +191,37 @@ class Engine:
         without its labels when it was decided.
         """
         state, unknown = self.state, NO_IDS
-        labelled, true = y is not None, y.true if isinstance(y, Partly) else y
-        if isinstance(y, Partly):
+        labelled, true = y is not None, y.true if isinstance(y, PartlyKnown) else y
+        if isinstance(y, PartlyKnown):
             unknown = y.unknown
-            if state.truth.missed is None:
-                state.take_parts()
-                self._bind()
-        late = late and state.labels is not None
-        if isinstance(state, WindowState):
-            self._make_room(state, eta, true, prediction)
+            state.allow_partial_labels()
+        # Where labels alone are counted, nothing was when the row was decided: late is as usual.
+        late = late and "labels" in state.sets
+        if state.window is not None:
+            self._make_room(state.window, eta, true, prediction)
         options = (unknown, float(weight), labelled, late)
         if prediction.dtype == np.int32:
             labels, values = eta if isinstance(eta, tuple) else (NO_IDS, NO_NUMBERS)
-            ids = NO_IDS if true is None else true
-            memory, sparse = self._sparse_memory(len(labels) + len(ids) + len(prediction))
+            ids: Any = NO_IDS if true is None else true
+            memory, sparse = self._sparse_scratch(len(labels) + len(ids) + len(prediction))
             row: tuple[Any, ...] = (labels, float64(values), ids, prediction)
-            single.learn_sparse(*row, *options, *sparse, *self._learning, *memory)
+            single.learn_sparse(*row, *options, *sparse, *self.learning, *memory)
             return
-        memory = self._memory()
+        arrays = self._arrays()
         values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
-        present = NO_NUMBERS if true is None else true
-        row = (values, present, prediction)
-        if not single.learn_dense(*row, *options, *self._learning, *memory):
+        row = (values, NO_NUMBERS if true is None else true, prediction)
+        if not single.learn_dense(*row, *options, *self.learning, *arrays):
             if true is not None:
                 refuse_indicators("update", "y", true)
             refuse_indicators("update", "prediction", prediction)
 
-    def _make_room(self, state: WindowState, eta: Any, y: Any, prediction: NDArray[Any]) -> None:
+    def _make_room(self, window: SlidingWindow, eta: Any, y: Any, prediction: Any) -> None:
         """See to it that a window can keep one more row, twice where it is known in part."""
         entries, stored = 3 * self.m, self.m
         if prediction.dtype == np.int32:
             stored = len(eta[0]) if isinstance(eta, tuple) else 0
             entries = stored + len(prediction) + (0 if y is None else len(y))
-        if state.window.make_room(2, 2 * entries, 2 * stored):
+        if window.make_room(2, 2 * entries, 2 * stored):
             self._version += 1
 
     def rule(self, *, settled: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -207,61 +238,32 @@ class Engine:
         if plan.limits is not None and prices is not None:
             mu = prices.settled if settled else prices.mu
             limited = plan.prices(self.state, mu)
-            memory = self._memory()._replace(limits=limited, calibrator=None)
-            rules.add_prices(self._learning, memory, slope, offset)
+            memory = self.memory()._replace(limits=limited, calibrator=None)
+            rules.add_prices(self.learning, memory, slope, offset)
         return slope, offset
 
     def gradient(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Derivatives of the objective by tp / n and by predicted / n of every label."""
         return self._weights(self.plan.term)
 
+    def seen(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The counts (3, m) that decisions look at, corrected by labels that came; their totals."""
+        # Labels and estimates are looked at as they were counted; only these two correct them.
+        cells, totals = np.array(self.state.cells), self.state.totals.copy()
+        if isinstance(self.learning.feedback, Both | PartialLabels):
+            memory = self.memory()._replace(limits=None, calibrator=None)
+            rules.see_all(self.learning, memory, cells, totals)
+        return cells, totals
+
     def _weights(self, objective: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Slope and offset of every label by an objective, without prices."""
-        state, memory = self.state, self._memory()
-        cells, totals = np.ascontiguousarray(state.cells), state.totals.copy()
-        if isinstance(self._learning.feedback, Both | PartialLabels):
-            seen = memory._replace(limits=None, calibrator=None)
-            rules.see_all(self._learning, seen, cells, totals)
+        cells, totals = self.seen()
         slope, offset = np.empty(self.m), np.empty(self.m)
-        prior = float(self.plan.prior) * state.unit
-        rules.gradient(objective, prior, cells, totals, memory.work, slope, offset)
+        prior = float(self.plan.prior) * self.state.unit
+        rules.gradient(objective, prior, cells, totals, self.memory().work, slope, offset)
         return slope, offset
-
-
-def memory_of(
-    plan: Plan, state: State, columns: Any, table: Any, totals: Any, work: tuple[Any, Any, Any]
-) -> Memory:
-    """All arrays of a state, as the kernels know them."""
-    seen, scratch, ranks = work
-    calibration, calibrator = state.calibration, None
-    if calibration is not None:
-        calibrator = (Learning if plan.settled is None else Settled)(calibration.shared)
-    window = state.window.kernel(state.m) if isinstance(state, WindowState) else None
-    return Memory(
-        columns,
-        table,
-        totals,
-        seen,
-        scratch,
-        ranks,
-        calibrator,
-        state.clock,
-        plan.prices(state),
-        window,
-    )
-
-
-def sparse_memory(
-    plan: Plan, state: State, table: Any, totals: Any, longest: int
-) -> tuple[Memory, Sparse]:
-    """The arrays of sparse rows of so many labels at most; ``kept`` has those of all labels."""
-    width = padded(longest + 1)
-    columns, work = aligned(FIELDS, width), work_space(width)
-    sparse = Sparse(np.zeros(width, dtype=np.int32), np.zeros(state.m, dtype=np.int32))
-    return memory_of(plan, state, columns, table, totals, work), sparse
 
 
 def float64(values: Any) -> NDArray[np.float64]:
     """Probabilities as 64-bit numbers: those of a file may have 32, and kernels do not look."""
-    found: NDArray[np.float64] = values if values.itemsize == 8 else values.astype(np.float64)
-    return found
+    return np.asarray(values if values.itemsize == 8 else values.astype(np.float64))

@@ -22,7 +22,7 @@ from omma.policies.base import check_task, fit_first
 from omma.replaying import NO_ROWS, Run, Sequence
 from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
-from omma.rows.labels import Labels
+from omma.rows.labels import TrueLabels
 from omma.trace import History, Snapshots, Trace, Values
 
 FEWEST, PASSES = 3, 2  # looks at all labels: at least, and for each label's worth of entries
@@ -103,36 +103,39 @@ def replay(
         check_seed("replay", seed)
     judged_by = _judge(policy, metric)
     batch = Batch.read("replay", eta, y, weights, policy.names)
+    # Limits may name labels: with names known, they are about places.
     policy = policy.for_names(batch.names)
     _check(policy, judged_by, batch)
     order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
-    given = Sequence(
+    sequence = Sequence(
         batch,
         order,
         _places(checkpoints, batch) if batch.labels is not None else NO_ROWS,
         keep=predictions or judged_by.needs_matrix,
     )
+    # Values of limits are taken at the checkpoints, too.
     limits = tuple(limit.named(None, batch.m, "replay") for limit in policy.limits)
     values = Values(judged_by, limits)
     # Where labels are unknown in some rows, and where copies of all counts would take much memory,
     # values are worked out at their checkpoint.
     partly = batch.labels is not None and batch.labels.missing is not None
-    if partly or 3 * batch.m * len(given.checkpoints) > COPIED:
-        given = replace(given, look=values.look)
+    if partly or 3 * batch.m * len(sequence.checkpoints) > COPIED:
+        sequence = replace(sequence, look=values.look)
+    # A second pass: it decides for itself, and must not be timed with the policy.
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
-    done = _run(policy, given, pairs=judged_by.needs_matrix, progress=progress)
+    done = _run(policy, sequence, pairs=judged_by.needs_matrix, progress=progress)
     # With a matrix of costs labels of probability zero are candidates, too.
-    if policy.objective is None or not policy.objective.needs_matrix:
+    if done.filled and (policy.objective is None or not policy.objective.needs_matrix):
         warn_of_rows("replay", batch.eta, policy.budget, done.filled)
-    counts, history = _measured(judged_by, given, done, values)
+    counts, history = _measured(judged_by, sequence, done, values)
     if certificate is not None:
-        looks = _certified(certificate, given)
+        looks = _certified(certificate, sequence)
         history = None if history is None else replace(history, _looks=looks)
     trace = Trace(
         policy,
         judged_by,
         counts,
-        batch.close(done.predictions) if predictions else None,
+        batch.restore_type(done.predictions) if predictions else None,
         history,
         done.state,
         done.seconds,
@@ -143,30 +146,30 @@ def replay(
     return trace if certificate is None else replace(trace, gap=certificate.gap(trace.value))
 
 
-def _run(policy: Policy, given: Sequence, *, pairs: bool, progress: bool) -> Run:
+def _run(policy: Policy, sequence: Sequence, *, pairs: bool, progress: bool) -> Run:
     """Run the policy; where pairs of classes are counted afterwards, it keeps no other counts."""
-    with progress_bar(given.batch.n, policy, progress) as advance:
+    with progress_bar(sequence.batch.n, policy, progress) as advance:
         if pairs or advance is not None:
-            checkpoints = NO_ROWS if pairs else given.checkpoints
-            look = None if pairs else given.look
-            given = replace(given, checkpoints=checkpoints, progress=advance, look=look)
-        return policy.replay(given)
+            checkpoints = NO_ROWS if pairs else sequence.checkpoints
+            look = None if pairs else sequence.look
+            sequence = replace(sequence, checkpoints=checkpoints, progress=advance, look=look)
+        return policy.replay(sequence)
 
 
-def _certified(certificate: Certificate, given: Sequence) -> tuple[Look, ...]:
+def _certified(certificate: Certificate, sequence: Sequence) -> tuple[Look, ...]:
     """Run a certificate over a sequence; what it saw at each checkpoint, and at the end."""
     looks = []
-    step = given.eta.rows_per_block
-    for rows in _stretches(given):
+    step = sequence.batch.eta.rows_per_block
+    for rows in _stretches(sequence):
         for begin in range(0, len(rows), step):
-            certificate.replay(given.batch, rows[begin : begin + step])
+            certificate.replay(sequence.batch, rows[begin : begin + step])
         looks.append(certificate.look())
     return tuple(looks)
 
 
-def _stretches(given: Sequence) -> list[NDArray[np.int64]]:
+def _stretches(sequence: Sequence) -> list[NDArray[np.int64]]:
     """The rows of a sequence up to each checkpoint, and after the last."""
-    return np.split(given.rows, given.checkpoints)
+    return np.split(sequence.rows, sequence.checkpoints)
 
 
 def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
@@ -206,9 +209,11 @@ def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:
         if checkpoints == 0:
             return np.empty(0, dtype=np.int64)
         check_positive_int("replay", "checkpoints", checkpoints)
+        # A look takes about as long as deciding m stored entries.
         stored = batch.eta.matrix.nnz if isinstance(batch.eta, SparseProbabilities) else n * batch.m
         affordable = max(FEWEST, PASSES * stored // batch.m)
         return np.array(_evenly(min(int(checkpoints), affordable, n), n))  # type: ignore[arg-type]
+    # Kernels go through the places once, so these must rise.
     places = np.asarray(checkpoints)
     rising = places.ndim == 1 and (np.diff(places) > 0).all()
     if not rising or places.dtype.kind not in "iu" or (len(places) and not places[0] > 0):
@@ -228,24 +233,25 @@ def _evenly(number: int, n: int) -> NDArray[np.int64]:
 
 
 def _measured(
-    judged_by: Metric, given: Sequence, done: Run, values: Values
+    judged_by: Metric, sequence: Sequence, done: Run, values: Values
 ) -> tuple[Counts | None, History | None]:
-    if given.batch.labels is None:
+    if sequence.batch.labels is None:
         return None, None
     if judged_by.needs_matrix:
-        *every, last = _pair_counts(given, given.batch.labels, done)
-        return last, History(given.checkpoints, replace(values, later=tuple(every)))
-    if given.look is None:
+        *snapshots, last = _pair_counts(sequence, sequence.batch.labels, done)
+        return last, History(sequence.checkpoints, replace(values, later=tuple(snapshots)))
+    if sequence.look is None:
         values = replace(values, later=Snapshots(done.snapshots, done.snapshot_rows))
-    return counts_of(done.state), History(given.checkpoints, values)
+    return counts_of(done.state), History(sequence.checkpoints, values)
 
 
-def _pair_counts(given: Sequence, labels: Labels, done: Run) -> Iterator[Counts]:
+def _pair_counts(sequence: Sequence, labels: TrueLabels, done: Run) -> Iterator[Counts]:
     """Counts of class pairs after each checkpoint and at the end, for metrics that need them."""
-    batch, weights = given.batch, given.batch.weights
+    batch, weights = sequence.batch, sequence.batch.weights
     total = Counts.zeros(batch.m, matrix=True)
-    for part in _stretches(given):
+    for part in _stretches(sequence):
         if len(part):
+            # Rows whose class is unknown are in no pair.
             known = labels.known_of(part)
             part = part[known > 0] if len(known) else part
             starts, _, ids = labels.block(part)

@@ -1,4 +1,4 @@
-"""The frontier: how much of a metric each bound of a limit leaves."""
+"""The frontier: the best value of a metric under each bound of a limit."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._validate import check_positive_int, shown
+from omma.counts import Counts
 from omma.evaluation import replay
 from omma.limits import Limit, at_least, at_most
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.policies import Auto, TunedThresholds
-from omma.trace import Trace
+from omma.rows.frames import Names
 
 POINTS = 15
+HARDEST = 0.97  # of the way from the value without a bound to 1: the strictest bound by default
+MET = 1e-4  # by how much a bound may be missed and count as met: a hundredth of a point
 EXACT = "With hindsight on these rows: no threshold does better"
 TUNED = "With hindsight on these rows, by thresholds tuned under each bound"
 ONLINE = "By one pass of Auto over these rows for each bound, without hindsight"
@@ -35,7 +38,7 @@ class Frontier:
     free : tuple (limit, metric)
         Both where nothing is bounded.
     how : str
-        In words, what decided, and what that says.
+        A sentence on what decided, and what the values say.
     """
 
     metric: Metric
@@ -49,8 +52,8 @@ class Frontier:
     @property
     def met(self) -> NDArray[np.bool_]:
         """Where the bound was met, to a hundredth of a point."""
-        found: NDArray[np.bool_] = self.limit.sign * (self.bounds - self.reached) <= 1e-4
-        return found
+        missed = self.limit.sign * (self.bounds - self.reached)
+        return np.less_equal(missed, MET)
 
 
 def frontier(
@@ -90,73 +93,63 @@ def frontier(
     --------
     >>> import omma
     >>> eta, y = omma.datasets.long_tail(n=2000, m=5, seed=0)
-    >>> found = omma.frontier(eta, y, "macro_recall", "micro_precision", bounds=[0.5, 0.7, 0.9])
-    >>> bool((np.diff(found.values) < 0).all()), found.met.tolist()
+    >>> curve = omma.frontier(eta, y, "macro_recall", "micro_precision", bounds=[0.5, 0.7, 0.9])
+    >>> bool((np.diff(curve.values) < 0).all()), curve.met.tolist()
     (True, [True, True, True])
     """
-    judged_by = find_metric(metric)
+    objective = find_metric(metric)
     k = check_positive_int("frontier", "k", k, optional=True)
     if not isinstance(limit, str):
         raise TypeError(
             f"limit of frontier must be a name such as 'micro_precision', got {shown(limit)}"
         )
     from_above = limit.split("[")[0] in ("labels_per_row", "predicted_rate")
-    make = at_most if from_above else at_least
-    first = make(limit, 1.0)
-    budget = 1 if k is None and judged_by.multiclass else k
+    bounded = at_most if from_above else at_least
+    first = bounded(limit, 1.0)  # any bound: the name is checked, and what it limits is known
+    budget = 1 if k is None and objective.multiclass else k
     if first.of == "labels_per_row" and budget is not None:
         raise ValueError(
             f"limit of frontier must not be labels_per_row where every row gets {budget}: pass no k"
         )
-    asked = None if bounds is None else _asked(bounds, limit, make)
+    if bounds is not None:
+        bounds = np.atleast_1d(np.asarray(bounds, dtype=float))
+        if bounds.ndim != 1 or not len(bounds):
+            raise ValueError(
+                f"bounds of frontier must be one or more numbers, got shape {bounds.shape}"
+            )
+        for bound in bounds:  # refuses what no rate can be, before anything is run
+            bounded(limit, float(bound))
+    # Thresholds can be tuned exactly where each label is decided by itself.
+    is_tuned = k is None and isinstance(objective, Macro | LabelMetric)
 
-    tuned = k is None and isinstance(judged_by, Macro | LabelMetric)
-
-    def at(given: Limit | None) -> Trace:
-        if tuned:
-            policy: Any = TunedThresholds(judged_by, given).fit(eta, y, weights=weights)
+    def counts_under(subject_to: Limit | None) -> tuple[Counts, Names | None]:
+        """True labels against decisions that maximize the metric under a limit."""
+        if is_tuned:
+            policy: Any = TunedThresholds(objective, subject_to).fit(eta, y, weights=weights)
         else:
-            policy = Auto(judged_by, k, subject_to=given)
-        return replay(policy, eta, y, metric=judged_by, weights=weights, checkpoints=0)
-
-    free = at(None)
-    counts = free.counts
-    assert counts is not None
-    names = free.names
-    found = first.named(names, counts.m, "frontier")
-    start = found.value(counts)
-    tried = _spaced(0.0 if np.isnan(start) else start, from_above) if asked is None else asked
-    values, reached = [], []
-    for bound in tried:
-        trace = at(replace(make(limit, float(bound)), index=found.index))
+            policy = Auto(objective, k, subject_to=subject_to)
+        trace = replay(policy, eta, y, metric=objective, weights=weights, checkpoints=0)
         assert trace.counts is not None
-        values.append(judged_by.value(trace.counts))
-        reached.append(found.value(trace.counts))
+        return trace.counts, trace.names
+
+    free, names = counts_under(None)
+    named = first.named(names, free.m, "frontier")
+    start = named.value(free)
+    if bounds is None:
+        loosest = 0.0 if np.isnan(start) else start  # NaN: a rate of 0/0, nothing was predicted
+        strictest = loosest / POINTS if from_above else loosest + HARDEST * (1.0 - loosest)
+        bounds = np.linspace(loosest, strictest, POINTS)
+    values, reached = [], []
+    for bound in bounds:
+        counts, _ = counts_under(replace(bounded(limit, float(bound)), index=named.index))
+        values.append(objective.value(counts))
+        reached.append(named.value(counts))
     return Frontier(
-        judged_by,
-        replace(found, bound=float(tried[-1])),
-        tried,
+        objective,
+        replace(named, bound=float(bounds[-1])),
+        bounds,
         np.array(values),
         np.array(reached),
-        (start, judged_by.value(counts)),
-        (EXACT if counts.m == 1 else TUNED) if tuned else ONLINE,
+        (start, objective.value(free)),
+        (EXACT if free.m == 1 else TUNED) if is_tuned else ONLINE,
     )
-
-
-def _asked(bounds: ArrayLike, limit: str, make: Any) -> NDArray[np.float64]:
-    """Bounds that were given, all of them possible."""
-    found: NDArray[np.float64] = np.atleast_1d(np.asarray(bounds, dtype=float))
-    if found.ndim != 1 or not len(found):
-        raise ValueError(
-            f"bounds of frontier must be one or more numbers, got shape {np.shape(bounds)}"
-        )
-    for one in found:
-        make(limit, float(one))
-    return found
-
-
-def _spaced(start: float, from_above: bool) -> NDArray[np.float64]:
-    """Bounds that tighten, from where nothing is bounded."""
-    if from_above:
-        return np.linspace(start, start / POINTS, POINTS)
-    return np.linspace(start, start + 0.97 * (1.0 - start), POINTS)

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,29 +31,13 @@ SMALL = 1 << 28  # bytes that a file may always unpack to
 TIMES = 100  # and above that, so many times its own size
 HIGHEST = 2**31 - 1  # columns of a sparse matrix stay below it
 HEADER = 1 << 16  # bytes before the numbers of an array
+# Plain types alone, no records; objects are refused below.
 DESCR = r"'descr'\s*:\s*'([<>|=]?[A-Za-z?]\d{0,9})'"
 FORTRAN = r"'fortran_order'\s*:\s*(True|False)"
 SHAPE = r"'shape'\s*:\s*\(([\d,\sL]{0,200})\)"
 TEXT = 1 << 24  # letters of a text
-CHUNK = 1 << 20
+CHUNK = 1 << 20  # bytes that are unpacked at a time
 PARTS = ("data", "indices", "indptr")
-# What NumPy, SciPy and the zip library raise for files that are something else, or spoiled.
-DAMAGED = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def largest(path: str | Path, times: int = TIMES) -> int:
@@ -79,46 +61,44 @@ def write(target: str | Path | BinaryIO, content: Mapping[str, Any], *, pack: bo
         return
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in content.items():
-        arrays |= _packed(name, value)
+        if not sparse.issparse(value):
+            arrays[name] = np.asarray(value)
+            continue
+        matrix, prefix = sparse.csr_array(value), f"{name}_" if name else ""
+        if not name:  # what SciPy wants to see in a file of one matrix
+            arrays |= {"format": np.array(b"csr"), "_is_array": np.array(True)}
+        arrays[prefix + "shape"] = np.array(matrix.shape)
+        arrays |= {prefix + part: getattr(matrix, part) for part in PARTS}
+    objects = [name for name, array in arrays.items() if array.dtype.hasobject]
+    if objects:  # older NumPy takes allow_pickle for the name of an array
+        raise TypeError(f"arrays of {objects} hold objects, which no file of ours does")
     save: Any = np.savez_compressed if pack else np.savez
-    odd = [name for name, array in arrays.items() if array.dtype.hasobject]
-    if odd:  # older NumPy takes allow_pickle for the name of an array
-        raise TypeError(f"arrays of {odd} hold objects, which no file of ours does")
     save(target, **arrays)
 
 
-def _packed(name: str, value: Any) -> dict[str, NDArray[Any]]:
-    if not sparse.issparse(value):
-        return {name: np.asarray(value)}
-    csr, before = sparse.csr_array(value), f"{name}_" if name else ""
-    more = {} if name else {"format": np.array(b"csr"), "_is_array": np.array(True)}
-    found = {"shape": np.array(csr.shape), **{part: getattr(csr, part) for part in PARTS}}
-    return {**more, **{before + part: array for part, array in found.items()}}
-
-
 @contextmanager
-def opened(path: str | Path, what: str = ".npz file") -> Iterator[Archive]:
-    """The archive in a file; ``what`` is what errors call a sound one."""
+def opened(path: str | Path, kind: str = ".npz file") -> Iterator[Archive]:
+    """The archive in a file; ``kind`` is what errors call a sound one."""
     with Path(path).open("rb") as file:
-        with _told(f"{path} is not a sound {what}"):
+        with _told(f"{path} is not a sound {kind}"):
             archive = zipfile.ZipFile(file)
         with archive:
-            yield Archive(path, what, archive)
+            yield Archive(path, kind, archive)
 
 
 @contextmanager
 def _told(sentence: str) -> Iterator[None]:
-    """What libraries raise within, as one sentence."""
+    """Turn whatever libraries raise on a damaged file into one sentence."""
     try:
         yield
-    except DAMAGED as error:
+    except Exception as error:  # NumPy, SciPy and the zip library raise a dozen kinds
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(f"{sentence}: {reason}") from error
 
 
 @dataclass(frozen=True)
 class _Header:
-    """What an .npy file says of itself before its numbers."""
+    """Shape and type of an array: what an .npy file says before its numbers."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -131,7 +111,7 @@ class _Header:
 
 
 def _header(file: Any) -> _Header:
-    """Read it with patterns: NumPy's own way evaluates it as Python, with Python's errors."""
+    """Read the header by patterns: NumPy evaluates it as Python, with Python's errors."""
     start = file.read(8)
     wide = 2 if start[6:7] == b"\x01" else 4
     length = int.from_bytes(file.read(wide), "little")
@@ -151,16 +131,17 @@ def _header(file: Any) -> _Header:
 class Archive:
     """Members of an open file, each read only when it is asked for, and checked then."""
 
-    def __init__(self, path: str | Path, what: str, archive: zipfile.ZipFile) -> None:
-        self.path, self.what = path, what
+    def __init__(self, path: str | Path, kind: str, archive: zipfile.ZipFile) -> None:
+        self.path = path
+        self._unsound = f"{path} is not a sound {kind}"
         self._archive = archive
-        self._most = largest(path)  # of all members together
+        self._budget = largest(path)  # bytes that members may unpack to, all together
         self._members: dict[str, zipfile.ZipInfo] = {}
-        for one in archive.infolist():
-            name = one.filename.removesuffix(".npy")
+        for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
             if name in self._members:
-                raise ValueError(f"{path} is not a sound {what}: it has {shown(name)} twice")
-            self._members[name] = one
+                raise ValueError(f"{self._unsound}: it has {shown(name)} twice")
+            self._members[name] = info
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -172,10 +153,8 @@ class Archive:
 
     def refuse(self, name: str, expected: str, got: Any) -> ValueError:
         """The error for a member that is not what it must be."""
-        said = got if isinstance(got, str) else shown(got)
-        return ValueError(
-            f"{self.path} is not a sound {self.what}: expected {expected} in {name!r}, got {said}"
-        )
+        text = got if isinstance(got, str) else shown(got)
+        return ValueError(f"{self._unsound}: expected {expected} in {name!r}, got {text}")
 
     def array(
         self,
@@ -194,24 +173,56 @@ class Archive:
         as the file, or what is little anyway. ``finite`` refuses NaN and infinity, ``low`` and
         ``high`` what is beyond them.
         """
-        with self._opened(name) as (member, info):
-            sentence = f"{self.path} is not a sound {self.what}: in {name!r}"
-            with _told(sentence):
+        info = self._members.get(name)
+        if info is None:
+            members = ", ".join(map(repr, self.names[:9])) or "nothing"
+            raise ValueError(f"{self._unsound}: it has no {name!r}, only {members}")
+        if not info.filename.endswith(".npy"):
+            raise ValueError(f"{self.path} must hold arrays, got something else in {name!r}")
+        # NumPy writes no others, and others would unpack all at once.
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise self.refuse(name, "a member that is stored or deflated", "another packing")
+        with _told(self._unsound):
+            member = self._archive.open(info)
+        with member:
+            with _told(f"{self._unsound}: in {name!r}"):
                 header = _header(member)
-            self._check_header(name, header, kinds, shape, self._most if most is None else most)
+            # All that the header promises is checked before a number is unpacked.
+            if header.dtype.kind not in kinds:
+                expected = "text" if kinds in ("U", "SU") else "numbers"
+                raise self.refuse(name, expected, f"the type {header.dtype}")
+            sides = header.shape
+            if shape is not None and (
+                len(shape) != len(sides)
+                or any(side not in (None, own) for side, own in zip(shape, sides, strict=True))
+            ):
+                text = " × ".join("any" if side is None else str(side) for side in shape) or "one"
+                raise self.refuse(name, f"{text} values", f"the shape {sides}")
+            limit = self._budget if most is None else most
+            if header.nbytes > limit:
+                raise self.refuse(
+                    name,
+                    f"at most {limit:,} bytes",
+                    f"{header.nbytes:,}, more than a file of this size should unpack to (write it "
+                    "without compression, or as a sparse matrix)",
+                )
             if info.file_size - header.size != header.nbytes:
                 raise self.refuse(name, f"{header.nbytes} bytes", f"{info.file_size - header.size}")
-            with _told(sentence):
+            with _told(f"{self._unsound}: in {name!r}"):
                 values = _filled(member, header)
-        self._most -= header.nbytes if most is None else 0
+        self._budget -= header.nbytes if most is None else 0
         if values.dtype.kind == "U":
-            self._check_letters(name, values)
+            # Numbers that are no letters would be an error inside of Python itself.
+            letters = np.ascontiguousarray(values).reshape(-1).view(np.uint32)
+            outside = letters[(letters > 0x10FFFF) | ((letters >= 0xD800) & (letters <= 0xDFFF))]
+            if len(outside):
+                raise self.refuse(name, "letters", f"the number {outside[0]:#x}")
         self._check_range(name, values, finite, low, high)
         return values
 
-    def text(self, name: str, most: int = TEXT) -> str:
-        """A text of at most so many letters."""
-        return str(self.array(name, kinds="U", shape=(), most=4 * most)[()])
+    def text(self, name: str) -> str:
+        """A text, of four bytes a letter."""
+        return str(self.array(name, kinds="U", shape=(), most=4 * TEXT)[()])
 
     def json(self, name: str) -> Any:
         """What a text of JSON holds."""
@@ -226,30 +237,30 @@ class Archive:
         **bounds: Any,
     ) -> sparse.csr_array:
         """A matrix in CSR, rows in order and without duplicates; bounds are those of ``array``."""
-        before = f"{name}_" if name else ""
-        sides = self._sides(before + "shape", shape)
+        prefix = f"{name}_" if name else ""
+        sides = self._sides(prefix + "shape", shape)
         parts = {"data": kinds, "indices": "iu", "indptr": "iu"}
         data, indices, indptr = (
-            self.array(before + part, kinds=kind, shape=(None,)) for part, kind in parts.items()
+            self.array(prefix + part, kinds=kind, shape=(None,)) for part, kind in parts.items()
         )
-        self._check_compressed(before, len(data), indices, indptr, *sides)
+        self._check_compressed(prefix, len(data), indices, indptr, *sides)
         stored = int(indptr[-1])
         matrix = sparse.csr_array((data[:stored], indices[:stored], indptr), shape=sides)
         matrix.sum_duplicates()
-        self._check_range(before + "data", matrix.data, **bounds)
+        self._check_range(prefix + "data", matrix.data, **bounds)
         return matrix
 
     def matrix(self) -> sparse.csr_array:
         """The matrix of a file that SciPy wrote, whichever of its formats it has."""
-        said: Any = self.array("format", kinds="SU", shape=(), most=64)[()]
-        kind = said.decode("ascii", "replace") if isinstance(said, bytes) else str(said)
+        text: Any = self.array("format", kinds="SU", shape=(), most=64)[()]
+        kind = text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)
         if kind == "csr":
             return self.csr()
         if kind not in ("csc", "coo", "bsr", "dia"):
             raise self.refuse("format", "csr, csc, coo, bsr or dia", kind)
         rows, columns = sides = self._sides("shape", (None, None))
-        if 8 * rows > self._most:  # in CSR a row costs something, even an empty one
-            raise self.refuse("shape", f"at most {self._most // 8:,} rows", f"{rows:,}")
+        if 8 * rows > self._budget:  # in CSR a row costs something, even an empty one
+            raise self.refuse("shape", f"at most {self._budget // 8:,} rows", f"{rows:,}")
         data = self.array("data", shape=(None,) * {"bsr": 3, "dia": 2}.get(kind, 1))
         if kind == "dia":
             offsets = self.array("offsets", kinds="iu", shape=(data.shape[0],))
@@ -264,57 +275,13 @@ class Archive:
             block = data.shape[1:] or (1, 1)
             if 0 in block or rows % block[0] or columns % block[1]:
                 raise self.refuse("data", f"blocks that fit into {sides}", block)
-            long, across = rows // block[0], columns // block[1]
+            blocks = (rows // block[0], columns // block[1])
+            outer = blocks[::-1] if kind == "csc" else blocks  # CSC lists columns, not rows
             indices, indptr = (self.array(part, kinds="iu", shape=(None,)) for part in PARTS[1:])
-            outer = (across, long) if kind == "csc" else (long, across)
             self._check_compressed("", len(data), indices, indptr, *outer)
             content = (data, indices, indptr)
-        with _told(f"{self.path} is not a sound {self.what}"):
-            make = getattr(sparse, f"{kind}_array")
-            return sparse.csr_array(make(content, shape=sides))
-
-    @contextmanager
-    def _opened(self, name: str) -> Iterator[tuple[Any, zipfile.ZipInfo]]:
-        info = self._members.get(name)
-        if info is None:
-            has = ", ".join(map(repr, self.names[:9])) or "nothing"
-            raise ValueError(
-                f"{self.path} is not a sound {self.what}: it has no {name!r}, only {has}"
-            )
-        if not info.filename.endswith(".npy"):
-            raise ValueError(f"{self.path} must hold arrays, got something else in {name!r}")
-        # NumPy writes no others, and others would unpack all at once.
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise self.refuse(name, "a member that is stored or deflated", "another packing")
-        with _told(f"{self.path} is not a sound {self.what}"):
-            member = self._archive.open(info)
-        with member:
-            yield member, info
-
-    def _check_header(
-        self,
-        name: str,
-        header: _Header,
-        kinds: str,
-        shape: tuple[int | None, ...] | None,
-        most: int,
-    ) -> None:
-        if header.dtype.kind not in kinds:
-            wanted = "text" if kinds in ("U", "SU") else "numbers"
-            raise self.refuse(name, wanted, f"the type {header.dtype}")
-        if shape is not None and (
-            len(shape) != len(header.shape)
-            or any(want not in (None, side) for want, side in zip(shape, header.shape, strict=True))
-        ):
-            wanted = " × ".join("any" if side is None else str(side) for side in shape) or "one"
-            raise self.refuse(name, f"{wanted} values", f"the shape {header.shape}")
-        if header.nbytes > most:
-            raise self.refuse(
-                name,
-                f"at most {most:,} bytes",
-                f"{header.nbytes:,}, more than a file of this size should unpack to (write it "
-                "without compression, or as a sparse matrix)",
-            )
+        with _told(self._unsound):
+            return sparse.csr_array(getattr(sparse, f"{kind}_array")(content, shape=sides))
 
     def _check_range(
         self,
@@ -331,48 +298,41 @@ class Archive:
             checks.append((values >= low, f"numbers of at least {low}"))
         if high is not None:
             checks.append((values <= high, f"numbers of at most {high}"))
-        for right, expected in checks:
-            if not np.all(right):
-                raise self.refuse(name, expected, f"{values[~right].ravel()[0]}")
+        for is_right, expected in checks:
+            if not np.all(is_right):
+                raise self.refuse(name, expected, f"{values[~is_right].ravel()[0]}")
 
-    def _check_letters(self, name: str, values: NDArray[Any]) -> None:
-        """Python takes numbers that are no letters for an error in itself."""
-        letters = np.ascontiguousarray(values).reshape(-1).view(np.uint32)
-        odd = (letters > 0x10FFFF) | ((letters >= 0xD800) & (letters <= 0xDFFF))
-        if odd.any():
-            raise self.refuse(name, "letters", f"the number {letters[odd][0]:#x}")
-
-    def _sides(self, name: str, wanted: tuple[int | None, int | None]) -> tuple[int, int]:
-        found = self.array(name, kinds="iu", shape=(2,), low=0, high=HIGHEST).tolist()
-        for side, want, what in zip(found, wanted, ("rows", "columns"), strict=True):
-            if want is not None and side != want:
-                raise self.refuse(name, f"{want} {what}", side)
-        return int(found[0]), int(found[1])
+    def _sides(self, name: str, shape: tuple[int | None, int | None]) -> tuple[int, int]:
+        rows, columns = self.array(name, kinds="iu", shape=(2,), low=0, high=HIGHEST).tolist()
+        for side, expected, axis in ((rows, shape[0], "rows"), (columns, shape[1], "columns")):
+            if expected not in (None, side):
+                raise self.refuse(name, f"{expected} {axis}", side)
+        return rows, columns
 
     def _check_compressed(
         self,
-        before: str,
+        prefix: str,
         stored: int,
         indices: NDArray[Any],
         indptr: NDArray[Any],
-        long: int,
-        across: int,
+        n_outer: int,
+        n_inner: int,
     ) -> None:
-        """Compiled code goes where these point, so they must point inside."""
-        name = f"{before}indptr"
-        if len(indptr) != long + 1:
-            raise self.refuse(name, f"{long + 1} numbers", len(indptr))
+        """Refuse indices that point outside: compiled code follows them without looking."""
+        name = f"{prefix}indptr"
+        if len(indptr) != n_outer + 1:
+            raise self.refuse(name, f"{n_outer + 1} numbers", len(indptr))
         # Unsigned numbers that go down would have large differences, not negative ones.
         if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
             raise self.refuse(name, "numbers that start at 0 and never go down", "others")
         if len(indices) != stored or indptr[-1] > stored:
             raise self.refuse(
-                f"{before}indices", f"{indptr[-1]} numbers, as many as in data", len(indices)
+                f"{prefix}indices", f"{indptr[-1]} numbers, as many as in data", len(indices)
             )
         used = indices[: int(indptr[-1])]
-        if len(used) and (used.min() < 0 or used.max() >= across):
-            odd = used[(used < 0) | (used >= across)][0]
-            raise self.refuse(f"{before}indices", f"numbers from 0 to {across - 1}", f"{odd}")
+        if len(used) and (used.min() < 0 or used.max() >= n_inner):
+            outside = used[(used < 0) | (used >= n_inner)][0]
+            raise self.refuse(f"{prefix}indices", f"numbers from 0 to {n_inner - 1}", f"{outside}")
 
 
 def _filled(member: Any, header: _Header) -> NDArray[Any]:

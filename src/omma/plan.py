@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
-from omma.kernels.layout import SUM_TP
 from omma.kernels.limits import MEAN, OnEstimates, OnLabels
 from omma.kernels.objectives import Costs, Fixed, Nothing, sign_form
 from omma.kernels.row import Spec
-from omma.state import Columns, Prices, State
-from omma.window_state import WindowState
+from omma.state import State
+from omma.state_parts import Prices
 
 NOTHING = Nothing(0.0)
 
@@ -26,7 +25,6 @@ class Shrinkage(NamedTuple):
     hits: float = 10.0
     positives: float = 10.0
     unhit: float = 10.0
-    floor: float = 0.0
     eager: float = 0.0
 
 
@@ -74,43 +72,38 @@ class Plan:
 
     def start(self, m: int) -> State:
         """The state before the first row."""
-        both = self.shrinkage is not None
         state = State.zeros(
-            m, soft=self.soft, both=both, calibrated=self.calibrated, growth=self.growth
+            m,
+            soft=self.soft,
+            both=self.shrinkage is not None,
+            calibrated=self.calibrated,
+            growth=self.growth,
+            window=self.window,
         )
-        if self.window is not None:
-            state = WindowState.over(state, self.window)
         state.prices = None if self.limits is None else self.limits.start()
         if self.settled is not None and state.calibration is not None:
             state.calibration.take(*self.settled)
         return state
 
-    def columns(self, state: State) -> Columns:
-        """The numbers of a state as the kernels read them."""
-        laid_out = state.lay_out()
-        if not self.sums:  # nobody keeps them up to date: those of other states must not stay
-            laid_out.totals[:, SUM_TP:] = 0.0
-        return laid_out
-
     def feedback(self, state: State) -> Any:
         """What is counted, as the kernels know it."""
-        if state.labels is None:
-            return (Labels if state.missed is None else PartialLabels)(self.sums)
-        if state.known is None or self.shrinkage is None:
+        # Algorithm 1 of the paper counts labels, Algorithm 2 estimates; Auto looks at both.
+        if "labels" not in state.sets:
+            return (PartialLabels if state.partial else Labels)(self.sums)
+        if "known" not in state.sets or self.shrinkage is None:
             return Estimates(self.sums)
         return Both(self.sums, *self.shrinkage)
 
-    def spec(self, state: State, objective: Any = None) -> Spec:
+    def spec(self, state: State) -> Spec:
         """What is done with a row."""
-        chosen = self.objective if objective is None else objective
-        return Spec(chosen, float(self.prior), self.budget, self.feedback(state), state.m)
+        return Spec(self.objective, float(self.prior), self.budget, self.feedback(state), state.m)
 
     def prices(self, state: State, mu: NDArray[np.float64] | None = None) -> Any:
         """The limits with the prices of a state, or with others."""
         prices = state.prices
         if self.limits is None or prices is None:
             return None
-        on_estimates = state.labels is not None and state.limited is state
+        on_estimates = "labels" in state.sets and "known" not in state.sets
         kind = OnEstimates if on_estimates else OnLabels
         mu = prices.mu if mu is None else mu
         return kind(*self.limits, mu, prices.mean, prices.spread, prices.rates)

@@ -1,7 +1,8 @@
-"""A rule: what people deploy. Two numbers a label, and a budget."""
+"""A rule: what people deploy. A slope and an offset for each label, and a budget."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
@@ -13,17 +14,18 @@ from scipy import sparse
 
 from omma._html import html_table
 from omma._json import parse_json
-from omma._types import Arrays, Decisions, Given, Sparse
+from omma._types import Arrays, Decisions, Frame, SparseMatrix
 from omma._validate import check_budget, check_number, check_positive_int, require, shown
-from omma.kernels.calibrate import LARGE
 from omma.kernels.layout import LEAST, MOST
 from omma.plan import Plan, fixed_plan
 from omma.replaying import Sequence, replay
-from omma.rows.arrays import DenseProbabilities, read_probabilities
+from omma.rows.arrays import Probabilities, SparseProbabilities, read_probabilities
 from omma.rows.batch import Batch
-from omma.rows.frames import Names, opened, read_names
+from omma.rows.frames import Names, open_table, read_names
 
-ENTRIES = 2**16  # decided at once by NumPy: what is worked out on the way stays in the cache
+FORMAT = "omma-rule-1"
+# Entries of eta up to which NumPy decides: starting a kernel takes longer, above all the first one.
+SMALL = 2**14
 TINY, NEAR_ONE = np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0)
 
 
@@ -33,7 +35,8 @@ class Rule:
 
     A rule needs nothing of this library: the formula above is all there is to it, with two
     conventions. A label of probability zero is not a candidate; and equal gains go to the lowest
-    label. Slope and offset matter up to one positive factor.
+    label. Slope and offset matter up to one positive factor. They are α and −β of the paper, in
+    Eq. (5) for one label and in Eq. (6) for many.
 
     Parameters
     ----------
@@ -74,33 +77,31 @@ class Rule:
 
     def __post_init__(self) -> None:
         slope, offset = _frozen("slope", self.slope, 1), _frozen("offset", self.offset, 1)
-        if len(slope) != len(offset):
+        m = len(slope)
+        if m != len(offset):
             raise ValueError(
-                f"slope and offset of Rule must be of one length, got {len(slope)} and "
-                f"{len(offset)}"
+                f"slope and offset of Rule must be of one length, got {m} and {len(offset)}"
             )
-        check_positive_int("Rule", "k", self.k, optional=True)
-        check_budget("Rule", self.k, len(slope))
-        object.__setattr__(self, "k", None if self.k is None else int(self.k))
-        object.__setattr__(self, "slope", slope)
-        object.__setattr__(self, "offset", offset)
-        if self.matrix is not None:
-            matrix = _frozen("matrix", self.matrix, 2)
-            if matrix.shape != (len(slope), len(slope)) or self.k is None:
-                raise ValueError(
-                    f"a matrix of Rule needs a budget k and the shape ({len(slope)}, "
-                    f"{len(slope)}), got k={self.k} and shape {matrix.shape}"
-                )
-            object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "names", read_names("Rule", self.names, len(slope)))
+        k = check_positive_int("Rule", "k", self.k, optional=True)
+        check_budget("Rule", k, m)
         at_most = check_positive_int("Rule", "at_most", self.at_most, optional=True)
-        object.__setattr__(self, "at_most", at_most)
-        if self.at_most is not None and (self.k is not None or self.at_most > len(slope)):
+        if at_most is not None and (k is not None or at_most > m):
             raise ValueError(
-                f"at_most of Rule goes without k and up to the number of labels, {len(slope)}, got "
-                f"at_most={self.at_most} and k={self.k}"
+                f"at_most of Rule goes without k and up to the number of labels, {m}, got "
+                f"at_most={at_most} and k={k}"
             )
-        object.__setattr__(self, "calibration", _calibration(self.calibration, len(slope)))
+        matrix = None if self.matrix is None else _frozen("matrix", self.matrix, 2)
+        if matrix is not None and (matrix.shape != (m, m) or k is None):
+            raise ValueError(
+                f"a matrix of Rule needs a budget k and the shape ({m}, {m}), got k={k} and shape "
+                f"{matrix.shape}"
+            )
+        names = read_names("Rule", self.names, m)
+        calibration = _read_calibration(self.calibration, m)
+        fields = (slope, offset, k, matrix, names, at_most, calibration)
+        # Frozen for users; these are the checked values of the same fields, in their order.
+        for field, value in zip(dataclasses.fields(self), fields, strict=True):
+            object.__setattr__(self, field.name, value)
 
     @property
     def m(self) -> int:
@@ -114,18 +115,22 @@ class Rule:
         Where the slope is zero the offset alone decides: 0 (always) or infinity (never). Where it
         is negative the label is predicted *below* a probability, and the threshold is NaN.
         """
-        if self.k is not None:
+        if self.k is not None:  # whether a label is predicted depends on the others
             raise ValueError(
                 f"a rule with a budget (k={self.k}) has no thresholds: it ranks labels by "
                 "rule.slope * eta + rule.offset; use rule.predict(eta)"
             )
         if self.calibration is not None:
             return replace(self, at_most=None).folded().thresholds
+        without_slope = np.where(self.offset >= 0, 0.0, np.inf)
+        thresholds = np.where(self.slope == 0, without_slope, self._zero_gain)
+        return np.where(self.slope < 0, np.nan, thresholds) + 0.0  # not minus zero
+
+    @property
+    def _zero_gain(self) -> NDArray[np.float64]:
+        """The probability of gain zero: where slope * eta + offset changes its sign."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            found = -self.offset / self.slope
-        found = np.where(self.slope == 0, np.where(self.offset >= 0, 0.0, np.inf), found)
-        found = np.where(self.slope < 0, np.nan, found)
-        return found + 0.0  # not minus zero
+            return -self.offset / self.slope
 
     @property
     def named_thresholds(self) -> dict[str, float]:
@@ -142,7 +147,7 @@ class Rule:
         return dict(zip(self.names, self.thresholds.tolist(), strict=True))
 
     def named(self, names: Several[str] | None) -> Rule:
-        """The same rule with these names of the labels; None leaves it as it is.
+        """The same rule with these names of the labels; None changes nothing.
 
         >>> Rule([1.0, 2.0], [-0.5, -0.2]).named(["sports", "music"]).names
         ('sports', 'music')
@@ -159,32 +164,31 @@ class Rule:
         array([0.3775])
         """
         if self.calibration is None or self.k is not None or self.at_most is not None:
-            return self
-        a, b, own = self.calibration
-        low, high = _sigmoid(a * _logit(np.array([[LEAST], [MOST]])) + (b + own))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            cut = -self.offset / self.slope
-        # Calibration takes what is outside of LEAST and MOST for these: so a cut that lies beyond
-        # them lets a label through always, or never. Such a label has no slope.
-        sign = np.sign(self.slope)
-        always, never = (
-            np.where(sign > 0, one, other)
-            for one, other in ((low >= cut, high <= cut), (high < cut, low > cut))
-        )
-        fixed = np.where(always, 0.0, -1.0)
-        inside = (sign != 0) & ~always & ~never
+            return self  # nothing to fold, or gains are compared and not only their signs
+        from scipy.special import expit, logit  # late: nothing else of a rule needs it
+
+        a, b, biases = self.calibration
+        # Calibration rises with eta, which it takes for LEAST or MOST where it is beyond them.
+        low, high = expit(a * logit(np.array([[LEAST], [MOST]])) + (b + biases))
+        cut, is_rising = self._zero_gain, self.slope > 0
+        # A cut outside of what calibration gives lets a label through always, or never.
+        always = np.where(is_rising, low >= cut, high <= cut)
+        never = np.where(is_rising, high < cut, low > cut)
+        inside = (self.slope != 0) & ~always & ~never
         # As near to one as a float gets: a sigmoid that rounds to one is one there.
-        at = _sigmoid((_logit(np.clip(np.where(inside, cut, 0.5), TINY, NEAR_ONE)) - b - own) / a)
-        offset = np.where(sign == 0, self.offset, np.where(inside, -sign * at, fixed))
-        slope = np.where(inside, sign, 0.0)
+        calibrated = np.clip(np.where(inside, cut, 0.5), TINY, NEAR_ONE)
+        threshold = expit((logit(calibrated) - b - biases) / a)
+        slope = np.where(inside, np.sign(self.slope), 0.0)
+        fixed = np.where(self.slope == 0, self.offset, np.where(always, 0.0, -1.0))
+        offset = np.where(inside, -slope * threshold, fixed)
         return replace(self, slope=slope, offset=offset, calibration=None)
 
     @overload
     def predict(self, eta: Arrays) -> Decisions: ...
     @overload
-    def predict(self, eta: Sparse) -> sparse.csr_array: ...
+    def predict(self, eta: SparseMatrix) -> sparse.csr_array: ...
     @overload
-    def predict(self, eta: Given) -> Given: ...
+    def predict(self, eta: Frame) -> Frame: ...
 
     def predict(self, eta: Any) -> Any:
         """Decide rows of probabilities: (n, m) or one row (m,), or a CSR matrix.
@@ -193,22 +197,30 @@ class Rule:
         the same columns where eta is a frame. If the rule has names, the columns may come in any
         order.
         """
-        table = opened("Rule.predict", "eta", eta, self.names, row=self.m > 1)
-        return table.close(self._decided(table.values))
-
-    def _decided(self, eta: Any) -> Any:
-        single = not hasattr(eta, "tocsr") and np.ndim(eta) == 1 and self.m > 1
-        rows = read_probabilities("Rule.predict", np.asarray(eta)[np.newaxis] if single else eta)
+        table = open_table("Rule.predict", "eta", eta, self.names, row=self.m > 1)
+        eta = table.values
+        is_row = not hasattr(eta, "tocsr") and np.ndim(eta) == 1 and self.m > 1
+        rows = read_probabilities("Rule.predict", np.asarray(eta)[np.newaxis] if is_row else eta)
         if rows.m != self.m:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
-        predictions, ranked = None, (self.k, self.at_most, self.calibration)
-        # Where each label has a cut of its own, and it takes no more than that.
-        if isinstance(rows, DenseProbabilities) and all(one is None for one in ranked):
-            predictions = _decided_by_thresholds(rows, self.slope, self.offset)
-        if predictions is None:  # the kernels also say what is wrong with probabilities
-            given = Sequence(Batch(rows))
-            predictions = replay("Rule.predict", self.plan, given, timed=False).predictions
-        return predictions[0] if single else predictions
+        decisions = self._decide_few(rows)
+        if decisions is None:
+            batch = Sequence(Batch(rows))
+            decisions = replay("Rule.predict", self.plan, batch).predictions
+        return table.restore_type(decisions[0] if is_row else decisions)
+
+    def _decide_few(self, rows: Probabilities) -> NDArray[np.int8] | None:
+        """Decide a few dense rows by thresholds; None for all else, which kernels decide."""
+        ranked = (self.k, self.at_most, self.calibration)
+        if isinstance(rows, SparseProbabilities) or any(part is not None for part in ranked):
+            return None
+        if not 0 < rows.n * rows.m <= SMALL:
+            return None
+        eta = np.asarray(rows.array, dtype=np.float64)  # the kernels widen it, too
+        if not (eta.min() >= 0.0 and eta.max() <= 1.0):  # also NaN: the kernels say what is wrong
+            return None
+        decisions = ((eta * self.slope + self.offset >= 0.0) & (eta > 0.0)).astype(np.int8)
+        return decisions[:, 0] if rows.vector else decisions
 
     @property
     def plan(self) -> Plan:
@@ -228,36 +240,41 @@ class Rule:
         >>> print(Rule([1.0], [-0.5]).to_json())
         {"format": "omma-rule-1", "k": null, "slope": [1.0], "offset": [-0.5]}
         """
-        content: dict[str, Any] = {
-            "format": "omma-rule-1",
+        return json.dumps(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        """All that a rule is, as plain numbers and text; what it does without has no entry."""
+        optional = {
+            "matrix": None if self.matrix is None else self.matrix.tolist(),
+            "names": None if self.names is None else list(self.names),
+            "at_most": self.at_most,
+            "calibration": None,
+        }
+        if self.calibration is not None:
+            a, b, biases = self.calibration
+            optional["calibration"] = [a, b, biases.tolist()]
+        return {
+            "format": FORMAT,
             "k": self.k,
             "slope": self.slope.tolist(),
             "offset": self.offset.tolist(),
+            **{name: value for name, value in optional.items() if value is not None},
         }
-        if self.matrix is not None:
-            content["matrix"] = self.matrix.tolist()
-        if self.names is not None:
-            content["names"] = list(self.names)
-        if self.at_most is not None:
-            content["at_most"] = self.at_most
-        if self.calibration is not None:
-            a, b, own = self.calibration
-            content["calibration"] = [a, b, own.tolist()]
-        return json.dumps(content)
 
     @classmethod
     def from_json(cls, text: str) -> Rule:
         """Read what ``to_json`` wrote."""
         content = parse_json("text of Rule.from_json", text)
-        if not isinstance(content, dict) or content.get("format") != "omma-rule-1":
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(
-                'text of Rule.from_json must be an object with "format": "omma-rule-1", got '
+                f'text of Rule.from_json must be an object with "format": "{FORMAT}", got '
                 f"{shown(text)}"
             )
         missing = [name for name in ("k", "slope", "offset") if name not in content]
         if missing:
             raise ValueError(f"text of Rule.from_json must have {', '.join(missing)}")
         names = content.get("names")
+        # The other fields are checked by the class; a text would pass as a sequence of letters.
         if names is not None and not (
             isinstance(names, list) and all(isinstance(name, str) for name in names)
         ):
@@ -288,7 +305,7 @@ class Rule:
             That of the graph, for merging with others.
 
         >>> model = Rule([1.0, 2.0], [-0.5, -0.2]).to_onnx()
-        >>> [one.name for one in model.graph.output]
+        >>> [output.name for output in model.graph.output]
         ['decisions']
         """
         from omma.export.onnx import model_of
@@ -364,49 +381,31 @@ class Rule:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rule):
             return NotImplemented
-        if (self.matrix is None) != (other.matrix is None):
-            return False
-        return (
-            self.k == other.k
-            and self.names == other.names
-            and self.at_most == other.at_most
-            and _same_calibration(self.calibration, other.calibration)
-            and np.array_equal(self.slope, other.slope)
-            and np.array_equal(self.offset, other.offset)
-            and (self.matrix is None or np.array_equal(self.matrix, other.matrix))  # type: ignore[arg-type]
-        )
+        return self._content() == other._content()
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        if self.names is not None and self.k is None:
-            return self._named_repr()
-        show = {"threshold": 6, "edgeitems": 2, "precision": 6}
-        slope, offset = (
-            np.array2string(values, **show)  # type: ignore[arg-type]
-            for values in (self.slope, self.offset)
-        )
-        budget = "" if self.k is None else f", k={self.k}"
-        budget += "" if self.at_most is None else f", at_most={self.at_most}"
-        budget += "" if self.calibration is None else ", calibration=…"
-        costs = "" if self.matrix is None else ", matrix=…"
-        names = "" if self.names is None else f", names={shown(list(self.names))}"
-        return f"Rule(slope={slope}, offset={offset}{budget}{costs}{names})"
-
-    def _named_repr(self) -> str:
-        """Thresholds by name: what a rule without a budget comes to, calibration included."""
-        found = list(self.named_thresholds.items())
-        parts = [f"{name!r}: {value:.4g}" for name, value in found]
-        shown_parts = parts if len(parts) <= 6 else [*parts[:2], "…", *parts[-2:]]
-        bound = "" if self.at_most is None else f", at_most={self.at_most}"
-        return f"Rule(thresholds={{{', '.join(shown_parts)}}}{bound})"
+        at_most = "" if self.at_most is None else f", at_most={self.at_most}"
+        if self.names is not None and self.k is None:  # its thresholds say it all
+            cuts = [f"{name!r}: {value:.4g}" for name, value in self.named_thresholds.items()]
+            cuts = cuts if len(cuts) <= 6 else [*cuts[:2], "…", *cuts[-2:]]
+            return f"Rule(thresholds={{{', '.join(cuts)}}}{at_most})"
+        show: Any = {"threshold": 6, "edgeitems": 2, "precision": 6}
+        slope, offset = (np.array2string(part, **show) for part in (self.slope, self.offset))
+        options = "" if self.k is None else f", k={self.k}"
+        options += at_most
+        options += "" if self.calibration is None else ", calibration=…"
+        options += "" if self.matrix is None else ", matrix=…"
+        options += "" if self.names is None else f", names={shown(list(self.names))}"
+        return f"Rule(slope={slope}, offset={offset}{options})"
 
     def _repr_html_(self) -> str:
         labels = map(str, range(self.m)) if self.names is None else self.names
         bound = "" if self.at_most is None else f"up to {self.at_most} labels a row"
         if self.k is None:
-            cut = zip(labels, self.thresholds.tolist(), strict=True)
-            return html_table("Rule", ("label", "threshold"), cut, self.m, bound)
+            cuts = zip(labels, self.thresholds.tolist(), strict=True)
+            return html_table("Rule", ("label", "threshold"), cuts, self.m, bound)
         gains = zip(labels, self.slope.tolist(), self.offset.tolist(), strict=True)
         title = f"Rule: the {self.k} largest of slope · η + offset"
         notes = ", and costs of pairs" if self.matrix is not None else ""
@@ -414,36 +413,21 @@ class Rule:
         return html_table(title + notes, ("label", "slope", "offset"), gains, self.m)
 
 
-def _logit(eta: NDArray[np.float64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.log(eta / (1.0 - eta))
-    return found
-
-
-def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = 1.0 / (1.0 + np.exp(np.minimum(-x, LARGE)))
-    return found
-
-
-def _calibration(given: Any, m: int) -> tuple[float, float, NDArray[np.float64]] | None:
-    if given is None:
+def _read_calibration(calibration: Any, m: int) -> tuple[float, float, NDArray[np.float64]] | None:
+    if calibration is None:
         return None
     try:
-        a, b, own = given
+        a, b, biases = calibration
     except (TypeError, ValueError):
-        a = b = own = None
-    bias = _frozen("calibration", [] if own is None else own, 1)
-    if len(bias) != m:
+        a, b, biases = None, None, []
+    biases = _frozen("calibration", biases, 1)
+    if len(biases) != m:
         raise ValueError(
-            f"calibration of Rule must be (a, b, b_j) with {m} numbers b_j, got {shown(given)}"
+            f"calibration of Rule must be (a, b, b_j) with {m} numbers b_j, got "
+            f"{shown(calibration)}"
         )
-    slope = check_number("Rule", "a of calibration", a, low=0.0, strict=True)
-    return slope, check_number("Rule", "b of calibration", b), bias
-
-
-def _same_calibration(first: Any, second: Any) -> bool:
-    if first is None or second is None:
-        return first is second
-    return bool(first[:2] == second[:2] and np.array_equal(first[2], second[2]))
+    a = check_number("Rule", "a of calibration", a, low=0.0, strict=True)
+    return a, check_number("Rule", "b of calibration", b), biases
 
 
 def _frozen(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:
@@ -456,29 +440,5 @@ def _frozen(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:
             f"{name} of Rule must be finite numbers in {ndim} dimension{'s' * (ndim > 1)}, got "
             f"{shown(values)}"
         )
-    array.flags.writeable = False
+    array.flags.writeable = False  # a rule that was handed out never changes
     return array
-
-
-def _decided_by_thresholds(
-    eta: DenseProbabilities, slope: NDArray[np.float64], offset: NDArray[np.float64]
-) -> NDArray[np.int8] | None:
-    """Decisions on dense rows without a budget; None where some of eta is no probability.
-
-    Each label is decided by itself, so NumPy does it, with the arithmetic of the kernels: setting
-    up a kernel takes as long as deciding a thousand rows.
-    """
-    flags = np.empty((eta.n, eta.m), dtype=bool)
-    step = max(1, ENTRIES // max(1, eta.m))
-    for start in range(0, eta.n, step):
-        part = np.asarray(eta.array[start : start + step], dtype=np.float64)  # as kernels widen it
-        # Whatever is NaN makes both ends NaN, which compare as false.
-        if not (part.min() >= 0.0 and part.max() <= 1.0):
-            return None
-        gains = part * slope
-        gains += offset
-        chosen = flags[start : start + step]
-        np.greater_equal(gains, 0.0, out=chosen)
-        chosen &= part > 0.0
-    decided = flags.view(np.int8)
-    return decided[:, 0] if eta.vector else decided

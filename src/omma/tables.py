@@ -2,7 +2,7 @@
 
 A ``Grid`` has a row for each policy and a column for each metric; numbers are fractions that are
 shown in %. As in the paper, the best of each column is bold and the second best italic; numbers
-that look equal are equal. What is no number, as in tables of the theory, stands there as a text.
+that look equal are equal. An entry that is no number is shown as its text.
 """
 
 from __future__ import annotations
@@ -19,23 +19,22 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 UNSUPPORTED, MISSING, PARTIAL = "×", "–", "†"
-BEST, SECOND = 1, 2
+BEST, SECOND = 1, 2  # ranks within a column; 0 is any other
 HAT_ETA = "η\u0302"
 
-Mark = Callable[[str, int], str]
-Thing = TypeVar("Thing")
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One place of a table: numbers, NaN where unknown, or what stands there in their place."""
+    """One place of a table: numbers, NaN where unknown, or a text in their place."""
 
     mean: float = math.nan
-    std: float = math.nan  # one that is unknown is not shown
+    std: float = math.nan  # an unknown one is not shown
     seconds: float = math.nan
     instead: str = ""  # shown where there is no number
     partial: bool = False  # whether some runs are missing
-    beside: str = ""  # what else belongs to the number, such as another's
+    beside: str = ""  # shown in brackets after the number, such as that of a rival
 
     @property
     def shown(self) -> str:
@@ -47,7 +46,8 @@ class Entry:
 class Grid:
     """A table before it is drawn; ``notes`` are sentences that belong under it.
 
-    ``head`` is what stands above the names; the first ``words`` columns hold words, not numbers.
+    ``head`` is the title of the column of names; the first ``words`` columns hold words, not
+    numbers.
 
     >>> grid = Grid(("macro_f1",), ("OMMA", "OFO"), ((Entry(0.5),), (Entry(instead="×"),)))
     >>> print(to_markdown(grid))
@@ -74,21 +74,26 @@ class Grid:
 
 def texts(
     title: str,
-    things: Iterable[Thing],
-    words: Mapping[str, Callable[[Thing], str]],
-    numbers: Mapping[str, Callable[[Thing], str]],
+    rows: Iterable[Row],
+    words: Mapping[str, Callable[[Row], str]],
+    numbers: Mapping[str, Callable[[Row], str]],
 ) -> Grid:
-    """A table with a row for each thing, and functions that say what stands in each column.
+    """A table of texts: ``words`` and ``numbers`` map each column to the text of a row in it.
 
     >>> grid = texts("Squares", [2, 3], {"number": str}, {"square": lambda x: f"{x * x}"})
     >>> grid.head, grid.columns, grid.names, [row[0].instead for row in grid.entries]
     ('number', ('square',), ('2', '3'), ['4', '9'])
     """
-    head, *columns = [*words, *numbers]
-    rows = [[say(one) for say in (*words.values(), *numbers.values())] for one in things]
-    entries = tuple(tuple(Entry(instead=text) for text in row[1:]) for row in rows)
-    names = tuple(row[0] for row in rows)
-    return Grid(tuple(columns), names, entries, (), head, len(words) - 1, title)
+    (head, name), *columns = [*words.items(), *numbers.items()]
+    rows = list(rows)
+    return Grid(
+        columns=tuple(column for column, _ in columns),
+        names=tuple(name(row) for row in rows),
+        entries=tuple(tuple(Entry(instead=text(row)) for _, text in columns) for row in rows),
+        head=head,
+        words=len(words) - 1,
+        title=title,
+    )
 
 
 def ranks(grid: Grid) -> list[list[int]]:
@@ -97,14 +102,15 @@ def ranks(grid: Grid) -> list[list[int]]:
     >>> ranks(Grid(("a",), ("x", "y", "z"), ((Entry(0.5),), (Entry(0.50001),), (Entry(0.4),))))
     [[1], [1], [2]]
     """
-    found = [[0] * len(grid.columns) for _ in grid.names]
+    places = [[0] * len(grid.columns) for _ in grid.names]
     for column in range(len(grid.columns)):
+        # As printed, so that numbers which look equal share a rank.
         shown = [row[column].shown for row in grid.entries]
         order = sorted({float(text) for text in shown if text}, reverse=True)
         for row, text in enumerate(shown):
             if text and float(text) in order[:2]:
-                found[row][column] = 1 + order.index(float(text))
-    return found
+                places[row][column] = 1 + order.index(float(text))
+    return places
 
 
 def plain(number: float) -> str:
@@ -116,16 +122,7 @@ def plain(number: float) -> str:
     return f"{number:g}".replace("e-0", "e-").replace("e+0", "e")
 
 
-def duration(seconds: float) -> str:
-    """A time that people can read.
-
-    >>> duration(0.00123), duration(75.2)
-    ('1.23 ms', '75.2 s')
-    """
-    return f"{1000 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
-def content(entry: Entry, *, std: bool, seconds: bool, plus_minus: str = " ± ") -> str:
+def content(entry: Entry, *, std: bool, seconds: bool) -> str:
     """What an entry says, without emphasis.
 
     >>> content(Entry(0.5, 0.01, 0.002), std=True, seconds=True)
@@ -133,40 +130,34 @@ def content(entry: Entry, *, std: bool, seconds: bool, plus_minus: str = " ± ")
     >>> content(Entry(0.5, beside="49.00 +1.00"), std=False, seconds=False)
     '50.00 [49.00 +1.00]'
     """
-    if not entry.shown:
-        return entry.instead or MISSING
     text = entry.shown
+    if not text:
+        return entry.instead or MISSING
     if std and not math.isnan(entry.std):
-        text += f"{plus_minus}{100 * entry.std:.2f}"
+        text += f" ± {100 * entry.std:.2f}"
     if seconds and not math.isnan(entry.seconds):
-        text += f" ({duration(entry.seconds)})"
+        text += (
+            f" ({1000 * entry.seconds:.3g} ms)"
+            if entry.seconds < 1
+            else f" ({entry.seconds:.3g} s)"
+        )
     text += PARTIAL if entry.partial else ""
     return f"{text} [{entry.beside}]" if entry.beside else text
-
-
-def _rows(
-    grid: Grid, escaped: Callable[[str], str], mark: Mark, aligned: bool = True, **options: Any
-) -> list[list[str]]:
-    """Head and rows as texts, the best and the second best marked."""
-    rows = [[escaped(grid.head), *(mark(escaped(column), 0) for column in grid.columns)]]
-    for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
-        cells = zip((escaped(content(entry, **options)) for entry in row), ranked, strict=True)
-        rows.append([escaped(name), *(mark(text, rank) for text, rank in cells)])
-    return padded(rows, 1 + grid.words) if aligned else rows
 
 
 def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table:
     """A table for ``rich.console.Console().print``.
 
-    Where there is a title there may be long words: on a narrow screen they are wrapped, and
-    numbers stay whole.
+    A table with a title may hold long words: on a narrow screen they are wrapped, and numbers
+    stay whole.
     """
     from rich import box
-    from rich.markup import escape as escaped
+    from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
     styles = {BEST: "bold", SECOND: "italic"}
+    dim = {UNSUPPORTED: "dim", MISSING: "dim"}
     table = Table(
         title=grid.title or None,
         title_justify="left",
@@ -177,14 +168,15 @@ def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table
     )
     wrapped: dict[str, Any] = {"overflow": "fold", "min_width": 9} if grid.title else {}
     for column in (grid.head, *grid.columns[: grid.words]):
-        table.add_column(escaped(column), **wrapped)  # recall[fraud] is no markup
+        table.add_column(escape(column), **wrapped)  # recall[fraud] is no markup
     for column in grid.columns[grid.words :]:
-        table.add_column(escaped(column), justify="right", no_wrap=bool(grid.title))
+        table.add_column(escape(column), justify="right", no_wrap=bool(grid.title))
     for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
         cells = [content(entry, std=std, seconds=seconds) for entry in row]
-        found = zip(cells, ranked, strict=True)
-        dim = {UNSUPPORTED: "dim", MISSING: "dim"}
-        marked = [Text(text, style=styles.get(rank, dim.get(text, ""))) for text, rank in found]
+        marked = [
+            Text(text, style=styles.get(rank, dim.get(text, "")))
+            for text, rank in zip(cells, ranked, strict=True)
+        ]
         table.add_row(Text(name), *marked)
     return table
 
@@ -195,10 +187,10 @@ def fitting(
     """Tables of some columns each, no wider than the console, without notes."""
     from rich.measure import Measurement
 
-    unbounded = console.options.update(max_width=10_000)
+    unbounded = console.options.update(max_width=10_000)  # else rich measures what it would cut
     start, total = 0, len(grid.columns)
     while start < total:
-        for stop in range(total, start, -1):
+        for stop in range(total, start, -1):  # as many columns as fit, at least one
             entries = tuple(row[start:stop] for row in grid.entries)
             part = replace(grid, columns=grid.columns[start:stop], entries=entries, notes=())
             table = to_terminal(part, std=std, seconds=seconds)
@@ -210,67 +202,46 @@ def fitting(
 
 def to_text(grid: Grid, *, std: bool = False, seconds: bool = False) -> str:
     """Plain aligned text: nothing but columns, with a star at the best."""
-
-    def mark(text: str, rank: int) -> str:
-        return text + (" *" if rank == BEST else "  ")
-
-    rows = _rows(grid, str, mark, std=std, seconds=seconds)
+    marks = ("{}  ", "{} *", "{}  ")  # as wide as a star, so that columns stay aligned
+    rows = _aligned(grid, str, marks, std=std, seconds=seconds)
     return "\n".join("  ".join(row).rstrip() for row in rows)
 
 
-def to_markdown(
-    grid: Grid, *, std: bool = True, seconds: bool = False, aligned: bool = True
-) -> str:
+def to_markdown(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
     """A table in GitHub's Markdown, its columns aligned; the notes are a paragraph under it."""
+    from rich.cells import cell_len
 
-    def mark(text: str, rank: int) -> str:
-        stars = ("", "**", "*")[rank]
-        return f"{stars}{text}{stars}"
-
-    head, *rows = _rows(grid, markdown, mark, aligned, std=std, seconds=seconds)
-    lines = ["-" * ((_width(text) if aligned else 3) - 1) for text in head]
+    marks = ("{}", "**{}**", "*{}*")
+    head, *rows = _aligned(grid, markdown, marks, std=std, seconds=seconds)
+    dashes = ["-" * (cell_len(text) - 1) for text in head]
     left = 1 + grid.words
-    rule = [*(f":{line}" for line in lines[:left]), *(f"{line}:" for line in lines[left:])]
+    rule = [*(f":{line}" for line in dashes[:left]), *(f"{line}:" for line in dashes[left:])]
     table = "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
     return "\n\n".join([table, " ".join(grid.notes)] if grid.notes else [table])
 
 
 def to_latex(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
     """A table for LaTeX with the package booktabs; the notes are its caption."""
-    return floating("table", " ".join(grid.notes), tabular(grid, std=std, seconds=seconds))
-
-
-def tabular(grid: Grid, *, aligned: bool = True, **options: Any) -> list[str]:
-    """The lines of a table in LaTeX that stands in the text."""
-    head, *body = [
-        f"{' & '.join(row)} \\\\" for row in _rows(grid, latex, emphasized, aligned, **options)
-    ]
+    marks = ("{}", r"\textbf{{{}}}", r"\textit{{{}}}")
+    rows = _aligned(grid, latex, marks, std=std, seconds=seconds)
+    head, *body = [f"    {' & '.join(row)} \\\\" for row in rows]
     places = "l" * (1 + grid.words) + "r" * (len(grid.columns) - grid.words)
-    return ruled(places, [head, r"\midrule", *body])
-
-
-def ruled(places: str, lines: Iterable[str]) -> list[str]:
-    """Lines of a table between its rules."""
-    inside = [f"  {line}" for line in (r"\toprule", *lines, r"\bottomrule")]
-    return [rf"\begin{{tabular}}{{{places}}}", *inside, r"\end{tabular}"]
-
-
-def floating(kind: str, caption: str, lines: Iterable[str]) -> str:
-    """A table in LaTeX with its caption."""
-    inside = [rf"\caption{{{latex(caption)}}}", r"\centering", *lines]
     return "\n".join(
         [
             r"% \usepackage{booktabs}",
-            rf"\begin{{{kind}}}[t]",
-            *(f"  {line}" for line in inside),
-            rf"\end{{{kind}}}",
+            r"\begin{table}[t]",
+            rf"  \caption{{{latex(' '.join(grid.notes))}}}",
+            r"  \centering",
+            rf"  \begin{{tabular}}{{{places}}}",
+            r"    \toprule",
+            head,
+            r"    \midrule",
+            *body,
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            r"\end{table}",
         ]
     )
-
-
-def emphasized(text: str, rank: int) -> str:
-    """LaTeX that is bold if it is the best, italic if it is the second best."""
-    return (text, rf"\textbf{{{text}}}", rf"\textit{{{text}}}")[rank]
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -281,60 +252,61 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     omma,0.1
     ofo,
     """
-    out = io.StringIO()
+    out = io.StringIO()  # commas and quotes inside of texts are the csv module's affair
     writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
 
 
-def _width(text: str) -> int:
-    """How many columns a text takes: the hat of η̂ takes none."""
-    from rich.cells import cell_len
+def _aligned(
+    grid: Grid, escape: Callable[[str], str], marks: tuple[str, str, str], **options: bool
+) -> list[list[str]]:
+    """Head and rows as texts of one width a column; ``marks`` are formats of ranks 0, 1 and 2."""
+    from rich.cells import cell_len  # of η̂ the hat takes no room
 
-    return cell_len(text)
-
-
-def padded(rows: list[list[str]], left: int) -> list[list[str]]:
-    """Texts filled up with blanks: the first ones of each row to the left, others to the right."""
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-
-    def filled(place: int, text: str) -> str:
-        blank = " " * (widths[place] - _width(text))
-        return text + blank if place < left else blank + text
-
-    return [[filled(place, text) for place, text in enumerate(row)] for row in rows]
+    rows = [[escape(grid.head), *(marks[0].format(escape(column)) for column in grid.columns)]]
+    for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
+        cells = zip(row, ranked, strict=True)
+        texts = (marks[rank].format(escape(content(entry, **options))) for entry, rank in cells)
+        rows.append([escape(name), *texts])
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for line in rows:
+        for place, text in enumerate(line):
+            blank = " " * (widths[place] - cell_len(text))
+            line[place] = text + blank if place <= grid.words else blank + text
+    return rows
 
 
 def markdown(text: str) -> str:
     """A text that Markdown shows as it is."""
-    for sign in "\\|<*`":
-        text = text.replace(sign, f"\\{sign}")
-    return text
+    return text.translate({ord(sign): f"\\{sign}" for sign in "\\|<*`"})
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    "≥": r"$\geq$",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "λ": r"$\lambda$",
-    "η": r"$\eta$",
-    UNSUPPORTED: r"$\times$",
-    MISSING: "--",
-    PARTIAL: r"$^\dagger$",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "$": r"\$",
+        "&": r"\&",
+        "%": r"\%",
+        "#": r"\#",
+        "_": r"\_",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"$<$",
+        ">": r"$>$",
+        "≥": r"$\geq$",
+        "±": r"$\pm$",
+        "−": "$-$",
+        "λ": r"$\lambda$",
+        "η": r"$\eta$",
+        UNSUPPORTED: r"$\times$",
+        MISSING: "--",
+        PARTIAL: r"$^\dagger$",
+    }
+)
 
 
 def latex(text: str) -> str:
@@ -343,7 +315,5 @@ def latex(text: str) -> str:
     >>> print(latex("macro_f1 ± 1 %"))
     macro\_f1 $\pm$ 1 \%
     """
-    hat = r"$\hat{\eta}$"
-    return hat.join(
-        "".join(_LATEX.get(sign, sign) for sign in part) for part in text.split(HAT_ETA)
-    )
+    parts = text.split(HAT_ETA)  # two characters, one sign
+    return r"$\hat{\eta}$".join(part.translate(_LATEX) for part in parts)

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from omma._html import html_table
 from omma.certificate import Gap, Look
 from omma.counts import Counts
-from omma.held import Held, held
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
-from omma.limits import Limit
+from omma.limits import Limit, LimitStatus, limit_statuses
 from omma.metrics import Metric
 from omma.policies import Policy
-from omma.rows.frames import Names, opened
+from omma.rows.frames import Names, open_table
 from omma.rule import Rule
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ class Snapshots:
     def values(self, metric: Metric) -> NDArray[np.float64]:
         """The metric at each place; NaN where rows weigh nothing."""
         metric.check_labels(self.cells.shape[2])
+        # Rows of weight zero may come first: of nothing there is no value.
         weighed = self.rows > 0.0
         tp, predicted, positive = np.moveaxis(self.cells[weighed], 1, 0)
         values = np.full(len(self.rows), np.nan)
@@ -61,8 +61,8 @@ class Values:
         self._take(Counts._unchecked(np.array(cells), rows, None))
 
     def _take(self, counts: Counts) -> None:
-        every: tuple[Metric | Limit, ...] = (self.metric, *self.limits)
-        self.taken.append([of.value(counts) if counts.n > 0 else np.nan for of in every])
+        measures: tuple[Metric | Limit, ...] = (self.metric, *self.limits)
+        self.taken.append([each.value(counts) if counts.n > 0 else np.nan for each in measures])
 
     @cached_property
     def table(self) -> NDArray[np.float64]:
@@ -99,12 +99,13 @@ class History:
         """The values of any limit over the first ``rows[i]`` rows; NaN where no counts are left."""
         if limit in self._values.limits:
             return self.limits[str(limit)]
-        values = [limit.value(one) if one.n > 0 else np.nan for one in self._values.later]
+        values = [limit.value(at) if at.n > 0 else np.nan for at in self._values.later]
         return np.array(values) if values else np.full(len(self.rows), np.nan)
 
     @cached_property
     def gaps(self) -> tuple[Gap | None, ...]:
         """What could still be gained after ``rows[i]`` rows; empty where it was not asked for."""
+        # Gaps are worked out only where somebody asks: each compares with the value there.
         pairs = zip(self._looks, self.values, strict=False)  # the last look is after all rows
         return tuple(look(float(value)) for look, value in pairs)
 
@@ -164,7 +165,7 @@ class Trace:
         return self.policy.rule(self.state).named(self.names)
 
     @cached_property
-    def limits(self) -> tuple[Held, ...]:
+    def limits(self) -> tuple[LimitStatus, ...]:
         """How the limits of the policy stand at the end.
 
         >>> import omma
@@ -173,7 +174,7 @@ class Trace:
         >>> print(*omma.replay(policy, eta, y).limits)  # doctest: +ELLIPSIS
         micro_precision: reached 0..., asked 0.90: no rule does better here
         """
-        return held(self.policy, self.state)
+        return limit_statuses(self.policy.limits, self.state)
 
     @cached_property
     def value(self) -> float | None:
@@ -184,6 +185,15 @@ class Trace:
         if self.counts is None:
             return None
         return self.metric.value(self.counts) if self.counts.n > 0 else math.nan
+
+    @cached_property
+    def expected_value(self) -> float | None:
+        """What probabilities expect the metric to be: an estimate, where ``value`` is a count.
+
+        It is over the rows that the policy's decisions look at, and None where the policy counts
+        labels alone. See ``Policy.expected_value``.
+        """
+        return self.policy.expected_value(self.state, self.metric)
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -207,12 +217,14 @@ class Trace:
         if self._chosen is not None:
             ids = self._chosen[:, 0]
         else:
-            found = opened("a trace", "predictions", self.predictions, self.names).values
-            ids = np.atleast_2d(found.T).T.argmax(axis=1).astype(np.int32)
+            chosen = open_table("a trace", "predictions", self.predictions, self.names).values
+            ids = np.atleast_2d(chosen.T).T.argmax(axis=1).astype(np.int32)
         return ids if self._classes is None else self._classes[ids]  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.4f}"
+        if self.value is None and self.expected_value is not None:
+            value = f"{self.expected_value:.4f} expected by probabilities"
         return f"<trace of {self.policy!r}: {self.metric.name} = {value}, {self.seconds:.3g} s>"
 
     def _repr_html_(self) -> str:

@@ -164,7 +164,7 @@ def made(feedback: str, thin: bool) -> omma.OnlineClassifier:
 
 def learners() -> list[bytes]:
     return [
-        saved(omma.online.saved.write, made(feedback, thin))
+        saved(omma.online.codec.write, made(feedback, thin))
         for feedback in ("labels", "estimates")
         for thin in (False, True)
     ]

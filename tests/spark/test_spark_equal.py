@@ -6,7 +6,7 @@ from naive_baselines import class_stream, stream as long_stream
 from spark_streams import as_ids, batches_of, decisions, dense, read, replayed, thin, write
 
 import omma
-from omma.merging import Part, handed_out, merged
+from omma.batch_step import WorkerPart, handed_out, merged
 
 NOW = {"availableNow": True}
 
@@ -109,7 +109,7 @@ def test_limits_hold_and_are_the_same_in_one_part(spark, tmp_path):
     state, *_ = run(spark, tmp_path / "one", policy, data, 600, parts=1)
     expected, made = policy.init(ETA.shape[1]), []
     for some in rows:
-        part = Part(policy, handed_out(expected))
+        part = WorkerPart(policy, handed_out(expected))
         made.append(part.decide(data.eta[some], Y[some]))
         expected = merged(expected, [part.delta])
     close(state, expected)

@@ -11,7 +11,7 @@ from naive_baselines import stream as long_stream
 from spark_streams import as_ids, decisions
 
 import omma
-from omma.merging import handed_out, merged, settled
+from omma.batch_step import handed_out, merged, settled
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 M, SIZE = 5, 200

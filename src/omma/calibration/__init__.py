@@ -7,7 +7,6 @@ Reliability, expected calibration error, log-loss and Brier take probabilities a
 from omma.calibration.online import Calibrated, OnlineCalibrator, Scores
 from omma.calibration.reliability import (
     LEAST,
-    Cases,
     Reliability,
     brier,
     expected_error,
@@ -18,7 +17,6 @@ from omma.calibration.reliability import (
 __all__ = [
     "LEAST",
     "Calibrated",
-    "Cases",
     "OnlineCalibrator",
     "Reliability",
     "Scores",

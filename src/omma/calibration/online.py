@@ -6,7 +6,7 @@ plain arrays of a fixed size, and two of them can be added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from omma import npz
 from omma._validate import check_positive_int, check_seed
 from omma.calibration.reliability import Reliability, brier, log_loss, reliability
-from omma.engine import NO_NUMBERS, work_space
+from omma.engine import work_space
 from omma.kernels.calibrate import INTERCEPT, Learning
 from omma.kernels.calibration_rows import calibrate_dense, calibrate_sparse
 from omma.kernels.layout import BIAS, PRECISION
 from omma.kernels.replay import Sparse
 from omma.replaying import extras_of, ids_of, indicators_of, longest_row
 from omma.rows.arrays import (
-    Probabilities,
     Rows,
     SparseProbabilities,
     blocks,
@@ -32,11 +31,13 @@ from omma.rows.arrays import (
     read_probabilities,
     read_weights,
 )
-from omma.rows.frames import opened, opened_pair
-from omma.rows.labels import Labels, read_labels
-from omma.state import Calibration, aligned, padded
+from omma.rows.batch import Batch
+from omma.rows.frames import open_table
+from omma.state import aligned, padded
+from omma.state_parts import Calibration
 
 WHAT = "omma calibrator"
+LOSSES = (log_loss, brier)
 Array = NDArray[Any]
 
 
@@ -53,12 +54,6 @@ class Scores:
     log_loss: float
     brier: float
     expected_error: float
-
-    @classmethod
-    def of(cls, eta: Any, y: Any, bins: int = 10, weights: Any = None) -> Scores:
-        """Those of some probabilities."""
-        found = (log_loss(eta, y, weights=weights), brier(eta, y, weights=weights))
-        return cls(*found, reliability(eta, y, bins, weights=weights).expected_error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +76,12 @@ class Calibrated:
     curves: dict[str, Reliability]
 
     def __repr__(self) -> str:
-        told = ", ".join(
-            f"{title} {getattr(self.before, name):.4f} → {getattr(self.after, name):.4f}"
-            for name, title in (
-                ("log_loss", "log-loss"),
-                ("brier", "Brier"),
-                ("expected_error", "calibration error"),
-            )
+        before, after = self.before, self.after
+        return (
+            f"<calibrated: log-loss {before.log_loss:.4f} → {after.log_loss:.4f}, "
+            f"Brier {before.brier:.4f} → {after.brier:.4f}, "
+            f"calibration error {before.expected_error:.4f} → {after.expected_error:.4f}>"
         )
-        return f"<calibrated: {told}>"
 
 
 class OnlineCalibrator:
@@ -111,17 +103,16 @@ class OnlineCalibrator:
     >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
     >>> wrong = eta ** 3  # far too low
     >>> calibrator = OnlineCalibrator(20)
-    >>> found = calibrator.replay(wrong, y)
-    >>> found.after.log_loss < 0.8 * found.before.log_loss
+    >>> result = calibrator.replay(wrong, y)
+    >>> result.after.log_loss < 0.8 * result.before.log_loss
     True
     >>> calibrator.predict(wrong).shape
     (2000, 20)
     """
 
     def __init__(self, n_labels: int) -> None:
-        m = check_positive_int("OnlineCalibrator", "n_labels", n_labels)
-        assert m is not None
-        self._learned = Calibration.start(int(m))
+        m: int = check_positive_int("OnlineCalibrator", "n_labels", n_labels)
+        self._learned = Calibration.start(m)
 
     @property
     def n_labels(self) -> int:
@@ -130,17 +121,17 @@ class OnlineCalibrator:
 
     @property
     def slope(self) -> float:
-        """What logits are multiplied by: above one where probabilities were too timid."""
+        """The factor a of all logits: above one where probabilities were too timid."""
         return self._learned.slope
 
     @property
     def intercept(self) -> float:
-        """What is added to the logits of all labels."""
+        """The shift b of the logits of all labels."""
         return float(self._learned.shared[INTERCEPT])
 
     @property
     def bias(self) -> NDArray[np.float64]:
-        """What is added to the logits of each label besides."""
+        """The further shift b_j of the logits of each label."""
         return np.array(self._learned.bias)
 
     @property
@@ -158,10 +149,13 @@ class OnlineCalibrator:
         array([0.2, 0.7])
         """
         owner = "OnlineCalibrator.predict"
-        table = opened(owner, "eta", eta, row=self.n_labels > 1)
-        rows, single = self._rows(owner, table.values)
-        found = self._through(owner, rows, self._learned)
-        return table.close(found[0] if single else found)
+        table = open_table(owner, "eta", eta, row=self.n_labels > 1)
+        # Kernels take blocks: a single row is a block of one.
+        is_row = self._is_row(table.values)
+        values = np.asarray(table.values)[np.newaxis] if is_row else table.values
+        self._check_width(owner, values)
+        calibrated = self._run(owner, Batch(read_probabilities(owner, values)), self._learned)
+        return table.restore_type(calibrated[0] if is_row else calibrated)
 
     def update(self, eta: Any, y: Any, weight: float | ArrayLike | None = None) -> None:
         """Learn from a row and its labels, or from several rows one after another.
@@ -177,14 +171,18 @@ class OnlineCalibrator:
             A row of weight w counts as w rows.
         """
         owner = "OnlineCalibrator.update"
-        table, y = opened_pair(owner, eta, y)
-        rows, single = self._rows(owner, table.values)
-        if y is None:
+        if self._is_row(eta):
+            eta = np.asarray(open_table(owner, "eta", eta).values)[np.newaxis]
+            # Labels of a row come without a dimension for rows, as its probabilities do.
+            if y is not None and not hasattr(y, "tocsr"):
+                y = np.asarray(open_table(owner, "y", y).values)[np.newaxis]
+        self._check_width(owner, eta)
+        batch = Batch.read(owner, eta, y)
+        if batch.labels is None:
             return
-        y = np.asarray(y)[np.newaxis] if single and not hasattr(y, "tocsr") else y
-        labels = read_labels(owner, y, rows.n, rows.m)
-        weights = None if weight is None else np.broadcast_to(np.asarray(weight), (rows.n,))
-        self._learn(owner, rows, labels, read_weights(owner, weights, rows.n, "weight"), None)
+        weights = None if weight is None else np.broadcast_to(np.asarray(weight), (batch.n,))
+        weights = read_weights(owner, weights, batch.n, "weight")
+        self._learn(owner, replace(batch, weights=weights))
 
     def replay(
         self,
@@ -212,112 +210,110 @@ class OnlineCalibrator:
         owner = "OnlineCalibrator.replay"
         if seed is not None:
             check_seed(owner, seed)
-        table, y = opened_pair(owner, eta, y, weights=weights)
-        rows, single = self._rows(owner, table.values)
-        if single or not rows.n:
+        if self._is_row(eta) or not np.shape(eta)[0]:
             raise ValueError(f"eta of {owner} must be rows of probabilities, at least one")
         if y is None:
             raise ValueError(f"y of {owner} must be given, got None")
         check_positive_int(owner, "bins", bins)
-        labels = read_labels(owner, y, rows.n, rows.m)
+        self._check_width(owner, eta)
+        batch = Batch.read(owner, eta, y, weights)
+        labels = batch.labels
+        assert labels is not None
+        # Without any label there is nothing to score by.
         if labels.known is not None and not labels.known.any():
             raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
-        order = None if seed is None else np.random.default_rng(seed).permutation(rows.n)
-        weighed = read_weights(owner, weights, rows.n)
-        given, weights = table.values, weighed if len(weighed) else None
-        before = Scores.of(given, y, bins, weights)  # first: what it refuses is not learned
-        found = self._learn(owner, rows, labels, weighed, order)
-        return Calibrated(
-            table.close(found),
-            before,
-            Scores.of(found, y, bins, weights),
-            {
-                "as given": reliability(given, y, bins, weights=weights),
-                "calibrated": reliability(found, y, bins, weights=weights),
-            },
-        )
+        order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
 
-    def _rows(self, owner: str, eta: Any) -> tuple[Probabilities, bool]:
-        """What was given as rows, and whether it was one."""
-        m = self.n_labels
-        single = not hasattr(eta, "tocsr") and np.ndim(eta) == (1 if m > 1 else 0)
-        rows = read_probabilities(owner, np.asarray(eta)[np.newaxis] if single else eta)
-        if rows.m != m:
-            raise ValueError(f"eta of {owner} must have {m} labels, got {rows.m}")
-        return rows, single
+        def judged(rows: Batch) -> tuple[Scores, Reliability]:
+            curve = reliability(rows, bins=bins)
+            by_log, by_square = (loss(rows) for loss in LOSSES)
+            return Scores(by_log, by_square, curve.expected_error), curve
 
-    def _learn(
-        self, owner: str, rows: Probabilities, labels: Labels, weights: Array, order: Rows | None
-    ) -> Any:
+        before, curve_before = judged(batch)  # first: what it refuses is not learned
+        calibrated = self._learn(owner, batch, order)
+        after, curve_after = judged(replace(batch, eta=read_probabilities(owner, calibrated)))
+        curves = {"as given": curve_before, "calibrated": curve_after}
+        return Calibrated(batch.restore_type(calibrated), before, after, curves)
+
+    def _is_row(self, eta: Any) -> bool:
+        """Whether probabilities are a single row."""
+        return not hasattr(eta, "tocsr") and np.ndim(eta) == (1 if self.n_labels > 1 else 0)
+
+    def _check_width(self, owner: str, rows: Any) -> None:
+        """Refuse rows of another number of labels."""
+        m = np.shape(rows)[1] if np.ndim(rows) == 2 else 1
+        if m != self.n_labels:
+            raise ValueError(f"eta of {owner} must have {self.n_labels} labels, got {m}")
+
+    def _learn(self, owner: str, batch: Batch, order: Rows | None = None) -> Any:
         """Learn from all rows, or where one of them is wrong from none."""
-        learned = Calibration(**{name: one.copy() for name, one in self.arrays().items()})
-        found = self._through(owner, rows, learned, labels, weights, order)
+        # A copy learns, and takes the place of the old one only when all rows have passed.
+        learned = Calibration(**self.arrays())
+        calibrated = self._run(owner, batch, learned, order)
         self._learned = learned
-        return found
+        return calibrated
 
-    def _through(
-        self,
-        owner: str,
-        rows: Probabilities,
-        learned: Calibration,
-        labels: Labels | None = None,
-        weights: Array = NO_NUMBERS,
-        order: Rows | None = None,
+    def _run(
+        self, owner: str, batch: Batch, learned: Calibration, order: Rows | None = None
     ) -> Any:
         """Rows calibrated one after another, with what is learned on the way."""
-        calibrator, width = Learning(learned.shared), padded(rows.m)
-        kept = aligned(PRECISION + 1, width)
-        kept[BIAS, : rows.m], kept[PRECISION, : rows.m] = learned.bias, learned.precision
+        rows, labels, weights = batch.eta, batch.labels, batch.weights
+        calibrator, m = Learning(learned.shared), rows.m
+        table = aligned(PRECISION + 1, padded(m))  # as the columns of a state
+        table[BIAS, :m], table[PRECISION, :m] = learned.bias, learned.precision
+        is_sparse = isinstance(rows, SparseProbabilities)
+        # A sparse row is gathered into columns of its own, a dense one uses those of the table.
+        width = padded(longest_row(rows) + 1) if is_sparse else padded(m)
+        work = work_space(width)
         if isinstance(rows, SparseProbabilities):
             out = np.empty(rows.matrix.nnz)
             pointer = rows.matrix.indptr.astype(np.int64)
-            longest = padded(longest_row(rows) + 1)
-            ids = np.zeros(longest, dtype=np.int32), np.zeros(rows.m, dtype=np.int32)
-            space = (Sparse(*ids), calibrator, aligned(PRECISION + 1, longest), kept)
-            _, work, _ = work_space(longest)
+            ids = Sparse(np.zeros(width, dtype=np.int32), np.zeros(m, dtype=np.int32))
+            columns = aligned(PRECISION + 1, width)
         else:
-            out = np.empty((rows.n, rows.m))
-            _, work, _ = work_space(width)
+            out = np.empty((rows.n, m))
         for _, block in blocks(rows.n, rows.rows_per_block, order):
             extras = extras_of(labels, block, weights)
-            if isinstance(rows, SparseProbabilities):
+            if is_sparse:
+                # Rows may come in any order; results go where the entries of each are stored.
                 where = entries_of(pointer[block], pointer[block + 1])
                 part = np.empty(len(where))
-                given: Any = (*rows.block(block), *ids_of(labels, block), extras, *space)
-                good = int(calibrate_sparse(*given, work, part))
+                lists = (*rows.block(block), *ids_of(labels, block))
+                good = calibrate_sparse(*lists, extras, ids, calibrator, columns, table, work, part)
             else:
-                where, part = block, np.empty((len(block), rows.m))
-                given = (*rows.block(block), *indicators_of(labels, block), extras)
-                good = int(calibrate_dense(*given, calibrator, kept, work, part))
+                where, part = block, np.empty((len(block), m))
+                arrays = (*rows.block(block), *indicators_of(labels, block))
+                good = calibrate_dense(*arrays, extras, calibrator, table, work, part)
             out[where] = part
             if good < len(block):
                 raise ValueError(f"eta of {owner} must hold {rows.explain(int(block[good]))}")
-        learned.bias[...], learned.precision[...] = kept[BIAS, : rows.m], kept[PRECISION, : rows.m]
+        # The numbers for all labels are the caller's array already; those of labels were copied.
+        learned.bias[...], learned.precision[...] = table[BIAS, :m], table[PRECISION, :m]
         if isinstance(rows, SparseProbabilities):
             matrix = rows.matrix
             return csr((out, matrix.indices, matrix.indptr), matrix.shape, type(matrix))
         return out[:, 0] if rows.vector else out
 
-    def __add__(self, other: Any) -> OnlineCalibrator:
-        """What two learned on different rows, together."""
-        if not isinstance(other, OnlineCalibrator):
+    def __add__(self, calibrator: Any) -> OnlineCalibrator:
+        """Combine what two calibrators learned on different rows."""
+        if not isinstance(calibrator, OnlineCalibrator):
             return NotImplemented
-        if self.n_labels != other.n_labels:
+        if self.n_labels != calibrator.n_labels:
             raise ValueError(
                 "calibrators can be added for the same number of labels only, got "
-                f"{self.n_labels} and {other.n_labels}"
+                f"{self.n_labels} and {calibrator.n_labels}"
             )
-        made = OnlineCalibrator(self.n_labels)
-        made._learned = self._learned + other._learned
-        return made
+        total = OnlineCalibrator(self.n_labels)
+        total._learned = self._learned + calibrator._learned
+        return total
 
     def arrays(self) -> dict[str, Array]:
         """All that was learned, as plain arrays: ``shared``, ``bias`` and ``precision``."""
-        return {name: one.copy() for name, one in self._learned.arrays().items()}
+        return {name: array.copy() for name, array in self._learned.arrays().items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> OnlineCalibrator:
-        """What ``arrays`` gave.
+        """Make a calibrator of what ``arrays`` returned.
 
         >>> from omma.calibration import OnlineCalibrator
         >>> calibrator = OnlineCalibrator(3)
@@ -327,9 +323,11 @@ class OnlineCalibrator:
         bias = arrays.get("bias")
         if not isinstance(bias, np.ndarray) or bias.ndim != 1:
             raise ValueError("arrays of OnlineCalibrator must have a bias for each label")
-        made = cls(len(bias))
-        made._learned.restore(arrays)
-        return made
+        calibrator = cls(len(bias))
+        calibrator._learned.check(arrays)
+        checked = {name: arrays[name].astype(np.float64) for name in calibrator.arrays()}
+        calibrator._learned = Calibration(**checked)
+        return calibrator
 
     def save(self, path: str | Path) -> None:
         """Write it to a file of plain arrays (.npz)."""
@@ -340,13 +338,14 @@ class OnlineCalibrator:
         """Read what ``save`` wrote; nothing in the file is run."""
         with npz.opened(path, WHAT) as archive:
             names = ("shared", "bias", "precision")
-            return cls.from_arrays({one: archive.array(one, kinds="f") for one in names})
+            return cls.from_arrays({name: archive.array(name, kinds="f") for name in names})
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, OnlineCalibrator):
+    def __eq__(self, calibrator: object) -> bool:
+        if not isinstance(calibrator, OnlineCalibrator):
             return NotImplemented
-        mine, others = self._learned.arrays(), other._learned.arrays()
-        return all(np.array_equal(mine[name], others[name]) for name in mine)
+        # What was learned is all that two calibrators can differ in.
+        mine, theirs = self._learned.arrays(), calibrator._learned.arrays()
+        return all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]
 

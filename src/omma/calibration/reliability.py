@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,11 @@ from scipy.special import betainc
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.rows.arrays import DenseProbabilities, blocks, entries_of
 from omma.rows.batch import Batch
-from omma.rows.labels import Labels
+from omma.rows.labels import TrueLabels
 
 LEAST = 1e-15  # a probability of zero or one is not taken as certain
+TEST_BINS = 10  # of equal mass: bins of equal width leave most of rare labels in a single one
+ERROR_BINS = 20  # of equal width, as the expected calibration error is usually taken
 Floats = NDArray[np.float64]
 
 
@@ -55,9 +57,9 @@ class Reliability:
 
         A bin where all or none came true is not certain: a case more of each kind is counted.
         """
+        # Laplace's rule of succession.
         share = (np.nan_to_num(self.observed) * self.count + 1) / (self.count + 2)
-        error: Floats = np.sqrt(share * (1 - share) / (self.count + 2))
-        return error
+        return np.sqrt(share * (1 - share) / (self.count + 2))
 
     @property
     def p_values(self) -> Floats:
@@ -68,21 +70,22 @@ class Reliability:
         expected are many standard errors off and not rare. 1 where a bin is empty.
         """
         filled = self.count > 0
+        # Soft labels and weights may make fractions of hits.
         hits = np.round(np.where(filled, self.observed, 0.0) * self.count)
         share = np.clip(np.where(filled, self.predicted, 0.5), LEAST, 1 - LEAST)
         # P(X >= h) and P(X <= h) of a binomial, by the incomplete beta function.
         misses = np.maximum(self.count - hits, 0.0)
         at_least = np.where(hits > 0, betainc(np.maximum(hits, 1e-9), misses + 1, share), 1.0)
         at_most = np.where(misses > 0, betainc(np.maximum(misses, 1e-9), hits + 1, 1 - share), 1.0)
-        found: Floats = np.where(filled, np.minimum(2 * np.minimum(at_least, at_most), 1.0), 1.0)
-        return found
+        both_tails = np.minimum(2 * np.minimum(at_least, at_most), 1.0)
+        return np.where(filled, both_tails, 1.0)
 
     @property
     def beyond_chance(self) -> NDArray[np.bool_]:
         """Bins that are off by more than chance, at 1 % for all bins together (Bonferroni)."""
+        # Bonferroni: one bin of many is far off now and then by chance alone.
         filled = max(int((self.count > 0).sum()), 1)
-        beyond: NDArray[np.bool_] = self.p_values < 0.01 / filled
-        return beyond
+        return self.p_values < 0.01 / filled
 
 
 def reliability(
@@ -125,11 +128,21 @@ def reliability(
     owner = "reliability"
     check_positive_int(owner, "bins", bins)
     check_choice(owner, "strategy", strategy, ("width", "mass"))
-    cases = Cases.read(owner, eta, y, label, weights)
+    sample = Sample.read(owner, eta, y, weights, label)
     edges = np.linspace(0.0, 1.0, bins + 1)
     if strategy == "mass":
-        edges = _quantiles(cases, edges)
-    return _grouped(cases, edges)
+        edges = _quantiles(sample, edges)
+    # A bin reaches from its lower edge up to, but without, its upper one.
+    sums = np.zeros((3, max(1, len(edges) - 1)))
+    for values, hits, weight in sample.cases():
+        place = np.searchsorted(edges[1:-1], values, side="right")
+        for total, of_cases in zip(sums, (weight, values * weight, hits * weight), strict=True):
+            total += np.bincount(place, of_cases, minlength=sums.shape[1])
+    count, probability, came_true = sums
+    with np.errstate(invalid="ignore"):  # an empty bin is 0/0
+        predicted, observed = probability / count, came_true / count
+    is_weighted = len(sample.batch.weights) > 0
+    return Reliability(edges, predicted, observed, count if is_weighted else count.astype(np.int64))
 
 
 def expected_error(
@@ -160,16 +173,14 @@ def log_loss(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> fl
     >>> log_loss([[0.5, 0.25]], [[0, 1]])  # labels: (-log 0.5 - log 0.25) / 2
     1.040
     """
-    cases = Cases.read("log_loss", eta, y, weights=weights)
+    sample = Sample.read("log_loss", eta, y, weights)
     total = 0.0
-    for part in cases.parts():
-        hits, rest = part.hits, ~part.hits
-        total -= float(np.log(np.maximum(part.values[hits], LEAST)) @ part.weight[hits])
-        total -= part.hidden_hits * np.log(LEAST)
-        if not cases.labels.class_ids:
-            missed = np.log1p(-np.minimum(part.values[rest], 1 - LEAST))
-            total -= float(missed @ part.weight[rest])
-    return float(total / cases.judged)
+    for values, hits, weight in sample.cases():
+        if sample.labels.class_ids:  # only the class that came counts
+            values, hits, weight = values[hits], hits[hits], weight[hits]
+        present, absent = np.maximum(values, LEAST), np.minimum(values, 1 - LEAST)
+        total -= float(np.where(hits, np.log(present), np.log1p(-absent)) @ weight)
+    return total / sample.size
 
 
 def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float:
@@ -179,43 +190,24 @@ def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float
     >>> brier([[0.5, 0.25]], [[0, 1]])
     0.406
     """
-    cases = Cases.read("brier", eta, y, weights=weights)
-    total = sum(
-        np.square(part.values - part.hits) @ part.weight + part.hidden_hits
-        for part in cases.parts()
-    )
-    return float(total / cases.judged)
-
-
-class Part(NamedTuple):
-    """Probabilities of a block of rows, and which came true; those not stored are zero."""
-
-    values: Floats
-    hits: NDArray[np.bool_]
-    weight: Floats
-    hidden: float  # the weight of what is not stored
-    hidden_hits: float
+    sample = Sample.read("brier", eta, y, weights)
+    total = sum(np.square(values - hits) @ weight for values, hits, weight in sample.cases())
+    return float(total / sample.size)
 
 
 @dataclass(frozen=True)
-class Cases:
+class Sample:
     """Every pair of row and label of which the label is known, read a block of rows at a time."""
 
     batch: Batch
-    labels: Labels
-    label: int | None = None
-    weights: Floats | None = None  # of the rows, where they were given
+    labels: TrueLabels
+    label: int | None = None  # the only one that is looked at
 
     @classmethod
     def read(
-        cls,
-        owner: str,
-        eta: Any,
-        y: Any,
-        label: int | None = None,
-        weights: ArrayLike | None = None,
-    ) -> Cases:
-        """Check all that is given."""
+        cls, owner: str, eta: Any, y: Any, weights: ArrayLike | None, label: int | None = None
+    ) -> Sample:
+        """Check all input."""
         batch = Batch.read(owner, eta, y, weights)
         if not batch.n:
             raise ValueError(f"eta of {owner} must have at least one row, got none")
@@ -229,118 +221,161 @@ class Cases:
             if not batch.n:
                 raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
         assert batch.labels is not None
-        given = batch.weights if len(batch.weights) else None
-        if given is not None and not given.sum() > 0:
+        if len(batch.weights) and not batch.weights.sum() > 0:
             raise ValueError(f"weights of {owner} must not all be zero")
-        return cls(batch, batch.labels, label, given)
+        return cls(batch, batch.labels, label)
 
     @property
-    def judged(self) -> float:
-        """What a mean is taken over: rows with a class each, or pairs of row and label."""
-        total = self.batch.n if self.weights is None else float(self.weights.sum())
+    def weight(self) -> Floats:
+        """The weight of each row: one where none were given."""
+        return self.batch.weights if len(self.batch.weights) else np.ones(self.batch.n)
+
+    @property
+    def size(self) -> float:
+        """The number of cases of a mean: rows with a class each, or pairs of row and label."""
+        weight, missing = self.weight, self.labels.missing
         if self.labels.class_ids:
-            return total
-        missing, m = self.labels.missing, self.batch.m
-        if missing is None:
-            return total * m
-        lacking = np.diff(missing.indptr)
-        unknown = lacking.sum() if self.weights is None else self.weights @ lacking
-        return total * m - float(unknown)
+            return float(weight.sum())
+        unknown = 0.0 if missing is None else float(weight @ np.diff(missing.indptr))
+        return float(weight.sum()) * self.batch.m - unknown
 
-    def parts(self) -> Iterator[Part]:
-        """Blocks of rows, one after another."""
-        for _, block in blocks(self.batch.n, self.batch.eta.rows_per_block, None):
-            starts, ends, ids = self.labels.block(block)
-            owner = np.repeat(np.arange(len(block)), ends - starts)
-            yield self._part(block, owner, ids[entries_of(starts, ends)])
+    def cases(self) -> Iterator[tuple[Floats, NDArray[np.bool_], Floats]]:
+        """Probabilities, whether each came true, and their weights, a block of rows at a time.
 
-    def _part(self, block: Any, owner: Any, true: Any) -> Part:
+        Of sparse rows, all probabilities that are not stored are two cases: zeros that came true,
+        and zeros that did not.
+        """
         m, eta = self.batch.m, self.batch.eta
-        weight = np.ones(len(block)) if self.weights is None else self.weights[block]
-        lacking = self._lacking(block)
-        if isinstance(eta, DenseProbabilities):
-            values = np.asarray(eta.array[block], dtype=np.float64)
-            hits, known = np.zeros((2, *values.shape), dtype=np.bool_)
-            hits[owner, true] = True
-            known[...] = True
-            known.ravel()[lacking] = False
-            of = np.s_[:] if self.label is None else np.s_[:, self.label]
-            weights = np.repeat(weight, m).reshape(values.shape)
-            there = known[of]
-            return Part(values[of][there], hits[of][there], weights[of][there], 0.0, 0.0)
-        stored = eta.matrix[block[0] : block[-1] + 1].tocoo()
-        values, row, column = stored.data.astype(np.float64), stored.coords[0], stored.coords[1]
-        pairs = weight.sum() * m
-        if self.label is not None:
-            values, row = values[column == self.label], row[column == self.label]
-            column = np.full(len(row), self.label)
-            owner, true = owner[true == self.label], true[true == self.label]
-            lacking = lacking[lacking % m == self.label]
-            pairs = weight.sum()
-        places = row.astype(np.int64) * m + column
-        if len(lacking):
-            there = ~np.isin(places, lacking)
-            values, row, places = values[there], row[there], places[there]
-            pairs -= weight[lacking // m].sum()
-        hits = np.isin(places, owner * m + true)
-        own = weight[row]
-        missed = weight[owner].sum() - own[hits].sum()
-        return Part(values, hits, own, pairs - own.sum(), missed)
-
-    def _lacking(self, block: Any) -> NDArray[np.int64]:
-        """Where labels of a block are unknown: row times the number of labels, plus label."""
-        found = self.labels.unknown_of(block)
-        if found is None:
-            return np.empty(0, dtype=np.int64)
-        starts, ends, ids = found
-        row = np.repeat(np.arange(len(block), dtype=np.int64), ends - starts)
-        return row * self.batch.m + ids[entries_of(starts, ends)]
+        for _, block in blocks(self.batch.n, eta.rows_per_block, None):
+            weight = self.weight[block]
+            # A pair of row and label is known by its place, row · m + label.
+            true = _places(self.labels.block(block), m)
+            unknown = _places(self.labels.unknown_of(block), m)
+            if isinstance(eta, DenseProbabilities):
+                values = np.asarray(eta.array[block], dtype=np.float64).ravel()
+                places = np.arange(len(values))
+            else:
+                stored = eta.matrix[block[0] : block[-1] + 1].tocoo()
+                values = stored.data.astype(np.float64)
+                places = stored.coords[0].astype(np.int64) * m + stored.coords[1]
+            if self.label is not None:
+                values, places = values[places % m == self.label], places[places % m == self.label]
+                true, unknown = (at[at % m == self.label] for at in (true, unknown))
+            if len(unknown):
+                known = ~np.isin(places, unknown)
+                values, places = values[known], places[known]
+            hits, own = np.isin(places, true), weight[places // m]
+            if not isinstance(eta, DenseProbabilities):
+                labels = 1 if self.label is not None else m
+                everything = weight.sum() * labels - weight[unknown // m].sum()
+                came_true = weight[true // m].sum() - own[hits].sum()
+                values, hits = np.append(values, [0.0, 0.0]), np.append(hits, [True, False])
+                own = np.append(own, [came_true, everything - own.sum() - came_true])
+            yield values, hits, own
 
 
-def _quantiles(cases: Cases, shares: Floats) -> Floats:
+def _places(lists: Any, m: int) -> NDArray[np.int64]:
+    """Places of the labels of rows, given as where each list starts and ends, and all ids."""
+    if lists is None:
+        return np.empty(0, dtype=np.int64)
+    starts, ends, ids = lists
+    row = np.repeat(np.arange(len(starts), dtype=np.int64), ends - starts)
+    return np.asarray(row * m + ids[entries_of(starts, ends)])
+
+
+def _quantiles(sample: Sample, shares: Floats) -> Floats:
     """Edges of bins that hold as many cases each, equal edges being one."""
-    parts = list(cases.parts())
-    if cases.weights is not None:
-        return _weighted_quantiles(parts, shares)
-    values = np.sort(np.concatenate([part.values for part in parts]))
-    hidden = round(sum(part.hidden for part in parts))
-    # Cases that are not stored are zeros before all others; linear between neighbours, as NumPy.
-    place = shares * (len(values) + hidden - 1)
-    low = np.floor(place).astype(np.int64)
+    blocks_of_cases = [(values, weight) for values, _, weight in sample.cases()]
+    values, weight = (np.concatenate(arrays) for arrays in zip(*blocks_of_cases, strict=True))
+    order = np.argsort(values, kind="stable")
+    values, reached = values[order], np.cumsum(weight[order])
+    if len(sample.batch.weights):  # the first probability at which so much weight is reached
+        at = np.searchsorted(reached, shares * reached[-1] * (1 - 1e-12))
+        return np.unique(values[at])
+    # Each case weighs one, or many zeros do together: linear between neighbours, as NumPy.
+    last = round(reached[-1]) - 1
+    place = shares * last
+    low = np.floor(place)
     first, second = (
-        np.where(at < hidden, 0.0, values[np.clip(at - hidden, 0, len(values) - 1)])
-        if len(values)
-        else np.zeros(len(at))
-        for at in (low, np.minimum(low + 1, len(values) + hidden - 1))
+        values[np.searchsorted(reached, rank + 0.5)] for rank in (low, np.minimum(low + 1, last))
     )
     return np.unique(first + (place - low) * (second - first))
 
 
-def _weighted_quantiles(parts: list[Part], shares: Floats) -> Floats:
-    """The same where cases weigh: the first probability at which so much weight is reached."""
-    values = np.append(0.0, np.concatenate([part.values for part in parts]))
-    weight = np.append(
-        sum(part.hidden for part in parts), np.concatenate([part.weight for part in parts])
-    )
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weight[order])
-    at = np.searchsorted(reached, shares * reached[-1] * (1 - 1e-12))
-    return np.unique(values[order][at])
+@dataclass(frozen=True)
+class CalibrationCheck:
+    """A test of calibration, and what calibrating gains.
 
+    Attributes
+    ----------
+    error : float
+        Expected calibration error: the mean distance of probabilities from observed rates.
+    base_rate : float
+        How often labels are positive.
+    bins_off, bins : int
+        In how many bins of probability the observed rate differs from the predicted one by more
+        than chance, and of how many.
+    worst : tuple of float
+        Predicted and observed rate of the bin that is least likely by chance.
+    metric : str
+    gain : float or None
+        What calibrating the probabilities adds to the metric of OMMA(η̂), which trusts them, on
+        unseen rows; None where that was not tried.
+    """
 
-def _grouped(cases: Cases, edges: Floats) -> Reliability:
-    """Sums of each bin; a bin reaches from its lower edge up to, but without, its upper one."""
-    bins = max(1, len(edges) - 1)
-    count, total, hits = np.zeros(bins), np.zeros(bins), np.zeros(bins)
-    for part in cases.parts():
-        place = np.searchsorted(edges[1:-1], part.values, side="right")
-        count += np.bincount(place, part.weight, minlength=bins)
-        total += np.bincount(place, part.values * part.weight, minlength=bins)
-        hits += np.bincount(place, part.hits * part.weight, minlength=bins)
-        zero = np.searchsorted(edges[1:-1], 0.0, side="right")
-        count[zero] += part.hidden
-        hits[zero] += part.hidden_hits
-    with np.errstate(invalid="ignore"):
-        predicted, observed = total / count, hits / count
-    whole = cases.weights is None
-    return Reliability(edges, predicted, observed, count.astype(np.int64) if whole else count)
+    error: float
+    base_rate: float
+    bins_off: int
+    bins: int
+    worst: tuple[float, float]
+    metric: str = ""
+    gain: float | None = None
+
+    @classmethod
+    def of(cls, data: Any) -> CalibrationCheck:
+        """Test a batch with labels.
+
+        >>> import omma
+        >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+        >>> CalibrationCheck.of(omma.Batch.of(eta, y)).looks_calibrated
+        True
+        >>> CalibrationCheck.of(omma.Batch.of(eta**1.2, y)).looks_calibrated
+        False
+        """
+        curve = reliability(data, bins=TEST_BINS, strategy="mass")
+        off, filled = curve.beyond_chance, curve.count > 0
+        worst = int(np.argmin(np.where(filled, curve.p_values, np.inf)))
+        rate = float(curve.observed[filled] @ curve.count[filled] / curve.count.sum())
+        return cls(
+            reliability(data, bins=ERROR_BINS).expected_error,
+            rate,
+            int(off.sum()),
+            int(filled.sum()),
+            (float(curve.predicted[worst]), float(curve.observed[worst])),
+        )
+
+    @property
+    def looks_calibrated(self) -> bool:
+        """Whether chance explains how far every bin is off."""
+        return self.bins_off == 0
+
+    def __str__(self) -> str:
+        error, rate = f"{100 * self.error:.2g} points", f"{100 * self.base_rate:.2g} %"
+        size = f"mean calibration error {error}, base rate {rate}"
+        if self.looks_calibrated:
+            text = f"The probabilities look calibrated: no bin is off by more than chance ({size})."
+        else:
+            predicted, observed = (f"{100 * share:.2g} %" for share in self.worst)
+            text = (
+                f"The probabilities do not look calibrated: {self.bins_off} of {self.bins} bins "
+                f"are off by more than chance, as where {predicted} was predicted and {observed} "
+                f"observed ({size})."
+            )
+        if self.gain is None:
+            return text
+        effect = "adds" if self.gain >= 0 else "takes"
+        to = "to" if self.gain >= 0 else "from"
+        return (
+            f"{text} Calibrating them {effect} {100 * abs(self.gain):.2f} points {to} the "
+            f"{self.metric} of OMMA(η̂), which trusts them; Auto calibrates by itself."
+        )

@@ -1,7 +1,8 @@
 """The live certificate: an upper estimate of the best attainable value, beside any policy.
 
-Let z be any counts that the rows before i decide. For a concave metric ψ, the tangent at z lies
-above ψ, so ψ(C*) ≤ ψ(z) + ∇ψ(z)·(C* − z). With right probabilities, the decision that is best on
+Let z be any counts that the rows before i decide, and C* the counts of the best classifier, Eq. (7)
+of the paper. For a concave metric ψ, the tangent at z lies above ψ, so ψ(C*) ≤ ψ(z) + ∇ψ(z)·(C* −
+z), which is Eq. (11). With right probabilities, the decision that is best on
 the tangent gains in expectation at least what C* does. So the worth of a row,
 
     u_i = ψ(z) + ∇ψ(z)·(C(η_i, best decision) − z),

@@ -1,4 +1,4 @@
-"""What could still be gained: the best attainable value, estimated along a stream."""
+"""The gap: the best attainable value, estimated along a stream, minus the value so far."""
 
 import math
 from dataclasses import dataclass
@@ -19,14 +19,15 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Gap:
-    """What any classifier with these probabilities and this budget could still gain.
+    """The possible gain of any classifier with these probabilities and this budget.
 
     Attributes
     ----------
     attainable : float
         An estimate of ψ(C*), the best value that decisions by these probabilities can have in the
-        long run. For concave metrics it errs upwards once each label has occurred some times. It
-        never exceeds the metric's highest value, where that is known.
+        long run; C* is that of the paper's Eq. (7). For concave metrics it errs upwards once each
+        label has occurred some times. It never exceeds the metric's highest value, where that is
+        known.
     value : float or None
         ``attainable`` minus the metric so far; it may be a little below zero by chance. None where
         labels are unknown.
@@ -90,23 +91,32 @@ def gap_from(
     off, off_error = weighted_mean(sums[:, KNOWN_W:ROWS_USED])
     disagreement = off / off_error if off_error > 0 else math.nan
     rows = int(sums[:, ROWS_USED].sum())
-    doubt = (
-        doubt_of_weights(effective, rows)
-        or doubt_of_probabilities(disagreement)
-        or doubt_of_metric(metric, k)
-        or doubt_of_labels(unsure, error)
+    # Why the gap can be wrong by more than chance; the first reason is told.
+    if effective < min(FEW_ROWS, 0.5 * rows):
+        doubt = (
+            f"a few rows have most of the weight, which makes {rows} rows worth {effective:.1f} of "
+            "equal weight"
+        )
+    elif abs(disagreement) > TOO_FAR:
+        doubt = (
+            f"labels differ by {disagreement:+.1f} standard errors from what the probabilities "
+            "promise: calibrate them first"
+        )
+    elif not metric.concave:
+        doubt = doubt_of_metric(metric, k)
+    elif unsure > error + ROUNDING:
+        doubt = (
+            "some labels are expected so few times that they may not have occurred yet, and about "
+            f"{unsure:.2g} of the value hangs on whether they have"
+        )
+    else:
+        doubt = ""
+    proof = (
+        f"{metric.name} is concave, so in the long run no decisions by these probabilities do "
+        "better, if they are right and rows come independently"
     )
-    return Gap(
-        attainable,
-        None if value is None else attainable - value,
-        error,
-        rows,
-        bool(doubt),
-        doubt
-        or f"{metric.name} is concave, so in the long run no decisions by these probabilities do "
-        "better, if they are right and rows come independently",
-        disagreement,
-    )
+    gained = None if value is None else attainable - value
+    return Gap(attainable, gained, error, rows, bool(doubt), doubt or proof, disagreement)
 
 
 def effective_rows(sums: NDArray[np.float64]) -> float:
@@ -146,33 +156,8 @@ def weighted_mean(sums: NDArray[np.float64]) -> tuple[float, float]:
     return float(wu.sum() / total), float(np.sqrt(variance) / total)
 
 
-# Why a gap can be wrong by more than chance: each is a sentence, or nothing.
-
-
-def doubt_of_weights(effective: float, rows: int) -> str:
-    """A few rows with most of the weight."""
-    if effective >= min(FEW_ROWS, 0.5 * rows):
-        return ""
-    return (
-        f"a few rows have most of the weight, which makes {rows} rows worth {effective:.1f} of "
-        "equal weight"
-    )
-
-
-def doubt_of_probabilities(disagreement: float) -> str:
-    """Labels that contradict them."""
-    if not abs(disagreement) > TOO_FAR:
-        return ""
-    return (
-        f"labels differ by {disagreement:+.1f} standard errors from what the probabilities "
-        "promise: calibrate them first"
-    )
-
-
 def doubt_of_metric(metric: Metric, k: int | None) -> str:
-    """No bound where a metric is not concave."""
-    if metric.concave:
-        return ""
+    """Why a gap is no bound for a metric that is not concave."""
     label = metric.of if isinstance(metric, (Macro, Micro)) else metric
     ratio = isinstance(label, LabelMetric) and label.linear_fractional
     if k is None and ratio and not isinstance(metric, Micro):
@@ -184,14 +169,4 @@ def doubt_of_metric(metric: Metric, k: int | None) -> str:
     return (
         f"{metric.name} is not {'' if known else 'known to be '}concave: it says what decisions "
         "near those of OMMA could gain"
-    )
-
-
-def doubt_of_labels(unsure: float, error: float) -> str:
-    """Labels that may not have occurred yet, where that can change more than chance does."""
-    if unsure <= error + ROUNDING:
-        return ""
-    return (
-        "some labels are expected so few times that they may not have occurred yet, and about "
-        f"{unsure:.2g} of the value hangs on whether they have"
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from omma.engine import Engine
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
-from omma.metrics.averages import KINDS, Macro, Micro, OverClasses, Sum
+from omma.metrics.averages import Macro, Micro, OverClasses, Sum
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
 from omma.metrics.smoothed import is_minimum, value_at
@@ -35,7 +35,7 @@ def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.floa
     At counts of fractions (tp, predicted, positive) the tangent is
     ``intercept + slope·tp + offset·predicted + by_positive·positive``. It is taken where the prior
     is added to the counts, except to those of labels that never or always occur: no prior may make
-    a rate of 0/0 look attainable.
+    a rate of 0/0 look attainable. For a concave metric it lies above the metric, as in Eq. (11).
     """
     if isinstance(metric, Sum):
         parts = [(factor, *tangent(part, state, prior)) for factor, part in metric.terms]
@@ -45,7 +45,7 @@ def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.floa
     if isinstance(metric, OverClasses):
         return _with_absent(metric, state, prior, never)
     if isinstance(metric, Micro):
-        never, always = (np.full(state.m, which.all()) for which in (never, always))
+        never, always = (np.full(state.m, labels.all()) for labels in (never, always))
     if not (never | always).any():
         return plain(metric, state, prior)
     return _with_settled(metric, state, prior, never, always)
@@ -53,7 +53,6 @@ def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.floa
 
 def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float64], float]:
     """The tangent where the prior is added to every label."""
-    here = with_prior(state, prior)
     slope, offset = Engine(metric.scaled_plan(prior), state).gradient()
     weights = np.stack((slope, offset, by_positive(metric, state, prior)))
     if is_minimum(metric):  # it is as high as the mixture of the rates
@@ -62,7 +61,7 @@ def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float6
         )
     else:
         high = value_at(metric, state, prior)
-    return weights, high - float((weights * here).sum())
+    return weights, high - float((weights * with_prior(state, prior)).sum())
 
 
 def _with_settled(
@@ -72,19 +71,19 @@ def _with_settled(
     label = metric.of if isinstance(metric, (Macro, Micro)) else metric
     assert isinstance(label, LabelMetric)
     weights, intercept = np.zeros((3, state.m)), 0.0
-    others = ~(never | always)
-    if others.any():
-        some = State(np.ascontiguousarray(state.cells[:, others]), state.totals)
-        part, start = plain(metric, some, prior)
-        weights[:, others] = others.mean() * part
-        intercept = float(others.mean()) * start
+    open_labels = ~(never | always)
+    if open_labels.any():
+        cells = state.cells[:, open_labels]
+        part = State.from_arrays({"cells": cells, "totals": state.totals})
+        share, (of_part, start) = float(open_labels.mean()), plain(metric, part, prior)
+        weights[:, open_labels], intercept = share * of_part, share * start
     predicted = state.cells[PREDICTED] / state.totals[N]
     if isinstance(metric, Micro):
         predicted = np.full_like(predicted, predicted.mean())
-    for occurs, which in ((0.0, never), (1.0, always)):
-        slope, start_at = line_of(label, occurs, predicted[which])
-        weights[1, which] = slope / state.m
-        intercept += float(start_at.sum()) / state.m
+    for occurs, labels in ((0.0, never), (1.0, always)):
+        slope, starts = line_of(label, occurs, predicted[labels])
+        weights[1, labels] = slope / state.m
+        intercept += float(starts.sum()) / state.m
     return weights, intercept
 
 
@@ -99,8 +98,7 @@ def _with_absent(
     missed = state.copy()
     missed.cells[TP, never] = -prior  # what the prior adds, so that nothing of it is found
     weights, intercept = plain(metric, missed, prior)
-    here = with_prior(missed, prior)
-    intercept += float((weights * here)[:, never].sum())
+    intercept += float((weights * with_prior(missed, prior))[:, never].sum())
     weights[:, never] = 0.0
     return weights, intercept
 
@@ -113,19 +111,16 @@ def with_prior(state: State, prior: float) -> NDArray[np.float64]:
 
 def by_positive(metric: Metric, state: State, prior: float) -> Vector:
     """The derivative by each label's frequency, of which only differences matter for classes."""
-    if isinstance(metric, OverClasses) and KINDS[metric.kind].average == "classes":
-        return _of_classes(metric, state, prior)
-    out = np.zeros(state.m)
-    kernel.by_positive(metric.term(), prior, np.ascontiguousarray(state.cells), state.totals, out)
-    return out
-
-
-def _of_classes(metric: OverClasses, state: State, prior: float) -> Vector:
-    here = with_prior(state, prior)
-    tp, predicted, positive = here[TP], here[PREDICTED], here[POSITIVE]
+    if not isinstance(metric, OverClasses) or metric.kind in ("accuracy", "balanced_accuracy"):
+        out, cells = np.zeros(state.m), np.ascontiguousarray(state.cells)
+        kernel.by_positive(metric.term(), prior, cells, state.totals, out)
+        return out
+    tp, predicted, positive = with_prior(state, prior)
     if not metric.single_label:  # a mean of recalls tp / positive
         slope, _ = Engine(metric.scaled_plan(prior), state).gradient()
         return -slope * tp / np.maximum(positive, 1e-300)  # type: ignore[no-any-return]
+    # kappa and mcc in shares of all rows with a class: right − chance over 1 − chance, or over a
+    # root of 1 − Σ predicted² and 1 − Σ positive².
     total = positive.sum()
     right, predicted, positive = tp.sum() / total, predicted / total, positive / total
     chance = predicted @ positive
@@ -137,7 +132,7 @@ def _of_classes(metric: OverClasses, state: State, prior: float) -> Vector:
 
 
 def never_and_always(state: State) -> tuple[Mask, Mask]:
-    """Which labels have had probabilities of 0 only, and which of 1 only."""
+    """Masks of labels that have had probabilities of 0 only, and of 1 only."""
     positive = state.cells[POSITIVE]
     return positive <= 0.0, positive >= state.totals[N]
 
@@ -148,27 +143,27 @@ def line_of(label: LabelMetric, occurs: float, predicted: Any) -> tuple[Vector, 
     Those that always occur are there whenever they are predicted.
     """
     near = np.clip(STEP * np.round(predicted / STEP), 2.0 * STEP, 1.0 - 2.0 * STEP)
-    here, back = np.unique(near, return_inverse=True)
+    points, place = np.unique(near, return_inverse=True)
 
     def value(fraction: Vector) -> Vector:
         always = np.full_like(fraction, occurs)
         return label.of_cells(occurs * fraction, fraction, always, np.ones_like(fraction))
 
-    slope = (value(here + STEP) - value(here - STEP)) / (2.0 * STEP)
-    return slope[back], (value(here) - slope * here)[back]
+    slope = (value(points + STEP) - value(points - STEP)) / (2.0 * STEP)
+    return slope[place], (value(points) - slope * points)[place]
 
 
 def divides_by_zero(label: LabelMetric) -> tuple[bool, bool]:
     """Whether a metric has a rate of 0/0 for labels that never, and that always, occur."""
-    half, one = np.full(1, 0.5), np.ones(1)
+    half, ones = np.full(1, 0.5), np.ones(1)
 
     def differs(occurs: Vector) -> bool:
         as_zero, as_one = (
-            label.of_cells(occurs * half, half, occurs, one, to) for to in (0.0, 1.0)
+            label.of_cells(occurs * half, half, occurs, ones, to) for to in (0.0, 1.0)
         )
         return bool(as_zero[0] != as_one[0])
 
-    return differs(0.0 * one), differs(one)
+    return differs(0.0 * ones), differs(ones)
 
 
 def unseen(metric: Metric, state: State, effective: float) -> float:
@@ -194,7 +189,7 @@ def _hanging(metric: Metric, never: Vector, always: Vector) -> float:
     if isinstance(metric, OverClasses):
         if metric.kind in ONE_IS_ENOUGH:
             return float(min(never.sum(), 1.0))
-        by_class = KINDS[metric.kind].average in ("macro", "classes") and not metric.single_label
+        by_class = metric.kind != "accuracy" and not metric.single_label
         return float(never.mean() if by_class else never.prod())
     label = metric.of if isinstance(metric, (Macro, Micro)) else metric
     if not isinstance(label, LabelMetric):

@@ -19,8 +19,8 @@ from omma.cli.options import sentence
 # In the order that the help shows them.
 COMMANDS = ("demo", "evaluate", "stream", "serve", "watch", "journal", "report", "list", "warmup")
 MOVED = "omma run moved to the package omma-study: pip install omma-study, then omma-study run"
-# What the library says in the words of Python, in those of the command line.
-WORDS = (
+# Warnings of the library speak of Python's parameters; here they become options.
+AS_OPTIONS = (
     (re.compile(r" of (replay|choose|predict) ha(ve|s) "), r" ha\2 "),
     (re.compile(r"use at_most=(\d+) in place of"), r"pass --at-most \1 in place of"),
     (re.compile(r" \(this is said once\)"), ""),
@@ -28,19 +28,19 @@ WORDS = (
 )
 
 
-def print_utf8() -> None:
-    """Let standard output and error take any letter: tables and help have some that codes lack.
+def with_options(text: str) -> str:
+    """A warning of the library in the words of the command line.
 
-    Redirected output is cp1252 on Windows, which has no η and would end a report in the middle.
+    >>> with_options("2 of 9 rows of replay have fewer than k=3: use at_most=3 in place of k=3")
+    '2 of 9 rows have fewer than k=3: pass --at-most 3 in place of k=3'
     """
-    for stream in (sys.stdout, sys.stderr):
-        # Anything else was put there by a caller, who knows better.
-        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
-            stream.reconfigure(encoding="utf-8", errors=stream.errors)
+    for pattern, replacement in AS_OPTIONS:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
+def _one_line_errors() -> Iterator[None]:
     """Errors of usage without the usage itself, which click puts before them."""
     try:
         yield
@@ -53,46 +53,43 @@ def _one_line() -> Iterator[None]:
 
 
 @contextmanager
-def _plainly() -> Iterator[None]:
+def _one_line_warnings() -> Iterator[None]:
     """Show what the library warns of as a line, without the place in the code, and once."""
-    said: set[str] = set()
+    texts: set[str] = set()
     with warnings.catch_warnings():
-        before = warnings.showwarning
+        show_other = warnings.showwarning
 
         def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
             if category is not UserWarning:
-                before(message, category, *where, **more)
+                show_other(message, category, *where, **more)
                 return
-            text = in_options(str(message))
-            if text not in said:
-                said.add(text)
+            text = with_options(str(message))
+            if text not in texts:
+                texts.add(text)
                 click.echo(f"Note: {text}.", err=True)
 
         warnings.showwarning = show
         yield
 
 
-def in_options(text: str) -> str:
-    """A warning of the library in the words of the command line.
-
-    >>> in_options("2 of 9 rows of replay have fewer than k=3: use at_most=3 in place of k=3")
-    '2 of 9 rows have fewer than k=3: pass --at-most 3 in place of k=3'
-    """
-    for found, instead in WORDS:
-        text = found.sub(instead, text)
-    return text
-
-
 class Commands(click.Group):
     """A group that imports a command only when it is asked for, and whose errors take one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        print_utf8()  # before anything is printed, help and errors of arguments included
-        with _one_line():
+        # Before anything is printed: redirected output is cp1252 on Windows, which has no η and
+        # would end a report in the middle.
+        for stream in (sys.stdout, sys.stderr):
+            # Anything else was put there by a caller, who knows better.
+            if (
+                isinstance(stream, io.TextIOWrapper)
+                and codecs.lookup(stream.encoding).name != "utf-8"
+            ):
+                stream.reconfigure(encoding="utf-8", errors=stream.errors)
+        with _one_line_errors():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _one_line(), _plainly():
+        with _one_line_errors(), _one_line_warnings():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -26,63 +26,54 @@ class CsvLines:
     id_column: str | None
     column: str | None = None
     names: Names | None = None
-    _heads: list[str] = field(default_factory=list)  # what messages call the columns
-    _words: Names = ()  # what classes may be called
+    _titles: list[str] = field(default_factory=list)  # what messages call the columns
+    _classes: Names = ()  # names of classes in the column of labels
     _id: int | None = None
     _eta: list[int] = field(default_factory=list)
     _y: list[int] = field(default_factory=list)
-    _classes: bool = False
+    _has_class_ids: bool = False
 
     def read(self, text: str) -> Line | None:
         """What a line says; the first may have the names of columns."""
         cells = split(text, self.separator)
         if not any(cells):
             return None
-        if not self._heads:
-            if self._is_header(cells):
-                self._name(cells)
-                self._heads = [shown(cell) for cell in cells]
+        if not self._titles:
+            longest = max(map(len, cells))
+            if longest > LONGEST_NAME:
+                raise ValueError(
+                    f"expected names of columns or numbers, got a cell of {longest:,} signs"
+                )
+            if is_header(cells):
+                self._read_header(cells)
+                self._titles = [shown(cell) for cell in cells]
                 return None
-            self._number(len(cells))
-            self._heads = [f"number {place}" for place in range(len(cells))]
-        if len(cells) != len(self._heads):
-            raise ValueError(f"expected {len(self._heads)} cells, got {len(cells)}")
-        return Line(
-            None if self._id is None else cells[self._id] or None,
-            self._probabilities(cells),
-            self._labels(cells),
-        )
+            self._number_columns(len(cells))
+            self._titles = [f"number {place}" for place in range(len(cells))]
+        if len(cells) != len(self._titles):
+            raise ValueError(f"expected {len(self._titles)} cells, got {len(cells)}")
+        row_id = None if self._id is None else cells[self._id] or None
+        return Line(row_id, self._probabilities(cells), self._labels(cells))
 
-    def gives_way(self, text: str) -> bool:
-        """Whether a line names more columns, so that what came before was no line of names."""
+    def gives_way(self, text: str, form: str | None) -> bool:
+        """A line of JSON tells that what came before was no line of names, or one of more names."""
+        if form is None and text.startswith("{"):
+            return True
         cells = split(text, self.separator)
-        return len(cells) > len(self._heads) and all(cells) and not any(map(is_number, cells))
-
-    def _is_header(self, cells: list[str]) -> bool:
-        longest = max(map(len, cells))
-        if longest > LONGEST_NAME:
-            raise ValueError(
-                f"expected names of columns or numbers, got a cell of {longest:,} signs"
-            )
-        return is_header(cells)
+        return len(cells) > len(self._titles) and all(cells) and not any(map(is_number, cells))
 
     def _probabilities(self, cells: list[str]) -> Vector | None:
-        chosen = [cells[place] for place in self._eta]
-        if not any(chosen):
+        if not any(cells[place] for place in self._eta):
             return None
         row = self._numbers(self._eta, cells)
-        if not (row.min() >= 0 and row.max() <= 1):  # so that NaN is wrong, too
-            for place in self._eta:
-                self._check_probability(place, cells[place])
-        return row
-
-    def _check_probability(self, place: int, cell: str) -> None:
-        value = to_number(cell)
-        if 0 <= value <= 1:
-            return
+        right = (row >= 0) & (row <= 1)  # of NaN neither holds
+        if right.all():
+            return row
+        wrong = int(np.argmin(right))
+        place, value = self._eta[wrong], row[wrong]
         sentence = (
-            f"expected probabilities from 0 to 1 in the column {self._heads[place]}, got "
-            f"{shown(cell)[1:-1]}"
+            f"expected probabilities from 0 to 1 in the column {self._titles[place]}, got "
+            f"{shown(cells[place])[1:-1]}"
         )
         if not np.isfinite(value):  # a mishap of one row
             raise ValueError(sentence)
@@ -95,12 +86,19 @@ class CsvLines:
         chosen = [cells[place] for place in self._y]
         if not any(chosen):
             return None
-        if len(chosen) == 1 and self._is_word(chosen[0]):
-            return self._class(chosen[0])
-        if not all(chosen):  # what is not there is not known
+        word = chosen[0]
+        # A class by its name; "true" is one only where a class is called so.
+        if self._classes and not is_number(word):
+            if word in self._classes:
+                place = self._classes.index(word)
+                return place if self._has_class_ids else np.array([float((word,) == self.names)])
+            if not is_truth(word):
+                classes = shown(self._classes)
+                raise ValueError(f"expected a class among {classes}, got {shown(word)}")
+        if not all(chosen):  # an empty cell is a label that is not known
             cells = [cell or "nan" for cell in cells]
         labels = self._numbers(self._y, cells)
-        if not self._classes:
+        if not self._has_class_ids:
             return labels
         if np.isnan(labels[0]):
             return None
@@ -114,25 +112,12 @@ class CsvLines:
         except ValueError as error:
             words = (place for place in places if not is_number(cells[place]))
             place = next(place for place in words if not is_truth(cells[place]))
-            start, cell = f"expected a number in the column {self._heads[place]}", cells[place]
+            start, cell = f"expected a number in the column {self._titles[place]}", cells[place]
             if not cell:  # a mishap of one row
                 raise ValueError(f"{start}, got nothing") from error
             raise WrongColumnError(place, f"{start}, got {shown(cell)}{meant(cell)}") from error
 
-    def _is_word(self, cell: str) -> bool:
-        """Whether a class is meant by its name."""
-        if not self._words or is_number(cell):
-            return False
-        return cell in self._words or not is_truth(cell)
-
-    def _class(self, word: str) -> Any:
-        if word not in self._words:
-            raise ValueError(f"expected a class among {shown(self._words)}, got {shown(word)}")
-        if self._classes:
-            return self._words.index(word)
-        return np.array([float(word == (self.names or ())[0])])
-
-    def _name(self, cells: list[str]) -> None:
+    def _read_header(self, cells: list[str]) -> None:
         """Find out by their names what the columns are."""
         name, times = Counter(cells).most_common(1)[0]
         if times > 1:
@@ -149,50 +134,41 @@ class CsvLines:
                 "got an unnamed first column, which seems to number rows (write the CSV with "
                 "index=False, or pass --id '')"
             )
-        others = [place for place in range(len(cells)) if place != self._id]
-        marked = {cells[place][2:]: place for place in others if cells[place].startswith("y_")}
-        plain = [place for place in others if not cells[place].startswith("y_")]
-        classes = [place for place in plain if cells[place].lower() in CLASS_NAMES]
-        self._eta = [place for place in plain if cells[place].lower() not in CLASS_NAMES]
-        every = tuple(cells[place] for place in self._eta)
+        marked: dict[str, int] = {}  # columns y_NAME
+        classes: list[int] = []
+        for place, cell in enumerate(cells):
+            if place == self._id:
+                continue
+            if cell.startswith("y_"):
+                marked[cell[2:]] = place
+            elif cell.lower() in CLASS_NAMES:
+                classes.append(place)
+            else:
+                self._eta.append(place)
+        all_names = tuple(cells[place] for place in self._eta)
         if not self._eta or len(classes) > 1 or (marked and classes):
             raise StopStreamError(f"expected columns of probabilities, got {shown(cells)}")
-        if self.n_labels not in (None, len(every)):
+        if self.n_labels not in (None, len(all_names)):
             raise StopStreamError(
                 f"expected {self.n_labels} columns of probabilities (--n-labels), got "
-                f"{len(every)}: {shown(every)}"
+                f"{len(all_names)}: {shown(all_names)}"
             )
-        self._eta = self._chosen(every)
+        self._choose_column(all_names)
         self.names = tuple(cells[place] for place in self._eta)
+        if classes:
+            self._y, self._classes = classes, all_names
+            self._has_class_ids = len(self.names) > 1
         if marked:
-            self._match(marked, self.names)
-        elif classes:
-            self._y, self._words = classes[:1], every
-            self._classes = len(self.names) > 1
+            known = set(marked) if self.column is None else set(marked) & set(self.names)
+            odd = sorted(known ^ set(self.names))
+            if odd:
+                hint = f": pass --id {odd[0]} if it names rows" if odd[0] in self.names else ""
+                raise StopStreamError(
+                    f"expected a column y_NAME for each NAME, not so for {odd[0]!r}{hint}"
+                )
+            self._y = [marked[name] for name in self.names]
 
-    def _match(self, marked: dict[str, int], names: Names) -> None:
-        """Columns of labels in the order of the probabilities'."""
-        known = set(marked) if self.column is None else set(marked) & set(names)
-        if known != set(names):
-            odd = sorted(known ^ set(names))[0]
-            hint = f": pass --id {odd} if it names rows" if odd in names else ""
-            raise StopStreamError(
-                f"expected a column y_NAME for each NAME, not so for {odd!r}{hint}"
-            )
-        self._y = [marked[name] for name in names]
-
-    def _chosen(self, names: Names) -> list[int]:
-        """The columns of probabilities that are wanted: all, or one."""
-        if self.column is None:
-            return self._eta
-        if self.column in names:
-            return [self._eta[names.index(self.column)]]
-        if self.column.isdecimal() and int(self.column) < len(self._eta):
-            return [self._eta[int(self.column)]]
-        hint = nearest(self.column, names) or f", got {shown(names or len(self._eta))}"
-        raise StopStreamError(f"expected a column {self.column!r} of probabilities{hint}")
-
-    def _number(self, width: int) -> None:
+    def _number_columns(self, width: int) -> None:
         """Columns without names: probabilities, then as many labels or one class id."""
         m = self.n_labels or width
         over = width - m
@@ -203,9 +179,23 @@ class CsvLines:
                 f"class ids or none, got {width}",
             )
         self._eta = list(range(m))
-        self._eta = self._chosen(())
+        self._choose_column(())
         if over == m and m > 1:
             self._y = [m + place for place in self._eta]
         else:
             self._y = list(range(m, width))
-            self._classes = over == 1 and len(self._eta) > 1
+            self._has_class_ids = over == 1 and len(self._eta) > 1
+
+    def _choose_column(self, names: Names) -> None:
+        """Leave only the column of probabilities that was asked for, by name or number."""
+        column = self.column
+        if column is None:
+            return
+        if column in names:
+            place = names.index(column)
+        elif column.isdecimal() and int(column) < len(self._eta):
+            place = int(column)
+        else:
+            hint = nearest(column, names) or f", got {shown(names or len(self._eta))}"
+            raise StopStreamError(f"expected a column {column!r} of probabilities{hint}")
+        self._eta = [self._eta[place]]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from omma.cli.options import picture_path, whole_number
-from omma.cli.progress import steps
+import omma
+from omma.cli.options import picture_path, progress_bar, whole_number
 
 PICTURE = Path("omma-demo.png")
 
@@ -35,26 +35,25 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
     """  # noqa: D301
     if k > labels:
         raise click.BadParameter(f"{k} is more than the {labels} of --labels.", param_hint="--k")
+    # Before the replays, which take a while: whether there is a place for the picture.
     path = None if no_plot else picture_path(output, PICTURE)
 
     from rich.console import Console
 
-    from omma import demo as job
+    from omma import demo
 
-    with steps(Console(stderr=True), job.STEPS + (path is not None)) as report:
+    with progress_bar(Console(stderr=True), demo.STEPS + (path is not None)) as report:
         try:
-            found = job.run(rows, labels, k, seed, report=report)
+            results = demo.run(rows, labels, k, seed, report=report)
         except MemoryError as error:
             raise click.ClickException(
                 f"{rows:,} rows of {labels:,} labels do not fit in memory."
             ) from error
         if path is not None:
-            from omma.plots import save
-
             report(f"drawing {path}")
-            save(job.picture(found), path)
+            omma.plots.save(demo.picture(results), path)
     console = Console(highlight=False)
-    console.print(job.summary(found))
-    console.print(job.table(found))
+    console.print(demo.summary(results))
+    console.print(demo.table(results))
     if path is not None:
         click.echo(f"Saved the running performance to {path}")

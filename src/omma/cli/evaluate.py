@@ -4,37 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import omma
 from omma.cli.options import (
+    PRIOR,
+    at_most_option,
+    budget_option,
     check_folder,
+    check_policies,
     file_option,
+    limits_option,
+    make_policy,
     picture_path,
     raw_cells_option,
+    read_metric,
+    say,
     usage,
     whole_number,
     work,
 )
-from omma.cli.targets import (
-    at_most_option,
-    budget_option,
-    check_at_most,
-    check_policies,
-    limits_option,
-    make_policy,
-    prior_option,
-    read_metric,
-)
-
-PRIOR = 1e-6  # the default of --prior
-
-if TYPE_CHECKING:
-    from omma.cli.evaluation import Job
-    from omma.cli.inputs import Inputs
-    from omma.metrics import Metric
-    from omma.rows.batch import Batch
 
 
 @click.command("evaluate")
@@ -63,7 +54,14 @@ if TYPE_CHECKING:
     help="Compare these online, and recommend nothing; may be repeated. omma list policies has "
     "all.",
 )
-@prior_option("λ of policies that learn; of several the best is shown.  [default: 1e-6]", True)
+@click.option(
+    "--prior",
+    type=click.FloatRange(min=0.0),
+    metavar="λ",
+    multiple=True,
+    default=(PRIOR,),
+    help="λ of policies that learn; of several the best is shown.  [default: 1e-6]",
+)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Shuffle the rows.")
 @whole_number("--repeat", 1, "Shuffle so many times, and show mean and deviation.")
 @click.option(
@@ -104,7 +102,7 @@ if TYPE_CHECKING:
     help="Show what each bound of this limit costs, such as micro_precision; --plot draws it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(**given: Any) -> None:
+def command(**parameters: Any) -> None:
     """Find the rule to deploy on your own probabilities and labels, and what it is worth.
 
     Files may be .npz (SciPy or NumPy), .npy, .csv, .tsv, .parquet, or .txt of the Extreme
@@ -131,167 +129,147 @@ def command(**given: Any) -> None:
     \b
     Exit codes: 0 done, 1 a file or the work failed, 2 bad usage.
     """  # noqa: D301
-    asked = SimpleNamespace(**given)
-    targets = [read_metric(text, asked.k) for text in asked.metrics]
-    for target in targets:
-        check_at_most(*target, asked.at_most)
-    from omma.cli.evaluation import ALL, Job, check_bounded, chosen_policies
+    # Two dozen options are handed on as one object.
+    options = SimpleNamespace(**parameters)
+    targets = [read_metric(text, options.k, options.at_most) for text in options.metrics]
+    from omma.cli.evaluate_inputs import check_task, read_inputs
+    from omma.cli.evaluation import ALL, Evaluation, check_bounded, chosen_policies
 
-    decider = (asked.decide,) if asked.decide else ()
-    check_policies((*asked.policies, *decider), ALL)
-    if (asked.train_eta is None) != (asked.train_labels is None):
-        raise click.UsageError("--train-eta and --train-labels must be given together.")
-    for name in ("eta", "labels", "train_eta", "train_labels"):
-        _check_file(f"--{name.replace('_', '-')}", given[name])
-    _check_outputs(asked.predictions, asked.rule)
+    deciders = (options.decide,) if options.decide else ()
+    check_policies((*options.policies, *deciders), ALL)
     with usage("--policy"):
-        names = chosen_policies(asked.policies, asked.labels is not None, asked.at_most)
+        has_labels = options.labels is not None
+        policies = chosen_policies(options.policies, has_labels, options.at_most)
     with usage("--decide"):
-        check_bounded(decider, asked.at_most)
-    if asked.labels is None and (asked.repeat > 1 or len(asked.prior) > 1):
+        check_bounded(deciders, options.at_most)
+    _check_files(options)
+    if not has_labels and (options.repeat > 1 or len(options.prior) > 1):
         raise click.UsageError("--repeat and several --prior need --labels to compare by.")
-    if asked.plot is not None:
-        asked.plot = picture_path(asked.plot, asked.plot, "--plot")
-        if asked.labels is None:
-            raise click.UsageError("--plot needs --labels: without them no performance is known.")
-    if asked.subject_to or asked.frontier is not None:
-        _run_limited(asked, targets[0])
-        return
-    first = asked.seed or 0
-    seeds = (
-        (None,) if asked.seed is None and asked.repeat == 1 else range(first, first + asked.repeat)
-    )
-    priors = tuple(dict.fromkeys(asked.prior))
-    chosen = bool(asked.policies)
-    job = Job(targets, names, priors, tuple(seeds), asked.decide, chosen, asked.at_most)
-    with work():
-        _run(asked, job)
-
-
-def _check_file(option: str, path: str | None) -> None:
-    """Refuse what is no file; the name of an array may follow that of an archive."""
-    if path is None:
-        return
-    from omma.datasets.matrices import file_ending, split_address
-
-    file = split_address(path)[0]
-    with usage(option):
-        file_ending(file)
-    if not file.is_file():
-        raise click.BadParameter(f"'{file}' is not a file.", param_hint=option)
-
-
-def _check_limited(asked: Any) -> None:
-    """Refuse what does not go together with limits, or has no effect beside them."""
-    costs = asked.frontier is not None
-    option = "--frontier" if costs else "--subject-to"
-    if asked.subject_to and costs:
-        raise click.UsageError("Pass --subject-to or --frontier, not both.")
-    if asked.labels is None:
-        raise click.UsageError(f"{option} needs --labels.")
-    if len(asked.metrics) > 1:
-        raise click.UsageError(f"{option} takes one --metric, got {len(asked.metrics)}.")
-    others = {
-        "--policy": asked.policies,
-        "--predictions": asked.predictions is not None,
-        "--at-most": costs and asked.at_most is not None,
-        "--repeat: rows come in one order, their own or that of --seed": asked.repeat > 1,
-        "--prior: Auto, which keeps the limits, has its own": tuple(asked.prior) != (PRIOR,),
-        "--train-eta: rules are made of rows of --eta alone": asked.train_eta is not None,
-        "--decide: it writes no rule": costs and asked.decide is not None,
-        "--rule: it writes none": costs and asked.rule is not None,
-        "--seed: rows keep their order": costs and asked.seed is not None,
-    }
-    for other, there in others.items():
-        if there:
-            raise click.UsageError(f"{option} does not go with {other}.")
-    if asked.decide not in (None, "auto", "tuned"):
-        raise click.UsageError(
-            f"--decide must be auto or tuned with --subject-to, whose rules keep limits, got "
-            f"{asked.decide}."
+    limited: Any = None  # the policy under limits, made before files are read as it checks these
+    if options.subject_to or options.frontier is not None:
+        _check_limited(options)
+        limited = make_policy(
+            "auto", *targets[0], subject_to=options.subject_to, at_most=options.at_most
         )
 
+    # Training rows are read as the others are, and their columns put in the same order.
+    def read(eta: str, labels: str | None, order: tuple[str, ...] | None = None) -> Any:
+        inputs = read_inputs(
+            eta,
+            labels,
+            id_column=options.id_column,
+            column=options.column,
+            by_position=options.by_position,
+            order=order,
+        )
+        return inputs.whole(targets)
 
-def _run_limited(asked: Any, target: tuple[Metric, int | None]) -> None:
-    """A metric under limits, or what each bound of one costs."""
-    from rich.console import Console
-
-    from omma.cli import evaluation, showing
-    from omma.cli.inputs import check_task
-    from omma.frontiers import frontier
-    from omma.limits import at_most as no_more_than
-    from omma.plots import plot_frontier, save
-
-    _check_limited(asked)
-    policy: Any = make_policy("auto", *target, PRIOR, None, asked.subject_to, asked.at_most)
-    if asked.frontier is not None:
-        with usage("--frontier"):
-            no_more_than(asked.frontier, 1.0)
-    console = Console(highlight=False)
     with work():
-        inputs = _read(asked, asked.eta, asked.labels).whole([target])
-        check_task(inputs.batch, [target], asked.at_most)
-        if asked.frontier is not None:
-            costs = frontier(inputs.batch, None, target[0], asked.frontier, k=target[1])
-            if asked.plot is not None:
-                save(plot_frontier(costs).figure, asked.plot)  # type: ignore[arg-type]
-            if asked.as_json:
-                click.echo(showing.frontier_json(costs))
+        inputs = read(options.eta, options.labels)
+        train = None
+        if options.train_eta is not None:
+            train = read(options.train_eta, options.train_labels, inputs.batch.names).batch
+        check_task(inputs.batch, targets, options.at_most)
+        if limited is not None:
+            from omma.cli.evaluate_limits import run_frontier, run_limited
+
+            if options.frontier is not None:
+                run_frontier(options, targets[0], inputs)
             else:
-                showing.show_frontier(costs, console)
+                run_limited(options, targets[0], limited, inputs)
             return
-        choice = (asked.subject_to, asked.seed, asked.decide)
-        results = evaluation.run_limited(inputs, target, policy, *choice)
-        wrote = evaluation.write_limited(results, asked.plot, asked.rule)
-        if asked.as_json:
-            click.echo(showing.limited_json(results, inputs))
+        from rich.console import Console
+
+        from omma.cli.evaluate_report import as_json, show
+
+        # A terminal shows a progress bar; a log gets one line.
+        is_terminal = Console(stderr=True).is_terminal
+        if not is_terminal:
+            say(f"deciding {inputs.batch.n:,} rows; compiling takes some seconds at first")
+        # Rows keep the order of the files unless somebody asks for a seed or for repetitions.
+        first = options.seed or 0
+        is_shuffled = options.seed is not None or options.repeat > 1
+        evaluation = Evaluation(
+            inputs,
+            train,
+            targets,
+            policies,
+            priors=tuple(dict.fromkeys(options.prior)),
+            seeds=tuple(range(first, first + options.repeat)) if is_shuffled else (None,),
+            decide=options.decide,
+            are_named=bool(options.policies),
+            at_most=options.at_most,
+            shows_progress=is_terminal,
+        )
+        # Everything is run before the first file is written.
+        evaluation.run()
+        wrote = evaluation.write(options.plot, options.predictions, options.rule, options.raw_cells)
+        if options.as_json:
+            click.echo(as_json(evaluation, wrote))
             return
-        showing.show_limited(results, inputs, console)
+        show(evaluation, Console(highlight=False))
         for sentence in wrote.values():
             click.echo(sentence)
 
 
-def _read(asked: Any, eta: str, labels: str | None) -> Inputs:
-    from omma.cli.reading import read_inputs
+def _check_files(options: Any) -> None:
+    """Before anything long is run: files to read must exist, and those to write have a place."""
+    from omma.datasets.matrices import file_ending, split_address
 
-    columns = {"id_column": asked.id_column, "column": asked.column}
-    return read_inputs(eta, labels, by_position=asked.by_position, **columns)
-
-
-def _check_outputs(predictions: Path | None, rule: Path | None) -> None:
-    from omma.datasets.matrices import file_ending
-
-    if predictions is not None:
+    if (options.train_eta is None) != (options.train_labels is None):
+        raise click.UsageError("--train-eta and --train-labels must be given together.")
+    for name in ("eta", "labels", "train_eta", "train_labels"):
+        path, option = getattr(options, name), f"--{name.replace('_', '-')}"
+        if path is not None:
+            file = split_address(path)[0]  # the name of an array may follow that of an archive
+            with usage(option):
+                file_ending(file)
+            if not file.is_file():
+                raise click.BadParameter(f"'{file}' is not a file.", param_hint=option)
+    if options.predictions is not None:
         with usage("--predictions"):
-            file_ending(predictions)
-        check_folder(predictions, "--predictions")
-    if rule is not None:
-        if rule.suffix.lower() != ".json":
-            raise click.BadParameter(f"'{rule}' must end in .json.", param_hint="--rule")
-        check_folder(rule, "--rule")
+            file_ending(options.predictions)  # which says the format
+        check_folder(options.predictions, "--predictions")
+    if options.rule is not None:
+        if options.rule.suffix.lower() != ".json":
+            raise click.BadParameter(f"'{options.rule}' must end in .json.", param_hint="--rule")
+        check_folder(options.rule, "--rule")
+    if options.plot is not None:
+        picture_path(options.plot, Path(), "--plot")
+        if options.labels is None:
+            raise click.UsageError("--plot needs --labels: without them no performance is known.")
 
 
-def _run(asked: Any, job: Job) -> None:
-    from rich.console import Console
-
-    from omma.cli import evaluation, showing
-    from omma.cli.inputs import check_task, in_order
-
-    inputs = _read(asked, asked.eta, asked.labels).whole(job.targets)
-    train: Batch | None = None
-    if asked.train_eta is not None:
-        sample = _read(asked, asked.train_eta, asked.train_labels)
-        train = in_order(asked.train_eta, sample.whole(job.targets).batch, inputs.batch.names)
-    check_task(inputs.batch, job.targets, job.at_most)
-    terminal = Console(stderr=True).is_terminal
-    if not terminal:
-        rows = f"{inputs.batch.n:,} rows"
-        click.echo(f"deciding {rows}; compiling takes some seconds at first", err=True)
-    results = evaluation.run(job, inputs, train, progress=terminal)
-    wrote = evaluation.write(results, asked.plot, asked.predictions, asked.rule, asked.raw_cells)
-    if asked.as_json:
-        click.echo(showing.as_json(results, wrote))
-        return
-    showing.show(results, Console(highlight=False))
-    for sentence in wrote.values():
-        click.echo(sentence)
+def _check_limited(options: Any) -> None:
+    """Refuse what does not go together with limits, or has no effect beside them."""
+    has_frontier = options.frontier is not None
+    option = "--frontier" if has_frontier else "--subject-to"
+    if options.subject_to and has_frontier:
+        raise click.UsageError("Pass --subject-to or --frontier, not both.")
+    if options.labels is None:
+        raise click.UsageError(f"{option} needs --labels.")
+    if len(options.metrics) > 1:
+        raise click.UsageError(f"{option} takes one --metric, got {len(options.metrics)}.")
+    # Options that would have no effect, and why: to ignore them in silence would mislead.
+    excluded = {
+        "--policy": options.policies,
+        "--predictions": options.predictions is not None,
+        "--at-most": has_frontier and options.at_most is not None,
+        "--repeat: rows come in one order, their own or that of --seed": options.repeat > 1,
+        "--prior: Auto, which keeps the limits, has its own": options.prior != (PRIOR,),
+        "--train-eta: rules are made of rows of --eta alone": options.train_eta is not None,
+        "--decide: it writes no rule": has_frontier and options.decide is not None,
+        "--rule: it writes none": has_frontier and options.rule is not None,
+        "--seed: rows keep their order": has_frontier and options.seed is not None,
+    }
+    for text, is_written in excluded.items():
+        if is_written:
+            raise click.UsageError(f"{option} does not go with {text}.")
+    if options.decide not in (None, "auto", "tuned"):
+        raise click.UsageError(
+            f"--decide must be auto or tuned with --subject-to, whose rules keep limits, got "
+            f"{options.decide}."
+        )
+    if has_frontier:
+        with usage("--frontier"):
+            omma.at_most(options.frontier, 1.0)  # any bound will do: it is the name that is checked

@@ -8,15 +8,15 @@ import asyncio
 import hmac
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from omma.cli.connections import Connections
 from omma.cli.json_lines import parsed
-from omma.cli.prometheus import CONTENT_TYPE, Requests, exposition
+from omma.cli.prometheus import CONTENT_TYPE, RequestCounts, exposition
 from omma.cli.service import NothingYetError, Service, TooManyValuesError
-from omma.online.pending import (
+from omma.online.waiting import (
     AlreadyWaitingError,
     ForgottenIdError,
     LabelledTwiceError,
@@ -24,7 +24,7 @@ from omma.online.pending import (
 )
 
 
-class Refused(Exception):  # noqa: N818 — an answer, not a failure
+class RefusedError(Exception):
     """A request that does not come as far as the service."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -33,19 +33,21 @@ class Refused(Exception):  # noqa: N818 — an answer, not a failure
 
 
 # The first that fits says how an answer ends; all are sentences of the library.
-STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (AlreadyWaitingError, 409),
-    (LabelledTwiceError, 409),
-    (ForgottenIdError, 410),
-    (UnknownIdError, 404),
-    (NothingYetError, 404),
-    (TooManyValuesError, 413),
-    (ValueError, 400),
-    (TypeError, 400),
-    (OSError, 507),  # the journal could not be written: nothing was counted
-)
-KINDS = tuple(kind for kind, _ in STATUS)
+STATUS: dict[type[Exception], int] = {
+    AlreadyWaitingError: 409,
+    LabelledTwiceError: 409,
+    ForgottenIdError: 410,
+    UnknownIdError: 404,
+    NothingYetError: 404,
+    TooManyValuesError: 413,
+    ValueError: 400,
+    TypeError: 400,
+    OSError: 507,  # the journal could not be written: nothing was counted
+}
 PATIENCE = 30.0  # seconds for a body to come
+IDLE = 10.0  # seconds until a client must have sent the head of its next request
+LINGER = 30.0  # seconds more to read the last answer
+SPARE = 8  # connections beside those of all requests at once: for /health, and to be told 503
 JSON = b"application/json"
 METHODS = {
     "/decide": "POST",
@@ -56,6 +58,7 @@ METHODS = {
     "/health": "GET",
 }
 
+Client = tuple[str, int]  # address and port
 Scope = dict[str, Any]
 Headers = dict[bytes, bytes]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -83,19 +86,103 @@ class Access(NamedTuple):
         host = host_of(b"//" + headers.get(b"host", b""))
         if self.hosts and host not in self.hosts:
             # A page whose own name was made to mean this machine (DNS rebinding) sends that name.
-            raise Refused(403, f"Host {host!r} is not allowed; see --allowed-host of omma serve")
+            raise RefusedError(
+                403, f"Host {host!r} is not allowed; see --allowed-host of omma serve"
+            )
         origin = headers.get(b"origin")
         if method == "POST" and origin is not None:
             site = host_of(origin)
             if site is None or site not in (host, *self.hosts):
-                raise Refused(403, f"Origin {site!r} is not allowed; see --allowed-host")
+                raise RefusedError(403, f"Origin {site!r} is not allowed; see --allowed-host")
         if self.token and path != "/health":
             expected = b"Bearer " + self.token
             if not hmac.compare_digest(headers.get(b"authorization", b""), expected):
-                raise Refused(401, "expected Authorization: Bearer and the token of --token-file")
+                raise RefusedError(
+                    401, "expected Authorization: Bearer and the token of --token-file"
+                )
 
 
-ANYBODY = Access()
+class Connections:
+    """Open connections by the address of their client.
+
+    Of ``most`` requests at once and ``SPARE`` connections more, all without a request have ``IDLE``
+    seconds. One connection more, and the one that waits longest is closed: whoever only holds
+    connections keeps nobody out.
+    """
+
+    def __init__(self, most: int = 100) -> None:
+        self.most = most
+        self._requests = 0
+        self._transports: dict[Client, asyncio.Transport] = {}
+        # What ends those that have no request, the longest without one first.
+        self._idle: dict[Client, asyncio.TimerHandle] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether there are more requests than allowed, the present one included."""
+        return self._requests > self.most
+
+    @contextmanager
+    def request(self, client: Client | None) -> Iterator[None]:
+        """While it is entered, the client has a request; then it has to read the answer in time."""
+        self._requests += 1
+        if client in self._idle:
+            self._idle.pop(client).cancel()
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            if client in self._transports:
+                self._wait(client)
+
+    def open(self, client: Client, transport: asyncio.Transport) -> None:
+        """A connection has come; where there is no place, the one that is idle longest goes."""
+        self._transports[client] = transport
+        self._wait(client)
+        if len(self._transports) > self.most + SPARE:
+            oldest = next(iter(self._idle))
+            transport = self._transports[oldest]
+            self.close(oldest)
+            transport.abort()
+
+    def close(self, client: Client) -> None:
+        """A connection has gone."""
+        self._transports.pop(client, None)
+        if client in self._idle:
+            self._idle.pop(client).cancel()
+
+    def _wait(self, client: Client) -> None:
+        self._idle[client] = asyncio.get_running_loop().call_later(IDLE, self._end, client)
+
+    def _end(self, client: Client) -> None:
+        transport = self._transports[client]
+        transport.close()  # once what was sent is read
+        loop = asyncio.get_running_loop()
+        self._idle[client] = loop.call_later(LINGER, transport.abort)
+
+    def protocol(self) -> type[asyncio.Protocol]:
+        """What uvicorn speaks HTTP by, with connections told to this object."""
+        from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+        connections = self
+        base: Any = AutoHTTPProtocol  # httptools or h11, whichever is installed
+
+        class TrackedProtocol(base):  # type: ignore[misc]
+            peer: Client | None = None
+
+            def connection_made(self, transport: asyncio.Transport) -> None:
+                super().connection_made(transport)
+                name = transport.get_extra_info("peername")
+                if name:  # none where the client has gone already
+                    self.peer = (str(name[0]), int(name[1]))
+                    connections.open(self.peer, transport)
+
+            def connection_lost(self, error: Exception | None) -> None:
+                if self.peer is not None:
+                    connections.close(self.peer)
+                super().connection_lost(error)
+
+        return TrackedProtocol
 
 
 def host_of(address: bytes) -> str | None:
@@ -110,14 +197,15 @@ def host_of(address: bytes) -> str | None:
 def application(
     service: Service,
     most_bytes: int,
-    access: Access = ANYBODY,
+    access: Access | None = None,
     connections: Connections | None = None,
 ) -> Application:
     """The application: decisions are made one after another, in the thread of the event loop.
 
     A decision takes some microseconds, less than to hand it to another thread.
     """
-    requests = Requests()
+    requests = RequestCounts()
+    access = access or Access()
     connections = connections or Connections()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -127,52 +215,53 @@ def application(
             with connections.request(client):
                 headers: Headers = dict(scope["headers"])
                 access.check(method, path, headers)
-                _check_path(method, path)
+                if path not in METHODS:
+                    paths = "GET /health, /metrics, /rule, /stats and POST /decide, /labels"
+                    raise RefusedError(404, f"there are {paths}")
+                if method != METHODS[path]:
+                    raise RefusedError(405, f"{method} is not for {path}")
                 if connections.full and path != "/health":
-                    raise Refused(503, "too many requests at once (--max-clients): come back later")
+                    raise RefusedError(
+                        503, "too many requests at once (--max-clients): come back later"
+                    )
                 body = await _body(headers, receive, most_bytes) if method == "POST" else b""
                 answer = await _answer(service, requests, path, body)
-        except Refused as error:
+        except RefusedError as error:
             answer = _json({"error": str(error)}, error.status)
             if error.status == 401:
                 answer = answer._replace(headers=((b"www-authenticate", b"Bearer"),))
-        except KINDS as error:
-            status = next(code for kind, code in STATUS if isinstance(error, kind))
+        except tuple(STATUS) as error:
+            status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
             answer = _json({"error": str(error)}, status)
         if path in METHODS:
             requests.note(path, answer.status, time.perf_counter() - started)
-        await _send(send, answer)
+        head = [
+            (b"content-type", answer.kind),
+            (b"content-length", str(len(answer.content)).encode()),
+            *answer.headers,
+        ]
+        await send({"type": "http.response.start", "status": answer.status, "headers": head})
+        await send({"type": "http.response.body", "body": answer.content})
 
     return app
 
 
-async def _answer(service: Service, requests: Requests, path: str, body: bytes) -> Answer:
+async def _answer(service: Service, requests: RequestCounts, path: str, body: bytes) -> Answer:
     if METHODS[path] == "POST":
         handle = service.decide if path == "/decide" else service.label
         answer = _json(await handle(parsed(body)))
         if service.unsaved is None:
             return answer
-        told = ascii(service.unsaved)[1:-1].encode()  # as headers have it
-        return answer._replace(headers=((b"omma-warning", told),))
+        warning = ascii(service.unsaved)[1:-1].encode()  # headers are ASCII
+        return answer._replace(headers=((b"omma-warning", warning),))
     if path == "/rule":
         return Answer(service.rule().encode())
     if path == "/stats":
         return _json(service.stats())
     if path == "/metrics":
-        learner = service.learner
-        stats = None if learner is None else service.stats()
-        name = None if learner is None or learner.metric is None else learner.metric.name
-        return Answer(exposition(stats, name, requests).encode(), kind=CONTENT_TYPE.encode())
+        stats = None if service.keeper.learner is None else service.stats()
+        return Answer(exposition(stats, requests).encode(), kind=CONTENT_TYPE)
     return _json({"status": "ok"})
-
-
-def _check_path(method: str, path: str) -> None:
-    if path not in METHODS:
-        raise Refused(
-            404, "there are GET /health, /metrics, /rule, /stats and POST /decide, /labels"
-        )
-    if method != METHODS[path]:
-        raise Refused(405, f"{method} is not for {path}")
 
 
 async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
@@ -183,65 +272,39 @@ async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != JSON:
         got = kind.decode("latin-1") or "none"
-        raise Refused(415, f"expected Content-Type: application/json, got {got}")
-    said = headers.get(b"content-length", b"")
-    if said.isdigit() and int(said[:20]) > most:
-        raise _too_long(most)
-    with _Patience():
-        return await _collected(receive, most)
+        raise RefusedError(415, f"expected Content-Type: application/json, got {got}")
+    too_long = RefusedError(
+        413, f"expected a body of at most {most:,} bytes; send fewer rows at once"
+    )
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length[:20]) > most:
+        raise too_long
+
+    # asyncio.wait_for would make a task for each request, which takes longer than a decision.
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    timer = loop.call_later(PATIENCE, task.cancel)
+    body, is_whole = bytearray(), False
+    try:
+        while not is_whole:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RefusedError(400, "expected a whole body, got a part of it")
+            body += message.get("body", b"")
+            if len(body) > most:
+                raise too_long
+            is_whole = not message.get("more_body", False)
+    except asyncio.CancelledError as error:
+        if loop.time() < timer.when():  # somebody else cancelled it: the server stops
+            raise
+        raise RefusedError(408, f"expected the body within {PATIENCE:g} seconds") from error
+    finally:
+        timer.cancel()
+    return bytes(body)
 
 
-class _Patience:
-    """Ends what the task waits for within it, after some time; ``wait_for`` would make a task."""
-
-    def __enter__(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._over = False
-
-        def end() -> None:
-            self._over = True
-            task.cancel()
-
-        self._timer = asyncio.get_running_loop().call_later(PATIENCE, end)
-
-    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: Any) -> None:
-        self._timer.cancel()
-        if self._over and kind is asyncio.CancelledError:
-            raise Refused(408, f"expected the body within {PATIENCE:g} seconds") from error
-
-
-async def _collected(receive: Receive, most: int) -> bytes:
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Refused(400, "expected a whole body, got a part of it")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > most:
-            raise _too_long(most)
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-async def _send(send: Send, answer: Answer) -> None:
-    headers = [
-        (b"content-type", answer.kind),
-        (b"content-length", str(len(answer.content)).encode()),
-        *answer.headers,
-    ]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.content})
-
-
-def _too_long(most: int) -> Refused:
-    return Refused(413, f"expected a body of at most {most:,} bytes; send fewer rows at once")
-
-
-_written = json.JSONEncoder(separators=(",", ":")).encode
+_compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _json(content: Any, status: int = 200) -> Answer:
-    return Answer(_written(content).encode(), status)
+    return Answer(_compact(content).encode(), status)

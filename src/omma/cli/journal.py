@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+import omma
 from omma.cli.options import work
 
 if TYPE_CHECKING:
-    from omma.online.learner import OnlineClassifier
     from omma.online.log import DamagedError
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -36,7 +36,6 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
         omma journal check served/
         omma journal check served/ --salvage saved/
     """  # noqa: D301
-    from omma.online import Journal
     from omma.online.journal import Follower
     from omma.online.log import DamagedError
 
@@ -47,23 +46,24 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
         except DamagedError as damage:
             if salvage is None:
                 raise
+            # All generations and records up to the damage are sound.
             learner = Follower(folder, before=damage).look()
-            Journal(salvage, learner).close()
+            omma.Journal(salvage, learner).close()
             click.echo(f"{salvage} has {_content(learner)}.")
             click.echo(_left_out(damage))
             return
-        rest = b"" if follower.reader is None else follower.reader.unfinished()
         click.echo(f"{folder} is sound: {_content(learner)}.")
-        if rest:
+        unfinished = b"" if follower.reader is None else follower.reader.unfinished()
+        if unfinished:
             click.echo(
-                f"It ends in an unfinished record of {len(rest):,} bytes, which whoever goes on "
-                "from it will move to a file of its own."
+                f"It ends in an unfinished record of {len(unfinished):,} bytes, which whoever goes "
+                "on from it will move to a file of its own."
             )
         if salvage is not None:
             raise ValueError(f"nothing was written to {salvage}: there is no damage in {folder}")
 
 
-def _content(learner: OnlineClassifier) -> str:
+def _content(learner: omma.OnlineClassifier) -> str:
     stats = learner.stats(peek=True)
     return (
         f"{stats['decided']:,} decided by id, {stats['labels']:g} learned, {stats['waiting']:,} "
@@ -78,6 +78,7 @@ def _left_out(damage: DamagedError) -> str:
     if not damage.path.exists():
         return f"{damage.path} is missing, and whatever it had."
     try:
+        # Records behind the damage can be read, but not done again: those before them are lost.
         sound = sum(1 for _ in Reader(damage.path).sound_behind(damage.byte - 1))
     except DamagedError:  # without its header no record can be told from noise
         sound = 0

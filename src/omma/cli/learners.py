@@ -1,63 +1,52 @@
-"""What commands that keep a learner share: how it is begun, resumed and kept from others."""
+"""Learners that commands run: their options, how they begin or resume, and where they are kept."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import wraps
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import omma
 from omma._lock import locked
 from omma._validate import shown
-from omma.cli.options import Command, check_folder, say, sentence, usage, whole_number, work
-from omma.cli.targets import (
+from omma.cli.options import (
+    PRIOR,
+    Command,
     at_most_option,
     budget_option,
-    check_at_most,
+    check_folder,
     check_policies,
     limits_option,
     make_policy,
-    prior_option,
     read_metric,
+    say,
+    usage,
+    whole_number,
+    work,
 )
-from omma.policies.roster import ONLINE, ROSTER, STILL
 
 if TYPE_CHECKING:
-    from omma.online import OnlineClassifier
+    from omma.cli.lines import Names
 
-# Those whose memory does not grow with the rows.
-POLICIES = tuple(name for name, entry in ROSTER.items() if entry.kind in (ONLINE, STILL))
-
-
-class Asked(NamedTuple):
-    """What the options say of a learner: what decides, which rows wait, and where it is kept."""
-
-    metric: str | None
-    k: int | None
-    at_most: int | None
-    policy: str
-    prior: float
-    subject_to: tuple[str, ...]
-    half_life: float | None
-    window: int | None
-    pending: int
-    max_seconds: float | None
-    state: Path | None
-    journal: Path | None
-    save_every: int
-    sync: int
-
+    Make = Callable[[int, Names | None], omma.OnlineClassifier]
 
 SAMPLE = 4  # labels of a learner to try things out by, where the number is not known
-DECIDING = Asked._fields[: Asked._fields.index("pending")]
+WINDOW = 1_000  # labelled rows that recent values are of
 
 
-def deciding_options() -> Callable[[Command], Command]:
-    """What decides: metric, budget, policy, and which rows it looks at."""
-    return _together(
+# Options that say what decides: a learner that is resumed brings it along.
+DECIDING = ("metric", "k", "at_most", "policy", "prior", "subject_to", "half_life", "window")
+
+
+def learner_options(unit: str) -> Callable[[Command], Command]:
+    """The options of a learner: what decides, which rows wait, and where it is kept."""
+    declared: list[Callable[[Any], Any]] = [
         click.option(
             "--metric", metavar="NAME", help="What to maximize; not needed to go on from --state."
         ),
@@ -68,10 +57,14 @@ def deciding_options() -> Callable[[Command], Command]:
             default="auto",
             show_default=True,
             metavar="NAME",
-            help=f"One of {', '.join(POLICIES)}.",
+            help="What decides: one that streams, as omma list policies says.",
         ),
-        prior_option(
-            "λ of policies that have one; auto has none to choose.  [default: 1e-6]", False
+        click.option(
+            "--prior",
+            type=click.FloatRange(min=0.0),
+            metavar="λ",
+            default=PRIOR,
+            help="λ of policies that have one; auto has none to choose.  [default: 1e-6]",
         ),
         limits_option,
         click.option(
@@ -86,15 +79,6 @@ def deciding_options() -> Callable[[Command], Command]:
             metavar="ROWS",
             help="Decide by the last so many rows alone.",
         ),
-    )
-
-
-def keeping_options(unit: str) -> Callable[[Command], Command]:
-    """Which rows wait for labels, and where the learner is kept.
-
-    The command is given all that is ``Asked``, what decides included, as one.
-    """
-    options = _together(
         whole_number(
             "--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten."
         ),
@@ -126,210 +110,249 @@ def keeping_options(unit: str) -> Callable[[Command], Command]:
             "Have the disk keep the --journal after so many calls: a power cut loses fewer than "
             "these, a crash of the process none. 1 is safest and slowest.",
         ),
-    )
+    ]
 
-    def wrap(command: Command) -> Any:
-        @wraps(command)
-        def packed(*args: Any, **given: Any) -> Any:
-            asked = Asked(*(given.pop(name) for name in Asked._fields))
-            return command(*args, asked=asked, **given)
-
-        return options(packed)
-
-    return wrap
-
-
-def _together(*every: Callable[[Any], Any]) -> Callable[[Command], Command]:
     def wrap(command: Command) -> Command:
-        for option in reversed(every):
+        for option in reversed(declared):
             command = option(command)
         return command
 
     return wrap
 
 
-class Keeper:
-    """Begins the learner of a command or goes on with one, and keeps it, as options ask.
+def streaming_policies() -> tuple[str, ...]:
+    """Names of policies whose memory does not grow with the rows."""
+    from omma.policies.registry import ONLINE, REGISTRY, STILL
 
-    ``found`` and ``begun`` are for use while it is ``working``.
+    return tuple(name for name, entry in REGISTRY.items() if entry.kind in (ONLINE, STILL))
+
+
+class LearnerKeeper:
+    """The learner of a command, which the first good row begins, and where it is kept.
+
+    ``make`` gives a new learner when that row says how many labels there are, and ``begun`` is
+    told of it before the row is answered. It is saved to ``state`` after every ``save_every`` rows
+    or lines, and at the end.
     """
 
-    def __init__(self, ctx: click.Context, asked: Asked) -> None:
-        check_policies((asked.policy,), POLICIES)
-        given = [name.replace("_", "-") for name in DECIDING if _was_given(ctx, name)]
-        self._resumes = _check_kept(asked, given)
-        self._asked = asked
-        self._policy: Any = None
-        self._metric: Any = None
-        if asked.metric is not None:
-            self._policy, self._metric = _policy_of(asked)
-        self._waiting = asked.pending if _was_given(ctx, "pending") else None
-        if asked.journal is None and _was_given(ctx, "sync"):
+    def __init__(
+        self,
+        make: Make,
+        learner: omma.OnlineClassifier | None = None,
+        state: Path | None = None,
+        save_every: int = 0,
+        begun: Callable[[omma.OnlineClassifier], None] = lambda learner: None,
+    ) -> None:
+        self.make = make
+        self.learner = learner
+        self.state = state
+        self.save_every = save_every
+        self.begun = begun
+        self._unsaved = 0  # rows or lines since the learner was saved
+
+    @property
+    def names(self) -> Names | None:
+        """Of the labels, where the learner has them."""
+        names = None if self.learner is None else self.learner.names
+        return None if names is None else tuple(names)
+
+    def begin(self, learner: omma.OnlineClassifier) -> None:
+        """Keep a learner whose first row was good, unless there is one already."""
+        if self.learner is None:
+            self.begun(learner)
+            self.learner = learner
+
+    def count(self, rows: int) -> None:
+        """Count rows or lines that have passed, and save the learner where it is time to."""
+        self._unsaved += rows
+        if self.save_every and self._unsaved >= self.save_every:
+            self.save()
+
+    def save(self) -> None:
+        """Save the learner, with all that waits for labels, where that was asked for."""
+        if self.state is not None and self.learner is not None:
+            self.learner.save(self.state)
+        self._unsaved = 0
+
+
+class LearnerSetup:
+    """Checks the options of a learner, then begins or resumes it and keeps others from it."""
+
+    def __init__(self, ctx: click.Context) -> None:
+        def was_written(name: str) -> bool:
+            return ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+
+        self.options = options = SimpleNamespace(**ctx.params)
+        check_policies((options.policy,), streaming_policies())
+        state, journal = options.state, options.journal
+        if state is not None and journal is not None:
+            raise click.UsageError("Pass --state or --journal, not both: a journal has a state.")
+        if state is not None:
+            if state.suffix.lower() != ".npz":
+                raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
+            check_folder(state, "--state")
+        elif options.save_every:
+            raise click.UsageError("--save-every needs --state.")
+        self.resumes = state is not None and state.is_file()
+        if journal is not None:
+            self.resumes = journal.is_dir() and any(journal.glob("snapshot-*.npz"))
+        elif was_written("sync"):
             raise click.UsageError("--sync needs --journal.")
+        # Without --metric nothing else about deciding can be asked for: the learner has it all.
+        deciding = [name.replace("_", "-") for name in DECIDING if was_written(name)]
+        if options.metric is None and not self.resumes:
+            raise click.UsageError("Missing option '--metric'.")
+        if options.metric is None and deciding:
+            raise click.UsageError(f"--{deciding[0]} needs --metric.")
+        self.policy, self.metric = _policy_of(options)
+        self.max_waiting = options.pending if was_written("pending") else None
         # With --column it is a number of columns, of which one is taken.
         by_column = ctx.params.get("column") is not None
-        self._n_labels: int | None = None if by_column else ctx.params["n_labels"]
-        self._is_width_known = by_column or self._n_labels is not None
-        self._held = ExitStack()
+        self.n_labels: int | None = None if by_column else options.n_labels
+        self.is_width_known = by_column or self.n_labels is not None
 
     @contextmanager
-    def working(self, who: str) -> Iterator[None]:
-        """What fails takes one line, ``who`` is told to others, and a journal is closed."""
-        state = self._asked.state
-        # Two that save to one file would each undo what the other has learned.
-        alone = nullcontext() if state is None else locked(state, who)
-        with work(), alone, self._held:
-            yield
+    def opened(self, who: str) -> Iterator[LearnerKeeper]:
+        """The learner while it is in use: failures take one line, and a journal is closed.
 
-    def make(self, m: int, names: tuple[str, ...] | None) -> OnlineClassifier:
+        Two that save to one file would each undo what the other has learned: ``who`` is what the
+        second is told about the first.
+        """
+        options = self.options
+        # A journal locks its own folder.
+        alone = nullcontext() if options.state is None else locked(options.state, who)
+        with work(), alone, ExitStack() as journals:
+            learner, begun = self._resumed(journals), partial(self._begun, journals)
+            yield LearnerKeeper(self.make, learner, options.state, options.save_every, begun)
+
+    def make(self, m: int, names: Names | None) -> omma.OnlineClassifier:
         """A new learner, when the first row says how many labels there are."""
-        from omma.online import OnlineClassifier
-
-        assert self._policy is not None
-        if self._metric.binary and m != 1:
+        if self.metric.binary and m != 1:
             raise ValueError(
-                f"{self._metric.name} takes the probability of one label, and there are {m} "
+                f"{self.metric.name} takes the probability of one label, and there are {m} "
                 "columns: pass --column NAME to take one, or --id NAME if one names rows; the true "
                 "label is in a column y"
             )
-        return OnlineClassifier(
-            self._policy,
+        return omma.OnlineClassifier(
+            self.policy,
             m,
-            metric=self._metric,
+            metric=self.metric,
             names=names,
-            max_waiting=self._asked.pending,
-            max_seconds=self._asked.max_seconds,
+            max_waiting=self.options.pending,
+            max_seconds=self.options.max_seconds,
         )
 
-    def sample(self, learner: OnlineClassifier | None, n_labels: int | None) -> OnlineClassifier:
-        """An empty learner as the one to serve is, or will be when the first row begins it."""
-        from omma.online import OnlineClassifier
-
+    def sample(self, learner: omma.OnlineClassifier | None) -> omma.OnlineClassifier:
+        """An empty learner like the one that is resumed, or that the first row will begin."""
         if learner is not None:
-            return OnlineClassifier(
+            return omma.OnlineClassifier(
                 learner.policy, learner.n_labels, metric=learner.metric, names=learner.names
             )
-        limited = [limit.label for limit in self._policy.limits if limit.label is not None]
+        # Limits may be about labels by name or by place, so there must be such labels.
+        limited = [limit.label for limit in self.policy.limits if limit.label is not None]
         names = [*dict.fromkeys(label for label in limited if isinstance(label, str))]
         places = [label + 1 for label in limited if isinstance(label, int)]
-        m = n_labels or max(SAMPLE, self._policy.budget or 1, len(names), *places)
-        if self._metric.binary:
-            m = n_labels or 1
-        more = [f"label {place}" for place in range(len(names), m)]
-        return self.make(m, (*names, *more) if names else None)
+        least = 1 if self.metric.binary else SAMPLE
+        m = self.n_labels or max(least, self.policy.budget or 1, len(names), *places)
+        names += [f"label {place}" for place in range(len(names), m)] if names else []
+        return self.make(m, tuple(names) or None)
 
-    def begun(self, learner: OnlineClassifier) -> None:
-        """A new learner is kept in a journal, where there is one."""
-        from omma.online import Journal
-
-        journal, sync = self._asked.journal, self._asked.sync
-        if journal is not None:
-            self._held.enter_context(Journal(journal, learner, sync=sync))
-        if not self._is_width_known and not self._metric.binary:
+    def _begun(self, journals: ExitStack, learner: omma.OnlineClassifier) -> None:
+        """A new learner: a journal is opened for it, and people hear how many labels it has."""
+        options = self.options
+        if options.journal is not None:
+            journals.enter_context(omma.Journal(options.journal, learner, sync=options.sync))
+        if not self.is_width_known and not self.metric.binary:
             names = "" if learner.names is None else f" ({shown(learner.names)})"
             say(
                 f"The first row has fixed the number of labels at {learner.n_labels}{names}; "
                 "--n-labels says it beforehand."
             )
 
-    def found(self) -> OnlineClassifier | None:
-        """The learner to go on with; it keeps its bounds, unless others were written."""
-        from omma.online import OnlineClassifier
-
-        state, journal = self._asked.state, self._asked.journal
-        if state is not None and (self._resumes or state.is_file()):
-            learner = OnlineClassifier.load(state)
-        elif journal is not None and self._resumes:
-            learner = self._resumed(journal)
+    def _resumed(self, journals: ExitStack) -> omma.OnlineClassifier | None:
+        """The learner to go on with, if there is one; it keeps its bounds unless others came."""
+        state, journal = self.options.state, self.options.journal
+        policy, metric = self.policy, self.metric
+        # Another process may have saved the state while this one waited for the lock.
+        if state is not None and (self.resumes or state.is_file()):
+            learner = omma.OnlineClassifier.load(state)
+        elif journal is not None and self.resumes:
+            learner = _resumed_journal(journal, self.options.sync, journals)
         else:
             return None
-        path, policy, metric = state or journal, self._policy, self._metric
+        path = state or journal
         if policy is not None and learner.policy != policy:
             raise ValueError(f"{path} holds {learner.policy!r}, and {policy!r} was asked for")
         if metric is not None and learner.metric != metric:
             own = "none" if learner.metric is None else learner.metric.name
             raise ValueError(f"{path} is judged by {own}, and {metric.name} was asked for")
-        if self._n_labels not in (None, learner.n_labels):
+        if self.n_labels not in (None, learner.n_labels):
             raise ValueError(
                 f"{path} holds a learner of {learner.n_labels} labels, and --n-labels "
-                f"{self._n_labels} was asked for"
+                f"{self.n_labels} was asked for"
             )
-        if self._waiting is not None or self._asked.max_seconds is not None:
-            learner.bound_waiting(self._waiting, self._asked.max_seconds)
-        return learner
-
-    def _resumed(self, folder: Path) -> OnlineClassifier:
-        """The learner of a journal, and a sentence about what is there."""
-        import warnings
-
-        from omma.online import Journal
-
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            journal = Journal.resume(folder, sync=self._asked.sync)
-            learner = self._held.enter_context(journal).learner
-        for one in found:
-            say(f"{one.message}.")
-        stats = learner.stats()
-        say(
-            f"Going on from {folder}: {stats['decided']:,} decided by id, {stats['labels']:g} "
-            f"learned, {stats['waiting']:,} waiting for labels."
-        )
+        if self.max_waiting is not None or self.options.max_seconds is not None:
+            learner.bound_waiting(self.max_waiting, self.options.max_seconds)
         return learner
 
 
-def _was_given(ctx: click.Context, name: str) -> bool:
-    """Whether an option was written, and is not its default."""
-    return ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+def _resumed_journal(folder: Path, sync: int, journals: ExitStack) -> omma.OnlineClassifier:
+    """The learner of a journal, and a sentence about what is there."""
+    # Warnings, such as of an unfinished record, are sentences for people here.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner = journals.enter_context(omma.Journal.resume(folder, sync=sync)).learner
+    for warning in caught:
+        say(f"{warning.message}.")
+    stats = learner.stats()
+    say(
+        f"Going on from {folder}: {stats['decided']:,} decided by id, {stats['labels']:g} "
+        f"learned, {stats['waiting']:,} waiting for labels."
+    )
+    return learner
 
 
-def _policy_of(asked: Asked) -> tuple[Any, Any]:
-    """The policy and what it is judged by."""
-    from omma.policies import UnsupportedMetricError
+def _policy_of(options: Any) -> tuple[Any, Any]:
+    """The policy, with a decay or a window where that was asked for, and its metric.
 
-    assert asked.metric is not None
-    found, budget = read_metric(asked.metric, asked.k)
-    check_at_most(found, budget, asked.at_most)
-    limits, at_most = asked.subject_to, asked.at_most
-    try:
-        with usage("--metric"):
-            policy = make_policy(asked.policy, found, budget, asked.prior, None, limits, at_most)
-    except UnsupportedMetricError as error:
-        raise click.BadParameter(sentence(error), param_hint="--policy") from error
-    return _looking_at(policy, asked.half_life, asked.window), found
-
-
-def _looking_at(policy: Any, half_life: float | None, window: int | None) -> Any:
-    """The policy with counts that fade, or with a window, where one was asked for."""
-    from omma.policies import Forgetting, Window
-
-    if half_life is not None and window is not None:
+    Both are None where no metric was named: then a learner is resumed, and brings its own.
+    """
+    if options.metric is None:
+        return None, None
+    metric, k = read_metric(options.metric, options.k, options.at_most)
+    limits, at_most = options.subject_to, options.at_most
+    with usage("--metric"):
+        policy: Any = make_policy(options.policy, metric, k, options.prior, None, limits, at_most)
+    if options.half_life is not None and options.window is not None:
         raise click.UsageError("Pass --half-life or --window, not both.")
-    if half_life is not None:
+    if options.half_life is not None:
         with usage("--half-life"):
-            return Forgetting(policy, half_life)
-    if window is not None:
+            policy = omma.Forgetting(policy, options.half_life)
+    if options.window is not None:
         with usage("--window"):
-            return Window(policy, window)
-    return policy
+            policy = omma.Window(policy, options.window)
+    return policy, metric
 
 
-def _check_kept(asked: Asked, given: list[str]) -> bool:
-    """Refuse options that do not go together; whether there is a learner to go on from."""
-    state, journal = asked.state, asked.journal
-    if state is not None and journal is not None:
-        raise click.UsageError("Pass --state or --journal, not both: a journal has a state.")
-    if state is not None:
-        if state.suffix.lower() != ".npz":
-            raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
-        check_folder(state, "--state")
-    elif asked.save_every:
-        raise click.UsageError("--save-every needs --state.")
-    resumes = state is not None and state.is_file()
-    if journal is not None:
-        resumes = journal.is_dir() and any(journal.glob("snapshot-*.npz"))
-    if "metric" not in given and not resumes:
-        raise click.UsageError("Missing option '--metric'.")
-    if "metric" not in given and given:
-        raise click.UsageError(f"--{given[0]} needs --metric.")
-    return resumes
+class RecentStats:
+    """The stats of a learner; recent values are of the last complete window of labelled rows.
+
+    So whoever asks, and however often, is told of the same window.
+    """
+
+    def __init__(self) -> None:
+        self._window: dict[str, Any] = {}
+        self._at = 0.0
+
+    def note(self, learner: omma.OnlineClassifier) -> None:
+        """Begin a new window where one is complete; to be called after labels came."""
+        labelled = learner.state.truth.rows
+        if labelled - self._at >= WINDOW:
+            stats = learner.stats()
+            self._window = {name: stats[name] for name in ("recent_value", "moved")}
+            self._at = labelled
+
+    def of(self, learner: omma.OnlineClassifier) -> dict[str, Any]:
+        """As ``learner.stats``; before the first window is complete, recent is since the start."""
+        self.note(learner)
+        return {**learner.stats(peek=True), **self._window}

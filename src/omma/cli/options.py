@@ -1,29 +1,43 @@
-"""Options that several commands have."""
+"""Options, checks and messages that several commands share.
 
-from collections.abc import Callable, Iterator
+Modules of commands import the library inside their functions: ``--help`` must not wait for Numba
+and SciPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import omma
+from omma._validate import nearest
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-ENDINGS = (".png", ".svg", ".pdf")
+PRIOR = 1e-6  # λ, as policies have it by default
+PICTURES = (".png", ".svg", ".pdf")
+# Why a policy cannot take an option, by the name that the option has as a field of a policy.
+LACKS = {
+    "at_most": "has no such rules: pass --policy auto, omma or omma_eta.",
+    "subject_to": "keeps no limits: pass --policy auto or omma.",
+}
 
 
 def whole_number(
     name: str, default: int, text: str, least: int = 1, most: int | None = None
 ) -> Callable[[Command], Command]:
     """An option that takes a whole number."""
-    return click.option(
-        name,
-        type=click.IntRange(min=least, max=most),
-        metavar="N",
-        default=default,
-        show_default=True,
-        help=text,
-    )
+    kind = click.IntRange(min=least, max=most)
+    return click.option(name, type=kind, metavar="N", default=default, show_default=True, help=text)
 
 
 def file_option(name: str, metavar: str, text: str) -> Callable[[Command], Command]:
@@ -32,19 +46,29 @@ def file_option(name: str, metavar: str, text: str) -> Callable[[Command], Comma
     return click.option(name, type=kind, metavar=metavar, help=text)
 
 
-def read_token(path: Path) -> str:
-    """The token in the file that ``--token-file`` names."""
-    try:
-        token = path.read_bytes().strip()
-    except OSError as error:
-        text = sentence(f"'{path}': {error.strerror}")
-        raise click.BadParameter(text, param_hint="--token-file") from error
-    if not token or len(token.split()) > 1 or not token.isascii():
-        text = f"'{path}' must hold one word of ASCII."
-        raise click.BadParameter(text, param_hint="--token-file")
-    return token.decode()
-
-
+budget_option = click.option(
+    "-k",
+    "--k",
+    "k",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Labels that each row gets, exactly; without it each label has a threshold. "
+    "multiclass_ metrics take 1.",
+)
+at_most_option = click.option(
+    "--at-most",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Labels that each row gets at most, of those that gain; in place of -k.",
+)
+limits_option = click.option(
+    "--subject-to",
+    multiple=True,
+    metavar="LIMIT",
+    help="What must hold, such as 'micro_precision >= 0.9', 'recall[fraud] >= 0.8' or "
+    "'labels_per_row <= 2'; may be given several times. With '(margin 1.28)' after it, so many "
+    "standard errors away.",
+)
 raw_cells_option = click.option(
     "--raw-cells",
     is_flag=True,
@@ -53,9 +77,69 @@ raw_cells_option = click.option(
 )
 
 
-def say(sentence: str) -> None:
+# Messages.
+
+
+def say(text: str) -> None:
     """Tell people something; what programs read is on standard output."""
-    click.echo(sentence, err=True)
+    click.echo(text, err=True)
+
+
+def sentence(text: object) -> str:
+    """A text as a sentence that ends once.
+
+    >>> sentence("no such name"), sentence("did you mean f1?")
+    ('no such name.', 'did you mean f1?')
+    """
+    return str(text) if str(text).endswith(("?", ".")) else f"{text}."
+
+
+@contextmanager
+def usage(option: str) -> Iterator[None]:
+    """Turn what the library refuses into bad usage of an option."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise click.BadParameter(sentence(error), param_hint=option) from error
+
+
+@contextmanager
+def work() -> Iterator[None]:
+    """Turn what fails in the work, such as a file that cannot be read, into one line."""
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise click.ClickException(sentence(where + (error.strerror or str(error)))) from error
+    except MemoryError as error:
+        raise click.ClickException("This does not fit in memory.") from error
+    except (ValueError, TypeError, ImportError) as error:
+        raise click.ClickException(sentence(error)) from error
+
+
+@contextmanager
+def progress_bar(console: Console, total: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar that names what runs; where there is no terminal, a line for each step."""
+    if not console.is_terminal:
+        yield say
+        return
+    from rich import progress
+
+    columns = (
+        progress.SpinnerColumn(),
+        progress.BarColumn(bar_width=16),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("{task.description}"),
+    )
+    with progress.Progress(*columns, console=console, transient=True) as bar:
+        task, completed = bar.add_task("starting", total=total), count()
+        # A step is reported when it begins: the first report has completed none.
+        yield lambda step: bar.update(task, description=step, completed=next(completed))
+        bar.advance(task)
+
+
+# Files.
 
 
 def check_folder(path: Path, option: str) -> None:
@@ -69,53 +153,96 @@ def check_folder(path: Path, option: str) -> None:
 def picture_path(output: Path | None, default: Path, option: str = "--output") -> Path | None:
     """Where the picture goes: nowhere if nobody asked and it cannot be drawn."""
     path = default if output is None else output
-    if path.suffix.lower() not in ENDINGS:
-        raise click.BadParameter(
-            f"'{path}' must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.",
-            param_hint=option,
-        )
+    if path.suffix.lower() not in PICTURES:
+        endings = f"{', '.join(PICTURES[:-1])} or {PICTURES[-1]}"
+        raise click.BadParameter(f"'{path}' must end in {endings}.", param_hint=option)
     check_folder(path, option)
-    from omma.plots import require_matplotlib
-
     try:
-        require_matplotlib()
+        omma.plots.require_matplotlib()
     except ImportError as error:
-        if output is not None:
+        if output is not None:  # somebody asked for the picture
             raise click.ClickException(str(error)) from error
         say(f"No picture: {error}")
         return None
     return path
 
 
-def sentence(what: object) -> str:
-    """A text as a sentence that ends once.
-
-    >>> sentence("no such name"), sentence("did you mean f1?")
-    ('no such name.', 'did you mean f1?')
-    """
-    text = str(what)
-    return text if text.endswith(("?", ".")) else f"{text}."
-
-
-@contextmanager
-def usage(option: str) -> Iterator[None]:
-    """What an option is refused for is bad usage."""
+def read_token(path: Path | None) -> str:
+    """The token in the file that ``--token-file`` names; empty without one."""
+    if path is None:
+        return ""
     try:
-        yield
-    except (ValueError, TypeError) as error:
-        raise click.BadParameter(sentence(error), param_hint=option) from error
-
-
-@contextmanager
-def work() -> Iterator[None]:
-    """What fails in the work, such as a file that cannot be read, takes one line."""
-    try:
-        yield
+        token = path.read_bytes().strip()
     except OSError as error:
-        what = error.strerror or str(error)
-        where = f"{error.filename}: " if error.filename else ""
-        raise click.ClickException(sentence(where + what)) from error
-    except MemoryError as error:
-        raise click.ClickException("This does not fit in memory.") from error
-    except (ValueError, TypeError, ImportError) as error:
-        raise click.ClickException(sentence(error)) from error
+        text = sentence(f"'{path}': {error.strerror}")
+        raise click.BadParameter(text, param_hint="--token-file") from error
+    if not token or len(token.split()) > 1 or not token.isascii():
+        text = f"'{path}' must hold one word of ASCII."
+        raise click.BadParameter(text, param_hint="--token-file")
+    return token.decode()
+
+
+# Metrics and policies as the command line names them.
+
+
+def read_metric(text: str, k: int | None, at_most: int | None) -> tuple[omma.Metric, int | None]:
+    """A metric with its budget: the number after an @, else ``k``, else the metric's own."""
+    with usage("--metric"):
+        metric, own = omma.metrics.read_target(text)
+    budget = k if own is None else own
+    if metric.binary and budget is not None:
+        raise click.BadParameter(
+            f"{metric.name} is a metric of one label and takes no budget: {metric.over_many()}.",
+            param_hint="-k",
+        )
+    if metric.multiclass:  # one class a row is a budget of 1
+        if budget not in (None, 1):
+            raise click.BadParameter(
+                f"{metric.name} is for one class a row, so k must be 1, got {budget}.",
+                param_hint="-k",
+            )
+        budget = 1
+    if at_most is not None:
+        if metric.multiclass or metric.binary or metric.needs_matrix:
+            kind = "one label" if metric.binary else "one class a row"
+            raise click.BadParameter(
+                f"{metric.name} is a metric of {kind} and takes no budget.", param_hint="--at-most"
+            )
+        if budget is not None:
+            raise click.UsageError(
+                "Pass -k (exactly so many) or --at-most (up to so many), not both."
+            )
+    return metric, budget
+
+
+def check_policies(names: Iterable[str], known: tuple[str, ...]) -> None:
+    """Refuse a policy that does not exist."""
+    for name in names:
+        if name not in known:
+            hint = nearest(name, known) or f"; policies are {', '.join(known)}"
+            text = sentence(f"unknown policy {name!r}{hint}")
+            raise click.BadParameter(text, param_hint="--policy")
+
+
+def make_policy(
+    name: str,
+    metric: omma.Metric,
+    k: int | None,
+    prior: float = PRIOR,
+    train: Any = None,
+    subject_to: tuple[str, ...] = (),
+    at_most: int | None = None,
+) -> omma.Policy:
+    """A policy by the name that comparisons know it by, with limits where there are any."""
+    from omma.policies.registry import REGISTRY
+
+    policy: Any = REGISTRY[name].policy(metric, k, prior, train)
+    fields = {"at_most": at_most, "subject_to": list(subject_to) or None}
+    for field, value in fields.items():
+        if value is not None:
+            option = f"--{field.replace('_', '-')}"
+            if not hasattr(policy, field):
+                raise click.BadParameter(f"{name} {LACKS[field]}", param_hint=option)
+            with usage(option):
+                policy = replace(policy, **{field: value})
+    return policy  # type: ignore[no-any-return]

@@ -7,22 +7,21 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from ipaddress import ip_address
-from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import click
 
-from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options
+from omma.cli.learners import LearnerSetup, learner_options
 from omma.cli.options import file_option, read_token, say, sentence, usage, whole_number
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 GRACE = 10  # seconds that requests have to end when the server stops
-WAITING = 128  # connections that wait to be accepted
+BACKLOG = 128  # connections that wait to be accepted
 
 
 @click.command("serve")
-@deciding_options()
+@learner_options("rows")
 @click.option(
     "--n-labels",
     type=click.IntRange(min=1),
@@ -30,7 +29,6 @@ WAITING = 128  # connections that wait to be accepted
     help="How many labels there are; rows of other lengths are refused. Needed where rows name "
     "labels by numbers.  [default: as many as the first row has]",
 )
-@keeping_options("rows")
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -59,18 +57,7 @@ WAITING = 128  # connections that wait to be accepted
 )
 @whole_number("--max-clients", 100, "Requests at once; more are told to come back (503).")
 @click.pass_context
-def command(
-    ctx: click.Context,
-    asked: Asked,
-    n_labels: int | None,
-    host: str,
-    port: int,
-    allowed_hosts: tuple[str, ...],
-    token_file: Path | None,
-    max_body: int,
-    max_values: int,
-    max_clients: int,
-) -> None:
+def command(ctx: click.Context, /, **parameters: Any) -> None:
     """Decide rows over HTTP as they come, and learn from their labels by id.
 
     POST /decide {"id": "a", "eta": [0.9, 0.2]} answers {"id": "a", "decision": [1, 0]}; POST
@@ -90,38 +77,52 @@ def command(
         curl -H 'Content-Type: application/json' \\
             -d '{"id": "a", "eta": [0.9, 0.2]}' http://127.0.0.1:8765/decide
     """  # noqa: D301
-    keeper = Keeper(ctx, asked)
-    token = "" if token_file is None else read_token(token_file)
-    uvicorn = _uvicorn()
+    options = SimpleNamespace(**parameters)
+    setup = LearnerSetup(ctx)
+    token = read_token(options.token_file)
+    import asyncio
 
-    from omma.cli.connections import IDLE, Connections
-    from omma.cli.http import Access, application
+    try:
+        import uvicorn
+    except ImportError as error:
+        if error.name not in ("uvicorn", "h11"):
+            raise
+        raise click.ClickException(
+            f"omma serve needs {error.name}: pip install 'omma[serve]'."
+        ) from error
+
+    from omma.cli.http import IDLE, Access, Connections, application
     from omma.cli.service import Service, warm_up
-    from omma.cli.streaming import Kept
 
-    with _ended_by_termination(), keeper.working("another omma serve or stream"):
-        learner = keeper.found()
-        with nullcontext() if n_labels is None else usage("--n-labels"):
-            sample = keeper.sample(learner, n_labels)
-        place = Kept(keeper.begun, asked.state, asked.save_every)
-        service = Service(keeper.make, learner, n_labels, place, max_values)
-        with _bound(host, port) as listening:
-            warm_up(sample)
+    with _ended_by_termination(), setup.opened("another omma serve or stream") as keeper:
+        with nullcontext() if options.n_labels is None else usage("--n-labels"):
+            sample = setup.sample(keeper.learner)
+        service = Service(keeper, options.n_labels, options.max_values)
+        with _bound(options.host, options.port) as listening:
+            asyncio.run(warm_up(sample))
             listening.listen()  # who reads that it listens may connect at once
-            is_local = ip_address(listening.getsockname()[0]).is_loopback
-            _tell(host, listening, is_open=not is_local and not token)
-            hosts = (*LOOPBACK, host, *allowed_hosts) if is_local or allowed_hosts else ()
+            host, (address, port) = options.host, listening.getsockname()[:2]
+            say(f"Listening on http://{f'[{host}]' if ':' in host else host}:{port}")
+            # Pages in a browser on this machine reach a local server, too: names keep them out.
+            is_local = ip_address(address).is_loopback
+            if not is_local and not token:
+                say(
+                    "Others can reach it, and it asks for no password: pass --token-file, or put "
+                    "it behind a proxy that does."
+                )
+            names = (*LOOPBACK, host, *options.allowed_hosts)
+            hosts = names if is_local or options.allowed_hosts else ()
             access = Access(frozenset(name.lower() for name in hosts), token.encode())
-            connections = Connections(max_clients)
+            connections = Connections(options.max_clients)
             config = uvicorn.Config(
-                application(service, max_body, access, connections),
+                application(service, options.max_body, access, connections),
                 http=connections.protocol(),
                 access_log=False,
                 log_level="warning",
                 lifespan="off",
                 ws="none",
                 proxy_headers=False,
-                backlog=WAITING,
+                backlog=BACKLOG,
                 server_header=False,
                 timeout_keep_alive=int(IDLE),
                 timeout_graceful_shutdown=GRACE,
@@ -129,7 +130,7 @@ def command(
             try:
                 uvicorn.Server(config).run(sockets=[listening])  # until a signal comes
             finally:
-                service.save()
+                keeper.save()
 
 
 @contextmanager
@@ -143,50 +144,27 @@ def _ended_by_termination() -> Iterator[None]:
         signal.signal(number, signal.SIG_IGN)  # a second one must not interrupt the closing
         raise SystemExit(0)
 
-    before = signal.signal(signal.SIGTERM, end)
+    handler = signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _uvicorn() -> Any:
-    """What runs the service; it is in an extra."""
-    try:
-        import uvicorn
-    except ImportError as error:
-        if error.name not in ("uvicorn", "h11"):
-            raise
-        raise click.ClickException(
-            f"omma serve needs {error.name}: pip install 'omma[serve]'."
-        ) from error
-    return uvicorn
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _bound(host: str, port: int) -> socket.socket:
     """A socket at this address, which nobody else may take; it does not listen yet."""
     try:
-        family, kind, number, _, address = socket.getaddrinfo(
+        family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        made = socket.socket(family, kind, number)
+        bound = socket.socket(family, kind, protocol)
     except (socket.gaierror, OverflowError) as error:
         raise click.BadParameter(f"'{host}:{port}' is no address.", param_hint="--host") from error
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Else the address could not be taken again for a minute after the server has stopped.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind(address)
+        bound.bind(address)
     except OSError as error:
-        made.close()
+        bound.close()
         raise click.ClickException(sentence(f"{host}:{port}: {error.strerror}")) from error
-    return made
-
-
-def _tell(host: str, listening: socket.socket, is_open: bool) -> None:
-    port = listening.getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    say(f"Listening on http://{shown}:{port}")
-    if is_open:
-        say(
-            "Others can reach it, and it asks for no password: pass --token-file, or put it behind "
-            "a proxy that does."
-        )
+    return bound

@@ -1,5 +1,7 @@
 """What ``omma serve`` does, whatever carries it: rows in, decisions out, labels by id."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -7,12 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+import omma
 from omma.cli.json_lines import JsonLines
+from omma.cli.learners import LearnerKeeper, RecentStats
 from omma.cli.lines import Line, Names
-from omma.cli.looks import Looks
 from omma.cli.options import say
-from omma.cli.streaming import Keeping, Kept, Make, answered, check_labels, check_row_width
-from omma.online import OnlineClassifier
+from omma.cli.streaming import as_answer, check_labels, check_width
 
 MAX_VALUES = 500_000  # rows x labels of a request
 LEAST = 100  # labels that a row counts for at least, as a row of few labels takes time as well
@@ -30,7 +32,7 @@ class TooManyValuesError(ValueError):
     """A request of more rows x labels than allowed."""
 
 
-class Service(Keeping):
+class Service:
     """A learner that answers requests, each as JSON objects; it holds no connection.
 
     Rows and labels are those of ``omma stream``: ``{"id": "a", "eta": [0.9, 0.2]}``, later
@@ -42,27 +44,30 @@ class Service(Keeping):
     """
 
     def __init__(
-        self,
-        make: Make,
-        learner: OnlineClassifier | None = None,
-        n_labels: int | None = None,
-        kept: Kept | None = None,
-        max_values: int = MAX_VALUES,
+        self, keeper: LearnerKeeper, n_labels: int | None = None, max_values: int = MAX_VALUES
     ) -> None:
-        super().__init__(make, learner, kept)
+        self.keeper = keeper
+        learner = keeper.learner
         self.n_labels = n_labels if learner is None else learner.n_labels
         self.max_values = max_values
         self.unsaved: str | None = None  # why the state could not be saved last time
-        self._reader = JsonLines(self.n_labels, self.names, settled=learner is not None)
-        self._looks = Looks()
+        self._reader = JsonLines(self.n_labels, keeper.names, settled=learner is not None)
+        self._recent = RecentStats()
+
+    @property
+    def learner(self) -> omma.OnlineClassifier:
+        """The learner that the first row has begun."""
+        if self.keeper.learner is None:
+            raise NothingYetError("no row has come yet: how many labels there are is not known")
+        return self.keeper.learner
 
     async def decide(self, content: Any) -> Any:
         """Decide a row or a list of rows; those with an id wait for their labels."""
-        learner = self.learner
-        lines, names = await self._read(content, _check_eta)
-        if learner is not self.learner:  # another request began the learner between two chunks
-            learner = self.learner
-            lines, names = await self._read(content, _check_eta)
+        learner = self.keeper.learner
+        lines, names = await self._read(content, has_eta=True)
+        if learner is not self.keeper.learner:  # another request began it between two chunks
+            learner = self.keeper.learner
+            lines, names = await self._read(content, has_eta=True)
         keys = [line.id for line in lines if line.id is not None]
         if len(keys) not in (0, len(lines)):
             raise ValueError(
@@ -70,49 +75,53 @@ class Service(Keeping):
             )
         rows = [line.eta for line in lines if line.eta is not None]
         if learner is None:
-            learner = self.make(len(rows[0]), names)
+            learner = self.keeper.make(len(rows[0]), names)
         for row in rows:
-            check_row_width(learner, "probabilities", row)
+            check_width(learner, "probabilities", row)
+        # A single row takes the short way, without a batch.
         if len(rows) == 1:
             decisions = learner.predict(rows[0], id=keys[0] if keys else None)
         else:
             decisions = learner.predict(np.stack(rows), ids=keys or None)
-        if self.learner is None:
-            self.begin(learner)
-            self._reader = JsonLines(learner.n_labels, self.names, settled=True)
+        if self.keeper.learner is None:
+            self.keeper.begin(learner)
+            self._reader = JsonLines(learner.n_labels, self.keeper.names, settled=True)
         if keys:
-            self.count(len(lines))
+            self._count(len(lines))
         pairs = [*zip(keys or [None] * len(rows), decisions.reshape(len(rows), -1), strict=True)]
-        answers = await _each(lambda pair: answered(*pair, learner.names), pairs)
+        answers = await _each(lambda pair: as_answer(*pair, learner.names), pairs)
         return answers if isinstance(content, list) else answers[0]
 
     async def label(self, content: Any) -> dict[str, int]:
         """Learn the labels of a row or of a list of rows, by their ids."""
-        learner = self._known()
-        lines, _ = await self._read(content, _check_y)
+        learner = self.learner
+        lines, _ = await self._read(content, has_eta=False)
         rows = await _each(lambda line: _indicators(learner, line.y), lines)
         if len(lines) == 1:
             learner.update(rows[0], id=lines[0].id)
         else:
             learner.update(np.stack(rows), ids=[line.id for line in lines])
-        self.count(len(lines))
-        self._looks.note(learner)
+        self._count(len(lines))
+        self._recent.note(learner)
         return {"learned": len(lines)}
 
-    async def _read(
-        self, content: Any, check: Callable[[Line], None]
-    ) -> tuple[list[Line], Names | None]:
-        """The rows of a request, and the names of labels; too many are refused unread."""
+    async def _read(self, content: Any, has_eta: bool) -> tuple[list[Line], Names | None]:
+        """The rows of a request, and the names of labels; too many are refused unread.
+
+        Rows to decide have ``eta``; others have the labels of an id.
+        """
         rows = content if isinstance(content, list) else [content]
         if not rows:
             raise ValueError("expected at least one row, got an empty list")
-        reader = self._reader
-        if self.learner is None:  # names of labels in a row that is refused are forgotten
-            reader = JsonLines(self.n_labels)
+        # Names of labels in a first row that is refused are forgotten with its reader.
+        reader = JsonLines(self.n_labels) if self.keeper.learner is None else self._reader
 
         def read(row: Any) -> Line:
             line = reader.line(row)
-            check(line)
+            if has_eta and (line.eta is None or line.y is not None or line.decision is not None):
+                raise ValueError("expected rows with eta, and without y or decision")
+            if not has_eta and (line.id is None or line.y is None or line.eta is not None):
+                raise ValueError("expected labels with id and y, and without eta")
             return line
 
         first = read(rows[0])  # which may be what says how many labels there are
@@ -125,10 +134,10 @@ class Service(Keeping):
             )
         return [first, *await _each(read, rows[1:])], reader.names
 
-    def count(self, rows: int) -> None:
-        """As ever; rows that are counted are answered, whether or not saving fails."""
+    def _count(self, rows: int) -> None:
+        """Save where it is time to; rows that are counted are answered even if that fails."""
         try:
-            super().count(rows)
+            self.keeper.count(rows)
             self.unsaved = None
         except OSError as error:
             if self.unsaved is None:
@@ -137,35 +146,25 @@ class Service(Keeping):
 
     def rule(self) -> str:
         """The rule by which the next row would be decided, as JSON."""
-        return str(self._known().rule.to_json())
+        return str(self.learner.rule.to_json())
 
     def stats(self) -> dict[str, Any]:
         """How it goes; recent values are of the last 1,000 labelled rows that are complete."""
-        return self._looks.stats(self._known())
-
-    def _known(self) -> OnlineClassifier:
-        if self.learner is None:
-            raise NothingYetError("no row has come yet: how many labels there are is not known")
-        return self.learner
+        return self._recent.of(self.learner)
 
 
-def warm_up(learner: OnlineClassifier) -> None:
+async def warm_up(learner: omma.OnlineClassifier) -> None:
     """Ask a learner, which is not used further, all that clients may ask: so all is compiled."""
-    two_rows = 2 * max(learner.n_labels, LEAST)
-    service = Service(lambda m, names: learner, learner, max_values=two_rows)
-    asyncio.run(_ask_everything(service))
-
-
-async def _ask_everything(service: Service) -> None:
-    learner = service._known()
     m = learner.n_labels
+    keeper = LearnerKeeper(lambda m, names: learner, learner)
+    service = Service(keeper, max_values=2 * max(m, LEAST))
     row = [0.5] * m
     # States before and after the first labels, and after partly known ones, have code of their own.
-    rest: list[Any] = [0, 0]
+    answers: list[Any] = [0, 0]
     if m > 1 and learner.policy.whole_rows(learner.metric) is None:
-        rest += [None, 0]
-    for number, other in enumerate(rest):
-        y = [1] + [other] * (m - 1)
+        answers += [None, 0]
+    for number, answer in enumerate(answers):
+        y = [1] + [answer] * (m - 1)
         single, *several = (f"{number} {place}" for place in range(3))
         await service.decide({"eta": row})
         await service.decide({"id": single, "eta": row})
@@ -186,22 +185,9 @@ async def _each(function: Callable[[Item], Result], items: Sequence[Item]) -> li
     return results
 
 
-def _check_eta(line: Line) -> None:
-    if line.eta is None or line.y is not None or line.decision is not None:
-        raise ValueError("expected rows with eta, and without y or decision")
-
-
-def _check_y(line: Line) -> None:
-    if line.id is None or line.y is None or line.eta is not None:
-        raise ValueError("expected labels with id and y, and without eta")
-
-
-def _indicators(learner: OnlineClassifier, y: Any) -> NDArray[np.float64]:
+def _indicators(learner: omma.OnlineClassifier, y: Any) -> NDArray[np.float64]:
     """One row of zeros and ones; a class id is that of its only label."""
     check_labels(learner, y)
     m = learner.n_labels
-    if not isinstance(y, int) or m == 1:
-        return np.asarray(y, dtype=np.float64).reshape(m)
-    row = np.zeros(m)
-    row[y] = 1.0
-    return row
+    row = np.eye(1, m, y) if isinstance(y, int) and m > 1 else np.asarray(y, dtype=np.float64)
+    return row.reshape(m)

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from types import SimpleNamespace
+from typing import Any, BinaryIO
 
 import click
 
-from omma.cli.learners import Asked, Keeper, deciding_options, keeping_options
+from omma.cli.learners import LearnerSetup, learner_options
 from omma.cli.options import raw_cells_option, say
-
-if TYPE_CHECKING:
-    from omma.cli.readers import Lines
-    from omma.cli.streaming import Stream
-
-SKIPPED = 3  # the code of a stream with lines that could not be read
 
 
 @click.command("stream")
 @click.argument("file", type=click.Path(allow_dash=True), default="-")
-@deciding_options()
+@learner_options("lines")
 @click.option(
     "--format",
     "form",
@@ -44,23 +35,11 @@ SKIPPED = 3  # the code of a stream with lines that could not be read
     "--id", "id_column", metavar="NAME", help="The column that names rows.  [default: id]"
 )
 @click.option("--column", metavar="NAME", help="Take one column of probabilities from CSV.")
-@keeping_options("lines")
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
 @raw_cells_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    file: str,
-    asked: Asked,
-    form: str | None,
-    n_labels: int | None,
-    id_column: str | None,
-    column: str | None,
-    strict: bool,
-    as_json: bool,
-    raw_cells: bool,
-) -> None:
+def command(ctx: click.Context, /, **parameters: Any) -> None:
     """Decide rows as they come, from a file or standard input, and learn from their labels.
 
     Each decision is written as soon as its row was read; memory does not grow. A line that cannot
@@ -86,21 +65,23 @@ def command(
     3 done, but lines were skipped, 130 and 143 stopped by Ctrl-C or termination.
     The state is saved in all cases but 2.
     """  # noqa: D301
-    keeper = Keeper(ctx, asked)
-    if file != "-" and (not Path(file).exists() or Path(file).is_dir()):
-        raise click.BadParameter(f"'{file}' is not a file.", param_hint="FILE")
+    options = SimpleNamespace(**parameters)
+    setup = LearnerSetup(ctx)
+    # It may also be a pipe with a name.
+    if options.file != "-" and (not Path(options.file).exists() or Path(options.file).is_dir()):
+        raise click.BadParameter(f"'{options.file}' is not a file.", param_hint="FILE")
 
-    from omma.cli.readers import Lines
-    from omma.cli.streaming import Kept, Stream
+    from omma.cli.lines import LineReader
+    from omma.cli.streaming import Stream, run
 
-    with keeper.working("another omma stream"):
-        kept = Kept(keeper.begun, asked.state, asked.save_every)
-        stream = Stream(sys.stdout, keeper.make, as_json, say, keeper.found(), kept, raw_cells)
-        if stream.learner is not None and column is None:
-            n_labels = n_labels or stream.learner.n_labels
-        with _opened(file) as source:
-            reader = Lines(form, n_labels, id_column, column, stream.names)
-            code = _run(stream, source, reader, strict)
+    with setup.opened("another omma stream") as keeper:
+        n_labels = options.n_labels
+        if keeper.learner is not None and options.column is None:
+            n_labels = n_labels or keeper.learner.n_labels
+        columns = (n_labels, options.id_column, options.column, keeper.names)
+        with _opened(options.file) as source:
+            stream = Stream(sys.stdout, keeper, options.as_json, say, options.raw_cells)
+            code = run(stream, source, LineReader(options.form, *columns), options.strict)
     ctx.exit(code)
 
 
@@ -116,109 +97,7 @@ def _opened(file: str) -> Iterator[BinaryIO]:
         try:
             yield source
         except DAMAGED as error:
+            # What the system refuses, such as a disk that is gone, is no damage of the file.
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise ValueError(f"{file} is damaged: {error}") from error
-
-
-class StoppedError(Exception):
-    """Somebody asked to stop; ``code`` is what the process ends with, as shells expect it."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.code = 128 + number
-
-
-class Interrupts:
-    """While it is entered, signals stop the loop over ``between`` only while it waits.
-
-    So whatever is saved afterwards has each row wholly or not at all.
-    """
-
-    def __init__(self) -> None:
-        self._before: dict[int, Any] = {}
-        self._number: int | None = None
-        self._waits = False
-
-    def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._number = number
-        if self._waits:
-            raise StoppedError(number)
-
-    def between(self, lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
-        """The lines, unless somebody asked to stop before the next one."""
-        while True:
-            self._waits = True
-            if self._number is not None:
-                raise StoppedError(self._number)
-            try:
-                line = next(lines)
-            except StopIteration:
-                return
-            finally:
-                self._waits = False
-            yield line
-
-
-def _run(stream: Stream, source: BinaryIO, reader: Lines, strict: bool) -> int:
-    """Take every line; whatever ends it, the learner is saved. The exit code is returned."""
-    from omma.cli.lines import bounded
-
-    skipped, quiet = 0, False
-    try:
-        with Interrupts() as interrupts:
-            for bad in _taken(stream, interrupts.between(bounded(source)), reader):
-                say(bad)
-                skipped += 1
-                if strict:
-                    return 1
-        return SKIPPED if skipped else 0
-    except StoppedError as stopped:
-        say(f"{stopped}".capitalize() + ".")
-        return stopped.code
-    except BrokenPipeError:
-        # Nobody reads any more; what Python would still write at its end goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        quiet = True
-        return 0
-    finally:
-        stream.save()
-        if not quiet:
-            say(stream.summary(skipped))
-            for limit in () if stream.learner is None else stream.learner.limits:
-                say(f"{limit}.")
-            if stream.unlearned is not None:
-                say(stream.unlearned)
-
-
-def _taken(stream: Stream, lines: Iterable[bytes | None], reader: Lines) -> Iterator[str]:
-    """Take lines; a sentence comes out for each that could not be read."""
-    from omma.cli.lines import StopStreamError
-
-    for number, text in enumerate(lines, start=1):
-        try:
-            line = reader.read(text)
-            if line is not None:
-                stream.take(line, reader.names)
-                reader.accept()
-        except StopStreamError as error:
-            raise ValueError(f"line {number}: {error}") from error
-        except (ValueError, TypeError) as error:
-            try:
-                said = reader.refuse(error)
-            except StopStreamError as stop:
-                raise ValueError(f"line {number}: {stop}") from stop
-            yield f"line {number}: {said}"
-        if reader.withdrawn:
-            yield f"line {number} begins anew: what seemed to be names of columns before it is none"
-        stream.count(1)

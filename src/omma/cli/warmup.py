@@ -1,17 +1,27 @@
 """``omma warmup``: compile ahead, for images and containers."""
 
+from __future__ import annotations
+
 import os
 import time
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
 
 import click
 
-from omma.cli.options import work
-from omma.cli.progress import steps
+import omma
+from omma.cli.options import progress_bar, work
+
+ROWS, LABELS = 12, 4  # of the small stream that every policy runs over
+COMMON = ("macro_f1", "micro_f1")  # without --all
 
 
 @click.command("warmup")
-@click.option("--all", "every", is_flag=True, help="All kinds of metrics and ways to run them.")
-def command(every: bool) -> None:
+@click.option(
+    "--all", "everything", is_flag=True, help="All kinds of metrics and ways to run them."
+)
+def command(everything: bool) -> None:
     """Compile ahead what would be compiled at first use.
 
     Machine code is kept beside the package, or in the folder that the environment variable
@@ -26,17 +36,95 @@ def command(every: bool) -> None:
     """  # noqa: D301
     from rich.console import Console
 
-    from omma.cli import warming
+    from omma.kernels.jit import CACHE
 
     os.environ["OMMA_QUIET"] = "1"  # the progress bar says what is compiled
     started = time.perf_counter()
     with work():
-        wanted = warming.paths(every)
-        with steps(Console(stderr=True), len(wanted)) as report:
-            for path in wanted:
-                report(path.title)
-                path.run()
+        # Auto decides batches of clusters by kernels of its own.
+        todo = [*policies(everything), omma.Auto("macro_f1")]
+        with progress_bar(Console(stderr=True), len(todo)) as report:
+            for policy in todo:
+                report(name_of(policy))
+                run_all_ways(policy, with_certificate=everything)
     seconds = time.perf_counter() - started
-    folder = warming.cache_folder()
-    where = f"kept in {folder}" if folder else "not kept: no folder can be written to"
-    click.echo(f"{len(wanted)} paths are compiled, in {seconds:.0f} s; machine code is {where}")
+    where = f"kept in {CACHE}" if CACHE else "not kept: no folder can be written to"
+    click.echo(f"{len(todo)} policies are compiled, in {seconds:.0f} s; machine code is {where}")
+
+
+def run_all_ways(policy: Any, with_certificate: bool) -> None:
+    """Replays, single rows and batches of a policy, dense and sparse; so all is compiled."""
+    metric = policy.objective or "macro_f1"
+    for layout, kind in product(("dense", "sparse"), ("float64", "float32")):
+        eta, y = sample(policy, layout, kind)
+        omma.replay(policy, eta, y, metric=metric)
+        if not isinstance(policy, omma.Greedy):  # which has no rule for a batch of rows
+            omma.step(policy, policy.init(eta.shape[1]), eta, y)
+        if kind == "float64":
+            learner = omma.OnlineClassifier(policy, n_labels=eta.shape[1])
+            first = 0 if layout == "dense" else slice(0, 1)
+            learner.predict(eta[first])
+            learner.update(y[first])
+            learner.rule  # noqa: B018 — works out the rule, which is a kernel of its own
+        if kind == "float64" and with_certificate and isinstance(policy, omma.OMMA):
+            try:
+                omma.replay(policy, eta, y, gap=True)
+            except ValueError as error:  # the metric has no certificate
+                if "gap" not in str(error):
+                    raise
+
+
+def policies(everything: bool) -> Iterator[Any]:
+    """Policies of which the compiler tells each from all others."""
+    # Metrics of one label last: most are of the same kind as their averages.
+    names = sorted(
+        omma.metrics.NAMES if everything else COMMON, key=lambda name: omma.metric(name).binary
+    )
+    classes: tuple[Any, ...] = (omma.OMMA, omma.Greedy) if everything else (omma.OMMA,)
+    feedbacks = ("labels", "estimates") if everything else ("labels",)
+    kinds = set()
+    for make, name, k, feedback in product(classes, names, (None, 2), feedbacks):
+        metric = omma.metric(name)
+        if k is not None and (metric.multiclass or metric.binary):
+            continue
+        try:
+            policy = make(metric, k=k, feedback=feedback)
+        except omma.policies.UnsupportedMetricError:
+            continue
+        if kind_of(policy) not in kinds:
+            kinds.add(kind_of(policy))
+            yield policy
+    yield from (omma.Threshold(0.5), omma.TopK(2))
+    if everything:
+        yield from (omma.OFO("macro"), omma.OFO("micro"))
+
+
+def kind_of(policy: Any) -> Any:
+    """What the compiler sees of a policy: classes and types, no numbers."""
+
+    def types(value: Any) -> Any:
+        return (type(value), *map(types, value)) if isinstance(value, tuple) else type(value)
+
+    plan = policy.plan(1 if policy.objective.binary else LABELS)
+    return types(plan.objective), plan.budget is None, plan.soft
+
+
+def name_of(policy: Any) -> str:
+    """A policy in few words."""
+    from omma.metrics.target import Target
+
+    objective, name = policy.objective, type(policy).__name__
+    target = Target(name if objective is None else objective.name, policy.budget)
+    text = str(target) if objective is None else f"{name} for {target}"
+    return f"{text}{' from estimates' if policy.feedback == 'estimates' else ''}"
+
+
+def sample(policy: Any, layout: str, kind: str = "float64") -> tuple[Any, Any]:
+    """A small stream that a policy can run over."""
+    import numpy as np
+    from scipy import sparse
+
+    m = 1 if policy.objective is not None and policy.objective.binary else LABELS
+    eta = np.random.default_rng(0).dirichlet(np.ones(LABELS), size=ROWS)[:, :m].astype(kind)
+    y = np.eye(LABELS, dtype=np.int8)[np.arange(ROWS) % LABELS][:, :m]
+    return (eta, y) if layout == "dense" else (sparse.csr_array(eta), sparse.csr_array(y))

@@ -7,9 +7,8 @@ rules on rows that they were made without, and recommends one.
 from omma.comparison.choice import Candidate, Choice
 from omma.comparison.cross_fitting import choose
 from omma.comparison.protocol import compare
-from omma.comparison.report import Comparison
-from omma.comparison.results import Cell, Runs
-from omma.policies.roster import NAMES
+from omma.comparison.results import Cell, Comparison, Runs
+from omma.policies.registry import NAMES
 
 __all__ = [
     "NAMES",

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma import plots
 from omma._validate import nearest
-from omma.comparison.calibration_check import CalibrationCheck
+from omma.calibration.reliability import CalibrationCheck
 from omma.comparison.intervals import Range
-from omma.held import Held
+from omma.limits import LimitStatus
 from omma.rule import Rule
 from omma.tables import MISSING, Entry, Grid
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SIMPLE = "baseline"  # the name of the 0.5 threshold, or of the top k
-HAIR = 1e-9  # of a limit: less is rounding
 Vector = NDArray[np.float64]
 
 
@@ -47,7 +45,7 @@ class Candidate:
         The metric of the decisions on all folds, uncorrected: by it the best is chosen.
     stream : float or None
         The metric of its policy online over all rows, which learns as it decides.
-    limits : tuple of Held
+    limits : tuple of LimitStatus
         How the limits stand on unseen rows, where there are any.
     """
 
@@ -59,33 +57,22 @@ class Candidate:
     behind_interval: Range
     out_of_fold: float
     stream: float | None
-    limits: tuple[Held, ...] = ()
+    limits: tuple[LimitStatus, ...] = ()
 
     @property
     def holds(self) -> bool:
         """Whether all limits, with their margins, hold on unseen rows."""
-        return shortfall(self.limits) == 0.0
+        return self.shortfall == 0.0
+
+    @property
+    def shortfall(self) -> float:
+        """By how much the limits, with their margins, are missed in all."""
+        return sum(status.missed_by for status in self.limits)
 
     @property
     def as_good(self) -> bool:
         """Whether the rule is not distinguishable from the best on this data."""
         return self.behind_interval[1] >= 0.0
-
-
-def shortfall(limits: tuple[Held, ...]) -> float:
-    """By how much limits, with their margins, are missed in all; what is 0/0 misses nothing.
-
-    >>> from omma.limits import at_least
-    >>> plain, safe = (at_least("recall", 0.8, margin=margin) for margin in (0, 2))
-    >>> shortfall((Held(plain, 0.8, 0.0, 0.01),)), shortfall((Held(safe, 0.8, 0.0, 0.01),))
-    (0.0, 0.02)
-    """
-    return sum(map(_missed_by, limits))
-
-
-def _missed_by(held: Held) -> float:
-    excess = held.excess + (held.limit.margin * held.error if held.limit.margin else 0.0)
-    return float(excess) if excess > HAIR else 0.0  # NaN is no more than anything
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,13 +146,12 @@ class Choice:
     def as_good(self) -> list[Candidate]:
         """Other rules that this data does not distinguish from the best, and that hold limits."""
         best = self.best
-        return [one for one in self.candidates if one.as_good and one.holds and one is not best]
+        return [rule for rule in self.candidates if rule.as_good and rule.holds and rule != best]
 
     def __getitem__(self, name: str) -> Candidate:
-        for candidate in self.candidates:
-            if candidate.name == name:
-                return candidate
-        known = [candidate.name for candidate in self.candidates]
+        known = {candidate.name: candidate for candidate in self.candidates}
+        if name in known:
+            return known[name]
         hint = nearest(str(name), known) or f"; there are {', '.join(known)}"
         raise KeyError(f"a choice has no candidate {name!r}{hint}")
 
@@ -173,11 +159,13 @@ class Choice:
     def verdict(self) -> str:
         """What to do, in a few sentences."""
         best, simple = self.best, self[SIMPLE]
+        # Values are fractions everywhere; people read percent.
         expect = f"expect {100 * best.value:.2f} % ({_to(best.interval)}) on new rows"
         if best.limits:
             return self._verdict_with_limits(expect)
-        if best.name == SIMPLE:
+        if best is simple:
             return f"The {simple.title} is as good as anything here: {expect}."
+        # How far the simple rule is behind is what the best one gains, with its sign turned.
         low, high = simple.behind_interval
         gain = f"{-100 * simple.behind:.2f} points ({_to((-high, -low))})"
         if simple.as_good:
@@ -188,7 +176,7 @@ class Choice:
         return f"Deploy {best.title}: {expect}, {gain} more than the {simple.title}."
 
     def _verdict_with_limits(self, expect: str) -> str:
-        """Limits come first; who would score more and misses them is named."""
+        """Limits come first; a rule that would score more and misses them is named."""
         best = self.best
         title = f"the {best.title}" if best.name == SIMPLE else best.title
         values = "; ".join(map(_limit_value, best.limits))
@@ -198,54 +186,52 @@ class Choice:
                 f"{expect}. On unseen rows, {values}."
             )
         text = f"Deploy {title}: {expect}. On unseen rows, {values}."
-        ahead = [one for one in self.candidates if not one.holds and one.behind > 0.0]
+        # Who sees a higher value in the table will ask why that rule was not chosen.
+        ahead = [rule for rule in self.candidates if not rule.holds and rule.behind > 0.0]
         if ahead:
-            near = min(ahead, key=lambda candidate: shortfall(candidate.limits))
-            text += (
-                f" {_capital(near.title)} scores {100 * near.behind:.2f} points more, but "
-                f"{_misses(near)}."
-            )
+            near = min(ahead, key=lambda rule: rule.shortfall)
+            # At the start of a sentence, titles that are no names have an article.
+            subject = near.title if near.title[0].isupper() else f"The {near.title}"
+            text += f" {subject} scores {100 * near.behind:.2f} points more, but {_misses(near)}."
         return text
 
     @property
     def table(self) -> Grid:
         """A line for each candidate, in %; print it."""
-        limits = tuple(str(held.limit) for held in self.candidates[0].limits)
-        columns = ("new rows", "95 % interval", "to best", "95 % interval", "stream", *limits)
-        names = tuple(candidate.title for candidate in self.candidates)
-        return Grid(columns, names, tuple(map(self._line, self.candidates)), (self.note,), "rule")
-
-    def _line(self, candidate: Candidate) -> tuple[Entry, ...]:
-        is_best = candidate.name == self.best_name
-        stream = candidate.stream
-        texts = (
-            f"{100 * candidate.value:.2f}",
-            _range(candidate.interval),
-            "best" if is_best else f"{100 * candidate.behind:+.2f}",
-            "" if is_best else _range(candidate.behind_interval),
-            MISSING if stream is None else f"{100 * stream:.2f}",
-            *map(_limit_cell, candidate.limits),
-        )
-        return tuple([Entry(instead=text or " ") for text in texts])
+        lines = {}
+        for rule in self.candidates:
+            is_best = rule.name == self.best_name
+            lines[rule.title] = [
+                f"{100 * rule.value:.2f}",
+                _range(rule.interval),
+                "best" if is_best else f"{100 * rule.behind:+.2f}",
+                " " if is_best else _range(rule.behind_interval),
+                # A rule that does not learn has no stream of its own.
+                MISSING if rule.stream is None else f"{100 * rule.stream:.2f}",
+                *map(_limit_cell, rule.limits),
+            ]
+        limits = [str(status.limit) for status in self.best.limits]
+        columns = ["new rows", "95 % interval", "to best", "95 % interval", "stream", *limits]
+        return _text_grid("rule", columns, lines, self.note)
 
     @property
     def data(self) -> list[dict[str, Any]]:
         """A record for each candidate, as fractions and in full."""
         return [
             {
-                "rule": candidate.name,
-                "value": candidate.value,
-                "low": candidate.interval[0],
-                "high": candidate.interval[1],
-                "behind": candidate.behind,
-                "behind_low": candidate.behind_interval[0],
-                "behind_high": candidate.behind_interval[1],
-                "out_of_fold": candidate.out_of_fold,
-                "stream": candidate.stream,
-                "best": candidate.name == self.best_name,
-                **_limits_data(candidate),
+                "rule": rule.name,
+                "value": rule.value,
+                "low": rule.interval[0],
+                "high": rule.interval[1],
+                "behind": rule.behind,
+                "behind_low": rule.behind_interval[0],
+                "behind_high": rule.behind_interval[1],
+                "out_of_fold": rule.out_of_fold,
+                "stream": rule.stream,
+                "best": rule.name == self.best_name,
+                **({"limits": _limits_data(rule), "holds": rule.holds} if rule.limits else {}),
             }
-            for candidate in self.candidates
+            for rule in self.candidates
         ]
 
     @property
@@ -262,14 +248,20 @@ class Choice:
         """A record for each label: its threshold, where the rule has thresholds, and its gain."""
         if self.labels is None:
             raise ValueError(f"{self.metric} has no part for each label, so there is no table")
-        free = self.rule.k is None and self.rule.at_most is None
-        thresholds = self.rule.thresholds if free else np.full(self.rule.m, np.nan)
-        labels = self.labels
-        numbers = (labels.positive, thresholds, labels.simple, labels.best, labels.gains)
-        fields = ("label", "occurs", "threshold", "simple", "best", "gain")
-        names = self.rule.names or tuple(map(str, range(self.rule.m)))
-        lines = zip(names, *(column.tolist() for column in numbers), strict=True)
-        return [dict(zip(fields, line, strict=True)) for line in lines]
+        labels, rule = self.labels, self.rule
+        # With a budget, a label is predicted where its gain is among the highest of the row.
+        has_thresholds = rule.k is None and rule.at_most is None
+        columns = {
+            "label": np.array(rule.names or tuple(map(str, range(rule.m))), dtype=object),
+            "occurs": labels.positive,
+            "threshold": rule.thresholds if has_thresholds else np.full(rule.m, np.nan),
+            "simple": labels.simple,
+            "best": labels.best,
+            "gain": labels.gains,
+        }
+        # Plain Python numbers, so that records go into JSON as they are.
+        lines = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return [dict(zip(columns, line, strict=True)) for line in lines]
 
     @property
     def label_table(self) -> Grid:
@@ -277,35 +269,47 @@ class Choice:
         data = self.label_data
         assert self.labels is not None
         has_thresholds = not all(np.isnan(label["threshold"]) for label in data)
-        threshold = ("threshold",) if has_thresholds else ()  # a budget has none
-        columns = ("occurs", *threshold, self[SIMPLE].title, self.best.title, "gain")
+        lines = {}
+        for label in data:
+            cut = label["threshold"]
+            threshold = [MISSING if np.isnan(cut) else f"{cut:.4g}"] if has_thresholds else []
+            values = [f"{100 * label['simple']:.2f}", f"{100 * label['best']:.2f}"]
+            gain = f"{100 * label['gain']:+.2f}"
+            lines[label["label"]] = [f"{label['occurs']:g}", *threshold, *values, gain]
+        cuts = ["threshold"] if has_thresholds else []  # a budget has none
+        columns = ["occurs", *cuts, self[SIMPLE].title, self.best.title, "gain"]
         note = f"{self.labels.metric} of each label on unseen rows, in %."
-        lines = tuple(_label_line(label, has_thresholds) for label in data)
-        return Grid(columns, tuple(label["label"] for label in data), lines, (note,), "label")
+        return _text_grid("label", columns, lines, note)
 
     @property
     def bars(self) -> dict[str, tuple[float, float, float]]:
         """Value, low and high end of each candidate in %, by its title: what a picture shows."""
         return {
-            one.title: (100 * one.value, 100 * one.interval[0], 100 * one.interval[1])
-            for one in self.candidates
+            rule.title: (100 * rule.value, 100 * rule.interval[0], 100 * rule.interval[1])
+            for rule in self.candidates
         }
 
     def plot(self) -> Figure:
         """Draw the value of each candidate with its interval; the figure has a ``savefig``."""
-        title = f"{self.metric} on new rows, %"
-        return plots.plot_choice(self.bars, self.best.title, title=title)
+        from omma.plots import plot_choice
+
+        return plot_choice(self.bars, self.best.title, title=f"{self.metric} on new rows, %")
 
     def __rich__(self) -> Table:
         return self.table.__rich__()
 
     def __str__(self) -> str:
         calibration = () if self.calibration is None else (str(self.calibration),)
-        parts = (f"{self.table}\n", self.verdict, self.note, *self.notes, *calibration)
-        return "\n".join(parts)
+        return "\n".join((f"{self.table}\n", self.verdict, self.note, *self.notes, *calibration))
 
     def __repr__(self) -> str:
         return f"<choice by {self.metric}: {self.best.title}, {100 * self.best.value:.2f} %>"
+
+
+def _text_grid(head: str, columns: list[str], lines: dict[str, list[str]], note: str) -> Grid:
+    """A table of texts, a line for each name."""
+    entries = tuple(tuple(Entry(instead=text) for text in line) for line in lines.values())
+    return Grid(tuple(columns), tuple(lines), entries, (note,), head)
 
 
 def _range(ends: Range) -> str:
@@ -316,60 +320,41 @@ def _to(ends: Range) -> str:
     return f"{100 * ends[0]:.2f} to {100 * ends[1]:.2f}"
 
 
-def _capital(title: str) -> str:
-    """A title at the start of a sentence; names of rules that are no names have an article."""
-    return title if title[0].isupper() else f"The {title}"
-
-
-def _misses(candidate: Candidate) -> str:
+def _misses(rule: Candidate) -> str:
     """Which limits a candidate misses, and by how much."""
-    said = []
-    for held in candidate.limits:
-        by = _missed_by(held)
-        if by:
-            chance = ", less than its standard error" if by < held.error else ""
-            said.append(f"misses {held.limit} by {by:.4f}{chance}")
-    return " and ".join(said)
+    return " and ".join(
+        f"misses {status.limit} by {status.missed_by:.4f}"
+        + (", less than its standard error" if status.missed_by < status.error else "")
+        for status in rule.limits
+        if status.missed_by
+    )
 
 
-def _limit_value(held: Held) -> str:
+def _limit_value(status: LimitStatus) -> str:
     """The value of a limit and its interval, in words."""
-    if np.isnan(held.value):
-        return f"{held.limit}: nothing to judge it by"
-    low, high = held.interval
-    return f"{held.limit}: {held.value:.4f} ({low:.4f} to {high:.4f})"
+    if np.isnan(status.value):
+        return f"{status.limit}: nothing to judge it by"
+    low, high = status.interval
+    return f"{status.limit}: {status.value:.4f} ({low:.4f} to {high:.4f})"
 
 
-def _limit_cell(held: Held) -> str:
+def _limit_cell(status: LimitStatus) -> str:
     """The value of a limit, and whether it is missed; 0/0 says nothing."""
-    if np.isnan(held.value):
+    if np.isnan(status.value):
         return MISSING
-    return f"{held.value:.4f}{' (missed)' if _missed_by(held) else ''}"
+    return f"{status.value:.4f}{' (missed)' if status.missed_by else ''}"
 
 
-def _limits_data(candidate: Candidate) -> dict[str, Any]:
-    """The limits of a candidate for programs; nothing where there are none."""
-    if not candidate.limits:
-        return {}
-    records = [
+def _limits_data(rule: Candidate) -> list[dict[str, Any]]:
+    """The limits of a candidate for programs."""
+    return [
         {
-            "limit": str(held.limit),
-            "value": None if np.isnan(held.value) else held.value,
-            "interval": list(held.interval),
-            "error": None if np.isnan(held.error) else held.error,
-            "holds": _missed_by(held) == 0.0,
-            "missed_by": _missed_by(held),
+            "limit": str(status.limit),
+            "value": None if np.isnan(status.value) else status.value,
+            "interval": list(status.interval),
+            "error": None if np.isnan(status.error) else status.error,
+            "holds": status.missed_by == 0.0,
+            "missed_by": status.missed_by,
         }
-        for held in candidate.limits
+        for status in rule.limits
     ]
-    return {"limits": records, "holds": candidate.holds}
-
-
-def _label_line(label: dict[str, Any], has_thresholds: bool) -> tuple[Entry, ...]:
-    threshold = label["threshold"]
-    shown = MISSING if np.isnan(threshold) else f"{threshold:.4g}"
-    texts = [f"{label['occurs']:g}"]
-    texts += [shown] if has_thresholds else []
-    texts += [f"{100 * label['simple']:.2f}", f"{100 * label['best']:.2f}"]
-    texts.append(f"{100 * label['gain']:+.2f}")
-    return tuple([Entry(instead=text) for text in texts])

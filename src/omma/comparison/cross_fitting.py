@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,49 +12,47 @@ from scipy import sparse
 
 from omma._candidates import warn_of_rows
 from omma._validate import check_positive_int, check_seed, shown
-from omma.comparison.calibration_check import CalibrationCheck
-from omma.comparison.choice import SIMPLE, Candidate, Choice, PerLabel, shortfall
-from omma.comparison.entrants import check_whole, read_rows, read_targets
+from omma.calibration.reliability import CalibrationCheck
+from omma.comparison.arguments import read_metrics, read_rows
+from omma.comparison.choice import SIMPLE, Candidate, Choice, PerLabel
 from omma.comparison.intervals import estimates
-from omma.comparison.resampling import Resampler, Truth
+from omma.comparison.resampling import Resampler
 from omma.counts import Counts
 from omma.evaluation import replay
-from omma.held import Held
-from omma.limits import Limit, read_limits
+from omma.limits import Limit, LimitStatus, read_limits
 from omma.metrics import LabelMetric, Macro, Metric, OverClasses, metric as find_metric
 from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
 from omma.policies.base import check_task
-from omma.policies.best_mixture import top
 from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.tables import HAT_ETA
 
-TUNED, AUTO, TRUSTING = "tuned", "auto", "omma_eta"
-Make = Callable[[Batch], Rule]
+TUNED, TRUSTING = "tuned", "omma_eta"
 FEW_ROWS = 20  # intervals of so few rows were never measured
 Folds = list[NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
 class Maker:
-    """A way to make a rule; ``policy`` is what would run online, for rules that are learned so."""
+    """A way to make a rule of rows, as ``make`` does.
+
+    ``policy`` is what runs online, where the rule is what a policy has learned after one pass.
+    """
 
     name: str
     title: str
-    make: Make
+    make: Callable[[Batch], Rule]
     policy: Policy | None = None
 
+    @classmethod
+    def online(cls, name: str, title: str, policy: Policy) -> "Maker":
+        """The last rule of a policy."""
 
-@dataclass(frozen=True)
-class Goal:
-    """What rules are to maximize, and how many labels a row they may predict."""
+        def last_rule(batch: Batch) -> Rule:
+            return replay(policy, batch, predictions=False, checkpoints=0).rule
 
-    metric: Metric
-    k: int | None
-    at_most: int | None
-    m: int
-    limits: tuple[Limit, ...] = ()
+        return cls(name, title, last_rule, policy)
 
 
 def choose(
@@ -134,75 +131,142 @@ def choose(
     if not isinstance(metric, str | Metric):
         raise TypeError(f"metric of choose must be a name or a metric, got {shown(metric)}")
     data, notes = _with_labels(read_rows(owner, eta, y).check(owner))
-    goal, name = _goal(data, metric, k, at_most, subject_to)
+    (target,) = read_metrics(owner, [metric if k is None else (metric, k)], data)
+    check_task(owner, data, target.k or at_most, target.metric, whole=None)
+    limits = read_limits(owner, subject_to) or ()
+    limits = tuple(limit.named(data.names, data.m, owner) for limit in limits)
+    # All rules have the goal of this policy: its metric, budget and limits. It refuses budgets that
+    # do not go with the metric, and limits that nothing can keep.
+    goal = Auto(target.metric, target.k, at_most, subject_to=limits or None)
+    goal.check_labels(data.m)
+    warn_of_rows(owner, data.eta, goal.budget)
     split = _folds(data.n, folds, seed)
-    able, left_out = _able(makers(goal, frank_wolfe), data, goal)
+
+    makers, left_out = [], []
+    assert data.labels is not None
+    for maker in _makers(goal, data.m, frank_wolfe):
+        why = None if maker.policy is None else maker.policy.whole_rows(goal.objective)
+        if data.labels.missing is None or why is None:
+            makers.append(maker)
+        else:
+            left_out.append(
+                f"{maker.title} is left out: it needs all labels of a row or none{why}."
+            )
     with warnings.catch_warnings():  # said once, not by every fold
         warnings.filterwarnings("ignore", ".*lowest other labels fill up", UserWarning)
-        decisions = {maker.name: _out_of_fold(data, split, maker.make) for maker in able}
+        decisions = {maker.name: _out_of_fold(data, split, maker.make) for maker in makers}
         streams = {  # the value of a policy that goes on learning
             maker.name: replay(
                 maker.policy, data, seed=seed, predictions=False, checkpoints=0
             ).value
-            for maker in able
+            for maker in makers
             if maker.policy is not None
         }
-    truth = Truth.of(data)
-    sample = Resampler(truth, list(decisions.values()), goal.metric, seed)
-    limits = [
-        _limits(goal.limits, sample, rule, truth.weight @ decided)
+        calibration = _calibration(data, goal, split, decisions.get(TRUSTING))
+
+    sample = Resampler(data, list(decisions.values()), goal.objective, seed)
+    statuses = [
+        tuple(_status(limit, data, sample, rule, decided) for limit in limits)
         for rule, decided in enumerate(decisions.values())
     ]
-    missed = np.array([shortfall(one) for one in limits])
+    missed = np.array([sum(status.missed_by for status in of_rule) for of_rule in statuses])
     # Limits come first; of equal rules the simplest, which is first, is the best.
-    best = int(np.lexsort((np.arange(len(able)), -sample.values, missed))[0])
+    best = int(np.lexsort((np.arange(len(makers)), -sample.values, missed))[0])
     judged = estimates(sample, draws, best, missed == missed[best])
     candidates = tuple(
         Candidate(
             maker.name,
             maker.title,
-            *value,
-            *behind,
+            *estimate,
             out_of_fold=float(raw),
             stream=streams.get(maker.name),
-            limits=held,
+            limits=of_rule,
         )
-        for maker, (value, behind), raw, held in zip(
-            able, judged, sample.values, limits, strict=True
+        for maker, estimate, raw, of_rule in zip(
+            makers, judged, sample.values, statuses, strict=True
         )
     )
-    share = truth.known_share
-    known = "" if share == 1.0 else f", {100 * share:.3g} % of their labels known"
+    known = ""
+    if sample.missing is not None:
+        share = 1.0 - sample.missing.nnz / (data.n * data.m)
+        known = f", {100 * share:.3g} % of their labels known"
     return Choice(
-        name,
+        target.name if at_most is None else f"{target.name}, at most {at_most} a row",
         candidates,
-        able[best].name,
-        able[best].make(data.take(np.concatenate(split))).named(data.names),
+        makers[best].name,
+        makers[best].make(data.take(np.concatenate(split))).named(data.names),
         _per_label(sample, best),
         f"{folds} folds of {data.n:,} rows{known}",
-        (*notes, *left_out, *_remarks(truth, goal, sample.counts(best))),
-        _calibration(data, goal, split, truth, decisions.get(TRUSTING)),
+        (*notes, *left_out, *_remarks(sample, goal, best)),
+        calibration,
     )
 
 
-def _goal(data: Batch, metric: Any, k: Any, at_most: Any, subject_to: Any) -> tuple[Goal, str]:
-    """The metric, budget and limits, checked against the data, and what to call them."""
-    owner = "choose"
-    (target,) = read_targets([metric if k is None else (metric, k)], data, owner)
-    check_whole(owner, target.metric, data)
-    check_task(owner, data, target.k or at_most, target.metric, whole=None)
-    limits = read_limits(owner, subject_to) or ()
-    limits = tuple(limit.named(data.names, data.m, owner) for limit in limits)
-    # Refuses budgets that do not go with the metric, and limits that nothing can keep.
-    Auto(target.metric, target.k, at_most, subject_to=limits or None).check_labels(data.m)
-    goal = Goal(target.metric, target.k, at_most, data.m, limits)
-    if target.metric.multiclass and at_most is None:
-        goal = replace(goal, k=1)
-    warn_of_rows(owner, data.eta, goal.k)
-    return goal, target.name if at_most is None else f"{target.name}, at most {at_most} a row"
+def _with_labels(data: Batch) -> tuple[Batch, list[str]]:
+    """Rows that have a known label and a weight, and a note about those that have no label."""
+    assert data.labels is not None
+    usable, notes = np.ones(data.n, dtype=np.bool_), []
+    if data.labels.known is not None:
+        usable = data.labels.known
+        skipped = data.n - int(usable.sum())
+        notes.append(f"{skipped:,} of {data.n:,} rows have no labels and were skipped.")
+    if len(data.weights):
+        if not data.weights[usable].any():
+            raise ValueError("weights of choose must not all be 0")
+        usable = usable & (data.weights > 0)
+    return (data if usable.all() else data.take(usable).ready()), notes
 
 
-def _out_of_fold(data: Batch, folds: Folds, make: Make) -> Any:
+def _folds(n: int, folds: int, seed: int) -> Folds:
+    """Rows split at random."""
+    check_positive_int("choose", "folds", folds)
+    if not 2 <= folds <= n:
+        raise ValueError(
+            "folds of choose must be from 2 to the number of rows that have labels and weight, "
+            f"which is {n}, got {folds}"
+        )
+    # Every fold has its share of the rows, to one row.
+    order = np.random.default_rng(seed).permutation(n)
+    return [order[start::folds] for start in range(folds)]
+
+
+def _makers(goal: Auto, m: int, frank_wolfe: bool) -> Iterator[Maker]:
+    """All rules that a goal has, the simplest first: of equal rules the first is the best."""
+    metric, k, at_most, limits = goal.objective, goal.budget, goal.at_most, goal.limits or None
+    simple = simple_rule(k, at_most, m)
+    yield Maker(SIMPLE, "0.5 threshold" if k is None else f"top-{k} rule", lambda batch: simple)
+    if k is None and at_most is None:
+        with suppress(UnsupportedMetricError):  # no thresholds can be found one label at a time
+            tuned = TunedThresholds(metric, limits)
+            yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
+    options: dict[str, Any] = {"at_most": at_most, "subject_to": limits}
+    yield Maker.online("auto", "Auto", goal)
+    trusting = OMMA(metric, k, feedback="estimates", **options)
+    yield Maker.online(TRUSTING, f"OMMA({HAT_ETA})", trusting)
+    yield Maker.online("omma", "OMMA", OMMA(metric, k, **options))
+    if not frank_wolfe:
+        return
+    if at_most is not None:
+        raise ValueError("frank_wolfe of choose goes without at_most: it has no such rules")
+    if limits:
+        raise ValueError(
+            "frank_wolfe of choose goes without subject_to: its mixture keeps a limit, and no rule "
+            "of it alone does"
+        )
+    search = FrankWolfe(metric, k)
+    yield Maker(
+        "frank_wolfe",
+        "Frank-Wolfe's best rule",
+        lambda batch: search.fit(batch).deterministic().rules[0],
+    )
+
+
+def simple_rule(k: int | None, at_most: int | None, m: int) -> Rule:
+    """The threshold 0.5, or the k most probable of m labels."""
+    return Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k, at_most=at_most)
+
+
+def _out_of_fold(data: Batch, folds: Folds, make: Callable[[Batch], Rule]) -> Any:
     """Decisions on every row, by rules that were made of the rows of other folds."""
     # A matrix even of one label, whose probabilities may come as a vector.
     eta = data.eta.matrix if isinstance(data.eta, SparseProbabilities) else data.eta.array
@@ -211,50 +275,63 @@ def _out_of_fold(data: Batch, folds: Folds, make: Make) -> Any:
         others = np.concatenate(folds[:place] + folds[place + 1 :])
         rule = make(data.take(others))
         decisions.append(sparse.csr_array(rule.predict(eta[fold]), dtype=np.float64))
-    back = np.argsort(np.concatenate(folds))
-    return sparse.csr_array(sparse.vstack(decisions, format="csr")[back])
+    order = np.argsort(np.concatenate(folds))  # from the order of folds to that of the rows
+    return sparse.csr_array(sparse.vstack(decisions, format="csr")[order])
 
 
-def _with_labels(data: Batch) -> tuple[Batch, list[str]]:
-    """Rows that have a known label and a weight, and a note about those that have no label."""
-    assert data.labels is not None
-    kept, notes = np.ones(data.n, dtype=np.bool_), []
-    if data.labels.known is not None:
-        kept = data.labels.known
-        left = data.n - int(kept.sum())
-        notes.append(f"{left:,} of {data.n:,} rows have no labels and were skipped.")
-    if len(data.weights):
-        if not data.weights[kept].any():
-            raise ValueError("weights of choose must not all be 0")
-        kept = kept & (data.weights > 0)
-    return (data if kept.all() else data.take(kept).ready()), notes
+def _status(limit: Limit, data: Batch, sample: Resampler, rule: int, decided: Any) -> LimitStatus:
+    """How a limit stands by the out-of-fold decisions of a rule."""
+    counts = sample.counts(rule)
+    if limit.needs_labels:
+        # The error of a rate is by the labels that were seen, not by counts in proportion.
+        tp, predicted, positive, rows = sample.known(rule)
+        n = float(rows.mean() if limit.over_all else rows[limit.index or 0])
+        seen = Counts(tp, predicted, positive, n)
+    else:
+        # What is predicted is known of all labels, whether they are or not.
+        weights = np.asarray(data.weights) if len(data.weights) else np.ones(data.n)
+        none = np.zeros(data.m)
+        counts = seen = Counts(none, weights @ decided, none, counts.n)
+    return LimitStatus(limit, limit.value(counts), 0.0, limit.error(seen), limit.draws(seen))
 
 
-def _remarks(truth: Truth, goal: Goal, counts: Counts) -> Iterator[str]:
+def _per_label(sample: Resampler, best: int) -> PerLabel | None:
+    """The metric of each label by the simple rule and by the best, if labels have a metric."""
+    metric = sample.metric
+    of = metric if isinstance(metric, LabelMetric) else getattr(metric, "of", None)
+    if isinstance(metric, OverClasses):  # all of them are made of the recalls of classes
+        of = find_metric("recall")
+    if not isinstance(of, LabelMetric):
+        return None
+    simple, chosen = (sample.known(rule) for rule in (0, best))  # the simple rule comes first
+    return PerLabel(of.name, simple[2], of.of_cells(*simple), of.of_cells(*chosen))
+
+
+def _remarks(sample: Resampler, goal: Auto, best: int) -> Iterator[str]:
     """Where the data is too thin for what is reported, or the metric rewards the wrong thing."""
-    if truth.n < FEW_ROWS:
-        yield f"{truth.n:,} rows are few: intervals may be too narrow."
-    missing = truth.missing
-    unknown = 0 if missing is None else int((missing.sum(axis=0) == truth.n).sum())
+    metric, n, m = sample.metric, sample.n, sample.m
+    if n < FEW_ROWS:
+        yield f"{n:,} rows are few: intervals may be too narrow."
+    unknown = 0 if sample.missing is None else int((sample.missing.sum(axis=0) == n).sum())
     if unknown:
         yield (
-            f"{unknown:,} of {truth.m:,} labels are known in no row and count as labels that never "
-            "occur."
+            f"{unknown:,} of {m:,} labels are known in no row and count as labels that never occur."
         )
-    absent = truth.m - len(np.unique(truth.labels.indices))
-    if isinstance(goal.metric, OverClasses) and absent:
-        yield f"{absent:,} of {truth.m:,} classes never occur: their recall is 0, however decided."
-    if not truth.labels.nnz:
+    absent = m - len(np.unique(sample.labels.indices))
+    if isinstance(metric, OverClasses) and absent:
+        yield f"{absent:,} of {m:,} classes never occur: their recall is 0, however decided."
+    if not sample.labels.nnz:
         yield "No label occurs in these rows: they cannot tell a good rule from a bad one."
-    metric = goal.metric
-    if isinstance(metric, Macro) and metric.of == find_metric("precision") and goal.k is not None:
+    is_macro_precision = isinstance(metric, Macro) and metric.of == find_metric("precision")
+    if is_macro_precision and goal.budget is not None:
         # Spare slots go to other labels in every fold, so that out-of-fold counts are of no rule.
         yield (
             "Macro precision with a budget: values and intervals can be off by many points; judge "
             "the rule on held-out rows."
         )
-    free = goal.k is None and goal.at_most is None and not goal.limits
-    if free and everything_is_best(metric, counts.positive, counts.n):
+    is_free = goal.budget is None and goal.at_most is None and not goal.limits
+    counts = sample.counts(best)
+    if is_free and everything_is_best(metric, counts.positive, counts.n):
         how = "choose another metric, such as f1" if metric.binary else "pass k"
         yield f"{metric.name} is maximal when everything is predicted: {how}."
 
@@ -268,134 +345,24 @@ def everything_is_best(metric: Metric, positive: NDArray[np.float64], n: float) 
     """
     if (positive == n).all():  # then it is right, and no fault of the metric
         return False
+    # Where all is predicted, no label is missed, and all other rows are false alarms.
     everything = Counts(positive, np.full(len(positive), n), positive, n)
     exact = Counts(positive, positive, positive, n)
     return not metric.multiclass and metric.value(everything) >= metric.value(exact)
 
 
-def _able(every: Iterator[Maker], data: Batch, goal: Goal) -> tuple[list[Maker], list[str]]:
-    """Makers that can learn from such rows, and a sentence about each of the others."""
-    assert data.labels is not None
-    if data.labels.missing is None:
-        return list(every), []
-    able, notes = [], []
-    for maker in every:
-        why = None if maker.policy is None else maker.policy.whole_rows(goal.metric)
-        if why is None:
-            able.append(maker)
-        else:
-            notes.append(f"{maker.title} is left out: it needs all labels of a row or none{why}.")
-    return able, notes
-
-
-def _limits(
-    limits: tuple[Limit, ...], sample: Resampler, rule: int, predicted: NDArray[np.float64]
-) -> tuple[Held, ...]:
-    """How limits stand by the decisions of a rule; ``predicted`` counts them on all labels."""
-    counts = sample.counts(rule)
-    tp, chosen, positive, rows = sample.known(rule)
-    none = np.zeros(len(predicted))
-    everywhere = Counts(none, predicted, none, counts.n)
-    held = []
-    for limit in limits:
-        # The error of a rate is by the labels that were seen, not by counts in proportion.
-        n = float(rows.mean() if limit.over_all else rows[limit.index or 0])
-        value = error = everywhere
-        if limit.needs_labels:
-            value, error = counts, Counts(tp, chosen, positive, n)
-        held.append(Held(limit, limit.value(value), 0.0, limit.error(error), limit.draws(error)))
-    return tuple(held)
-
-
-def _folds(n: int, folds: int, seed: int) -> Folds:
-    """Rows split at random."""
-    check_positive_int("choose", "folds", folds)
-    if not 2 <= folds <= n:
-        raise ValueError(
-            "folds of choose must be from 2 to the number of rows that have labels and weight, "
-            f"which is {n}, got {folds}"
-        )
-    order = np.random.default_rng(seed).permutation(n)
-    return [order[start::folds] for start in range(folds)]
-
-
-def _per_label(sample: Resampler, best: int) -> PerLabel | None:
-    """The metric of each label by the simple rule and by the best, if labels have a metric."""
-    metric = sample.metric
-    of = metric if isinstance(metric, LabelMetric) else getattr(metric, "of", None)
-    if isinstance(metric, OverClasses):
-        of = find_metric("recall")
-    if not isinstance(of, LabelMetric):
-        return None
-    simple, chosen = (sample.known(rule) for rule in (0, best))  # the simple rule comes first
-    return PerLabel(of.name, simple[2], of.of_cells(*simple), of.of_cells(*chosen))
-
-
-def _calibration(
-    data: Batch, goal: Goal, folds: Folds, truth: Truth, trusting: Any
-) -> CalibrationCheck | None:
+def _calibration(data: Batch, goal: Auto, folds: Folds, trusting: Any) -> CalibrationCheck | None:
     """Whether probabilities are calibrated; if not, what calibrating gains on the metric.
 
     ``trusting`` are the decisions of OMMA(η̂), which takes probabilities as they are.
     """
-    if data.class_ids:
+    if data.class_ids:  # bins of single classes say little about rows whose shares add up to one
         return None
-    check = CalibrationCheck.of(data)
-    if check.looks_calibrated or trusting is None or goal.metric.needs_matrix:
+    metric, check = goal.objective, CalibrationCheck.of(data)
+    if check.looks_calibrated or trusting is None or metric.needs_matrix:
         return check
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*lowest other labels fill up", UserWarning)
-        after = _out_of_fold(data, folds, calibrated(goal).make)
-    before, now = Resampler(truth, [trusting, after], goal.metric, 0).values
-    return replace(check, metric=goal.metric.name, gain=float(now - before))
-
-
-def makers(goal: Goal, frank_wolfe: bool) -> Iterator[Maker]:
-    """All rules that a goal has, the simplest first: of equal rules the first is the best."""
-    simple = simple_rule(goal)
-    title = "0.5 threshold" if goal.k is None else f"top-{goal.k} rule"
-    yield Maker(SIMPLE, title, lambda batch: simple)
-    metric, k, most, limits = goal.metric, goal.k, goal.at_most, goal.limits or None
-    if k is None and most is None:
-        with suppress(UnsupportedMetricError):  # no thresholds can be found one label at a time
-            tuned = TunedThresholds(metric, limits)
-            yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
-    options: dict[str, Any] = {"at_most": most, "subject_to": limits}
-    yield _online(AUTO, "Auto", Auto(metric, k, **options))
-    trusting = OMMA(metric, k, feedback="estimates", **options)
-    yield _online(TRUSTING, f"OMMA({HAT_ETA})", trusting)
-    yield _online("omma", "OMMA", OMMA(metric, k, **options))
-    if frank_wolfe:
-        yield Maker("frank_wolfe", "Frank-Wolfe's best rule", _offline(goal))
-
-
-def calibrated(goal: Goal) -> Maker:
-    """OMMA(η̂) on calibrated probabilities: what calibration gains for rules that trust them."""
     options: dict[str, Any] = {"at_most": goal.at_most, "subject_to": goal.limits or None}
-    policy = OMMA(goal.metric, goal.k, feedback="estimates", calibration="online", **options)
-    return _online("calibrated", f"OMMA({HAT_ETA}), calibrated", policy)
-
-
-def simple_rule(goal: Goal) -> Rule:
-    """The threshold 0.5, or the k most probable labels."""
-    return Rule(*top(goal.k, goal.m), goal.k, at_most=goal.at_most)
-
-
-def _online(name: str, title: str, policy: Policy) -> Maker:
-    return Maker(name, title, partial(_last_rule, policy), policy)
-
-
-def _last_rule(policy: Policy, batch: Batch) -> Rule:
-    return replay(policy, batch, predictions=False, checkpoints=0).rule
-
-
-def _offline(goal: Goal) -> Make:
-    if goal.at_most is not None:
-        raise ValueError("frank_wolfe of choose goes without at_most: it has no such rules")
-    if goal.limits:
-        raise ValueError(
-            "frank_wolfe of choose goes without subject_to: its mixture keeps a limit, and no rule "
-            "of it alone does"
-        )
-    search = FrankWolfe(goal.metric, goal.k)
-    return lambda batch: search.fit(batch).deterministic().rules[0]
+    policy = OMMA(metric, goal.budget, feedback="estimates", calibration="online", **options)
+    calibrated = _out_of_fold(data, folds, Maker.online("calibrated", "", policy).make)
+    before, after = Resampler(data, [trusting, calibrated], metric, 0).values
+    return replace(check, metric=metric.name, gain=float(after - before))

@@ -14,56 +14,68 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri, stdtrit
 
-from omma.comparison.resampling import Draws, Resampler
-from omma.metrics import Binary, Costs, Macro, Metric, Minimum, OverClasses, Sum
-from omma.metrics.averages import KINDS
+from omma.comparison.resampling import Resampler, structure, terms
+from omma.metrics import Binary, Costs, Metric, Minimum, OverClasses, Sum
 
 TWO_SIDED = 0.975  # 95 % on both sides
 LEAST_DEGREES = 3.0  # of freedom: with fewer, Student's t is wider than any range
 EDGE = 1e-3  # how near to an end of its range the middle of an interval may lie
 COLLAPSING = ("geometric", "harmonic", "minimum")  # means that are 0 where a part of them is
+LEVEL = ("arithmetic", "quadratic")  # means in which labels without positives count as 0
 Array = NDArray[np.float64]
 Range = tuple[float, float]
 
 
 class Estimate(NamedTuple):
-    """A value or difference on new rows, and where it lies with 95 % confidence."""
+    """A rule on new rows: its value, how far it is behind the best, and 95 % intervals of both."""
 
     value: float
     interval: Range
+    behind: float
+    behind_interval: Range
 
 
 def estimates(
     sample: Resampler, draws: int, best: int, eligible: NDArray[np.bool_]
-) -> list[tuple[Estimate, Estimate]]:
-    """The value of each rule on new rows, and how far it is behind the best (at most 0).
+) -> list[Estimate]:
+    """What to expect of each rule on new rows.
 
     ``best`` was picked by its value on the rows, among the rules that are ``eligible``: with
     limits, those that hold them.
     """
     metric, values = sample.metric, sample.values
     ends = value_range(metric)
+    widest = ends[1] - ends[0]
     drawn = sample.draw(draws)
     quantile = _quantile(sample.left_out(best))
     smooth = drawn.smoothed
     expected = smooth[best].mean() - optimism(smooth, best, eligible)
-    leads = _leads(metric, values, drawn, best, eligible, quantile, ends)
+    means = [structure(term)[1:] for _, term in terms(metric)]
+    compared, compared_draws = values, drawn.raw
+    if any(mean in COLLAPSING for pair in means for mean in pair):
+        # The plain value tells little where hits are missing by chance.
+        compared, compared_draws = smooth.mean(axis=1), smooth
+    luck = optimism(compared_draws, best, eligible)
     result = []
-    for rule, lead in enumerate(leads):
+    for rule, value in enumerate(values):
+        gap = compared[best] - compared[rule]
+        # A rule that is behind stays so; one that is ahead, and breaks a limit, is taken as it is.
+        lead = 0.0 if rule == best else float(max(gap - luck, min(gap, 0.0)))
+        apart = drawn.apart[best] - drawn.apart[rule]
+        least, most = _around(lead, apart, quantile, (-widest, widest))
         # So the table adds up: no other rule is shown above the best because luck left it alone.
-        centre = expected - lead.value
-        interval = _around(centre, smooth[rule], quantile, ends)
-        if _counts_unseen_as_zero(metric):
+        centre = expected - lead
+        low, high = _around(centre, smooth[rule], quantile, ends)
+        if any(outer in LEVEL for _, outer in means):
             # The plain value errs to the other side: labels without positives count as 0 in it.
             spread = quantile * drawn.raw[rule].std(ddof=1)
-            low = values[rule] - optimism(drawn.raw, best, eligible) * (rule == best) - spread
-            interval = min(interval[0], low), max(interval[1], values[rule] + spread)
-        if values[rule] <= ends[0]:
-            interval = ends[0], interval[1]  # nothing was right, and perhaps nothing is
-        low, high = (float(np.clip(end, *ends)) for end in interval)
-        value = Estimate(float(np.clip(centre, low, high)), (low, high))
-        behind = Estimate(0.0 - lead.value, (0.0 - lead.interval[1], 0.0 - lead.interval[0]))
-        result.append((value, behind))
+            curse = optimism(drawn.raw, best, eligible) if rule == best else 0.0
+            low, high = min(low, value - curse - spread), max(high, value + spread)
+        if value <= ends[0]:
+            low = ends[0]  # nothing was right, and perhaps nothing is
+        low, high = (float(np.clip(end, *ends)) for end in (low, high))
+        centre = float(np.clip(centre, low, high))
+        result.append(Estimate(centre, (low, high), 0.0 - lead, (0.0 - most, 0.0 - least)))
     return result
 
 
@@ -77,6 +89,7 @@ def optimism(draws: Array, best: int, eligible: NDArray[np.bool_]) -> float:
     draws = draws[eligible]
     best = int(eligible[:best].sum())
     means = draws.mean(axis=1)
+    # What a rule has in a resample above its own mean is chance.
     luck = draws - means[:, np.newaxis]
     gaps = np.maximum(means[best] - means, 0.0)
     noise = (draws[best] - draws).std(axis=1, ddof=1)
@@ -85,39 +98,13 @@ def optimism(draws: Array, best: int, eligible: NDArray[np.bool_]) -> float:
     return float(luck[leaders, np.arange(draws.shape[1])].mean())
 
 
-def _leads(
-    metric: Metric,
-    values: Array,
-    drawn: Draws,
-    best: int,
-    eligible: NDArray[np.bool_],
-    quantile: float,
-    ends: Range,
-) -> list[Estimate]:
-    """How far the best is ahead of each rule on new rows."""
-    draws = drawn.raw
-    if _collapses(metric):  # the plain value tells little where hits are missing by chance
-        values, draws = drawn.smoothed.mean(axis=1), drawn.smoothed
-    luck = optimism(draws, best, eligible)
-    widest = ends[1] - ends[0]
-    leads = []
-    for rule, gap in enumerate(values[best] - values):
-        if rule == best:
-            leads.append(Estimate(0.0, (0.0, 0.0)))
-            continue
-        # A rule that is behind stays so; one that is ahead, and breaks a limit, is taken as it is.
-        lead = float(max(gap - luck, min(gap, 0.0)))
-        apart = drawn.apart[best] - drawn.apart[rule]
-        leads.append(Estimate(lead, _around(lead, apart, quantile, (-widest, widest))))
-    return leads
-
-
 def _around(centre: float, draws: Array, quantile: float, ends: Range) -> Range:
     """An interval about a centre by the quantiles of draws, which stays within its range."""
     low, high = ends
     if not np.isfinite(high - low):
         below, above = _spread(draws, quantile)
         return centre - below, centre + above
+    # Draws at an end of the range would be infinite on the logit scale.
     shares = np.clip((draws - low) / (high - low), 1e-9, 1.0 - 1e-9)
     middle = logit(np.clip((centre - low) / (high - low), EDGE, 1.0 - EDGE))
     below, above = _spread(logit(shares), quantile)
@@ -140,29 +127,10 @@ def _quantile(left_out: Array) -> float:
     A variance that rests on groups of kurtosis k is known as by 2g / (k - 1) degrees of freedom.
     """
     apart = left_out - left_out.mean()
-    squares = max((apart**2).sum(), 1e-100)
+    squares = max((apart**2).sum(), 1e-100)  # all groups may be alike
     kurtosis = len(apart) * (apart**4).sum() / squares**2
     degrees = max(2.0 * len(apart) / max(kurtosis - 1.0, 1e-9), LEAST_DEGREES)
     return float(stdtrit(min(degrees, 1e6), TWO_SIDED))
-
-
-def _counts_unseen_as_zero(metric: Metric) -> bool:
-    """Whether labels without positives pull the plain value down, as in arithmetic means."""
-    if isinstance(metric, Sum):
-        return any(_counts_unseen_as_zero(part) for _, part in metric.terms)
-    return isinstance(metric, Macro) or (
-        isinstance(metric, OverClasses) and KINDS[metric.kind].mean in ("arithmetic", "quadratic")
-    )
-
-
-def _collapses(metric: Metric) -> bool:
-    """Whether a class without hits makes the whole value 0, or a label without hits its own."""
-    if isinstance(metric, Sum):
-        return any(_collapses(part) for _, part in metric.terms)
-    if isinstance(metric, OverClasses):
-        return KINDS[metric.kind].mean in COLLAPSING
-    of = metric.of if isinstance(metric, Macro) else None
-    return isinstance(of, Minimum) or getattr(of, "mean", "") in COLLAPSING
 
 
 def value_range(metric: Metric) -> Range:
@@ -179,11 +147,11 @@ def value_range(metric: Metric) -> Range:
         return sum(part[0] for part in parts), sum(part[1] for part in parts)
     if isinstance(metric, Costs):
         return float(metric.worth.min()), float(metric.worth.max())
-    of = getattr(metric, "of", metric)
+    of = getattr(metric, "of", metric)  # a mean over labels has the range of a label's metric
     if isinstance(of, Minimum):
         return 0.0, 1.0
     if isinstance(of, Binary):
         return (-1.0 if of.mean == "correlation" else 0.0), 1.0
     if isinstance(of, OverClasses):
         return (-1.0 if of.kind in ("mcc", "kappa") else 0.0), 1.0
-    return -np.inf, np.inf
+    return -np.inf, np.inf  # of a metric that a user wrote

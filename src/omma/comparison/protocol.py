@@ -5,33 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._pool import run_all
 from omma._validate import check_positive_int, shown
-from omma.comparison.entrants import (
+from omma.comparison.arguments import (
     BudgetedMetric,
     Entrant,
-    check_whole,
     read_entrants,
+    read_metrics,
     read_priors,
     read_rows,
     read_seeds,
-    read_targets,
     read_train,
-    titles,
 )
-from omma.comparison.report import Comparison
-from omma.comparison.results import Cell, Runs, Vector
+from omma.comparison.results import Cell, Comparison, Runs, Vector
 from omma.evaluation import replay
 from omma.policies import Policy, UnsupportedMetricError
-from omma.policies.fixed import Fixed
+from omma.policies.fixed import FixedPolicy
 from omma.rows.batch import Batch
-from omma.rows.frames import Names
 
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
 METRICS = ("micro_f1", "macro_f1")
@@ -42,21 +37,13 @@ Outcome = tuple[float, float, NDArray[np.int64], Vector]
 
 @dataclass(frozen=True, eq=False)
 class CellPlan:
-    """The policies of a cell by prior, or why there are none; and the outcomes of their runs."""
+    """The policies of a cell by prior, or why there are none; and outcomes by prior and seed."""
 
     name: str
     target: BudgetedMetric
     policies: dict[float | None, Policy]
     reason: str = ""
-    done: dict[tuple[float | None, int | None], Outcome] = field(default_factory=dict)
-
-
-class CellRun(NamedTuple):
-    """One run of a cell."""
-
-    plan: CellPlan
-    prior: float | None
-    seed: int | None
+    outcomes: dict[tuple[float | None, int | None], Outcome] = field(default_factory=dict)
 
 
 def compare(
@@ -121,39 +108,39 @@ def compare(
     >>> import omma
     >>> from omma.comparison import compare
     >>> eta, y = omma.datasets.long_tail(n=2000, m=10, seed=0)
-    >>> found = compare(eta, y, ["micro_f1", "macro_f1@3"], ["baseline", "ofo", "omma"])
-    >>> found.cell("omma", "macro_f1@3").mean > found.cell("baseline", "macro_f1@3").mean
+    >>> results = compare(eta, y, ["micro_f1", "macro_f1@3"], ["baseline", "ofo", "omma"])
+    >>> results.cell("omma", "macro_f1@3").mean > results.cell("baseline", "macro_f1@3").mean
     True
-    >>> found.cell("ofo", "macro_f1@3").supported
+    >>> results.cell("ofo", "macro_f1@3").supported
     False
-    >>> found.cell("omma", "micro_f1").by_prior.keys()
+    >>> results.cell("omma", "micro_f1").by_prior.keys()
     dict_keys([0.0, 1e-06, 0.001, 0.1, 1.0])
     """
     check_positive_int("compare", "n_jobs", n_jobs, optional=True)
     data = read_rows("compare", eta, y, weights=weights)
-    targets = read_targets(metrics, data)
-    for target in targets:
-        check_whole("compare", target.metric, data)
+    targets = read_metrics("compare", metrics, data)
     tried, sequences = read_priors(priors), read_seeds(seeds)
     entrants = read_entrants(policies, read_train(train, data), tried)
-
     plans = [_plan(entrant, target, data) for entrant in entrants for target in targets]
-    _check_names(plans, data.names)
+
+    def run(task: tuple[CellPlan, float | None, int | None]) -> Outcome:
+        plan, prior, seed = task
+        policy, metric = plan.policies[prior], plan.target.metric
+        options: dict[str, Any] = {"predictions": False, "checkpoints": checkpoints}
+        trace = replay(policy, data, metric=metric, seed=seed, **options)
+        value, history = trace.value, trace.history
+        assert value is not None
+        assert history is not None
+        return value, trace.seconds, history.rows, history.values
+
+    def keep(task: tuple[CellPlan, float | None, int | None], outcome: Outcome) -> None:
+        plan, prior, seed = task
+        plan.outcomes[prior, seed] = outcome
+
     # Seeds come outermost: stopped early, a comparison has all policies on some sequences.
-    tasks = [
-        CellRun(plan, prior, seed)
-        for seed in sequences
-        for plan in plans
-        for prior in plan.policies
-    ]
-    complete = run_all(
-        tasks,
-        partial(_run, data, checkpoints),
-        lambda task, outcome: task.plan.done.update({(task.prior, task.seed): outcome}),
-        n_jobs=n_jobs or _cores(),
-        progress=progress,
-    )
-    if not complete and not any(plan.done for plan in plans):
+    tasks = [(plan, prior, seed) for seed in sequences for plan in plans for prior in plan.policies]
+    complete = run_all(tasks, run, keep, n_jobs=n_jobs or _cores(), progress=progress)
+    if not complete and not any(plan.outcomes for plan in plans):
         raise KeyboardInterrupt
     return Comparison(
         policies=tuple(entrant.name for entrant in entrants),
@@ -162,13 +149,13 @@ def compare(
         seeds=sequences,
         priors=tried,
         complete=complete,
-        titles=titles(entrants),
+        titles={entrant.name: entrant.title for entrant in entrants},
     )
 
 
 def _cores() -> int:
     """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
+    if hasattr(os, "sched_getaffinity"):  # in a container, fewer than the machine has
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
@@ -176,27 +163,22 @@ def _cores() -> int:
 def _plan(entrant: Entrant, target: BudgetedMetric, data: Batch) -> CellPlan:
     """Make the policies of a cell, fitting those that learn beforehand."""
     try:
-        policies = entrant.build(target.metric, target.k)
+        policies = entrant.policies(target.metric, target.k)
         for policy in policies.values():
-            _check_comparable(policy, target, data)
+            _check_comparable(entrant.name, policy, target, data)
     except UnsupportedMetricError as error:
         return CellPlan(entrant.name, target, {}, str(error))
     return CellPlan(entrant.name, target, policies)
 
 
-def _check_names(plans: list[CellPlan], names: Names | None) -> None:
-    """A rule that was made for labels in another order would decide about the wrong ones."""
-    for plan in plans:
-        for policy in plan.policies.values():
-            if names is not None and policy.names not in (None, names):
-                raise ValueError(
-                    f"{plan.name!r} in policies of compare must have labels in the order of eta, "
-                    f"{shown(list(names))}, got {shown(list(policy.names or ()))}"
-                )
-
-
-def _check_comparable(policy: Policy, target: BudgetedMetric, data: Batch) -> None:
-    """Refuse who predicts more or fewer labels than asked for, or cannot take rows as they are."""
+def _check_comparable(name: str, policy: Policy, target: BudgetedMetric, data: Batch) -> None:
+    """Refuse a policy with another budget than the metric's, or that cannot take the rows."""
+    # A rule that was made for labels in another order would decide about the wrong ones.
+    if data.names is not None and policy.names not in (None, data.names):
+        raise ValueError(
+            f"{name!r} in policies of compare must have labels in the order of eta, "
+            f"{shown(list(data.names))}, got {shown(list(policy.names or ()))}"
+        )
     if target.k is not None and policy.budget != target.k:
         number = "any number of" if policy.budget is None else policy.budget
         raise UnsupportedMetricError(
@@ -211,36 +193,22 @@ def _check_comparable(policy: Policy, target: BudgetedMetric, data: Batch) -> No
         raise UnsupportedMetricError("it learns from labels alone, and of some rows none is known")
 
 
-def _run(data: Batch, checkpoints: int | ArrayLike, task: CellRun) -> Outcome:
-    trace = replay(
-        task.plan.policies[task.prior],
-        data,
-        metric=task.plan.target.metric,
-        seed=task.seed,
-        predictions=False,
-        checkpoints=checkpoints,
-    )
-    value, history = trace.value, trace.history
-    assert value is not None
-    assert history is not None
-    return value, trace.seconds, history.rows, history.values
-
-
 def _cell(plan: CellPlan, seeds: tuple[int | None, ...]) -> Cell:
+    """The results of a cell; stopped early, those of the runs that finished."""
     by_prior: dict[float | None, Runs] = {}
     for prior in plan.policies:
-        ran = tuple(seed for seed in seeds if (prior, seed) in plan.done)
-        if ran:
-            outcomes = (plan.done[prior, seed] for seed in ran)
+        finished = tuple(seed for seed in seeds if (prior, seed) in plan.outcomes)
+        if finished:
+            outcomes = (plan.outcomes[prior, seed] for seed in finished)
             values, seconds, rows, curves = zip(*outcomes, strict=True)
-            numbers = np.array(values), rows[0], np.array(seconds)
-            by_prior[prior] = Runs(prior, ran, *numbers, curves)
-    return Cell(
+            numbers = (np.array(values), rows[0], np.array(seconds), np.array(curves))
+            by_prior[prior] = Runs(prior, finished, *numbers)
+    return Cell.of(
+        by_prior,
         policy=plan.name,
         metric=plan.target.name,
         k=plan.target.k,
-        by_prior=by_prior,
         reason=plan.reason,
-        complete=len(plan.done) == len(seeds) * len(plan.policies),
-        fixed=all(isinstance(policy, Fixed) for policy in plan.policies.values()),
+        complete=len(plan.outcomes) == len(seeds) * len(plan.policies),
+        fixed=all(isinstance(policy, FixedPolicy) for policy in plan.policies.values()),
     )

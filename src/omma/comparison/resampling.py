@@ -9,7 +9,6 @@ weights and groups then gives every count of every draw.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,57 +22,11 @@ from omma.metrics.averages import KINDS
 from omma.metrics.binary import RECALL, SPECIFICITY, Minimum, Rate, mean_of
 from omma.rows.batch import Batch
 
-GROUPS = 1000
+GROUPS = 1000  # at most; each stands for some rows
 ROOM = 1 << 22  # counts held at a time: 32 MB
 PSEUDO_COUNT = 0.125  # mean of what smoothing adds to a cell of a 2x2 table
 LEAST_RATE = 1e-12  # a smoothed rate, before a geometric mean takes its logarithm
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """True labels as a CSR matrix, a mask of the unknown ones, and the weights of the rows.
-
-    ``missing`` is None where all labels are known.
-    """
-
-    labels: Any
-    missing: Any
-    weight: Array
-
-    @classmethod
-    def of(cls, data: Batch) -> Truth:
-        """The labels of a batch; each row has at least one that is known."""
-        assert data.labels is not None
-        starts, ends, ids = data.labels.block(np.arange(data.n, dtype=np.int64))
-        if data.class_ids:
-            entries = (np.ones(data.n), ids, np.append(starts, ends[-1:]))
-            labels = sparse.csr_array(entries, shape=(data.n, data.m))
-        else:
-            labels = sparse.csr_array(data.labels.given, dtype=np.float64)
-        has_weights = bool(len(data.weights))
-        weight = np.asarray(data.weights, dtype=np.float64) if has_weights else np.ones(data.n)
-        missing = data.labels.missing
-        return cls(labels, None if missing is None else sparse.csr_array(missing), weight)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.labels.shape[0])
-
-    @property
-    def m(self) -> int:
-        """Number of labels."""
-        return int(self.labels.shape[1])
-
-    @property
-    def known_share(self) -> float:
-        """The share of all labels that is known."""
-        return 1.0 if self.missing is None else 1.0 - self.missing.nnz / (self.n * self.m)
-
-    def where_known(self, decisions: Any) -> Any:
-        """Decisions on known labels alone."""
-        return decisions if self.missing is None else decisions - decisions.multiply(self.missing)
 
 
 class Cells(NamedTuple):
@@ -108,52 +61,60 @@ class Resampler:
 
     Parameters
     ----------
-    truth : Truth
+    data : Batch
+        Rows of which each has a label that is known.
     decisions : list of CSR matrices of shape (n, m)
         One for each rule.
     metric : Metric
     seed : int
+
+    Attributes
+    ----------
+    labels, missing : CSR matrix of shape (n, m)
+        The true labels, and a mask of the unknown ones, None where all are known.
+    whole : Cells
+        The counts of each rule on all rows, as a single draw.
     """
 
-    def __init__(self, truth: Truth, decisions: list[Any], metric: Metric, seed: int) -> None:
-        self.metric, self.m, self.rules = metric, truth.m, len(decisions)
+    def __init__(self, data: Batch, decisions: list[Any], metric: Metric, seed: int) -> None:
+        self.metric, self.n, self.m, self.rules = metric, data.n, data.m, len(decisions)
+        self.labels, self.missing = _true_labels(data)
         self.rng = np.random.default_rng(seed)
-        groups = min(truth.n, GROUPS)
-        group = self.rng.permutation(truth.n) % groups
-        # Smoother adds parts of a row, so rows must weigh what they are worth: their number is
+        weight = np.asarray(data.weights) if len(data.weights) else np.ones(data.n)
+        # Smoothing adds parts of a row, so rows must weigh what they are worth: their number is
         # Kish's effective sample size. No metric changes where all weights are multiplied.
-        self.scale = truth.weight.sum() / (truth.weight**2).sum()
-        weight = truth.weight * self.scale
-        adds = (weight, (group, np.arange(truth.n)))
-        by_group = sparse.csr_array(adds, shape=(groups, truth.n))
+        self.scale = weight.sum() / (weight**2).sum()
+        weight = weight * self.scale
+        groups = min(data.n, GROUPS)
+        group = self.rng.permutation(data.n) % groups
         self.rows = np.bincount(group, weight, minlength=groups)
-        self.has_missing = truth.missing is not None
-        columns = [truth.labels, *([truth.missing] if self.has_missing else [])]
-        for rule in decisions:
-            predicted = truth.where_known(rule)
-            columns += [predicted, truth.labels.multiply(predicted)]
+        by_group = sparse.csr_array((weight, (group, np.arange(data.n))), shape=(groups, data.n))
+        columns = [self.labels] if self.missing is None else [self.labels, self.missing]
+        for predicted in decisions:
+            if self.missing is not None:  # decisions are judged where labels are known
+                predicted = predicted - predicted.multiply(self.missing)
+            columns += [predicted, self.labels.multiply(predicted)]
         if metric.needs_matrix:
-            columns.append(np.stack([self._gains(truth, rule) for rule in decisions], axis=1))
+            classes = [(self.labels.indices, predicted.indices) for predicted in decisions]
+            columns.append(np.stack([metric.matrix[pairs] for pairs in classes], axis=1))
         cells = by_group @ sparse.hstack(columns, format="csr")
-        # Dense products are far faster, where there is room.
+        # Dense products are far faster, where there is room. Columns: labels, which are unknown,
+        # then of each rule what it predicts and hits, then what its decisions are worth.
         self.cells = cells.toarray() if groups * cells.shape[1] <= ROOM else cells
-        self.whole = self._unpacked(np.asarray(cells.sum(axis=0)).reshape(1, -1), self.rows.sum())
-
-    def _gains(self, truth: Truth, decisions: Any) -> Array:
-        """What the class predicted in each row is worth, by the metric's table of costs."""
-        return np.asarray(self.metric.matrix[truth.labels.indices, decisions.indices])
+        self.sums = np.asarray(cells.sum(axis=0)).reshape(1, -1)
+        self.whole = self._unpacked(self.sums, self.rows.sum())
 
     def _unpacked(self, sums: Array, n: Any) -> Cells:
         """The sums of groups, as counts; labels that are known in part count in proportion."""
         draws, m = len(sums), self.m
         n = np.broadcast_to(np.reshape(n, (-1, 1)), (draws, self.rules))
-        start = 2 * m if self.has_missing else m
+        start = m if self.missing is None else 2 * m
         end = start + 2 * m * self.rules
         of_rules = sums[:, start:end].reshape(draws, self.rules, 2, m)
         predicted, tp = of_rules[:, :, 0], of_rules[:, :, 1]
         positive = np.broadcast_to(sums[:, np.newaxis, :m], tp.shape)
         share = np.ones((1, 1, m))
-        if self.has_missing:
+        if self.missing is not None:
             known = 1.0 - sums[:, np.newaxis, m : 2 * m] / n[:, :1, np.newaxis]
             share = np.where(known > 1e-9, known, 1.0)  # a label never known never occurs
             tp, predicted, positive = (cell / share for cell in (tp, predicted, positive))
@@ -186,7 +147,7 @@ class Resampler:
         """The metric of every rule on so many resamples of the rows."""
         groups = len(self.rows)
         weights = self.rng.standard_exponential((draws, groups))
-        weights *= groups / weights.sum(axis=1, keepdims=True)
+        weights *= groups / weights.sum(axis=1, keepdims=True)  # as many rows in every draw
         smoothing = Smoother(self.whole, self.metric, self.rng)
         results = []
         for block in self._blocks(draws):
@@ -195,19 +156,29 @@ class Resampler:
             # Without levels there is nothing to draw apart.
             apart = smoothing.values(cells, correlation=0.5) if smoothing.levels else smooth
             results.append((cells.values(self.metric), smooth, apart))
-        raw, smooth, apart = (np.concatenate(part).T for part in zip(*results, strict=True))
-        return Draws(raw, smooth, apart)
+        return Draws(*(np.concatenate(part).T for part in zip(*results, strict=True)))
 
     def left_out(self, rule: int) -> Array:
         """The metric of one rule without each of the groups: the jackknife."""
-        whole = np.asarray(self.cells.sum(axis=0)).reshape(1, -1)
         values = []
         for block in self._blocks(len(self.rows)):
             group = self.cells[block]
-            rest = whole - (group.toarray() if sparse.issparse(group) else group)
-            cells = self._unpacked(rest, self.rows.sum() - self.rows[block])
+            others = self.sums - (group.toarray() if sparse.issparse(group) else group)
+            cells = self._unpacked(others, self.rows.sum() - self.rows[block])
             values.append(cells.values(self.metric)[:, rule])
         return np.concatenate(values)
+
+
+def _true_labels(data: Batch) -> tuple[Any, Any]:
+    """The labels of a batch as a CSR matrix, and which of them are unknown, if any are."""
+    assert data.labels is not None
+    if data.class_ids:
+        starts, ends, ids = data.labels.block(np.arange(data.n, dtype=np.int64))
+        entries = (np.ones(data.n), ids, np.append(starts, ends[-1:]))
+        return sparse.csr_array(entries, shape=(data.n, data.m)), None
+    missing = data.labels.missing
+    labels = sparse.csr_array(data.labels.values, dtype=np.float64)
+    return labels, None if missing is None else sparse.csr_array(missing)
 
 
 class Smoother:
@@ -221,48 +192,39 @@ class Smoother:
 
     def __init__(self, whole: Cells, metric: Metric, rng: np.random.Generator) -> None:
         self.rng = rng
-        parts = metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
-        self.parts = [(weight, part, _rates(part)) for weight, part in parts]
-        self.levels = {rate: _level(rate, whole) for _, _, rates in self.parts for rate in rates}
+        self.terms = [(weight, part, structure(part)) for weight, part in terms(metric)]
+        self.levels = {
+            rate: _level(rate, whole) for *_, made_of in self.terms for rate in made_of.rates
+        }
 
     def values(self, cells: Cells, correlation: float) -> Array:
         """Smoothed values of every draw and rule; levels of two rules are correlated so much."""
         total = cells.gains / cells.n
-        for weight, part, rates in self.parts:
-            smooth = (
-                self._of_rates(part, rates, cells, correlation)
-                if rates
-                else self._of_tables(part, cells)
-            )
-            total = total + weight * smooth
+        for weight, part, made_of in self.terms:
+            if made_of.rates:
+                total = total + weight * self._of_rates(made_of, cells, correlation)
+            else:
+                total = total + weight * self._of_tables(part, cells)
         return total
 
-    def _of_rates(
-        self, metric: Metric, rates: tuple[Rate, ...], cells: Cells, correlation: float
-    ) -> Array:
+    def _of_rates(self, made_of: Structure, cells: Cells, correlation: float) -> Array:
         """Metrics that are means of rates: each rate of each label is smoothed by itself."""
         draws, rules = cells.n.shape
         smoothed = []
-        for rate in rates:
+        for rate in made_of.rates:
             shared = self.rng.standard_normal((draws, 1)) * np.sqrt(correlation)
             own = self.rng.standard_normal((draws, rules)) * np.sqrt(1.0 - correlation)
             level = expit(logit(self.levels[rate]) + shared + own)[..., np.newaxis]
             level = np.broadcast_to(level, cells.tp.shape)
-            over, under = _parts(rate, cells)
+            over, under = _fraction(rate, cells)
             hits, misses = self.rng.gamma(level), self.rng.gamma(1.0 - level)
             smoothed.append(np.maximum((over + hits) / (under + hits + misses), LEAST_RATE))
-        if isinstance(metric, OverClasses):
-            return mean_of(KINDS[metric.kind].mean, np.moveaxis(smoothed[0], -1, 0))
-        of = metric.of  # type: ignore[attr-defined]
-        inner = "minimum" if isinstance(of, Minimum) else of.mean
-        return mean_of(inner, np.stack(smoothed)).mean(axis=-1)  # type: ignore[no-any-return]
+        of_labels = mean_of(made_of.inner, np.stack(smoothed))
+        return mean_of(made_of.outer, np.moveaxis(of_labels, -1, 0))
 
     def _of_tables(self, metric: Metric, cells: Cells) -> Array:
         """Metrics of 2x2 tables: of one label, pooled over labels, or one for each label."""
         tp, predicted, positive = cells.tp, cells.predicted, cells.positive
-        if not isinstance(metric, Macro | Micro | LabelMetric | OverClasses):
-            # Costs have no counts, and in a mean weighted by occurrence rare labels hardly matter.
-            return metric.values(tp, predicted, positive, cells.n)
         if isinstance(metric, OverClasses):
             # Parts of a row that are right, and of one that is wrong, spread as the classes are.
             right, wrong = self.rng.gamma(2 * PSEUDO_COUNT, size=(2, *cells.n.shape, 1))
@@ -270,6 +232,9 @@ class Smoother:
             both = (right + wrong) * spread
             smooth = (tp + right * spread, predicted + both, positive + both)
             return metric.values(*smooth, cells.n + (right + wrong)[..., 0])
+        if not isinstance(metric, Macro | Micro | LabelMetric):
+            # Costs have no counts, and in a mean weighted by occurrence rare labels hardly matter.
+            return metric.values(tp, predicted, positive, cells.n)
         n = np.broadcast_to(cells.n[..., np.newaxis], tp.shape)
         tables = [cells.share * cell for cell in (tp, predicted, positive, n)]
         if isinstance(metric, Micro):
@@ -277,40 +242,63 @@ class Smoother:
             # that are known in part count in proportion, and the table as the rows that are known.
             known = tables[3].sum(axis=-1, keepdims=True) / n.sum(axis=-1, keepdims=True)
             tables = [known * cell.sum(axis=-1, keepdims=True) for cell in (*cells[:3], n)]
-        hit, alarm, miss, rest = self.rng.gamma(PSEUDO_COUNT, size=(4, *tables[0].shape))
-        adds = (hit, hit + alarm, hit + miss, hit + alarm + miss + rest)
+        hit, alarm, miss, neither = self.rng.gamma(PSEUDO_COUNT, size=(4, *tables[0].shape))
+        adds = (hit, hit + alarm, hit + miss, hit + alarm + miss + neither)
         tables = [cell + more for cell, more in zip(tables, adds, strict=True)]
         of = metric if isinstance(metric, LabelMetric) else metric.of
         return np.asarray(of.of_cells(*tables).mean(axis=-1))  # type: ignore[arg-type]
 
 
-def _rates(metric: Metric) -> tuple[Rate, ...]:
-    """The rates of each label or class that a metric is a mean of; none where it is another."""
+class Structure(NamedTuple):
+    """How a metric is made of rates, as far as intervals depend on it."""
+
+    rates: tuple[Rate, ...] = ()  # of each label or class; none where it is no mean of them
+    inner: str = ""  # the mean of the rates of a label
+    outer: str = ""  # the mean over labels or classes
+
+
+def structure(metric: Metric) -> Structure:
+    """What a metric, or one term of a sum of them, is made of."""
     if isinstance(metric, OverClasses):
+        # Accuracy, MCC and kappa are of the whole table of classes.
         is_mean = not metric.single_label and metric.kind != "accuracy"
-        return (RECALL,) if is_mean else ()
-    of = metric.of if isinstance(metric, Macro) else None
+        return Structure((RECALL,) if is_mean else (), "rate", KINDS[metric.kind].mean)
+    if not isinstance(metric, Macro):
+        return Structure()
+    of = metric.of
     if isinstance(of, Minimum):
-        return of.rates
+        return Structure(of.rates, "minimum", "arithmetic")
     if not isinstance(of, Binary) or of.mean == "correlation":
-        return ()
-    return (RECALL, SPECIFICITY) if of.rate is None else (of.rate,)
+        return Structure(outer="arithmetic")
+    # G-mean and its kin are means of two rates, F1 and others a single one.
+    rates = (RECALL, SPECIFICITY) if of.rate is None else (of.rate,)
+    return Structure(rates, of.mean, "arithmetic")
 
 
-def _parts(rate: Rate, cells: Cells) -> tuple[Array, Array]:
+def terms(metric: Metric) -> tuple[tuple[float, Metric], ...]:
+    """Metrics that a metric is a sum of, with their weights."""
+    return metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
+
+
+def _fraction(rate: Rate, cells: Cells) -> list[Array]:
     """Numerator and denominator of a rate, over the rows in which each label is known."""
-    forms = []
-    for form in (rate.over, rate.under):
-        terms = zip(form, (*cells[:3], cells.n[..., np.newaxis]), strict=True)
-        forms.append(cells.share * sum(factor * cell for factor, cell in terms if factor))
-    # Differences of counts may be below zero by a rounding.
-    return np.maximum(forms[0], 0.0), np.maximum(forms[1], 0.0)
+    counts = (*cells[:3], cells.n[..., np.newaxis])
+    return [
+        # Differences of counts may be below zero by a rounding.
+        np.maximum(
+            cells.share
+            * sum(factor * cell for factor, cell in zip(form, counts, strict=True) if factor),
+            0.0,
+        )
+        for form in (rate.over, rate.under)
+    ]
 
 
 def _level(rate: Rate, whole: Cells) -> Array:
     """The mean rate of the labels that occur, for each rule; labels of few rows count less."""
-    over, under = (part[0] for part in _parts(rate, whole))
+    over, under = (part[0] for part in _fraction(rate, whole))
+    # A label of few rows says little of the level: its weight is u / (u + 1).
     weight = (whole.positive[0] > 0.0) * under / (under + 1.0)
     rates = np.divide(over, under, out=np.zeros(over.shape), where=under > 0.0)
     level = (weight * rates).sum(axis=-1) / np.maximum(weight.sum(axis=-1), 1e-9)
-    return np.asarray(np.clip(level, 0.01, 0.99))
+    return np.asarray(np.clip(level, 0.01, 0.99))  # so that its logit is finite

@@ -1,31 +1,102 @@
 """Data to run on: files in many formats, and streams with known η."""
 
+import inspect
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omma._validate import check_choice, nearest
 from omma.datasets.dataset import Dataset
 from omma.datasets.synthetic import long_tail
+from omma.datasets.text import ending, numbered_lines
 
 if TYPE_CHECKING:
-    from omma.datasets.any_format import read
-    from omma.datasets.formats.arff import read_arff
-    from omma.datasets.formats.arrays import read_arrays, read_folder, write_folder
-    from omma.datasets.formats.csv_table import read_csv
-    from omma.datasets.formats.svmlight import read_svmlight, read_xc
+    from omma.datasets.arff import read_arff
+    from omma.datasets.arrays import read_arrays, read_folder, write_folder
+    from omma.datasets.csv_table import read_csv
     from omma.datasets.matrices import Matrix, read_matrix, write_matrix
+    from omma.datasets.svmlight import read_svmlight, read_xc
 
-# Found when they are asked for: serving does without readers, and starts faster.
+# Modules that are imported when somebody asks for a name of theirs: serving does without readers,
+# and starts faster.
 _LATER = {
-    "any_format": ("read",),
-    "formats.arff": ("read_arff",),
-    "formats.arrays": ("read_arrays", "read_folder", "write_folder"),
-    "formats.csv_table": ("read_csv",),
-    "formats.svmlight": ("read_svmlight", "read_xc"),
+    "arff": ("read_arff",),
+    "arrays": ("read_arrays", "read_folder", "write_folder"),
+    "csv_table": ("read_csv",),
     "matrices": ("Matrix", "read_matrix", "write_matrix"),
+    "svmlight": ("read_svmlight", "read_xc"),
+}
+_MOVED = ("CATALOGUE", "Entry", "File", "like", "load")
+
+# Each format has a function read_… of its name.
+FORMATS = ("svmlight", "xc", "arff", "csv", "arrays", "folder")
+ENDINGS = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".arff": "arff",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".npz": "arrays",
+    ".npy": "arrays",
 }
 
 
-_MOVED = ("CATALOGUE", "Entry", "File", "like", "load")
+def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset:  # noqa: A002
+    r"""Read a dataset from a file or folder.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, plain or compressed (.gz, .bz2, .xz), or a folder.
+    format : {"svmlight", "xc", "arff", "csv", "arrays", "folder"}, optional
+        By default as the name ends: .svm, .svmlight, .libsvm; .arff; .csv, .tsv; .npz, .npy. A
+        .txt file is of the Extreme Classification Repository if it has its header, else svmlight.
+    **options
+        What the reader of the format takes beside the path: see ``read_svmlight``, ``read_xc``,
+        ``read_arff``, ``read_csv``, ``read_arrays``. Text formats take ``test=``, the file of the
+        test part.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read
+    >>> _ = Path("toy.csv").write_text("1,2,cat\n3,4,dog\n")
+    >>> read("toy.csv", header=False)
+    Dataset('toy', binary, 2 rows, 2 features, 2 classes, no split)
+    """
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"{file}: expected a file or folder, there is none")
+    check_choice("read", "format", format, (None, *FORMATS))
+    chosen = format or _format_of(file)
+    reader = __getattr__(f"read_{chosen}")
+    known = list(inspect.signature(reader).parameters)[1:]
+    for option in options:
+        if option not in known:
+            takes = f"takes {', '.join(known)}" if known else "takes no options"
+            raise TypeError(
+                f"read of the format {chosen!r} {takes}, got {option!r}{nearest(option, known)}"
+            )
+    return reader(file, **options)  # type: ignore[no-any-return]
+
+
+def _format_of(path: Path) -> str:
+    """The format that the name, or the first line of a .txt file, tells."""
+    if path.is_dir():
+        return "folder"
+    kind = ending(path)
+    if kind == ".txt":
+        from omma.datasets.svmlight import header_of
+
+        line = next(numbered_lines(path), (1, ""))[1]
+        return "xc" if header_of(line) else "svmlight"
+    if kind not in ENDINGS:
+        raise ValueError(
+            f"{path}: expected a name that ends in {', '.join([*ENDINGS, '.txt'])}, or format= "
+            f"with one of {', '.join(FORMATS)}"
+        )
+    return ENDINGS[kind]
 
 
 def __getattr__(name: str) -> Any:

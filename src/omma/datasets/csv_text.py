@@ -5,7 +5,6 @@ header, id, number, class and missing value mean the same to the datasets and to
 """
 
 import csv
-import io
 import mmap
 import re
 from array import array
@@ -13,42 +12,40 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import nearest, repeated, shown
-from omma.datasets.text import OPENERS, opened_bytes, wrong
+from omma.datasets.text import OPENERS, opened_bytes
 
 TRUTHS = {"true": 1.0, "false": 0.0}
+# Words that people write for 1 and 0, and that could mean other things, too: they get a hint.
 ANSWERS = ("yes", "y", "t", "positive", "no", "n", "f", "negative")
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas", " ": "blanks"}
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+# The end of a line on old Macs, about which readers of CSV disagree.
 LONE_RETURN = re.compile(rb"\r(?!\n)")
 # What programs call a column that numbers the rows; pandas leaves the name of its own empty.
 ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "__index_level_0__")
 # How formulas begin in spreadsheets (OWASP, "CSV Injection"), the wide signs of East Asia included.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 LARGE = 1 << 20  # bytes: below it, importing pyarrow takes longer than reading
-WIDEST = 4096  # columns: above, a pyarrow or pandas table costs more than it saves
-BLOCK = 1 << 20  # numbers written at a time
+WIDEST = 4096  # columns: above, a table of pyarrow costs more than it saves
+BLOCK = 1 << 20  # numbers written at a time: 8 MB where a sparse matrix becomes dense
 
 Names = tuple[str, ...] | None
 Row = tuple[int, list[str]]  # the number of the line, and its cells
 
 
 class TableColumns(NamedTuple):
-    """TableColumns of numbers, columns of text, and the line of each row where that is known."""
+    """Columns of numbers, columns of text, and the number of each row's line."""
 
     numbers: NDArray[np.float64]
     texts: list[list[str]]
-    lines: Sequence[int] | None
-
-
-# The first row that cannot be, what was expected in it, and what it has.
-Complaint = tuple[int, str, Any]
+    lines: Sequence[int]
 
 
 # Lines to cells.
@@ -62,12 +59,12 @@ def rows(
     Without a separator there are blanks between cells. Errors name the ``path`` and the line where
     there is one.
     """
-    if separator is None:
+    if separator is None:  # any number of blanks is one separator
         lines, separator = (" ".join(line.split()) for line in lines), " "
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     try:
         for cells in reader:
-            if cells and cells != [""]:
+            if cells and cells != [""]:  # a blank line is no row
                 yield reader.line_num, list(map(str.strip, cells))
     except csv.Error as error:  # a cell of more than 131,072 characters, or a lone \r
         where = "" if path is None else f"{path}, line {reader.line_num}: "
@@ -104,7 +101,7 @@ def to_number(cell: str) -> float:
     """
     try:
         return float(cell)
-    except ValueError:
+    except ValueError:  # the rare case last: most cells are numbers
         if not is_truth(cell):
             raise
         return TRUTHS[cell.lower()]
@@ -151,6 +148,7 @@ def separated(line: str, separator: str | None) -> str:
             more = ", or let its name end in .tsv" if sign == "\t" and separator else ""
             more = ", or let its name end in .csv" if sign == "," else more
             return f"; {SEPARATORS[sign]} seem to stand between its cells: write {expected}{more}"
+        # As spreadsheets write in most of Europe.
         if sign == ";" and separator == "," and re.search(r"\d,\d+\s*;", line):
             return "; semicolons seem to stand between its cells, and decimal commas in them: " + (
                 "write commas between cells and a point in numbers"
@@ -166,10 +164,11 @@ def is_header(cells: list[str], after: list[str] | None = None) -> bool:
     """
     words = [cell for cell in cells if not is_number(cell)]
     if not words:
+        # pandas calls columns without names 0, 1, 2, …
         numbered = cells == [str(number) for number in range(len(cells))]
         return numbered and (len(cells) > 2 or bool(_fractions(after or [])))
     if after is not None and _are_truths(cells) and _are_truths(after):
-        return False
+        return False  # labels as pandas writes them, without a header
     fractions = _fractions(cells)
     if fractions:
         raise ValueError(
@@ -198,7 +197,7 @@ def named_columns(
             hint = nearest(id_column, names) or f"; it has {shown(list(names))}"
             raise ValueError(f"{path} has no column {id_column!r}{hint}")
         place = names.index(id_column)
-    elif not names[0] and len(names) > 1:
+    elif not names[0] and len(names) > 1:  # the index of a pandas frame
         raise ValueError(
             f"{path}, line 1: expected labels only, got the unnamed first column, which seems to "
             "number rows (write the CSV with index=False, or pass --id '', which is id_column='')"
@@ -216,16 +215,15 @@ def named_columns(
     return (names, None) if place is None else (names[:place] + names[place + 1 :], place)
 
 
-def refuse_word(where: str, column: str | int, cell: Any, hint: str = "") -> NoReturn:
-    """Say which cell is no number, and what it may mean or its column, by name or place, be."""
-    named = isinstance(column, str)
-    title = f"the column {shown(column)}" if named else f"column {column + 1}"  # type: ignore[operator]
+def no_number(where: str, column: str | int, cell: Any, hint: str = "") -> ValueError:
+    """The error of a cell that is no number: what it, or its column by name or place, may mean."""
+    title = f"the column {shown(column)}" if isinstance(column, str) else f"column {column + 1}"
     if isinstance(cell, str) and not cell:
-        raise ValueError(f"{where}: expected a number in {title}, got nothing{hint}")
+        return ValueError(f"{where}: expected a number in {title}, got nothing{hint}")
     hint = hint or (meant(cell) if isinstance(cell, str) else "")
     if not hint and isinstance(column, str):
         hint = f"; if it names rows, pass id_column={shown(column)} (--id {column[:60]})"
-    raise ValueError(f"{where}: expected a number in {title}, got {shown(cell)}{hint}")
+    return ValueError(f"{where}: expected a number in {title}, got {shown(cell)}{hint}")
 
 
 # Whole files.
@@ -243,6 +241,7 @@ class CsvFile:
     ) -> None:
         self.path, self.separator, self.convert = path, separator, convert
         self._rows = rows(lines, separator, path)
+        # The second row tells whether the first has names.
         self._start = [row for row in (next(self._rows, None), next(self._rows, None)) if row]
         if not self._start:
             raise ValueError(f"{path}, line 1: expected names of columns or numbers, got nothing")
@@ -257,34 +256,19 @@ class CsvFile:
             raise ValueError(f"{self.path}, line 1: {error}") from error
 
     def columns(
-        self,
-        header: bool,
-        text_places: tuple[int, ...] = (),
-        names: Names = None,
-        complain: Callable[[TableColumns], Complaint | None] = lambda columns: None,
+        self, header: bool, text_places: tuple[int, ...] = (), names: Names = None
     ) -> TableColumns:
         """All columns; those at ``text_places`` are text, the others numbers.
 
         ``header`` says that the first row has names; ``names``, where given, are told in errors.
         """
-        columns = None
-        if self._start[0][0] == 1:  # else there is more above the rows than one line of names
-            columns = _fast_columns(self.path, self.separator, len(self.first), header, text_places)
-        if columns is None or complain(columns) is not None:
-            columns = self._slow_columns(header, text_places, names)
-            complaint = complain(columns)
-            if complaint is not None:
-                row, expected, got = complaint
-                raise wrong(self.path, columns.lines[row], expected, got)  # type: ignore[index]
-        return columns
-
-    def _slow_columns(
-        self, header: bool, text_places: tuple[int, ...], names: Names
-    ) -> TableColumns:
-        """Row by row, each of which is named if it is wrong."""
         width = len(self.first)
+        if self._start[0][0] == 1:  # else there is more above the rows than one line of names
+            columns = _by_pyarrow(self.path, self.separator, width, header, text_places)
+            if columns is not None:
+                return columns
         places = [place for place in range(width) if place not in text_places]
-        numbers, lines = array("d"), array("q")
+        numbers, lines = array("d"), array("q")  # a quarter of what lists of floats take
         texts: list[list[str]] = [[] for _ in text_places]
         for number, cells in chain(self._start[header:], self._rows):
             try:
@@ -292,29 +276,28 @@ class CsvFile:
                     raise ValueError("too few or too many")
                 numbers.extend(list(map(self.convert, [cells[place] for place in places])))
             except ValueError as error:
-                self._refuse(number, cells, places, names, error)
+                raise self._error(number, cells, places, names) from error
             for text, place in zip(texts, text_places, strict=True):
                 text.append(cells[place])
             lines.append(number)
         values = np.frombuffer(numbers, np.float64).reshape(len(lines), len(places))
         return TableColumns(values, texts, lines)
 
-    def _refuse(
-        self, number: int, cells: list[str], places: list[int], names: Names, error: ValueError
-    ) -> NoReturn:
-        """Say what is wrong with a row, and what it may mean."""
+    def _error(self, number: int, cells: list[str], places: list[int], names: Names) -> ValueError:
+        """What is wrong with a row, and what it may mean."""
         where, width = f"{self.path}, line {number}", len(self.first)
         hint = separated((self.separator or " ").join(cells), self.separator)
         if len(cells) != width:
-            raise ValueError(
+            return ValueError(
                 f"{where}: expected {width} cells, as in line 1, got {len(cells)}{hint}"
-            ) from error
-        for column, place in enumerate(places):
+            )
+        for order, place in enumerate(places):
             try:
                 self.convert(cells[place])
             except ValueError:
-                refuse_word(where, place if names is None else names[column], cells[place], hint)
-        raise error
+                column = place if names is None else names[order]
+                return no_number(where, column, cells[place], hint)
+        raise AssertionError(cells)  # every cell is a number
 
 
 def read(
@@ -352,85 +335,53 @@ def first_names(path: Path, lines: Iterable[str], separator: str | None) -> Name
     return tuple(table.first) if table.has_header else None
 
 
-def _fast_columns(
+def _by_pyarrow(
     path: Path, separator: str | None, width: int, header: bool, text_places: tuple[int, ...]
 ) -> TableColumns | None:
-    """The same by pyarrow or pandas, which are some times as fast and say little of what is wrong.
+    """The columns of a large file, several times as fast as row by row, to the same bits.
 
-    None where the file is small, unusual or wrong, or neither is installed: then rows are read one
-    by one. Both ways give the same bits.
+    None where the file is small, unusual or wrong, or pyarrow is not installed: then rows are read
+    one by one, and what is wrong is said.
     """
     small = path.stat().st_size < LARGE or width > WIDEST
     if small or separator is None or len(separator.encode()) > 1:
+        return None
+    try:
+        arrow, library = import_module("pyarrow"), import_module("pyarrow.csv")
+    except ImportError:
         return None
     with opened_bytes(path) as file:
         packed = path.suffix.lower() in OPENERS
         data: Any = file.read() if packed else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     start = data.find(b"\n") + 1 if header else 3 * (data[:3] == b"\xef\xbb\xbf")
-    letters = np.frombuffer(data, np.uint8, offset=start)
     # Quotes, bytes that are no text, and ends of lines as nobody writes them.
-    if any(data.find(sign, start) >= 0 for sign in (b'"', b"\0")) or LONE_RETURN.search(
-        data, start
-    ):
+    unusual = any(data.find(sign, start) >= 0 for sign in (b'"', b"\0"))
+    if unusual or LONE_RETURN.search(data, start):
         return None
-    for name, parse in (("pyarrow.csv", _by_pyarrow), ("pandas", _by_pandas)):
-        try:
-            library = import_module(name)
-        except ImportError:
-            continue
-        try:
-            columns = parse(library, memoryview(data)[start:], separator, width, text_places)
-        except (ValueError, OverflowError, MemoryError):  # as both say that something is wrong
-            return None
-        # Neither minds a cell too few in a row.
-        cells = np.count_nonzero(letters == ord(separator)) + len(columns.numbers)
-        return columns if cells == len(columns.numbers) * width else None
-    return None
-
-
-def _by_pyarrow(
-    library: Any, body: Any, separator: str, width: int, texts: tuple[int, ...]
-) -> TableColumns:
-    arrow = import_module("pyarrow")
-    kinds = {str(j): arrow.string() if j in texts else arrow.float64() for j in range(width)}
-    table = library.read_csv(
-        arrow.BufferReader(arrow.py_buffer(body)),
-        library.ReadOptions(column_names=list(kinds)),
-        library.ParseOptions(delimiter=separator, quote_char=False),
-        library.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
-    )
-    words = [[cell.strip() for cell in table.column(place).to_pylist()] for place in texts]
-    table = table.drop_columns([str(place) for place in texts])
-    numbers = np.empty((table.num_rows, table.num_columns))
-    start = 0
+    kinds = {str(j): arrow.string() if j in text_places else arrow.float64() for j in range(width)}
+    try:
+        table = library.read_csv(
+            arrow.BufferReader(arrow.py_buffer(memoryview(data)[start:])),
+            library.ReadOptions(column_names=list(kinds)),
+            library.ParseOptions(delimiter=separator, quote_char=False),
+            library.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
+        )
+        texts = [[cell.strip() for cell in table.column(j).to_pylist()] for j in text_places]
+    except (ValueError, OverflowError, MemoryError):  # as it says that something is wrong
+        return None
+    # It does not mind a cell too few in a row, and skips blank lines, so that lines are not rows.
+    letters, n = np.frombuffer(data, np.uint8, offset=start), table.num_rows
+    cells = np.count_nonzero(letters == ord(separator)) + n
+    ends = np.count_nonzero(letters == ord("\n")) + (data[-1:] != b"\n")
+    if cells != n * width or ends != n:
+        return None
+    table = table.drop_columns([str(place) for place in text_places])
+    numbers, row = np.empty((n, table.num_columns)), 0
     for batch in table.to_batches():  # a batch fits into the cache, a column may not
         for place, column in enumerate(batch.columns):
-            numbers[start : start + batch.num_rows, place] = column.to_numpy(zero_copy_only=False)
-        start += batch.num_rows
-    return TableColumns(numbers, words, None)
-
-
-def _by_pandas(
-    library: Any, body: Any, separator: str, width: int, texts: tuple[int, ...]
-) -> TableColumns:
-    # Before 3.1 its own way to read numbers was off by a bit now and then.
-    exact = [int(part) for part in library.__version__.split(".")[:2]] >= [3, 1]
-    table = library.read_csv(
-        io.BytesIO(body),
-        sep=separator,
-        header=None,
-        dtype={place: str if place in texts else np.float64 for place in range(width)},
-        na_filter=False,
-        quoting=csv.QUOTE_NONE,
-        on_bad_lines="error",
-        low_memory=False,
-        float_precision=None if exact else "round_trip",
-    )
-    if table.shape[1] != width:
-        raise ValueError("another number of columns")
-    words = [[str(cell).strip() for cell in table[place]] for place in texts]
-    numbers = table.drop(columns=list(texts)).to_numpy(np.float64)
-    return TableColumns(np.ascontiguousarray(numbers), words, None)
+            numbers[row : row + batch.num_rows, place] = column.to_numpy(zero_copy_only=False)
+        row += batch.num_rows
+    return TableColumns(numbers, texts, range(1 + header, 1 + header + n))
 
 
 # Writing.

@@ -1,17 +1,21 @@
-"""A dataset in the one form that everything else takes."""
+"""A dataset in the one form that everything else takes, and how files become one."""
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import check_choice, check_number, check_seed, shown
+from omma.datasets.text import bare_name
 from omma.npz import HIGHEST
 from omma.rows.arrays import sound_csr
 
@@ -78,10 +82,11 @@ class Dataset:
             )
         names = None if self.labels is None else tuple(str(name) for name in self.labels)
         split = None if self.split is None else int(self.split)
+        # Rows that are taken out may lack classes: m is kept beside them.
         count = _count(self.task, target, names, self.m)
         brought = {"X": features, "y": target, "split": split, "labels": names, "m": count}
         for attribute, value in brought.items():
-            object.__setattr__(self, attribute, value)
+            object.__setattr__(self, attribute, value)  # frozen for everybody else
 
     @property
     def n(self) -> int:
@@ -103,7 +108,7 @@ class Dataset:
         The problem's own parts where it has them; else a share ``test`` of the rows is drawn for
         the test part with the seed, and the rows of both parts stand in random order.
         """
-        if self.split is not None:
+        if self.split is not None:  # so that results compare with those of others
             return self.take(slice(0, self.split)), self.take(slice(self.split, self.n))
         check_number("Dataset.parts", "test", test, low=0.0, high=1.0)
         first = self.n - round(test * self.n)
@@ -115,21 +120,21 @@ class Dataset:
         return self.take(order[:first]), self.take(order[first:])
 
     def __repr__(self) -> str:
-        what = "labels" if self.task == "multilabel" else "classes"
+        noun = "labels" if self.task == "multilabel" else "classes"
         split = "no split" if self.split is None else f"test part from row {self.split}"
         return (
             f"Dataset({self.name!r}, {self.task}, {self.n} rows, {self.d} features, "
-            f"{self.m} {what}, {split})"
+            f"{self.m} {noun}, {split})"
         )
 
 
-def as_features(given: Any) -> Any:
+def as_features(features: Any) -> Any:
     """A float32 CSR array, or a C-ordered float32 array of two dimensions."""
-    if sparse.issparse(given):
-        return sparse.csr_array(sound_csr("Dataset", "X", given), dtype=np.float32)
-    dense = np.ascontiguousarray(given, dtype=np.float32)
-    if np.ndim(given) != 2:
-        raise ValueError(f"X of Dataset must have rows and columns, got shape {np.shape(given)}")
+    if sparse.issparse(features):
+        return sparse.csr_array(sound_csr("Dataset", "X", features), dtype=np.float32)
+    dense = np.ascontiguousarray(features, dtype=np.float32)
+    if np.ndim(features) != 2:
+        raise ValueError(f"X of Dataset must have rows and columns, got shape {np.shape(features)}")
     return dense
 
 
@@ -139,29 +144,30 @@ def as_indicators(y: Any) -> Any:
         raise ValueError(
             f"y of a multi-label Dataset must be an indicator matrix, got shape {np.shape(y)}"
         )
-    given = sparse.csr_array(sound_csr("Dataset", "y", y) if sparse.issparse(y) else y)
-    if given.nnz and not np.all(given.data == 1):
-        given = sparse.csr_array(given, copy=True)
-        given.sum_duplicates()
-        given.eliminate_zeros()
-        if not np.all(given.data == 1):
-            odd = given.data[given.data != 1][0]
+    indicators = sparse.csr_array(sound_csr("Dataset", "y", y) if sparse.issparse(y) else y)
+    if indicators.nnz and not np.all(indicators.data == 1):
+        # Zeros that are stored, and entries that are stored in parts, are the same matrix.
+        indicators = sparse.csr_array(indicators, copy=True)
+        indicators.sum_duplicates()
+        indicators.eliminate_zeros()
+        if not np.all(indicators.data == 1):
+            odd = indicators.data[indicators.data != 1][0]
             raise ValueError(f"y of a multi-label Dataset must be 0 or 1, got {shown(odd.item())}")
-    return given.astype(np.int8, copy=False)
+    return indicators.astype(np.int8, copy=False)
 
 
 def as_classes(y: Any) -> NDArray[np.int64]:
     """Class ids as a vector of int64."""
-    given = np.asarray(y)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iub"):
+    ids = np.asarray(y)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iub"):
         raise ValueError(
             "y of a Dataset with one class a row must be a vector of whole numbers, "
-            f"got shape {given.shape} of {given.dtype}"
+            f"got shape {ids.shape} of {ids.dtype}"
         )
-    if given.size and (given.min() < 0 or given.max() > HIGHEST):
-        odd = given.min() if given.min() < 0 else given.max()
+    if ids.size and (ids.min() < 0 or ids.max() > HIGHEST):
+        odd = ids.min() if ids.min() < 0 else ids.max()
         raise ValueError(f"y of Dataset must be class ids from 0, got {odd}")
-    return np.ascontiguousarray(given, dtype=np.int64)
+    return np.ascontiguousarray(ids, dtype=np.int64)
 
 
 def _count(task: str, y: Any, labels: tuple[str, ...] | None, m: int) -> int:
@@ -170,10 +176,111 @@ def _count(task: str, y: Any, labels: tuple[str, ...] | None, m: int) -> int:
         seen = exact = int(y.shape[1])
     else:
         seen = int(y.max()) + 1 if y.size else 0
+        # Of classes that no row has, only m or the names can tell.
         exact = 2 if task == "binary" else m or (len(labels) if labels is not None else seen)
-    for what, count in (("m", m or exact), ("labels", exact if labels is None else len(labels))):
+    counts = {"m": m or exact, "labels": exact if labels is None else len(labels)}
+    for parameter, count in counts.items():
         if count != exact:
-            raise ValueError(f"{what} of Dataset must agree with y, got {count} instead of {exact}")
+            raise ValueError(
+                f"{parameter} of Dataset must agree with y, got {count} instead of {exact}"
+            )
     if seen > exact:
         raise ValueError(f"y of Dataset must be class ids below {exact}, got {seen - 1}")
     return exact
+
+
+class Part(NamedTuple):
+    """Features and labels of one file: indicators, or the name of each row's class."""
+
+    X: Any
+    y: Any
+
+
+def assemble(
+    path: Path,
+    parts: Sequence[Part],
+    *,
+    name: str | None = None,
+    labels: Sequence[str] | None = None,
+    task: str | None = None,
+) -> Dataset:
+    """One dataset of a training file and, maybe, a test file; called as the first by default.
+
+    ``labels`` names the columns of indicators, or the classes in the order of their ids; without
+    it classes are sorted, as numbers where they all are.
+    """
+    called = name or bare_name(path)
+    features = stack([part.X for part in parts])
+    if not features.shape[0]:
+        raise ValueError(f"{path}: expected rows, got none")
+    split = parts[0].X.shape[0] if len(parts) > 1 else None
+    if sparse.issparse(parts[0].y):
+        target = stack([part.y for part in parts])
+        return Dataset(called, "multilabel", features, target, split, labels)
+    names = [cell for part in parts for cell in part.y]
+    spelled = {name: name if labels else class_name(name) for name in dict.fromkeys(names)}
+    classes = labels
+    if classes is None:
+        distinct = set(spelled.values())
+        classes = sorted(distinct, key=float if all(map(is_finite, distinct)) else str)
+    place = {name: j for j, name in enumerate(classes)}
+    ids = np.fromiter((place[spelled[name]] for name in names), np.int64, len(names))
+    guess = "binary" if len(classes) == 2 else "multiclass"
+    return Dataset(called, task or guess, features, ids, split, classes)
+
+
+def stack(blocks: Sequence[Any]) -> Any:
+    """Blocks of rows as one, sparse if one of them is; sparse ones may differ in width."""
+    if not any(map(sparse.issparse, blocks)):
+        return np.concatenate(blocks)
+    wide = [sparse.csr_array(block) for block in blocks]
+    width = max(block.shape[1] for block in wide)
+    for block in wide:  # a test part may lack the last features or labels of the training part
+        block.resize(block.shape[0], width)
+    return wide[0] if len(wide) == 1 else sparse.csr_array(sparse.vstack(wide, format="csr"))
+
+
+def class_name(text: str) -> str:
+    """A class as it is called: +1, 1.0 and 1 are the same, quotes are not part of it."""
+    bare = text.strip().strip("'\"")  # some programs quote classes and not numbers
+    if not is_finite(bare):
+        return bare
+    value = float(bare)
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def is_finite(text: str) -> bool:
+    """Whether the text is a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+class SparseRows:
+    """Rows of a sparse matrix, taken one by one; entries of one place are added up."""
+
+    def __init__(self, kind: str = "f") -> None:
+        self.columns, self.values, self.starts = array("q"), array(kind), array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def add(self, columns: Sequence[int], values: Sequence[Any]) -> None:
+        """One row."""
+        self.columns.extend(columns)
+        self.values.extend(values)
+        self.starts.append(len(self.columns))
+
+    def matrix(self, width: int | None = None) -> sparse.csr_array:
+        """All rows; as wide as the last column asks for, unless a width is given."""
+        if width is None:
+            width = max(self.columns, default=-1) + 1
+        # Copies: the sum of entries is taken in place, and narrow indices are half the size.
+        values = np.array(self.values)
+        indices, starts = (np.array(part, np.int64) for part in (self.columns, self.starts))
+        if len(indices) < HIGHEST:
+            indices, starts = indices.astype(np.int32), starts.astype(np.int32)
+        matrix = sparse.csr_array((values, indices, starts), shape=(len(self), width))
+        matrix.sum_duplicates()
+        return matrix

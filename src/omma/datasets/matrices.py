@@ -13,9 +13,8 @@ from scipy import sparse
 from omma import npz
 from omma._atomic import replacing
 from omma._validate import nearest, require
-from omma.datasets import csv_text
-from omma.datasets.csv_text import Names, named_columns, refuse_word
-from omma.datasets.formats import svmlight
+from omma.datasets import csv_text, svmlight
+from omma.datasets.csv_text import Names, named_columns, no_number
 from omma.datasets.text import OPENERS, compressing, ending, opened_text
 from omma.npz import largest
 
@@ -100,6 +99,7 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
         if kind in TABLES:
             return read_table(path, file, id_column)
         lines = file.read().splitlines()
+    # Text of the repository starts with its size; any other .txt is a table with blanks.
     if svmlight.is_sized(lines):
         return Matrix(svmlight.read_sized(path, lines))
     return Matrix(*csv_text.read(path, iter(lines), None, None))
@@ -132,26 +132,21 @@ def _from_npz(path: Path, member: str | None) -> Matrix:
         if member is None and "format" in archive:
             values: Any = archive.matrix()
         else:
-            values = archive.array(_member(path, set(archive.names), member), kinds="fiubSU")
+            # Of several arrays the names are none, unless there is nothing else.
+            arrays = sorted({*archive.names} - {NAMES}) or sorted(archive.names)
+            listed = ", ".join(arrays) or "none"
+            if member is None and len(arrays) != 1:
+                raise ValueError(
+                    f"{path} must hold one array, or be asked for one as {path}:NAME; {listed}"
+                )
+            if member is not None and member not in archive.names:
+                hint = nearest(member, arrays) or f"; it has {listed}"
+                raise ValueError(f"{path} has no array {member!r}{hint}")
+            values = archive.array(arrays[0] if member is None else member, kinds="fiubSU")
     _of_numbers(path, values)
     if names is not None and len(names) != (values.shape[1] if values.ndim == 2 else 1):
         raise ValueError(f"{path}: expected a name for each column, got {len(names)}")
     return Matrix(values, names)
-
-
-def _member(path: Path, stored: set[str], member: str | None) -> str:
-    arrays = sorted(stored - {NAMES}) or sorted(stored)
-    listed = ", ".join(arrays) or "none"
-    if member is None:
-        if len(arrays) == 1:
-            return arrays[0]
-        raise ValueError(
-            f"{path} must hold one array, or be asked for one as {path}:NAME; {listed}"
-        )
-    if member not in stored:
-        hint = nearest(member, arrays) or f"; it has {listed}"
-        raise ValueError(f"{path} has no array {member!r}{hint}")
-    return member
 
 
 def column_names(path: str | Path) -> tuple[str, ...] | None:
@@ -159,7 +154,9 @@ def column_names(path: str | Path) -> tuple[str, ...] | None:
     path = Path(path)
     kind, _ = file_ending(split_address(path)[0])
     if kind == ".parquet":
-        return parquet_names(path)
+        parquet = _pyarrow("pyarrow.parquet", path)
+        with path.open("rb") as file, _told(path):
+            return tuple(parquet.read_schema(file).names)
     if kind not in TABLES:
         return None
     with opened_text(path) as file:
@@ -206,13 +203,23 @@ def write_matrix(
             f"names of write_matrix must be {columns}, one for each column, got {len(names)}"
         )
     if rows is not None:
-        _check_rows(path, kind, rows[1], matrix.shape[0])
+        if kind not in (*TABLES, ".parquet"):
+            raise ValueError(
+                f"{path} has no place for names of rows: let it end in .csv, .tsv or .parquet"
+            )
+        n = matrix.shape[0]
+        if len(rows[1]) != n:
+            raise ValueError(
+                f"rows of write_matrix must be {n}, one for each row, got {len(rows[1])}"
+            )
+        # A column of ids has a name, so the others need one, too.
         names = tuple(map(str, range(columns))) if names is None else names
     if kind == ".npy" and sparse.issparse(matrix):
         raise ValueError(f"{path} cannot hold a sparse matrix: let its name end in .npz")
     with replacing(path) as file:
         if kind == ".npz":
             more = {} if names is None else {NAMES: np.array(names, dtype=np.str_)}
+            # Without a name the parts of a sparse matrix are called as SciPy calls them.
             values_name = "" if sparse.issparse(matrix) else "values"
             npz.write(file, {values_name: matrix, **more}, pack=True)
         elif kind == ".npy":
@@ -227,17 +234,9 @@ def write_matrix(
                     svmlight.write_sized(text, matrix)
 
 
-def _check_rows(path: Path, kind: str, ids: tuple[str, ...], n: int) -> None:
-    if kind not in (*TABLES, ".parquet"):
-        raise ValueError(
-            f"{path} has no place for names of rows: let it end in .csv, .tsv or .parquet"
-        )
-    if len(ids) != n:
-        raise ValueError(f"rows of write_matrix must be {n}, one for each row, got {len(ids)}")
-
-
 def split_address(path: str | Path) -> tuple[Path, str | None]:
     """A path, and the array of an archive that ``file.npz:name`` asks for."""
+    # The last colon: paths of Windows have one after the drive.
     before, colon, after = str(path).rpartition(":")
     if colon and before.lower().endswith(".npz"):
         return Path(before), after
@@ -266,6 +265,7 @@ def _writable(values: Any) -> Any:
             "values of write_matrix must be numbers in one or two dimensions, got the type "
             f"{matrix.dtype} and shape {matrix.shape}"
         )
+    # True and false are written as 1 and 0.
     return matrix.view(np.uint8) if matrix.dtype.kind == "b" else matrix
 
 
@@ -278,6 +278,7 @@ def _told(path: Path) -> Iterator[None]:
     """What pyarrow raises within, as a sentence that names the file."""
     try:
         yield
+    # Its own errors are subclasses of these.
     except (ValueError, OSError, NotImplementedError, LookupError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{path} is not a sound Parquet file: {reason}") from error
@@ -290,6 +291,7 @@ def read_parquet(path: Path, id_column: str | None) -> tuple[Any, Names, Names]:
         with _told(path):
             opened = parquet.ParquetFile(file, page_checksum_verification=True)
             size = 8 * opened.metadata.num_rows * len(opened.schema_arrow.names)
+        # A small file can claim any number of rows: refused before memory is asked for.
         if not 0 < size <= largest(path, TIMES):
             most = largest(path, TIMES) // 8
             raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
@@ -303,15 +305,8 @@ def read_parquet(path: Path, id_column: str | None) -> tuple[Any, Names, Names]:
         del columns[id_place]
     for name, column in zip(names, columns, strict=True):
         if column.dtype.kind not in "fiub":
-            refuse_word(str(path), name, column[0] if len(column) else column.dtype)
+            raise no_number(str(path), name, column[0] if len(column) else column.dtype)
     return np.column_stack(columns), names, ids
-
-
-def parquet_names(path: Path) -> tuple[str, ...]:
-    """What the columns are called."""
-    parquet = _pyarrow("pyarrow.parquet", path)
-    with path.open("rb") as file, _told(path):
-        return tuple(parquet.read_schema(file).names)
 
 
 def write_parquet(

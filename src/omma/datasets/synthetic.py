@@ -60,6 +60,7 @@ def long_tail(
     check_number("long_tail", "noise", noise, low=0.0)
     rng = np.random.default_rng(seed)
     popularity = 1.0 / np.arange(1, m + 1) ** tail
+    # No label is in all rows, and none is so rare that its logarithm would be lost.
     frequency = np.clip(popularity * labels_per_row / popularity.sum(), 1e-6, 0.8)
     log_odds = np.log(frequency / (1.0 - frequency))
     # A normal spread of log-odds raises the mean probability of a rare label; this undoes most

@@ -17,8 +17,9 @@ OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # What the standard library raises for text that is cut short, spoiled or not text at all. An
 # OSError without a number comes from bz2; those of the system have one.
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, UnicodeError)
-# How text starts that is not UTF-8: programs for Windows write these marks.
-MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+# How UTF-16 text starts: programs for Windows write these marks. Without one, every other byte of
+# Western text is zero.
+MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class _Bounded(io.RawIOBase):
@@ -33,7 +34,7 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         chunk = self.inner.read(len(buffer))
         buffer[: len(chunk)] = chunk
-        self.left -= len(chunk)
+        self.left -= len(chunk)  # against archives that unpack to more than any memory
         if self.left < 0:
             raise ValueError(
                 f"{self.path} unpacks to more than {largest(self.path):,} bytes, which is more "
@@ -59,30 +60,22 @@ def opened_text(path: Path, newline: str | None = "", errors: str = "strict") ->
     """A file to read text from, whose errors name it; a mark that comes first is left out."""
     try:
         with opened_bytes(path) as file:
-            _check_marks(path, file)
+            start = file.peek(4)[:4]  # type: ignore[attr-defined]
+            if start[:2] in MARKS or start[1::2] == b"\0\0":
+                raise ValueError(f"{path} is UTF-16 text, and must be UTF-8: save it as that")
             yield io.TextIOWrapper(file, encoding="utf-8-sig", errors=errors, newline=newline)
     except DAMAGED as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # no such file, no right to read it
-        raise ValueError(f"{path} cannot be read: {_reason(error)}") from error
-
-
-def _check_marks(path: Path, file: Any) -> None:
-    start = file.peek(4)[:4]
-    code = MARKS.get(start[:2]) or ("UTF-16" if start[1::2] == b"\0\0" else None)
-    if code is not None:
-        raise ValueError(f"{path} is {code} text, and must be UTF-8: save it as that")
-
-
-def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    if isinstance(error, UnicodeDecodeError):
-        text = f"it is no UTF-8 text ({error.reason} at byte {error.start}): save it as that"
-    return text[:200] or type(error).__name__
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if isinstance(error, UnicodeDecodeError):
+            reason = f"it is no UTF-8 text ({error.reason} at byte {error.start}): save it as that"
+        raise ValueError(f"{path} cannot be read: {reason}") from error
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Line numbers, from one, and lines without their ends; odd bytes as Python writes them."""
+    # Odd bytes in comments or names are no reason to refuse a file.
     with opened_text(path, None, "backslashreplace") as file:
         for number, line in enumerate(file, start=1):
             yield number, line.rstrip("\r\n")
@@ -119,6 +112,6 @@ def compressing(file: BinaryIO, compressed: str) -> Iterator[TextIO]:
     text = io.TextIOWrapper(inner, encoding="utf-8", newline="")
     yield text
     text.flush()
-    text.detach()
+    text.detach()  # or closing the text would close the file, which is not ours
     if compressed:
         inner.close()

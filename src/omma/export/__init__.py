@@ -1,7 +1,7 @@
-"""Rules at work elsewhere: in ONNX, SQL, PyTorch and scikit-learn, one file each.
+"""Exports of rules to ONNX, SQL, PyTorch and scikit-learn, one file each.
 
-``Rule.to_onnx``, ``Rule.to_sql``, ``Rule.to_torch`` and ``Rule.to_sklearn`` are the doors.
-What each target has to compute, as plain numbers, is for each row, with η in double precision:
+Users call ``Rule.to_onnx``, ``Rule.to_sql``, ``Rule.to_torch`` and ``Rule.to_sklearn``. For each
+row, with η in double precision, each target computes:
 
 1. where the rule is calibrated and η > 0, c = sigmoid(a·logit(clip(η)) + b + b_j), else c = η;
 2. gain = slope·c + offset, and with a table of costs + Σ c_i·matrix[i, j], in the order of i;
@@ -34,8 +34,8 @@ def logits_of(rule: Any) -> tuple[float, NDArray[np.float64]] | None:
     """The numbers a, and b + b_j of each label; None where η is taken as it is."""
     if rule.calibration is None:
         return None
-    scale, common, own = rule.calibration
-    return float(scale), np.asarray(own + common)
+    scale, common, biases = rule.calibration
+    return float(scale), np.asarray(biases + common)
 
 
 def seats_of(rule: Any) -> int | None:

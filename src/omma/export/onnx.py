@@ -9,8 +9,9 @@ from omma._validate import check_choice, require
 from omma.export import logits_of, seats_of
 from omma.kernels.layout import LEAST, MOST
 
-OPSET = 17
+OPSET, IR_VERSION = 17, 8  # what onnxruntime has read since 2022
 MANY = 256  # classes beyond which a table of costs would make too large a graph
+INT8, INT64, DOUBLE = 3, 7, 11  # types of ONNX, as ``Cast`` takes them
 
 
 class Graph(Protocol):
@@ -27,38 +28,32 @@ def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> A
     """The rule as an ``onnx.ModelProto``; ``Rule.to_onnx`` says more."""
     onnx = require("onnx", "Rule.to_onnx needs", '"omma[onnx]"')
     check_choice("Rule.to_onnx", "dtype", dtype, ("float32", "float64"))
-    graph = _Nodes(onnx.helper, onnx.numpy_helper)
+    helper, types = onnx.helper, onnx.TensorProto
+    graph = OnnxGraph(helper, onnx.numpy_helper)
     decisions = write_rule(graph, rule, "eta")
-    outputs = [
-        ("decisions", graph.node("Identity", decisions), onnx.TensorProto.INT8, ["n", rule.m])
-    ]
+    graph.name_output(decisions, "decisions")
+    outputs = [helper.make_tensor_value_info("decisions", types.INT8, ["n", rule.m])]
     if rule.k == 1:
-        outputs.append(("classes", class_places(graph, decisions), onnx.TensorProto.INT64, ["n"]))
-    for wanted, found, _, _ in outputs:
-        graph.rename(found, wanted)
-    made = onnx.helper.make_graph(
-        graph.nodes,
-        name,
-        [
-            onnx.helper.make_tensor_value_info(
-                "eta",
-                onnx.TensorProto.FLOAT if dtype == "float32" else onnx.TensorProto.DOUBLE,
-                ["n", rule.m],
-            )
-        ],
-        [onnx.helper.make_tensor_value_info(one, kind, shape) for one, _, kind, shape in outputs],
-        initializer=graph.constants,
+        graph.name_output(class_places(graph, decisions), "classes")
+        outputs.append(helper.make_tensor_value_info("classes", types.INT64, ["n"]))
+    kind = types.FLOAT if dtype == "float32" else types.DOUBLE
+    inputs = [helper.make_tensor_value_info("eta", kind, ["n", rule.m])]
+    model = helper.make_model(
+        helper.make_graph(graph.nodes, name, inputs, outputs, initializer=graph.constants),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        producer_name="omma",
+        ir_version=IR_VERSION,
     )
-    opset = [onnx.helper.make_opsetid("", OPSET)]
-    model = onnx.helper.make_model(made, opset_imports=opset, producer_name="omma", ir_version=8)
-    onnx.helper.set_model_props(model, {"omma_rule": rule.to_json()})
+    # Whoever has the model can read the rule back from it.
+    helper.set_model_props(model, {"omma_rule": rule.to_json()})
     onnx.checker.check_model(model)
     return model
 
 
 def write_rule(graph: Graph, rule: Any, eta: str) -> str:
     """Write the nodes that decide; returns the name of the int8 indicators."""
-    wide = graph.node("Cast", eta, to=11)  # 11 is double
+    wide = graph.node("Cast", eta, to=DOUBLE)
+    # In double precision, whatever the model gives: single precision would move thresholds.
     gains = _gains(graph, rule, _calibrated(graph, rule, wide))
     if rule.matrix is None:
         zero = graph.constant("zero", np.zeros(1))
@@ -67,22 +62,25 @@ def write_rule(graph: Graph, rule: Any, eta: str) -> str:
     seats = seats_of(rule)
     if seats is None:
         return _gaining(graph, gains)
-    few = graph.constant("k", np.array([seats], dtype=np.int64))
-    best = graph.node("TopK", gains, few, outputs=2, axis=1, largest=1, sorted=1)
+    budget = graph.constant("k", np.array([seats], dtype=np.int64))
+    # Of equal gains ``TopK`` takes the lowest index, as rules do.
+    best = graph.node("TopK", gains, budget, outputs=2, axis=1, largest=1, sorted=1)
     # Indicators: zeros of the shape of the row, with a one at each of the best.
-    zeros = graph.node("Cast", graph.node("Mul", wide, graph.constant("none", np.zeros(1))), to=3)
+    zeros = graph.node(
+        "Cast", graph.node("Mul", wide, graph.constant("none", np.zeros(1))), to=INT8
+    )
     if rule.k is None:
         ones = _gaining(graph, graph.node("GatherElements", gains, best, axis=1))
     else:
         first = graph.constant("first", np.zeros(1, dtype=np.int64))
-        ones = graph.node("Cast", graph.node("GreaterOrEqual", best, first), to=3)
+        ones = graph.node("Cast", graph.node("GreaterOrEqual", best, first), to=INT8)
     return graph.node("ScatterElements", zeros, best, ones, axis=1)
 
 
 def _gaining(graph: Graph, gains: str) -> str:
     """One where a gain is at least zero, as int8."""
     nothing = graph.constant("nothing", np.zeros(1))
-    return graph.node("Cast", graph.node("GreaterOrEqual", gains, nothing), to=3)
+    return graph.node("Cast", graph.node("GreaterOrEqual", gains, nothing), to=INT8)
 
 
 def class_places(graph: Graph, decisions: str) -> str:
@@ -92,21 +90,23 @@ def class_places(graph: Graph, decisions: str) -> str:
 
 def _calibrated(graph: Graph, rule: Any, eta: str) -> str:
     """Probabilities as the rule takes them."""
-    found = logits_of(rule)
-    if found is None:
+    logits = logits_of(rule)
+    if logits is None:
         return eta
-    scale, bias = found
-    one = graph.constant("one", np.ones(1))
-    low = graph.node("Max", eta, graph.constant("least", np.full(1, LEAST)))
-    kept = graph.node("Min", low, graph.constant("most", np.full(1, MOST)))
-    odds = graph.node("Div", kept, graph.node("Sub", one, kept))
+    scale, bias = logits
+    raised = graph.node("Max", eta, graph.constant("least", np.full(1, LEAST)))
+    clipped = graph.node("Min", raised, graph.constant("most", np.full(1, MOST)))
+    complement = graph.node("Sub", graph.constant("one", np.ones(1)), clipped)
+    odds = graph.node("Div", clipped, complement)
     factor = graph.constant("scale", np.full(1, scale))
     scaled = graph.node("Mul", graph.node("Log", odds), factor)
     calibrated = graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", bias)))
     if rule.matrix is None:
-        return calibrated  # whoever has none is no candidate
-    there = graph.node("Greater", eta, graph.constant("absent", np.zeros(1)))
-    return graph.node("Where", there, calibrated, graph.constant("still_absent", np.zeros(1)))
+        return calibrated  # a label of probability zero is no candidate
+    is_candidate = graph.node("Greater", eta, graph.constant("absent", np.zeros(1)))
+    return graph.node(
+        "Where", is_candidate, calibrated, graph.constant("still_absent", np.zeros(1))
+    )
 
 
 def _gains(graph: Graph, rule: Any, eta: str) -> str:
@@ -127,7 +127,7 @@ def _gains(graph: Graph, rule: Any, eta: str) -> str:
     return gains
 
 
-class _Nodes:
+class OnnxGraph:
     """A graph of plain ONNX."""
 
     def __init__(self, helper: Any, arrays: Any) -> None:
@@ -144,9 +144,6 @@ class _Nodes:
         self.nodes.append(self._helper.make_node(kind, list(inputs), names, **attributes))
         return names[-1]
 
-    def rename(self, found: str, wanted: str) -> None:
+    def name_output(self, source: str, name: str) -> None:
         """Give an output of the graph the name that users know it by."""
-        for node in self.nodes:
-            for at, name in enumerate(node.output):
-                if name == found:
-                    node.output[at] = wanted
+        self.nodes.append(self._helper.make_node("Identity", [source], [name]))

@@ -1,4 +1,4 @@
-"""What skl2onnx has to know to convert a MetricClassifier: the estimator, and then the rule."""
+"""Conversion of a MetricClassifier by skl2onnx: the estimator, and then the rule."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 
 from omma._validate import require
 from omma.export import seats_of
-from omma.export.onnx import class_places, write_rule
+from omma.export.onnx import INT64, class_places, write_rule
 from omma.rule import Rule
-from omma.sklearn._target import CLASSES, LABELS, YES
+from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL
 from omma.sklearn.classifier import MetricClassifier
 
 ALIAS = "OmmaMetricClassifier"
@@ -26,6 +27,7 @@ def register() -> None:
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
     """The estimator's probabilities in, the decisions out."""
+    # skl2onnx has no public way to parse an estimator inside of another.
     from skl2onnx._parse import _get_sklearn_operator_name, _parse_sklearn
 
     estimator = _unfrozen(model.estimator_)
@@ -42,16 +44,16 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
 
 
 def _unfrozen(estimator: Any) -> Any:
-    return estimator.estimator if type(estimator).__name__ == "FrozenEstimator" else estimator
+    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
 
 def _output_type(model: Any) -> Any:
     from skl2onnx.common.data_types import Int64TensorType, StringTensorType
 
-    target = model._target
-    if target.kind == LABELS:
-        return Int64TensorType([None, target.m])
-    text = target.classes.dtype.kind in "UO"
+    problem = model._problem
+    if problem.kind == MULTILABEL:
+        return Int64TensorType([None, problem.m])
+    text = problem.classes.dtype.kind in "UO"
     return StringTensorType([None]) if text else Int64TensorType([None])
 
 
@@ -61,53 +63,48 @@ def _shapes(operator: Any) -> None:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     model = operator.raw_operator
-    target = model._target
-    graph = _Container(scope, container)
-    eta = _probabilities(operator, graph)
-    decisions = write_rule(graph, _single_precision(model.rule_), eta)
-    if target.kind == LABELS:
-        found = graph.node("Cast", decisions, to=7)  # int64
+    problem = model._problem
+    graph = SklearnGraph(scope, container)
+    decisions = write_rule(graph, _single_precision(model.rule_), _probabilities(operator, graph))
+    if problem.kind == MULTILABEL:
+        output = graph.node("Cast", decisions, to=INT64)
     else:
-        order = target.classes
-        if target.kind == CLASSES:
+        order = problem.classes
+        if problem.kind == MULTICLASS:
             places = class_places(graph, decisions)
         else:  # 0 and 1 of the only column are places of two classes
             flat = graph.node("Reshape", decisions, graph.constant("flat", np.array([-1])))
-            places = graph.node("Cast", flat, to=7)
-            order = order if target.positive == 1 else order[::-1]
+            places = graph.node("Cast", flat, to=INT64)
+            order = order if problem.positive == 1 else order[::-1]
         known = order.astype(str if order.dtype.kind in "UO" else np.int64)
-        found = graph.node("Gather", graph.constant("classes", known), places, axis=0)
-    container.add_node(
-        "Identity",
-        [found],
-        [operator.outputs[0].full_name],
-        name=scope.get_unique_operator_name("out"),
-    )
+        output = graph.node("Gather", graph.constant("classes", known), places, axis=0)
+    name = scope.get_unique_operator_name("out")
+    container.add_node("Identity", [output], [operator.outputs[0].full_name], name=name)
 
 
-def _probabilities(operator: Any, graph: _Container) -> str:
-    """Of what the estimator gives, the columns that the rule takes."""
-    model, found = operator.raw_operator, operator.inputs[0].full_name
-    target, known = model._target, model.estimator_.classes_
-    if target.kind == LABELS and isinstance(known, list):
-        if not all(np.array_equal(one, [0, 1]) for one in known):
+def _probabilities(operator: Any, graph: SklearnGraph) -> str:
+    """The columns of the estimator's output that the rule takes."""
+    model, output = operator.raw_operator, operator.inputs[0].full_name
+    problem, known = model._problem, model.estimator_.classes_
+    if problem.kind == MULTILABEL and isinstance(known, list):
+        if not all(np.array_equal(classes, [0, 1]) for classes in known):
             raise ValueError(
                 "estimator_ of MetricClassifier must have seen every label present and absent to "
-                f"be converted to ONNX, got {[list(one) for one in known]}"
+                f"be converted to ONNX, got {list(map(list, known))}"
             )
         if type(operator.inputs[0].type).__name__ == "SequenceType":
-            found = graph.node("ConcatFromSequence", found, axis=0, new_axis=1)
-        yes = graph.node("Gather", found, graph.constant("yes", np.array(1)), axis=2)
-        return graph.node("Transpose", yes, perm=[1, 0])  # (labels, rows) there
-    if target.kind != LABELS and not np.array_equal(known, target.classes):
+            output = graph.node("ConcatFromSequence", output, axis=0, new_axis=1)
+        present = graph.node("Gather", output, graph.constant("yes", np.array(1)), axis=2)
+        return graph.node("Transpose", present, perm=[1, 0])  # (labels, rows) there
+    if problem.kind != MULTILABEL and not np.array_equal(known, problem.classes):
         raise ValueError(
             "estimator_ of MetricClassifier must know every class to be converted to ONNX, got "
-            f"{list(known)} of {target.classes.tolist()}"
+            f"{list(known)} of {problem.classes.tolist()}"
         )
-    if target.kind == YES:
-        place = graph.constant("positive", np.array([target.positive]))
-        return graph.node("Gather", found, place, axis=1)
-    return str(found)
+    if problem.kind == BINARY:
+        place = graph.constant("positive", np.array([problem.positive]))
+        return graph.node("Gather", output, place, axis=1)
+    return str(output)
 
 
 def _single_precision(rule: Rule) -> Rule:
@@ -124,7 +121,7 @@ def _single_precision(rule: Rule) -> Rule:
     return replace(rule, slope=np.ones(rule.m), offset=-cuts)
 
 
-class _Container:
+class SklearnGraph:
     """A graph as skl2onnx keeps it."""
 
     def __init__(self, scope: Any, container: Any) -> None:
@@ -134,16 +131,17 @@ class _Container:
         from onnx import TensorProto
 
         unique = str(self._scope.get_unique_variable_name(f"omma_{name}"))
+        # Types that rules and classes have: numbers, places and text.
         kinds = {"f": TensorProto.DOUBLE, "i": TensorProto.INT64, "U": TensorProto.STRING}
         content = values.ravel().tolist()
         if values.dtype.kind == "U":
-            content = [one.encode() for one in content]
+            content = [text.encode() for text in content]
         self._container.add_initializer(unique, kinds[values.dtype.kind], values.shape, content)
         return unique
 
     def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
-        wanted = [f"omma_{kind.lower()}"] * outputs
-        names = [str(self._scope.get_unique_variable_name(one)) for one in wanted]
+        unique_name = self._scope.get_unique_variable_name
+        names = [str(unique_name(f"omma_{kind.lower()}")) for _ in range(outputs)]
         unique = self._scope.get_unique_operator_name(f"omma_{kind}")
         self._container.add_node(kind, list(inputs), names, name=unique, **attributes)
         return names[-1]

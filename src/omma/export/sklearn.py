@@ -40,11 +40,9 @@ def one_threshold(rule: Any) -> Any:
     >>> float(one_threshold(Rule([1.0], [-0.5])))
     0.5
     """
-    more = (rule.k, getattr(rule, "calibration", None), getattr(rule, "at_most", None))
-    if rule.m != 1 or any(one is not None for one in more):
-        return None
     slope, offset = float(rule.slope[0]), float(rule.offset[0])
-    if slope < 0:
+    options = (rule.k, rule.calibration, rule.at_most)
+    if rule.m != 1 or any(option is not None for option in options) or slope < 0:
         return None
     if slope == 0:
         return np.float64(TINIEST if offset >= 0 else np.inf)

@@ -1,4 +1,4 @@
-"""A rule as a SELECT that decides where the probabilities are, in the words of five databases."""
+"""A rule as a SELECT that decides where the probabilities are, in five SQL dialects."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ CHUNK = 52  # halvings written as one division: 2**52 is read without rounding e
 
 
 def _number(value: float) -> str:
-    """A double in the exponent form, which no database takes for a decimal of fixed places."""
+    """A double in exponent form: without it databases read a decimal of fixed places."""
     text = repr(float(value))
     return text if "e" in text else f"{text}e0"
 
@@ -30,6 +30,7 @@ def _quotient(value: float) -> str:
         whole, halvings = whole // 2, halvings - 1
     if not whole or halvings <= 0:
         return f"{value:.1f}"
+    # A division by a power of two is exact, and a subnormal number needs more than one.
     steps = [CHUNK] * (halvings // CHUNK) + [halvings % CHUNK] * bool(halvings % CHUNK)
     return f"({whole}.0{''.join(f' / {2**step}.0' for step in steps)})"
 
@@ -40,6 +41,7 @@ def _doubled(text: str) -> str:
 
 def _escaped(text: str) -> str:
     """BigQuery ends a line, and so the literal, at either sign of a line end."""
+    # Backslashes first: those that follow are put in by us.
     marked = text.replace("\\", "\\\\").replace("'", "\\'")
     marked = marked.replace("\n", "\\n").replace("\r", "\\r")
     return f"'{marked}'"
@@ -53,7 +55,8 @@ def _values(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _structs(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The same as an array of records."""
-    first = ", ".join(f"{one} AS {name}" for one, name in zip(rows[0], columns, strict=True))
+    first = ", ".join(f"{cell} AS {name}" for cell, name in zip(rows[0], columns, strict=True))
+    # BigQuery takes the names of all records from the first.
     lines = [f"STRUCT({first})", *(f"({', '.join(row)})" for row in rows[1:])]
     listed = ",\n    ".join(lines)
     return f"omma_rule AS (\n  SELECT * FROM UNNEST([\n    {listed}\n  ])\n)"
@@ -61,7 +64,7 @@ def _structs(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @dataclass(frozen=True)
 class Dialect:
-    """The words of a database."""
+    """How a database spells types, names, literals and functions."""
 
     double: str
     quote: str = '"'
@@ -71,14 +74,14 @@ class Dialect:
     larger: str = "GREATEST"
     smaller: str = "LEAST"
 
-    def name(self, given: str) -> str:
+    def name(self, table: str) -> str:
         """The name of a table: quoted, its parts apart where it has dots."""
-        return ".".join(map(self.column, given.split(".")))
+        return ".".join(map(self.column, table.split(".")))
 
-    def column(self, given: str) -> str:
-        """A name as it is: quoted."""
+    def column(self, name: str) -> str:
+        """The name of a column, quoted."""
         mark = self.quote
-        return f"{mark}{given.replace(mark, mark * 2)}{mark}"
+        return f"{mark}{name.replace(mark, mark * 2)}{mark}"
 
     def real(self, expression: str) -> str:
         """An expression in double precision."""
@@ -90,6 +93,7 @@ DIALECTS = {
     "duckdb": Dialect("DOUBLE"),
     "spark": Dialect("DOUBLE", quote="`", text=_escaped),
     "bigquery": Dialect("FLOAT64", quote="`", text=_escaped, table=_structs),
+    # SQLite has no GREATEST, and rounds some decimals.
     "sqlite": Dialect("REAL", number=_quotient, larger="MAX", smaller="MIN"),
 }
 
@@ -108,16 +112,16 @@ def query_of(
     owner = "Rule.to_sql"
     check_choice(owner, "dialect", dialect, tuple(DIALECTS))
     check_choice(owner, "layout", layout, ("long", "wide"))
-    for parameter, given in (("table", table), ("row_id", row_id), ("label", label), ("eta", eta)):
-        if not isinstance(given, str) or not given:
-            raise TypeError(f"{parameter} of {owner} must be a name, got {shown(given)}")
+    for parameter, name in (("table", table), ("row_id", row_id), ("label", label), ("eta", eta)):
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"{parameter} of {owner} must be a name, got {shown(name)}")
     if rule.matrix is not None:
         raise ValueError(
             f"{owner} decides by slope and offset, got a rule with a table of costs: use "
             "Rule.to_onnx or Rule.to_torch"
         )
     words = DIALECTS[dialect]
-    if layout == "wide":
+    if layout == "wide":  # labels are columns: each is decided by itself
         return _wide(rule, words, words.name(table), words.column(row_id), columns, eta)
     if columns is not None:
         raise ValueError(
@@ -127,9 +131,8 @@ def query_of(
     seats = seats_of(rule)
     if seats is None:
         return _all_above(rule, words, names)
-    ranked = _ranked_to_fill if rule.k is not None else _ranked_above
     return f"""{_rule_table(rule, words)},
-{ranked(rule, words, names)}
+{_ranked(rule, words, names)}
 SELECT id AS {names.id}, label AS {names.label}
 FROM omma_ranked
 WHERE seat <= {seats}
@@ -151,6 +154,7 @@ def _rule_table(rule: Any, words: Dialect) -> str:
     for place, numbers in enumerate(_numbers(rule, words)):
         named = str(place) if rule.names is None else words.text(rule.names[place])
         rows.append([str(place), named, *numbers])
+    # ``offset`` is a word of SQL, so that the column is called shift.
     columns = ["place", "label", "slope", "shift", "bias"]
     return f"WITH {words.table(columns[: len(rows[0])], rows)}"
 
@@ -158,18 +162,18 @@ def _rule_table(rule: Any, words: Dialect) -> str:
 def _numbers(rule: Any, words: Dialect) -> list[list[str]]:
     """Slope and offset of each label, and its bias where the rule is calibrated."""
     logits = logits_of(rule)
-    every = [rule.slope, rule.offset, *([] if logits is None else [logits[1]])]
-    return [[words.number(float(one)) for one in label] for label in zip(*every, strict=True)]
+    vectors = [rule.slope, rule.offset, *([] if logits is None else [logits[1]])]
+    return [[words.number(float(x)) for x in label] for label in zip(*vectors, strict=True)]
 
 
 def _gain(rule: Any, words: Dialect, eta: str, slope: str, shift: str, bias: str = "") -> str:
     """The gain of a label, in double precision."""
-    used = words.real(eta)
+    used = words.real(eta)  # a column may be a decimal, or single precision
     logits = logits_of(rule)
     if logits is not None:
-        low = f"{words.larger}({used}, {words.real(words.number(LEAST))})"
-        kept = f"{words.smaller}({low}, {words.real(words.number(MOST))})"
-        logit = f"LN({kept} / (1 - {kept}))"
+        raised = f"{words.larger}({used}, {words.real(words.number(LEAST))})"
+        clipped = f"{words.smaller}({raised}, {words.real(words.number(MOST))})"
+        logit = f"LN({clipped} / (1 - {clipped}))"
         scaled = f"{words.real(words.number(logits[0]))} * {logit} + {words.real(bias)}"
         used = f"(1 / (1 + EXP(-({scaled}))))"
     return f"{words.real(slope)} * {used} + {words.real(shift)}"
@@ -186,20 +190,20 @@ WHERE p.{names.eta} > 0 AND {gain} >= 0
 ORDER BY p.{names.id}, r.place"""
 
 
-def _candidates(rule: Any, words: Dialect, names: _Names) -> str:
-    """What every label that may be chosen gains."""
+def _ranked(rule: Any, words: Dialect, names: _Names) -> str:
+    """The best labels of each row first: with k also others, which fill up, else those that gain.
+
+    Of the labels that are no candidates the first k are enough to fill up.
+    """
     gain = _gain(rule, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
-    return f"""omma_candidates AS (
+    candidates = f"""omma_candidates AS (
   SELECT p.{names.id} AS id, r.place AS place, r.label AS label, {gain} AS gain
   FROM {names.table} AS p
   JOIN omma_rule AS r ON r.label = p.{names.label}
   WHERE p.{names.eta} > 0
 )"""
-
-
-def _ranked_above(rule: Any, words: Dialect, names: _Names) -> str:
-    """Labels whose gain is at least zero, the largest first."""
-    return f"""{_candidates(rule, words, names)},
+    if rule.k is None:
+        return f"""{candidates},
 omma_ranked AS (
   SELECT
     id, place, label,
@@ -207,11 +211,7 @@ omma_ranked AS (
   FROM omma_candidates
   WHERE gain >= 0
 )"""
-
-
-def _ranked_to_fill(rule: Any, words: Dialect, names: _Names) -> str:
-    """The best labels of each row; the lowest others fill up, of which the first k are enough."""
-    return f"""{_candidates(rule, words, names)},
+    return f"""{candidates},
 omma_others AS (
   SELECT i.id AS id, r.place AS place, r.label AS label
   FROM (SELECT DISTINCT {names.id} AS id FROM {names.table}) AS i
@@ -255,7 +255,7 @@ def _columns(rule: Any, columns: Sequence[str] | None, eta: str) -> list[str]:
     if columns is None:
         if rule.names is not None:
             return list(rule.names)
-        columns = [eta] if rule.m == 1 else None
+        columns = [eta] if rule.m == 1 else None  # for one label, its column is named already
     if columns is None or isinstance(columns, str) or len(set(columns)) != rule.m:
         raise ValueError(
             f"columns of Rule.to_sql must name the {rule.m} columns of probabilities, got "

@@ -45,19 +45,19 @@ class RuleHead(nn.Module):
         seated = torch.ones_like(order, dtype=torch.int8)
         if not self.filled:
             seated = (gains.gather(1, order) >= 0).to(torch.int8)
-        found = torch.zeros_like(gains, dtype=torch.int8)
-        return found.scatter_(1, order, seated).reshape(eta.shape)
+        decisions = torch.zeros_like(gains, dtype=torch.int8)
+        return decisions.scatter_(1, order, seated).reshape(eta.shape)
 
     def gains(self, eta: torch.Tensor) -> torch.Tensor:
         """What each label is worth; minus infinity where it is no candidate."""
-        used = eta
+        values = eta
         if self.calibrated:
-            kept = torch.clamp(eta, self.least, self.most)
-            used = torch.sigmoid(self.scale * torch.log(kept / (1.0 - kept)) + self.bias)
-            used = torch.where(eta > 0, used, torch.zeros_like(used))
-        gains = used * self.slope + self.offset
+            clipped = torch.clamp(eta, self.least, self.most)
+            values = torch.sigmoid(self.scale * torch.log(clipped / (1.0 - clipped)) + self.bias)
+            values = torch.where(eta > 0, values, torch.zeros_like(values))
+        gains = values * self.slope + self.offset
         if self.matrix.shape[0] == 0:
             return torch.where(eta > 0, gains, torch.full_like(gains, float("-inf")))
         for i in range(self.matrix.shape[0]):  # in this order: sums in another one differ
-            gains = gains + used[:, i : i + 1] * self.matrix[i]
+            gains = gains + values[:, i : i + 1] * self.matrix[i]
         return gains

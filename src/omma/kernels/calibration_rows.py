@@ -15,16 +15,14 @@ from omma.kernels.replay import (
     read_sparse,
     read_values,
     row_at,
-    unknown_at,
 )
 
 
 @helper
-def fit_known(extras, t, row, calibrator, columns, work, place, labels, width, m):
-    """Learn from row t, less its labels that are unknown."""
-    begin, end = unknown_at(extras, t)
-    for i in range(begin, end):
-        at = position_in(place, labels, extras.unknown_ids[i])
+def fit_known(row, calibrator, columns, work, place, labels, width, m):
+    """Learn from a row, less its labels that are unknown."""
+    for i in range(row.unknown.shape[0]):
+        at = position_in(place, labels, row.unknown[i])
         if at >= 0:
             work[VALUES, at] = 0.0  # of which nothing is learned
     fit(calibrator, columns, work, row.weight, 1.0, width, m)
@@ -43,7 +41,7 @@ def calibrate_dense(eta, rows, true, true_rows, extras, calibrator, columns, wor
         row = row_at(extras, t, False)
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
-            fit_known(extras, t, row, calibrator, columns, work, None, None, width, m)
+            fit_known(row, calibrator, columns, work, None, None, width, m)
     return rows.shape[0]
 
 
@@ -77,7 +75,7 @@ def calibrate_sparse(
                 at = position_in(sparse.place, labels, true_ids[i])
                 if at >= 0:
                     work[PRESENT, at] = 1.0
-            fit_known(extras, t, row, calibrator, columns, work, sparse.place, labels, width, m)
+            fit_known(row, calibrator, columns, work, sparse.place, labels, width, m)
             for i in range(count):
                 table[BIAS, labels[i]] = columns[BIAS, i]
                 table[PRECISION, labels[i]] = columns[PRECISION, i]

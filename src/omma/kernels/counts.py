@@ -55,16 +55,15 @@ class Both(NamedTuple):
 
     e is what was expected of rows with labels, y what was observed, s the strength: the mean of a
     Gamma posterior of y/e. ``hits``, ``positives`` and ``unhit`` are the strengths for true
-    positives, for positives, and for true positives of a label that was never hit. With ``floor``
-    1, observed hits bound corrected ones from below. ``eager`` is the prior where a label that was
-    never predicted needs less and less probability as its positives go by, else 0.
+    positives, for positives, and for true positives of a label that was never hit. ``eager`` is the
+    prior where a label that was never predicted needs less and less probability as its positives go
+    by, else 0; before the first row with labels it has no effect.
     """
 
     sums: int
     hits: float
     positives: float
     unhit: float
-    floor: float
     eager: float
 
 
@@ -90,31 +89,24 @@ def unfixed(total):
 # What decisions look at.
 
 
-@helper
-def in_units(feedback, unit):
-    """Strengths of the correction in the unit of the counts (see ``decay``)."""
-    return scale_strengths(feedback, unit)
-
-
 @by_kind
-def scale_strengths(feedback, unit):
-    """The same, for each kind."""
+def in_units(feedback, unit, totals):
+    """Feedback with the strengths of its correction in the unit of the counts (see ``decay``)."""
 
 
-@scale_strengths.case()
-def scale_nothing(feedback, unit):
+@in_units.case()
+def scale_nothing(feedback, unit, totals):
     return feedback
 
 
-@scale_strengths.case(Both)
-def scale_both(feedback, unit):
+@in_units.case(Both)
+def scale_both(feedback, unit, totals):
     return Both(
         feedback.sums,
         feedback.hits * unit,
         feedback.positives * unit,
         feedback.unhit * unit,
-        feedback.floor,
-        feedback.eager * unit,
+        feedback.eager * unit if totals[TRUE, N] > 0.0 else 0.0,
     )
 
 
@@ -135,8 +127,6 @@ def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_posi
     p = every_positive * ((positive + slow) * (by_hits * by_tp * inverse))
     p = p if known_positive > 0.0 else positive + every_positive
     t = known_tp * ((tp + strength) * (by_positive * by_tp * inverse))
-    floor = both.floor * tp
-    t = t if t > floor else floor
     t += (every_tp - known_tp) * ((tp + slow) * (by_positive * by_hits * inverse))
     t = t if known_tp > 0.0 else tp + every_tp
     # True positives are no more than positives, and no more than predictions.
@@ -187,7 +177,7 @@ def see_totals(feedback, columns, totals, seen, m):
 
 @see_totals.case()
 def see_own_totals(feedback, columns, totals, seen, m):
-    for i in range(seen.shape[0]):
+    for i in range(totals.shape[1]):
         seen[i] = totals[OWN, i]
 
 

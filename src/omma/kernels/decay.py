@@ -23,7 +23,7 @@ def unit_of(pace):
 @helper
 def counted_unit(pace, window):
     """The same in counts; a sliding window takes rows off in place of letting them decay."""
-    return unit_of(pace) if window is None else 1.0
+    return 1.0 if pace is None or window is not None else pace[UNIT]
 
 
 @helper

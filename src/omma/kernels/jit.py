@@ -210,20 +210,28 @@ class _Announcer(event.Listener):
     """Says that something is being compiled, once it has taken a second."""
 
     def __init__(self) -> None:
-        self.timers: dict[int, threading.Timer] = {}
+        self.here = threading.local()  # each thread compiles on its own
+        self.said = False  # one line is enough for a process, however much it compiles
 
     def on_start(self, event: Any) -> None:
-        thread = threading.get_ident()
-        compiles = event.data.get("dispatcher")
-        if thread not in self.timers and getattr(compiles, "__module__", "").startswith("omma."):
-            timer = self.timers[thread] = threading.Timer(PATIENCE, announce)
-            timer.daemon = True
-            timer.start()
+        """Start a timer at the outermost function; those that it calls compile inside of it."""
+        self.here.depth = getattr(self.here, "depth", 0) + 1
+        module = getattr(event.data.get("dispatcher"), "__module__", "")
+        if self.here.depth == 1 and module.startswith("omma."):
+            self.here.timer = threading.Timer(PATIENCE, self.say)
+            self.here.timer.daemon = True
+            self.here.timer.start()
 
     def on_end(self, event: Any) -> None:
-        timer = self.timers.pop(threading.get_ident(), None)
-        if timer is not None:
-            timer.cancel()
+        self.here.depth -= 1
+        if self.here.depth == 0 and hasattr(self.here, "timer"):
+            self.here.timer.cancel()
+            del self.here.timer
+
+    def say(self) -> None:
+        if not self.said:
+            self.said = True
+            announce()
 
 
 def announce() -> None:
@@ -233,4 +241,5 @@ def announce() -> None:
         sys.stderr.flush()
 
 
-event.register("numba:compile", _Announcer())
+ANNOUNCER = _Announcer()
+event.register("numba:compile", ANNOUNCER)

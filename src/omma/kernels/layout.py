@@ -41,7 +41,9 @@ PRESENT: Final = 3  # 1 where the label is true
 EXTRA_SLOPE: Final = 4  # what prices, fixed rules and users' metrics add to a label's slope
 EXTRA_OFFSET: Final = 5
 SEEN: Final = 6  # three rows: fractions handed to a user's own metric
-WORK: Final = 9
+RANKS: Final = 9  # of gains, as whole numbers in the same bits, for the choice under a budget
+SEEN_TOTALS: Final = 10  # its first TOTALS: totals that decisions look at
+WORK: Final = 11
 
 # `pace`, where the past decays: the weight of a row now, by what it grows after each row, and how
 # often all was divided by LARGEST_UNIT so that it stays a number.

@@ -8,16 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omma.kernels.calibrate import calibrate
-from omma.kernels.counts import Both, Estimates
 from omma.kernels.gather import gather
-from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.jit import entry, helper
 from omma.kernels.layout import (
     FLAGS,
-    JUDGED,
     LANES,
-    OWN,
     PRESENT,
-    TRUE,
     VALUES,
     N,
 )
@@ -39,6 +35,7 @@ class Extras(NamedTuple):
 class Marks(NamedTuple):
     """After how many rows to copy the counts of true labels, and where to."""
 
+    counted: int  # the set of counts that has them (OWN, TRUE or JUDGED)
     places: Any  # (marks,): numbers of rows, rising
     cells: Any  # (marks, 3, m)
     rows: Any  # (marks,): their weight
@@ -49,50 +46,22 @@ def row_at(extras, t, late):
     """What comes with row t."""
     weight = extras.weights[t] if extras.weights.shape[0] > 0 else 1.0
     known = extras.known.shape[0] == 0 or extras.known[t] != 0
-    partly = extras.unknown_starts.shape[0] > 0
-    partly = partly and extras.unknown_starts[t] < extras.unknown_ends[t]
-    return Row(weight, extras.labelled and (known or partly), late)
-
-
-@helper
-def unknown_at(extras, t):
-    """Where the list of labels unknown in row t begins and ends."""
+    begin, end = np.int64(0), np.int64(0)
     if extras.unknown_starts.shape[0] > 0:
-        return extras.unknown_starts[t], extras.unknown_ends[t]
-    return np.int64(0), np.int64(0)
-
-
-@by_kind
-def truth_set(feedback):
-    """The set of counts that has true labels, where nothing decays."""
-
-
-@truth_set.case()
-def truth_in_own(feedback):
-    return OWN
-
-
-@truth_set.case(Estimates)
-@truth_set.case(Both)
-def truth_beside(feedback):
-    return TRUE
+        begin, end = extras.unknown_starts[t], extras.unknown_ends[t]
+    labelled = extras.labelled and (known or begin < end)
+    return Row(weight, labelled, late, extras.unknown_ids[begin:end])
 
 
 @helper
-def reported_set(pace, feedback):
-    """The set of counts that reported values are of."""
-    return truth_set(feedback) if pace is None else JUDGED
-
-
-@helper
-def mark(marks, taken, done, which, table, totals):
+def mark(marks, taken, done, table, totals):
     """Copy the counts of true labels at a checkpoint; returns how many were taken."""
     if taken >= marks.places.shape[0] or marks.places[taken] != done:
         return taken
     for cell in range(3):
         for j in range(marks.cells.shape[2]):
-            marks.cells[taken, cell, j] = table[3 * which + cell, j]
-    marks.rows[taken] = totals[which, N]
+            marks.cells[taken, cell, j] = table[3 * marks.counted + cell, j]
+    marks.rows[taken] = totals[marks.counted, N]
     return taken + 1
 
 
@@ -146,7 +115,7 @@ def replay_dense(eta, rows, true, true_rows, extras, spec, memory, marks, out, o
     no probabilities, and the number of rows with fewer candidates than the budget.
     """
     work, width = memory.work, memory.work.shape[1]
-    which, taken, filled = reported_set(memory.pace, spec.feedback), 0, 0
+    taken, filled = np.int64(0), 0  # of one type throughout: a second one compiles mark() twice
     for t in range(rows.shape[0]):
         if read_values(eta[rows[t]], work[VALUES]) > 0:
             return t, filled
@@ -157,11 +126,10 @@ def replay_dense(eta, rows, true, true_rows, extras, spec, memory, marks, out, o
         if out.shape[0] > 0:
             write_flags(work[FLAGS], out[out_rows[t]])
         row = row_at(extras, t, False)
-        begin, end = unknown_at(extras, t)
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
-        learn(spec, memory, row, extras.unknown_ids[begin:end], None, None, width)
-        taken = mark(marks, taken, t + 1, which, memory.table, memory.totals)
+        learn(spec, memory, row, None, None, width)
+        taken = mark(marks, taken, t + 1, memory.table, memory.totals)
     return rows.shape[0], filled
 
 
@@ -174,10 +142,9 @@ def learn_dense(eta, rows, true, true_rows, decided, extras, late, spec, memory)
         calibrate(memory.calibrator, memory.columns, work, width)
         read_present(decided[t], work[FLAGS])
         row = row_at(extras, t, late)
-        begin, end = unknown_at(extras, t)
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
-        learn(spec, memory, row, extras.unknown_ids[begin:end], None, None, width)
+        learn(spec, memory, row, None, None, width)
 
 
 # Sparse rows.
@@ -300,7 +267,7 @@ def list_chosen(count, stored, sparse, work, out, start):
 
 
 @helper
-def learn_labels(count, true, unknown, row, sparse, spec, memory):
+def learn_labels(count, true, row, sparse, spec, memory):
     """Learn a sparse row whose values, flags and columns are there; ``true`` are its label ids."""
     work = memory.work
     clear_rest(work[PRESENT], 0, count)
@@ -310,7 +277,7 @@ def learn_labels(count, true, unknown, row, sparse, spec, memory):
     width = padded(count)
     for column in (VALUES, FLAGS, PRESENT):
         clear_rest(work[column], count, width)
-    learn(spec, memory, row, unknown, sparse.place, sparse.ids[:count], width)
+    learn(spec, memory, row, sparse.place, sparse.ids[:count], width)
 
 
 @entry
@@ -325,7 +292,7 @@ def replay_sparse(
     decision goes into ``out[out_rows[t]]``; else chosen labels are listed one after another, and
     their number goes into ``out[out_rows[t], 0]``. Returns as ``replay_dense`` does.
     """
-    which, taken, filled, written = reported_set(memory.pace, spec.feedback), 0, 0, 0
+    taken, filled, written = np.int64(0), 0, 0
     for t in range(starts.shape[0]):
         stored = ends[t] - starts[t]
         labels, values = indices[starts[t] : ends[t]], data[starts[t] : ends[t]]
@@ -341,11 +308,9 @@ def replay_sparse(
         elif out.shape[0] > 0:
             list_chosen(count, stored, sparse, memory.work, out[out_rows[t]], 0)
         row = row_at(extras, t, False)
-        begin, end = unknown_at(extras, t)
-        first, last = (true_starts[t], true_ends[t]) if row.labelled else (begin, begin)
-        true, unknown = true_ids[first:last], extras.unknown_ids[begin:end]
-        learn_labels(count, true, unknown, row, sparse, spec, memory)
-        taken = mark(marks, taken, t + 1, which, memory.table, memory.totals)
+        first, last = (true_starts[t], true_ends[t]) if row.labelled else (0, 0)
+        learn_labels(count, true_ids[first:last], row, sparse, spec, memory)
+        taken = mark(marks, taken, t + 1, memory.table, memory.totals)
     return starts.shape[0], filled
 
 
@@ -378,7 +343,5 @@ def learn_sparse(
         chosen = chosen_ids[chosen_starts[t] : chosen_ends[t]]
         count = set_decided(labels, values, chosen, sparse, spec, memory)
         row = row_at(extras, t, late)
-        begin, end = unknown_at(extras, t)
-        first, last = (true_starts[t], true_ends[t]) if row.labelled else (begin, begin)
-        true, unknown = true_ids[first:last], extras.unknown_ids[begin:end]
-        learn_labels(count, true, unknown, row, sparse, spec, memory)
+        first, last = (true_starts[t], true_ends[t]) if row.labelled else (0, 0)
+        learn_labels(count, true_ids[first:last], row, sparse, spec, memory)

@@ -33,6 +33,8 @@ from omma.kernels.layout import (
     JUDGED,
     MISSED,
     PRESENT,
+    RANKS,
+    SEEN_TOTALS,
     UNREPORTED,
     VALUES,
 )
@@ -57,9 +59,7 @@ class Memory(NamedTuple):
     columns: Any  # (fields, width): numbers of the row's labels
     table: Any  # (fields, labels): numbers of all labels; for dense rows the same array
     totals: Any  # (SETS, TOTALS)
-    seen: Any  # (TOTALS,): totals that decisions look at, written anew for each row
     work: Any  # (WORK, width): scratch space
-    ranks: Any  # (width,) int64: scratch space of the choice under a budget
     calibrator: Any  # Learning, Settled or None
     pace: Any  # (PACE,) where the past decays, else None
     limits: Any  # OnLabels, OnEstimates or None
@@ -72,6 +72,7 @@ class Row(NamedTuple):
     weight: float
     labelled: bool  # its labels are known, all of them or all but those listed as unknown
     late: bool  # it was decided, and counted without labels, before
+    unknown: Any  # ids of labels that are not known, in a row labelled in part
 
 
 @helper
@@ -87,9 +88,9 @@ def flag_gains(objective, ready, point, columns, work, extras, m, width):
 
 
 @helper
-def rank_gains(objective, ready, point, columns, work, extras, ranks, m, width):
+def rank_gains(objective, ready, point, columns, work, extras, m, width):
     """With a budget: rank all candidates by their gains."""
-    feedback, rows = point.feedback, point.rows
+    feedback, rows, ranks = point.feedback, point.rows, work[RANKS].view(np.int64)
     for i in range(width):
         eta = work[VALUES, i]
         tp, predicted, positive = see(feedback, columns, rows, i)
@@ -107,12 +108,13 @@ def extras_at(extras, work, i):
 
 
 @helper
-def choose(budget, objective, ready, point, columns, work, extras, ranks, m, width):
+def choose(budget, objective, ready, point, columns, work, extras, m, width):
     """Flag the labels of a row; returns whether there are fewer candidates than the budget."""
     if budget is None:
         flag_gains(objective, ready, point, columns, work, extras, m, width)
         return False
-    rank_gains(objective, ready, point, columns, work, extras, ranks, m, width)
+    rank_gains(objective, ready, point, columns, work, extras, m, width)
+    ranks = work[RANKS].view(np.int64)
     cut, position = cut_of(budget, ranks, width)
     flag_ranked(ranks, cut, position, work[FLAGS], width)
     return cut == LOWEST + 1
@@ -122,9 +124,10 @@ def choose(budget, objective, ready, point, columns, work, extras, ranks, m, wid
 def look(spec, memory):
     """Where the gradient is taken: at the counts that decisions look at."""
     unit = counted_unit(memory.pace, memory.window)
-    feedback = in_units(spec.feedback, unit)
-    see_totals(feedback, memory.table, memory.totals, memory.seen, spec.m)
-    return point_at(memory.seen, spec.prior * unit, spec.m, feedback, memory.table), unit
+    feedback = in_units(spec.feedback, unit, memory.totals)
+    seen = memory.work[SEEN_TOTALS]
+    see_totals(feedback, memory.table, memory.totals, seen, spec.m)
+    return point_at(seen, spec.prior * unit, spec.m, feedback, memory.table), unit
 
 
 @helper
@@ -146,8 +149,7 @@ def decide(spec, memory, place, labels, pick, width):
         place, labels, width, spec.m,
     )  # fmt: skip
     return choose(
-        spec.budget, spec.objective, ready, point, columns, work, priced, memory.ranks, spec.m,
-        width,
+        spec.budget, spec.objective, ready, point, columns, work, priced, spec.m, width,
     )  # fmt: skip
 
 
@@ -172,17 +174,16 @@ def judge(pace, columns, totals, work, weight, width):
 
 
 @helper
-def learn(spec, memory, row, unknown, place, labels, width):
+def learn(spec, memory, row, place, labels, width):
     """Count a decided row, and learn from its labels where they are known.
 
-    ``work`` holds its VALUES (calibrated), LOGITS, FLAGS and PRESENT; ``unknown`` lists labels of
-    it that are not known. Algorithm 1: C_t = C_{t−1} + C(y_t, ŷ_t); Algorithm 2 has η̂ in place of
-    y.
+    ``work`` holds its VALUES (calibrated), LOGITS, FLAGS and PRESENT. Algorithm 1:
+    C_t = C_{t−1} + C(y_t, ŷ_t); Algorithm 2 has η̂ in place of y.
     """
     feedback, columns, totals, work = spec.feedback, memory.columns, memory.totals, memory.work
     window, weight, late = memory.window, row.weight, row.late
     counted = weight * counted_unit(memory.pace, window)
-    partly = row.labelled and unknown.shape[0] > 0
+    partly = row.labelled and row.unknown.shape[0] > 0
     if not late:
         expect(feedback, columns, totals, work, counted, width)
         if row.labelled or not needs_labels(feedback):
@@ -192,7 +193,7 @@ def learn(spec, memory, row, unknown, place, labels, width):
         # Limits that need no labels look at the whole decision, so they move before it is hidden.
         scatter(place, feedback, memory.calibrator, memory.pace, columns, memory.table, labels)
         move(memory.limits, spec, memory, row, not late, False, place, labels, width)
-        hide(unknown, memory, weight, counted, place, labels)
+        hide(row.unknown, memory, weight, counted, place, labels)
     if row.labelled:
         if partly or late:
             remember(window, feedback, work, weight, False, True, labels, width)

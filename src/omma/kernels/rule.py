@@ -8,6 +8,7 @@ from omma.kernels.counts import Labels, see
 from omma.kernels.decay import counted_unit
 from omma.kernels.gains import fill_extras, point_at, prepare, weigh
 from omma.kernels.jit import entry, helper
+from omma.kernels.layout import SEEN_TOTALS
 from omma.kernels.limits import price
 from omma.kernels.row import extras_at, look
 
@@ -19,7 +20,7 @@ def see_all(spec, memory, cells, totals):
     for j in range(cells.shape[1]):
         cells[0, j], cells[1, j], cells[2, j] = see(point.feedback, memory.table, point.rows, j)
     for i in range(totals.shape[0]):
-        totals[i] = memory.seen[i]
+        totals[i] = memory.work[SEEN_TOTALS, i]
 
 
 @entry

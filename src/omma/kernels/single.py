@@ -24,16 +24,14 @@ from omma.kernels.row import Memory, Row, Spec, decide, learn
 
 @entry
 def decide_dense(
-    eta, pick, out, objective, prior, budget, feedback, m, columns, table, totals, seen, work,
-    ranks, calibrator, pace, limits, window,
+    eta, pick, out, objective, prior, budget, feedback, m, columns, totals, work, calibrator, pace,
+    limits, window,
 ):  # fmt: skip
     """Decide one row of every label into ``out``; False where eta holds no probabilities."""
     if read_values(eta, work[VALUES]) > 0:
         return False
     spec = Spec(objective, prior, budget, feedback, m)
-    memory = Memory(
-        columns, table, totals, seen, work, ranks, calibrator, pace, limits, window
-    )  # fmt: skip
+    memory = Memory(columns, columns, totals, work, calibrator, pace, limits, window)
     if decide(spec, memory, None, None, pick, work.shape[1]):
         fill_up(budget, work[FLAGS])
     write_flags(work[FLAGS], out)
@@ -54,7 +52,7 @@ def read_indicators(values, column):
 @entry
 def learn_dense(
     eta, true, decided, unknown, weight, labelled, late, objective, prior, budget, feedback, m,
-    columns, table, totals, seen, work, ranks, calibrator, pace, limits, window,
+    columns, totals, work, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Learn one row of every label; False, and nothing changed, where indicators are not 0 and 1.
 
@@ -64,28 +62,24 @@ def learn_dense(
     if wrong > 0:
         return False
     spec = Spec(objective, prior, budget, feedback, m)
-    memory = Memory(
-        columns, table, totals, seen, work, ranks, calibrator, pace, limits, window
-    )  # fmt: skip
+    memory = Memory(columns, columns, totals, work, calibrator, pace, limits, window)
     read_values(eta, work[VALUES])
     calibrate(calibrator, columns, work, work.shape[1])
-    learn(spec, memory, Row(weight, labelled, late), unknown, None, None, work.shape[1])
+    learn(spec, memory, Row(weight, labelled, late, unknown), None, None, work.shape[1])
     return True
 
 
 @entry
 def decide_sparse(
     labels, values, pick, out, ids, place, objective, prior, budget, feedback, m, columns, table,
-    totals, seen, work, ranks, calibrator, pace, limits, window,
+    totals, work, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of stored labels: lists the chosen ones in ``out`` and returns their number.
 
     It is −1 where a value is no probability, −2 where label ids do not rise or are no labels.
     """
     spec, sparse = Spec(objective, prior, budget, feedback, m), Sparse(ids, place)
-    memory = Memory(
-        columns, table, totals, seen, work, ranks, calibrator, pace, limits, window
-    )  # fmt: skip
+    memory = Memory(columns, table, totals, work, calibrator, pace, limits, window)
     count, _ = decide_labels(labels, values, pick, sparse, spec, memory)
     if count < 0:
         return count
@@ -95,13 +89,10 @@ def decide_sparse(
 @entry
 def learn_sparse(
     labels, values, true, chosen, unknown, weight, labelled, late, ids, place, objective, prior,
-    budget, feedback, m, columns, table, totals, seen, work, ranks, calibrator, pace, limits,
-    window,
+    budget, feedback, m, columns, table, totals, work, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Learn one row of stored labels."""
     spec, sparse = Spec(objective, prior, budget, feedback, m), Sparse(ids, place)
-    memory = Memory(
-        columns, table, totals, seen, work, ranks, calibrator, pace, limits, window
-    )  # fmt: skip
+    memory = Memory(columns, table, totals, work, calibrator, pace, limits, window)
     count = set_decided(labels, values, chosen, sparse, spec, memory)
-    learn_labels(count, true, unknown, Row(weight, labelled, late), sparse, spec, memory)
+    learn_labels(count, true, Row(weight, labelled, late, unknown), sparse, spec, memory)

@@ -15,14 +15,17 @@ from omma.limits.reading import (
     read_limit,
     read_limits,
 )
+from omma.limits.status import LimitStatus, limit_statuses
 
 __all__ = [
     "Limit",
+    "LimitStatus",
     "at_least",
     "at_most",
     "check_limits",
     "check_per_row",
     "known_limits",
+    "limit_statuses",
     "limited",
     "price_unit",
     "read_limit",

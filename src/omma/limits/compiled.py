@@ -22,28 +22,26 @@ from omma.kernels.limits import (
 from omma.limits.limit import Limit
 from omma.plan import Limited
 
-# What prices start from, near what they were found to end at on distributions that are known. A
-# floor on precision costs the more the fewer rows are as sure as that, and one that was missed is
-# slow to make up for; one on specificity, a budget of false alarms, the more the fewer of these it
-# leaves; one label that is predicted seldom costs little.
+# What prices start from, near what they were found to end at on distributions that are known.
+# A floor on precision costs the more the fewer rows are as sure as that, and a floor that was
+# missed is slow to make up for.
 FLOOR, SUREST = 0.7, 0.98
+# A floor on specificity, a budget of false alarms, costs the more the fewer of these it leaves.
 ALARMS, FEWEST = 0.1, 1e-4
-SELDOM = 0.3
+SELDOM = 0.3  # one label that is predicted seldom costs little
 ESTIMATE = 20.0  # draws that a calibrated estimate is worth, as the excess of a row
 
 
 def limited(limits: tuple[Limit, ...], m: int, *, calibrated: bool = False) -> Limited:
-    """Limits, their labels found, as the kernels know them.
+    """Limits on known labels, as the kernels know them.
 
     Where probabilities are ``calibrated``, prices first look at what these say of a row.
     """
     numbers = np.zeros((len(limits), NUMBERS))
-    kinds, labels = np.empty(len(limits), dtype=np.int64), np.empty(len(limits), dtype=np.int64)
-    for row, one, place in zip(numbers, limits, range(len(limits)), strict=True):
-        labels[place] = -1 if one.over_all else one.index or 0
-        kinds[place] = _fill(row, one, m)
+    kinds = [_fill(row, limit, m) for row, limit in zip(numbers, limits, strict=True)]
+    labels = [-1 if limit.over_all else limit.index or 0 for limit in limits]
     numbers[:, TRUST] = ESTIMATE if calibrated else 0.0
-    return Limited(numbers, kinds, labels)
+    return Limited(numbers, np.array(kinds, dtype=np.int64), np.array(labels, dtype=np.int64))
 
 
 def _fill(row: Any, limit: Limit, m: int) -> int:
@@ -52,30 +50,26 @@ def _fill(row: Any, limit: Limit, m: int) -> int:
     if limit.of == "macro_recall":
         row[FORM], row[FORM + 1] = limit.bound, limit.sign
         return MEAN
-    over, under = (np.array(form, dtype=float) for form in (limit.rate.over, limit.rate.under))
-    if limit.of.startswith("micro_"):  # each row has m cells
-        over[3] *= m
-        under[3] *= m
+    # A rate over all labels together has m cells a row.
+    each = np.array((1.0, 1.0, 1.0, m if limit.of.startswith("micro_") else 1.0))
+    form, under = each * limit.form, each * limit.rate.under
     kind, scale = (COUNTED, 1.0) if limit.needs_labels else (STEADY, 1.0 / limit.bound)
-    row[FORM : FORM + 4] = scale * limit.sign * (over - limit.bound * under)
+    row[FORM : FORM + 4] = scale * form
     row[UNDER : UNDER + 4] = scale * under
     row[SIZE : SIZE + 4] = under
-    if not np.any(under[[0, 2, 3]]):  # precision: what is predicted alone
+    if not np.any(under[[0, 2, 3]]):  # precision: its denominator is predictions alone
         row[SIZE : SIZE + 4] = 0.0, 0.5, 0.5, 0.0
-        row[WEIGHT] *= _floor_price(limit)
+        if limit.sign > 0:
+            sure = min(limit.bound, SUREST)
+            row[WEIGHT] *= max(FLOOR * sure / (1.0 - sure), 1.0)
     if limit.of.endswith("specificity") and limit.sign > 0:
         row[WEIGHT] *= max(ALARMS / max(1.0 - limit.bound, FEWEST), 1.0)
     if kind == STEADY and (m == 1 or not limit.over_all):
         row[WEIGHT] *= SELDOM
-    row[MARGIN] = limit.margin * math.sqrt(limit.variance)
+    row[MARGIN] = limit.margin * math.sqrt(limit.variance_at(limit.bound))
+    # A margin takes at most half of what the bound leaves free.
     row[CAP] = (1.0 - limit.bound if limit.sign > 0 and limit.needs_labels else limit.bound) / 2.0
     return kind
-
-
-def _floor_price(limit: Limit) -> float:
-    """What the price of a limit on precision starts from."""
-    sure = min(limit.bound, SUREST)
-    return max(FLOOR * sure / (1.0 - sure), 1.0) if limit.sign > 0 else 1.0
 
 
 def price_unit(limit: Limit, counts: Counts) -> float:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omma._validate import nearest, shown
 from omma.counts import Counts
@@ -39,6 +40,10 @@ ELSEWHERE = {  # names that others have for these rates, or for what is missing 
     "alarm_rate": "predicted_rate",
     "alert_rate": "predicted_rate",
     "selection_rate": "predicted_rate",
+}
+OF_ALL_LABELS = {  # what to bound in place of a rate of one label
+    "accuracy": "micro_accuracy, or multiclass_accuracy for one class a row",
+    "predicted_rate": "labels_per_row",
 }
 FBETA = re.compile(r"f(\d+(?:\.\d+)?)")
 
@@ -80,7 +85,7 @@ class Limit:
 
     @property
     def name(self) -> str:
-        """What is bounded, with the label that it is about."""
+        """The name of the bounded rate, with its label."""
         return self.of if self.label is None else f"{self.of}[{self.label}]"
 
     @property
@@ -106,16 +111,19 @@ class Limit:
         return rate_of(self.of.removeprefix("micro_").removeprefix("macro_"))
 
     @property
-    def variance(self) -> float:
-        """Of one draw of what is counted, where the value is at the bound."""
-        return self._variance_at(self.bound)
+    def form(self) -> NDArray[np.float64]:
+        """The linear form over (tp, predicted, positive, n) that is at least 0 where it holds."""
+        over, under = np.array(self.rate.over), np.array(self.rate.under)
+        form: NDArray[np.float64] = self.sign * (over - self.bound * under)
+        return form
 
-    def _variance_at(self, value: float) -> float:
-        """The same at another value; labels a row come about as Poisson's do."""
+    def variance_at(self, value: float) -> float:
+        """Of one draw of what is counted; labels a row are about Poisson, all else is yes or no."""
         return max(value if self.of == "labels_per_row" else value * (1.0 - value), 0.0)
 
     def cells(self, counts: Counts) -> tuple[Any, Any, Any, float]:
         """The counts that it looks at: (tp, predicted, positive, all)."""
+        # Counted over all labels together, each row has m cells; labels a row are per row.
         if self.over_all:
             whole = counts.n * (counts.m if self.of.startswith("micro_") else 1)
             tp, predicted = counts.tp.sum(), counts.predicted.sum()
@@ -124,7 +132,7 @@ class Limit:
         return counts.tp[j], counts.predicted[j], counts.positive[j], counts.n
 
     def value(self, counts: Counts) -> float:
-        """What is bounded, of some counts; NaN where it is 0/0.
+        """The bounded rate at some counts; NaN where it is 0/0.
 
         >>> counts = Counts([3, 1], [4, 1], [5, 2], 10)
         >>> from omma.limits import read_limit
@@ -134,92 +142,82 @@ class Limit:
         0.5
         """
         if self.of == "macro_recall":
-            some = counts.positive > 0
-            return float((counts.tp[some] / counts.positive[some]).mean()) if some.any() else np.nan
+            occurs = counts.positive > 0
+            recalls = counts.tp[occurs] / counts.positive[occurs]
+            return float(recalls.mean()) if len(recalls) else np.nan
         return float(self.rate.of(*self.cells(counts), np.nan))
 
     def error(self, counts: Counts) -> float:
         """The standard error of that value, as of independent draws; NaN where there are none."""
         value = self.value(counts)
         if self.of == "macro_recall":
-            some = counts.positive > 0
-            recall = counts.tp[some] / counts.positive[some]
-            spread = (recall * (1.0 - recall) / counts.positive[some]).sum()
-            return float(np.sqrt(spread) / max(some.sum(), 1))
+            positive = counts.positive[counts.positive > 0]
+            recall = counts.tp[counts.positive > 0] / positive
+            spread = (recall * (1.0 - recall) / positive).sum()
+            return float(np.sqrt(spread) / max(len(positive), 1))
         draws = self.draws(counts)
-        return math.sqrt(self._variance_at(value) / draws) if draws > 0 else math.nan
+        return math.sqrt(self.variance_at(value) / draws) if draws > 0 else math.nan
 
     def draws(self, counts: Counts) -> float:
-        """What a rate is a share of, which is known by so many draws; NaN for a mean of rates.
+        """The number of draws behind a rate, its denominator; NaN for a mean of rates.
 
         >>> from omma.limits import read_limit
         >>> read_limit("micro_precision >= 0.9").draws(Counts([3, 1], [4, 1], [5, 2], 10))
         5.0
         """
-        if self.of == "macro_recall":
+        if self.of == "macro_recall":  # each of its recalls has draws of its own
             return math.nan
         under = np.array(self.rate.under, dtype=float)
         return float(under @ np.array(self.cells(counts), dtype=float))
 
     def tighter(self, counts: Counts) -> float:
-        """What the margin takes off the bound: so many standard errors of a value at the bound."""
+        """By how much the margin tightens the bound: standard errors of a value at the bound."""
         if not self.margin:
             return 0.0
         draws = self.draws(counts)
-        return self.margin * math.sqrt(self.variance / draws) if draws > 0 else 0.0
+        return self.margin * math.sqrt(self.variance_at(self.bound) / draws) if draws > 0 else 0.0
 
     def named(self, names: Names | None, m: int, owner: str) -> Limit:
         """The same limit with the place of its label, among ``names`` where these are known."""
+        where = f"{self.name} in subject_to of {owner}"
         if self.label is None:
             if not self.over_all and m != 1:
+                instead = OF_ALL_LABELS.get(self.of, f"micro_{self.of}")
                 raise ValueError(
-                    f"{self.name} in subject_to of {owner} is a rate of one label, and there are "
-                    f"{m}: write {self.of}[j] for label j{_or_micro(self.of)}"
+                    f"{where} is a rate of one label, and there are {m}: write {self.of}[j] for "
+                    f"label j, or {instead}"
                 )
             return replace(self, index=None if self.over_all else 0)
         if names is not None and str(self.label) in names:
             return replace(self, index=list(names).index(str(self.label)))
         if self.index is not None and self.index < m and names is None:
             return self  # found before, among names that are not given again
-        if isinstance(self.label, int) and not _are_numbers(names):
+        # Where labels have numbers for names, a number is a name, and no place.
+        numbered = names is not None and all(name.removeprefix("-").isdecimal() for name in names)
+        if isinstance(self.label, int) and not numbered:
             if self.label >= m:
-                raise ValueError(
-                    f"{self.name} in subject_to of {owner} must be about a label from 0 to {m - 1}"
-                )
+                raise ValueError(f"{where} must be about a label from 0 to {m - 1}")
             return replace(self, index=self.label)
         if names is None:
             raise ValueError(
-                f"{self.name} in subject_to of {owner} names a label, and the labels have no "
-                "names: pass names=, a frame, or the label's place"
+                f"{where} names a label, and the labels have no names: pass names=, a frame, or "
+                "the label's place"
             )
-        raise ValueError(
-            f"{self.name} in subject_to of {owner} must name a label"
-            f"{nearest(str(self.label), names) or ', got ' + shown(self.label)}"
-        )
+        hint = nearest(str(self.label), names) or f", got {shown(self.label)}"
+        raise ValueError(f"{where} must name a label{hint}")
 
     def to_json(self) -> dict[str, Any]:
-        """What ``read_limit`` makes the same limit of."""
+        """The limit as JSON, for ``read_limit``."""
         return asdict(self)
 
     def __repr__(self) -> str:
-        made = "at_least" if self.sign > 0 else "at_most"
+        function = "at_least" if self.sign > 0 else "at_most"
         margin = f", margin={self.margin:g}" if self.margin else ""
-        return f"{made}({self.name!r}, {self.bound:g}{margin})"
+        return f"{function}({self.name!r}, {self.bound:g}{margin})"
 
     def __str__(self) -> str:
         margin = f" (margin {self.margin:g})" if self.margin else ""
         return f"{self.name} {self.sense} {self.bound:g}{margin}"
-
-
-def _are_numbers(names: Names | None) -> bool:
-    """Whether labels have numbers for names: then a number is a name, and no place."""
-    return names is not None and all(name.removeprefix("-").isdecimal() for name in names)
-
-
-def _or_micro(of: str) -> str:
-    if of == "accuracy":
-        return ", or micro_accuracy, or multiclass_accuracy for one class a row"
-    return ", or labels_per_row" if of == "predicted_rate" else f", or micro_{of}"
 
 
 def own_name(name: str) -> str:
@@ -239,12 +237,16 @@ def rate_of(name: str) -> Rate:
     """The rate that a limit is on, or why it cannot be one."""
     plain = _of_one_label(name)
     if FBETA.fullmatch(plain) and float(plain[1:]) > 0:
-        found: Any = fbeta(float(plain[1:]))
+        metric: Any = fbeta(float(plain[1:]))
     elif plain in METRICS:
-        found = find_metric(plain)
+        metric = find_metric(plain)
     else:
-        raise ValueError(f"unknown limit {name!r}{_hint(name, plain.lower())}")
-    if not isinstance(found, Binary) or found.rate is None:
+        known = known_limits()
+        hint = nearest(name.lower(), known) or f"; there are {', '.join(known)}"
+        if plain.lower() in ELSEWHERE:
+            hint = f", which is {ELSEWHERE[plain.lower()]} here"
+        raise ValueError(f"unknown limit {name!r}{hint}")
+    if not isinstance(metric, Binary) or metric.rate is None:
         raise ValueError(
             f"{name} cannot be a limit: it is no ratio of two sums over rows; bound the rates that "
             "it is made of, such as recall and specificity"
@@ -256,14 +258,7 @@ def rate_of(name: str) -> Rate:
             f"rows, and the metric falls far below what is possible; use micro_{plain}, or "
             f"{plain}[j] of single labels"
         )
-    return found.rate
-
-
-def _hint(name: str, plain: str) -> str:
-    """What an unknown limit is called here, what looks like it, or what there is."""
-    if plain in ELSEWHERE:
-        return f", which is {ELSEWHERE[plain]} here"
-    return nearest(name.lower(), known_limits()) or f"; there are {', '.join(known_limits())}"
+    return metric.rate
 
 
 def _of_one_label(name: str) -> str:
@@ -273,9 +268,9 @@ def _of_one_label(name: str) -> str:
 def known_limits() -> tuple[str, ...]:
     """The names that limits have, without those of single labels."""
     rates = [
-        one.removeprefix("micro_")
-        for one in METRICS
-        if one.startswith("micro_") and getattr(find_metric(one).of, "rate", None) is not None  # type: ignore[attr-defined]
+        name
+        for name in METRICS
+        if isinstance(metric := find_metric(name), Binary) and metric.rate is not None
     ]
-    every = (*(f"micro_{one}" for one in rates), *rates, "macro_recall")
-    return (*every, *STEADY_NAMES, *ALIASES)
+    micro = (f"micro_{rate}" for rate in rates)
+    return (*micro, *rates, "macro_recall", *STEADY_NAMES, *ALIASES)

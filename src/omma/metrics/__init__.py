@@ -12,14 +12,7 @@ metrics are metrics.
 
 from omma.metrics.averages import Macro, Micro, OverClasses, Sum, Weighted, over_classes
 from omma.metrics.base import Metric
-from omma.metrics.binary import (
-    Binary,
-    LabelMetric,
-    Minimum,
-    Rate,
-    Smoothing,
-    min_recall_specificity,
-)
+from omma.metrics.binary import Binary, LabelMetric, Minimum, Rate, Smoothing
 from omma.metrics.catalog import (
     NAMES,
     accuracy,
@@ -34,6 +27,7 @@ from omma.metrics.catalog import (
     metric,
     metric_from_json,
     micro,
+    min_recall_specificity,
     minimum,
     precision,
     qmean,

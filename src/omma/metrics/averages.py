@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,20 @@ class OverLabels(Metric):
     """A metric of one label made into one of many: what all ways to average have in common."""
 
     of: LabelMetric
-    way: ClassVar[str]
-    says: ClassVar[str]  # what it makes of the formula of one label
-    one_ratio: ClassVar[bool] = False  # a sum of ratios is one only where nothing is divided
+    average: ClassVar[str]
+    template: ClassVar[str]  # what it makes of the formula of one label
 
     def __post_init__(self) -> None:
         of = self.of
-        ratio = of.linear_fractional if self.one_ratio else of.linear
-        self._have(name=f"{self.way}_{of.name}", formula=self.says.format(of.formula))
-        self._have(concave=of.concave, smooth=of.smooth, linear=of.linear, linear_fractional=ratio)
+        self._set(
+            name=f"{self.average}_{of.name}",
+            formula=self.template.format(of.formula),
+            concave=of.concave,
+            smooth=of.smooth,
+            linear=of.linear,
+            # A sum of ratios is a ratio only where nothing is divided; micro is a single one.
+            linear_fractional=of.linear_fractional if self.average == "micro" else of.linear,
+        )
 
     @property
     def compiles(self) -> bool:
@@ -46,7 +51,7 @@ class OverLabels(Metric):
         return self.of.of_cells(*cells, zero_division)
 
     def to_json(self) -> Any:
-        return {self.way: self.of.to_json()}
+        return {self.average: self.of.to_json()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,12 +63,13 @@ class Macro(OverLabels):
     <metric macro_f2>
     """
 
-    way = "macro"
-    says = "mean over labels of {}"
+    average = "macro"
+    template = "mean over labels of {}"
 
     def values(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
+        # Macro-ψ of the paper's Section 2: (1/m) Σ ψ(C_j). A label of 0/0 stays in the mean.
         of_labels = self.of.of_cells(tp, predicted, positive, n[..., np.newaxis], zero_division)
         return of_labels.mean(axis=-1)  # type: ignore[no-any-return]
 
@@ -80,14 +86,15 @@ class Micro(OverLabels):
     0.8
     """
 
-    way = "micro"
-    says = "{}, of the counts averaged over labels"
-    one_ratio = True
+    average = "micro"
+    template = "{}, of the counts averaged over labels"
     sums = SUMS
 
     def values(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
+        # Micro-ψ of the paper's Section 2: ψ of the mean of all C_j. Sums do as well as means if
+        # the rows are counted m times.
         m = tp.shape[-1]
         tp, predicted, positive = (
             cell.sum(axis=-1, keepdims=True) for cell in (tp, predicted, positive)
@@ -107,14 +114,15 @@ class Weighted(OverLabels):
     0.7778
     """
 
-    way = "weighted"
-    says = "mean over labels, weighed by tp + fn, of {}"
+    average = "weighted"
+    template = "mean over labels, weighed by tp + fn, of {}"
     sums = SUMS
 
     def values(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
         of_labels = self.of.of_cells(tp, predicted, positive, n[..., np.newaxis], zero_division)
+        # As scikit-learn's average="weighted"; without any positives it is 0/0.
         weighed = (positive * of_labels).sum(axis=-1)
         return divide(weighed, positive.sum(axis=-1), zero_division)  # type: ignore[no-any-return]
 
@@ -141,8 +149,8 @@ class OverClasses(Metric):
     def __post_init__(self) -> None:
         check_choice("over_classes", "kind", self.kind, tuple(KINDS))
         name, kind, smoothing = f"multiclass_{self.kind}", KINDS[self.kind], self.smoothing
-        self._have(
-            name=name if smoothing is None else smoothing.named(name),
+        self._set(
+            name=name if smoothing is None else f"smoothed_{name}",
             formula=kind.formula,
             concave=kind.concave,
             smooth=kind.smooth or smoothing is not None,
@@ -150,31 +158,33 @@ class OverClasses(Metric):
             linear_fractional=kind.linear or self.kind == "kappa",
             multiclass=True,
             single_label=self.kind in ("mcc", "kappa"),
+            __doc__=f"{name}: {kind.formula}",
         )
-        object.__setattr__(self, "__doc__", f"{self.name}: {self.formula}")
 
     def check_labels(self, m: int) -> None:
+        # Of one class every mean is its recall; scores of such data take a way of their own.
         if m < 2:
             raise ValueError(f"{self.name} needs at least two classes, got {m}")
 
     def values(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
-        if not self.single_label and self.kind != "accuracy":
-            recalls = RECALL.of(tp, predicted, positive, n[..., np.newaxis], zero_division)
-            return mean_of(KINDS[self.kind].mean, np.moveaxis(recalls, -1, 0))
+        # The total is of classes, not of rows: a row may have none.
         total, right = positive.sum(axis=-1), tp.sum(axis=-1)
         chance = (predicted * positive).sum(axis=-1)
         if self.kind == "accuracy":
-            parts = right, total
+            over, under = right, total
         elif self.kind == "kappa":
-            parts = right * total - chance, total**2 - chance
-        else:
+            over, under = right * total - chance, total**2 - chance
+        elif self.kind == "mcc":
             spread = (total**2 - (cell**2).sum(axis=-1) for cell in (predicted, positive))
             # Weights may add up so that a square exceeds the total by a rounding.
             roots = (np.sqrt(np.maximum(square, 0.0)) for square in spread)
-            parts = right * total - chance, math.prod(roots)
-        return divide(*parts, zero_division)  # type: ignore[no-any-return]
+            over, under = right * total - chance, math.prod(roots)
+        else:
+            recalls = RECALL.of(tp, predicted, positive, n[..., np.newaxis], zero_division)
+            return mean_of(KINDS[self.kind].mean, np.moveaxis(recalls, -1, 0))
+        return divide(over, under, zero_division)  # type: ignore[no-any-return]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         weight, recall = float(weight), RECALL.kind
@@ -189,6 +199,8 @@ class OverClasses(Metric):
             return kinds.Kappa(weight, EPSILON)
         if self.kind == "mcc":
             return kinds.ClassCorrelation(weight, EPSILON)
+        # What is common to all classes is a positive factor: it does not change their ranking, and
+        # is left out unless the derivatives themselves are asked for.
         mean = MEANS[KINDS[self.kind].mean](EPSILON)
         return (kinds.WeighedClasses if exact else kinds.Classes)(weight, mean, recall)
 
@@ -199,38 +211,37 @@ class OverClasses(Metric):
     def to_json(self) -> Any:
         if self.smoothing is None:
             return self.name
-        return self.smoothing.to_json(replace(self, smoothing=None).name)
+        return self.smoothing.to_json(f"multiclass_{self.kind}")
 
 
-@dataclass(frozen=True)
-class _Kind:
+class ClassKind(NamedTuple):
+    """A metric of classes: its formula, the mean of recalls that it is, and its traits."""
+
     formula: str
-    average: str  # of the metric over labels, of counts over labels, or over classes
     mean: str
     concave: bool = False
     smooth: bool = False
     linear: bool = False
 
 
+# The columns for m classes of the paper's Table 1; mcc and kappa as scikit-learn defines them.
 KINDS = {
-    "accuracy": _Kind("Σ tp / Σ positive", "micro", "rate", True, True, True),
-    "balanced_accuracy": _Kind(
-        "mean over classes of tp / positive", "macro", "arithmetic", True, True, True
+    "accuracy": ClassKind("Σ tp / Σ positive", "rate", True, True, True),
+    "balanced_accuracy": ClassKind(
+        "mean over classes of tp / positive", "arithmetic", True, True, True
     ),
-    "gmean": _Kind("(Π over classes of tp / positive)^(1/m)", "classes", "geometric", True),
-    "hmean": _Kind("m / Σ over classes of positive / tp", "classes", "harmonic", True),
-    "qmean": _Kind(
-        "1 − √(mean over classes of (1 − tp / positive)²)", "classes", "quadratic", True
+    "gmean": ClassKind("(Π over classes of tp / positive)^(1/m)", "geometric", True),
+    "hmean": ClassKind("m / Σ over classes of positive / tp", "harmonic", True),
+    "qmean": ClassKind(
+        "1 − √(mean over classes of (1 − tp / positive)²)", "quadratic", concave=True
     ),
-    "min_recall": _Kind("min over classes of tp / positive", "classes", "minimum", True),
-    "mcc": _Kind(
+    "min_recall": ClassKind("min over classes of tp / positive", "minimum", True),
+    "mcc": ClassKind(
         "(s·Σtp − Σ predicted·positive) / √((s² − Σ predicted²)(s² − Σ positive²)), s = Σ positive",
-        "classes",
         "correlation",
     ),
-    "kappa": _Kind(
+    "kappa": ClassKind(
         "(s·Σtp − Σ predicted·positive) / (s² − Σ predicted·positive), s = Σ positive",
-        "classes",
         "kappa",
         smooth=True,
     ),
@@ -261,11 +272,11 @@ class Sum(Metric):
     terms: Terms
 
     def __post_init__(self) -> None:
-        flat = []
+        # A sum of sums is one sum, so that its terms are compiled once.
+        flat: list[tuple[float, Metric]] = []
         for weight, metric in self.terms:
             inner = metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
             flat += [(weight * factor, part) for factor, part in inner]
-        object.__setattr__(self, "terms", tuple(flat))
         parts = [metric for _, metric in flat]
         if len({metric.binary for metric in parts}) > 1:
             names = ", ".join(metric.name for metric in parts)
@@ -274,10 +285,11 @@ class Sum(Metric):
                 "in omma.metrics.macro or omma.metrics.micro"
             )
         linear = all(metric.linear for metric in parts)
-        self._have(
-            name=self._join([metric.name for metric in parts]),
-            formula=self._join([f"({metric.formula})" for metric in parts]),
-            concave=all(one.linear or (weight >= 0 and one.concave) for weight, one in flat),
+        self._set(
+            terms=tuple(flat),
+            name=self._join(flat, [metric.name for metric in parts]),
+            formula=self._join(flat, [f"({metric.formula})" for metric in parts]),
+            concave=all(part.linear or (weight >= 0 and part.concave) for weight, part in flat),
             smooth=all(metric.smooth for metric in parts),
             linear=linear,
             linear_fractional=parts[0].linear_fractional if len(parts) == 1 else linear,
@@ -287,9 +299,10 @@ class Sum(Metric):
             needs_matrix=any(metric.needs_matrix for metric in parts),
         )
 
-    def _join(self, names: list[str]) -> str:
+    @staticmethod
+    def _join(terms: list[tuple[float, Metric]], names: list[str]) -> str:
         text = ""
-        for (weight, _), name in zip(self.terms, names, strict=True):
+        for (weight, _), name in zip(terms, names, strict=True):
             sign = " - " if weight < 0 else " + "
             factor = "" if abs(weight) == 1 else f"{abs(weight):g}*"
             text += f"{sign}{factor}{name}"

@@ -1,4 +1,4 @@
-"""What every metric can do."""
+"""The interface of all metrics."""
 
 from __future__ import annotations
 
@@ -54,12 +54,13 @@ class Metric(ABC):
     multiclass: bool = False
     single_label: bool = False
     needs_matrix: bool = False
+    # Assumption 4.1 of the paper asks for concave and smooth metrics; these say which are.
     concave: bool
     smooth: bool
     linear: bool
     linear_fractional: bool
 
-    def _have(self, **traits: Any) -> None:
+    def _set(self, **traits: Any) -> None:
         """Set the traits that follow from what a metric is made of, while it is made."""
         for name, value in traits.items():
             object.__setattr__(self, name, value)
@@ -84,9 +85,7 @@ class Metric(ABC):
 
     @abstractmethod
     def to_json(self) -> Any:
-        """What ``metric_from_json`` makes the same metric of."""
-
-    # What compiled code is told of the metric.
+        """The metric as JSON, for ``metric_from_json``."""
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         """The metric as the kernels know it, a multiple of it where it is part of a sum.
@@ -102,12 +101,12 @@ class Metric(ABC):
 
     @property
     def matrix(self) -> NDArray[np.float64]:
-        """What predicting j is worth where i is true, for metrics that say so."""
+        """The worth of predicting j where i is true; empty for metrics without costs."""
         return NO_MATRIX
 
     @property
     def sums(self) -> int:
-        """Which sums over labels the kernels have to keep."""
+        """SUMS where the kernels have to keep sums over labels, else 0."""
         return 0
 
     def check_labels(self, m: int) -> None:
@@ -117,7 +116,7 @@ class Metric(ABC):
             raise ValueError(f"{self.name} is a metric of one label, got {m} columns: {hint}")
 
     def over_many(self, first: str | None = None) -> str:
-        """What to do with several labels or classes, for a metric of one label."""
+        """A hint for a metric of one label: which metrics of several labels or classes to use."""
         hint = first or f"use macro_{self.name} or micro_{self.name}"
         if self.name in OF_CLASSES:
             hint += f", or multiclass_{self.name} for one class a row"
@@ -137,6 +136,7 @@ class Metric(ABC):
         self, *, k: int | None, prior: float, soft: bool = False, epsilon: float = EPSILON
     ) -> Plan:
         """The metric as a rule that follows its counts."""
+        # A matrix of costs gives gains η @ matrix; what else the metric has is its term.
         matrix = self.matrix if len(self.matrix) else None
         return Plan(k, with_epsilon(self.term(), epsilon), matrix, prior, soft, self.sums)
 
@@ -147,22 +147,26 @@ class Metric(ABC):
 
         The linearized gain of predicting label j with probability η is ``slope[j]·η + offset[j]``.
         ``prior`` is added to each of the four cells of each label first, ``epsilon`` to the
-        denominators of fractions.
+        denominators of fractions; both as in Remark 4.4 of the paper.
 
         >>> import omma
         >>> slope, offset = omma.metric("macro_f1").gradient(omma.Counts([2], [5], [3], 10))
         >>> round(float(-offset[0] / slope[0]), 6)  # the threshold is tp / (positive + predicted)
         0.25
         """
+        # λ and ε of Remark 4.4: λ is never stored in counts, so that these can be added up.
         check_number(f"{self.name}.gradient", "prior", prior, low=0.0)
         check_number(f"{self.name}.gradient", "epsilon", epsilon, low=0.0, strict=True)
         self.check_labels(counts.m)
         if len(self.matrix):
             raise TypeError(f"{self.name} has a matrix of gains, not a slope and an offset")
+        # α and −β of the paper's Eq. (5): the cost-sensitive form of Eq. (3).
         return Engine(self.scaled_plan(prior, epsilon), state_of(counts)).gradient()
 
     def scaled_plan(self, prior: float, epsilon: float = EPSILON) -> Plan:
         """A plan whose weights are derivatives, not only in proportion to them."""
+        # Plans that only decide may leave out positive factors; these weights are compared with
+        # other numbers.
         term = with_epsilon(self.term(exact=True), epsilon)
         return Plan(None, term, None, prior, False, self.sums)
 
@@ -212,8 +216,8 @@ class Metric(ABC):
         # It knows every metric: above, a circle would close.
         from omma.metrics.scoring import score_of
 
-        chosen = (labels, n_labels, pos_label)
-        return score_of(self, y_true, y_pred, sample_weight, *chosen, zero_division)
+        options = (labels, n_labels, pos_label, zero_division)
+        return score_of(self, y_true, y_pred, sample_weight, *options)
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """The metric of an estimator's decisions, as scikit-learn calls what is given as scoring.
@@ -222,42 +226,31 @@ class Metric(ABC):
         """
         return self.score(y, estimator.predict(X), sample_weight)
 
-    def __add__(self, other: Any) -> Any:
-        return _sum_of(self, 1.0, other)
+    def __add__(self, metric: Any) -> Any:
+        from omma.metrics.averages import Sum  # a sum is a metric: above, a circle would close
 
-    def __sub__(self, other: Any) -> Any:
-        return _sum_of(self, -1.0, other)
+        return Sum(((1.0, self), (1.0, metric))) if isinstance(metric, Metric) else NotImplemented
+
+    def __sub__(self, metric: Any) -> Any:
+        return self + -metric if isinstance(metric, Metric) else NotImplemented
 
     def __mul__(self, factor: Any) -> Any:
-        return _multiple(self, factor)
+        from omma.metrics.averages import Sum
+
+        if not isinstance(factor, Real):
+            return NotImplemented
+        return Sum(((check_number(self.name, "factor", factor), self),))
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> Any:
-        check_number(self.name, "divisor", divisor)
-        return _multiple(self, 1.0 / divisor)
+        return self * (1.0 / check_number(self.name, "divisor", divisor))
 
     def __neg__(self) -> Any:
-        return _multiple(self, -1.0)
+        return self * -1.0
 
     def __repr__(self) -> str:
         return f"<metric {self.name}>"
-
-
-def _sum_of(first: Metric, sign: float, second: Any) -> Any:
-    from omma.metrics.averages import Sum  # a sum is a metric: only here does that close a circle
-
-    if not isinstance(second, Metric):
-        return NotImplemented
-    return Sum(((1.0, first), (sign, second)))
-
-
-def _multiple(metric: Metric, factor: Any) -> Any:
-    from omma.metrics.averages import Sum
-
-    if not isinstance(factor, Real):
-        return NotImplemented
-    return Sum(((check_number(metric.name, "factor", factor), metric),))
 
 
 def divide(numerator: Any, denominator: Any, otherwise: float) -> Any:

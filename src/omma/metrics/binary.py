@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._validate import shown
 from omma.kernels import objectives as kinds
 from omma.kernels.layout import EPSILON
 from omma.metrics.base import Metric, divide
 
 Form = tuple[float, float, float, float]
 
+# What compiled code has for a mean of recall and specificity, or of the recalls of classes.
 MEANS: dict[str, Any] = {
     "arithmetic": kinds.Arithmetic,
     "geometric": kinds.Geometric,
@@ -45,10 +45,10 @@ class Rate:
 
     def of(self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float) -> Any:
         """Its value; 0/0 is ``zero_division``."""
-        a, b, c, d = self.over
-        over = a * tp + b * predicted + c * positive + d * n
-        a, b, c, d = self.under
-        under = a * tp + b * predicted + c * positive + d * n
+        over, under = (
+            by_tp * tp + by_predicted * predicted + by_positive * positive + by_n * n
+            for by_tp, by_predicted, by_positive, by_n in (self.over, self.under)
+        )
         return divide(over, under, zero_division)
 
     @cached_property
@@ -58,12 +58,9 @@ class Rate:
         return kinds.Rate(over, under, EPSILON)  # type: ignore[arg-type]
 
 
+# tn is n − predicted − positive + tp, and negatives are n − positive.
 RECALL = Rate(over=(1, 0, 0, 0), under=(0, 0, 1, 0))
 SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
-FRACTIONS = {
-    "tp": Rate((1, 0, 0, 0), (0, 0, 0, 1)),
-    "tn": Rate((1, -1, -1, 1), (0, 0, 0, 1)),
-}
 
 
 class LabelMetric(Metric):
@@ -112,16 +109,18 @@ class Binary(LabelMetric):
     spec: Any = field(default=None, hash=False)  # what it is saved as, where not its name
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "__doc__", f"{self.name}: {self.formula}")
+        self._set(__doc__=f"{self.name}: {self.formula}")
 
     def of_cells(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
         if self.mean == "correlation":
+            # (tp·tn − fp·fn) / √(…) in other letters: tp·n − predicted·positive is the covariance.
             # Weights may add up so that a count exceeds n by a rounding.
-            rest, absent = np.maximum(n - predicted, 0.0), np.maximum(n - positive, 0.0)
-            spread = np.sqrt(predicted * rest) * np.sqrt(positive * absent)
+            negative, absent = np.maximum(n - predicted, 0.0), np.maximum(n - positive, 0.0)
+            spread = np.sqrt(predicted * negative) * np.sqrt(positive * absent)
             return divide(tp * n - predicted * positive, spread, zero_division)  # type: ignore[no-any-return]
+        # The means of Table 1 are of recall and specificity; a rate is a mean of itself.
         rates = (RECALL, SPECIFICITY) if self.rate is None else (self.rate,)
         values = [rate.of(tp, predicted, positive, n, zero_division) for rate in rates]
         return mean_of(self.mean, np.stack(values))
@@ -144,17 +143,16 @@ def mean_of(mean: str, rates: NDArray[np.float64]) -> NDArray[np.float64]:
         return rates.min(axis=0)  # type: ignore[no-any-return]
     if mean == "quadratic":
         return 1.0 - np.sqrt(((1.0 - rates) ** 2).mean(axis=0))  # type: ignore[no-any-return]
+    # The logarithm and the reciprocal of zero: both means are zero where a rate is.
     some_zero = (rates <= 0).any(axis=0)
     positive = np.where(rates > 0, rates, 1.0)
     if mean == "geometric":
-        found = (
-            np.exp(np.log(positive).mean(axis=0))
-            if len(rates) > 2
-            else np.sqrt(positive.prod(axis=0))
-        )
+        # Logarithms where a product of many rates may vanish.
+        many = len(rates) > 2
+        result = np.exp(np.log(positive).mean(axis=0)) if many else np.sqrt(positive.prod(axis=0))
     else:
-        found = 1.0 / (1.0 / positive).mean(axis=0)
-    return np.where(some_zero, 0.0, found)
+        result = 1.0 / (1.0 / positive).mean(axis=0)
+    return np.where(some_zero, 0.0, result)
 
 
 @dataclass(frozen=True)
@@ -168,18 +166,15 @@ class Smoothing:
     gamma: float | None = None
     rows: int | None = None
 
+    # Kernels take numbers alone: no γ is −1 there, and no number of rows is 0.
     @property
     def numbers(self) -> tuple[float, float]:
         """γ, below zero where it follows the number of rows, and that number, zero for so far."""
         return -1.0 if self.gamma is None else float(self.gamma), float(self.rows or 0)
 
     def to_json(self, metric: Any) -> Any:
-        """What is saved of a smoothed metric."""
+        """A smoothed metric as JSON."""
         return {"smoothed": metric, "gamma": self.gamma, "rows": self.rows}
-
-    def named(self, name: str) -> str:
-        """What a smoothed metric is called."""
-        return f"smoothed_{name}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,11 +187,14 @@ class Minimum(LabelMetric):
     smoothing: Smoothing | None = None
 
     def __post_init__(self) -> None:
-        formula = f"min({self.names[0]}, {self.names[1]})"
-        concave = all(not (rate.under[0] or rate.under[1]) for rate in self.rates)
-        smooth = self.smoothing is not None
-        self._have(formula=formula, concave=concave, smooth=smooth)
-        self._have(linear=False, linear_fractional=False)
+        self._set(
+            formula=f"min({self.names[0]}, {self.names[1]})",
+            # A minimum of linear functions is concave: denominators that no decision changes.
+            concave=all(not (rate.under[0] or rate.under[1]) for rate in self.rates),
+            smooth=self.smoothing is not None,
+            linear=False,
+            linear_fractional=False,
+        )
 
     def of_cells(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
@@ -211,44 +209,10 @@ class Minimum(LabelMetric):
         return kinds.Smaller(first.kind, second.kind, *gamma)
 
     def to_json(self) -> Any:
-        if self == min_recall_specificity:
+        if self.rates == (RECALL, SPECIFICITY) and self.smoothing is None:
             return self.name
         parts = [
             [name, rate.over, rate.under] for name, rate in zip(self.names, self.rates, strict=True)
         ]
         saved: Any = {"minimum": parts}
         return saved if self.smoothing is None else self.smoothing.to_json(saved)
-
-
-min_recall_specificity = Minimum(
-    "min_recall_specificity", ("recall", "specificity"), (RECALL, SPECIFICITY)
-)
-
-
-def of_two(first: Any, second: Any, known: dict[str, Any]) -> Minimum:
-    """The minimum of two rates, given as names, metrics or coefficients."""
-    parts = [_part(one, known) for one in (first, second)]
-    (a, a_rate), (b, b_rate) = parts
-    if (a, b) == min_recall_specificity.names:
-        return min_recall_specificity
-    return Minimum(f"min_{a}_{b}", (a, b), (a_rate, b_rate))
-
-
-def _part(given: Any, known: dict[str, Any]) -> tuple[str, Rate]:
-    if isinstance(given, str) and given in FRACTIONS:
-        return given, FRACTIONS[given]
-    found = known.get(given, given) if isinstance(given, str) else given
-    if isinstance(found, Binary) and found.rate is not None:
-        return found.name, found.rate
-    raise TypeError(
-        "a part of minimum must be a rate of one label, such as 'recall', omma.metrics.fbeta(2), "
-        f"'tp' or 'tn', got {shown(given)}"
-    )
-
-
-def minimum_from_json(parts: Any) -> Minimum:
-    """What ``Minimum.to_json`` described."""
-    (a, b), (a_rate, b_rate) = zip(
-        *((name, Rate(tuple(over), tuple(under))) for name, over, under in parts), strict=True
-    )
-    return Minimum(f"min_{a}_{b}", (a, b), (a_rate, b_rate))

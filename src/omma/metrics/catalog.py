@@ -20,15 +20,13 @@ from omma.metrics.binary import (
     LabelMetric,
     Minimum,
     Rate,
-    min_recall_specificity as the_smaller,
-    minimum_from_json,
-    of_two,
 )
 from omma.metrics.costs import costs
 from omma.metrics.names import MetricName
 from omma.metrics.smoothed import smoothed
 from omma.metrics.target import parse_target
 
+# The columns for two classes of the paper's Table 1; traits as in ``Metric``.
 LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": True}
 
 
@@ -44,6 +42,7 @@ def fbeta(beta: float) -> Binary:
     0.5556
     """
     check_number("fbeta", "beta", beta, low=0.0, strict=True)
+    # tp, fn = positive − tp and fp = predicted − tp: the terms of tp cancel below the line.
     square = float(beta) ** 2
     missed = "fn" if square == 1 else f"{square:g}·fn"
     return Binary(
@@ -57,6 +56,8 @@ def fbeta(beta: float) -> Binary:
     )
 
 
+# Coefficients are of (tp, predicted, positive, n): tp + tn is 2·tp − predicted − positive + n, and
+# tp + fp + fn is predicted + positive − tp.
 accuracy = Binary("accuracy", "(tp + tn) / n", "rate", Rate((2, -1, -1, 1), (0, 0, 0, 1)), **LINEAR)
 balanced_accuracy = Binary(
     "balanced_accuracy",
@@ -91,28 +92,35 @@ qmean = Binary(
     "quadratic",
     concave=True,
 )
-min_recall_specificity = the_smaller
+min_recall_specificity = Minimum(
+    "min_recall_specificity", ("recall", "specificity"), (RECALL, SPECIFICITY)
+)
 mcc = Binary("mcc", "(tp·tn − fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))", "correlation")
 
 # Every statement above that names a metric of one label, in the order of the tables.
 _BINARY: dict[str, LabelMetric] = {
-    name: one
-    for name, one in list(globals().items())
-    if isinstance(one, LabelMetric) and name == one.name
+    name: metric
+    for name, metric in list(globals().items())
+    if isinstance(metric, LabelMetric) and name == metric.name
+}
+# Shares of all rows, which a minimum may be of.
+_FRACTIONS = {
+    "tp": Rate((1, 0, 0, 0), (0, 0, 0, 1)),
+    "tn": Rate((1, -1, -1, 1), (0, 0, 0, 1)),
 }
 WEIGHTED = ("precision", "recall", "f1", "jaccard")  # what people weigh by how often labels occur
 _CATALOG: dict[str, Metric] = {
     **_BINARY,
-    **{f"macro_{name}": Macro(one) for name, one in _BINARY.items()},
-    **{f"micro_{name}": Micro(one) for name, one in _BINARY.items()},
-    **{f"weighted_{name}": Weighted(one) for name, one in _BINARY.items() if name in WEIGHTED},
+    **{f"macro_{name}": Macro(metric) for name, metric in _BINARY.items()},
+    **{f"micro_{name}": Micro(metric) for name, metric in _BINARY.items()},
+    **{f"weighted_{name}": Weighted(_BINARY[name]) for name in WEIGHTED},
     **{f"multiclass_{kind}": OverClasses(kind) for kind in KINDS},
 }
 NAMES: tuple[str, ...] = tuple(_CATALOG)
 
 
 AVERAGES: dict[str, Callable[[LabelMetric], Metric]] = {
-    one.way: one for one in (Macro, Micro, Weighted)
+    kind.average: kind for kind in (Macro, Micro, Weighted)
 }
 
 
@@ -138,15 +146,15 @@ def metric(name: MetricName | str | Metric) -> Metric:
         return name
     if not isinstance(name, str):
         raise TypeError(f"a metric must be a name or a metric, got {shown(name)}")
-    found, k = read_target(name)
+    named, k = read_target(name)
     if k is not None:
         raise ValueError(
             f"a metric has no budget, got {name!r}: give it to a policy, as in omma.Auto({name!r})"
         )
-    return found
+    return named
 
 
-def read_target(given: str | Metric) -> tuple[Metric, int | None]:
+def read_target(target: str | Metric) -> tuple[Metric, int | None]:
     """A metric and the budget after its @, as in "macro_f1@3"; scikit-learn's names are understood.
 
     >>> read_target("macro_f1@3")
@@ -154,20 +162,19 @@ def read_target(given: str | Metric) -> tuple[Metric, int | None]:
     >>> read_target("f1_micro")[0], read_target("macro_f2")[0]
     (<metric micro_f1>, <metric macro_f2>)
     """
-    if isinstance(given, Metric):
-        return given, None
-    name, k = parse_target(given, NAMES)
+    if isinstance(target, Metric):
+        return target, None
+    name, k = parse_target(target, NAMES)
     if name in _CATALOG:
         return _CATALOG[name], k
+    # An F-measure of any β, as f2 or macro_f0.5, is not in the catalogue, but made.
     average, _, label = name.rpartition("_")
     beta = re.fullmatch(r"f(\d+(\.\d+)?)", label)
     if beta is None or average not in ("", *AVERAGES) or float(beta[1]) == 0.0:
         hint = nearest(name, NAMES) or "; omma.metrics.NAMES lists them"
-        raise ValueError(f"unknown metric {given!r}{hint}")
+        raise ValueError(f"unknown metric {target!r}{hint}")
     of_label = fbeta(float(beta[1]))
-    if not average:
-        return of_label, k
-    return AVERAGES[average](of_label), k
+    return AVERAGES[average](of_label) if average else of_label, k
 
 
 def macro(metric: LabelMetric | str) -> Macro:
@@ -200,33 +207,50 @@ def minimum(first: LabelMetric | str, second: LabelMetric | str) -> Minimum:
     >>> macro(minimum("tp", "tn"))
     <metric macro_min_tp_tn>
     """
-    return of_two(first, second, _BINARY)
+    names, rates = [], []
+    for part in (first, second):
+        rate = _BINARY.get(part, part) if isinstance(part, str) else part
+        if isinstance(part, str) and part in _FRACTIONS:
+            names.append(part)
+            rates.append(_FRACTIONS[part])
+        elif isinstance(rate, Binary) and rate.rate is not None:
+            names.append(rate.name)
+            rates.append(rate.rate)
+        else:
+            raise TypeError(
+                "a part of minimum must be a rate of one label, such as 'recall', "
+                f"omma.metrics.fbeta(2), 'tp' or 'tn', got {shown(part)}"
+            )
+    return Minimum("_".join(["min", *names]), (names[0], names[1]), (rates[0], rates[1]))
 
 
-def _one_label(owner: str, given: Any) -> LabelMetric:
-    found = _BINARY.get(given, given) if isinstance(given, str) else given
-    if not isinstance(found, LabelMetric):
+def _one_label(owner: str, metric: Any) -> LabelMetric:
+    of_label = _BINARY.get(metric, metric) if isinstance(metric, str) else metric
+    if not isinstance(of_label, LabelMetric):
         raise TypeError(
             f"metric of {owner} must be a metric of one label, such as omma.metrics.f1 or "
-            f"'f1', got {shown(given)}"
+            f"'f1', got {shown(metric)}"
         )
-    return found
+    return of_label
 
 
 def metric_from_json(spec: Any) -> Metric:
-    """What ``Metric.to_json`` described; a user's own function cannot be made from text."""
+    """Make a metric of its JSON; a user's own function cannot be made from text."""
     if isinstance(spec, str):
         return metric(spec)
+    # One key says what it is, as {"macro": "f1"}; sums and averages are made of parts.
     if isinstance(spec, dict):
-        for way, average in AVERAGES.items():
-            if way in spec:
-                return average(_one_label(way, metric_from_json(spec[way])))
+        for average, kind in AVERAGES.items():
+            if average in spec:
+                return kind(_one_label(average, metric_from_json(spec[average])))
         if "fbeta" in spec:
             return fbeta(spec["fbeta"])
         if "costs" in spec:
             return costs(spec["costs"], name=spec.get("name", "costs"))
         if "minimum" in spec:
-            return minimum_from_json(spec["minimum"])
+            (a, *first), (b, *second) = spec["minimum"]
+            rates = tuple(Rate(tuple(over), tuple(under)) for over, under in (first, second))
+            return Minimum(f"min_{a}_{b}", (a, b), rates)  # type: ignore[arg-type]
         if "smoothed" in spec:
             gamma = "auto" if spec["gamma"] is None else spec["gamma"]
             return smoothed(metric_from_json(spec["smoothed"]), gamma, rows=spec["rows"])

@@ -38,6 +38,7 @@ class Costs(Metric):
             )
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
+        # The only metric that is no function of tp, predicted and positive of each class.
         self.check_counts(counts)
         if counts.matrix is None:
             raise ValueError(
@@ -59,8 +60,8 @@ class Costs(Metric):
     def to_json(self) -> Any:
         return {"costs": self.worth.tolist(), "name": self.name}
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Costs) and np.array_equal(self.worth, other.worth)
+    def __eq__(self, metric: object) -> bool:
+        return isinstance(metric, Costs) and np.array_equal(self.worth, metric.worth)
 
     def __hash__(self) -> int:
         return hash(self.worth.tobytes())
@@ -93,8 +94,9 @@ def costs(matrix: ArrayLike, *, name: str = "costs") -> Costs:
         )
     if not np.isfinite(worth).all():
         raise ValueError(f"matrix of costs must hold finite numbers, got {shown(matrix)}")
-    others = worth + np.where(np.eye(len(worth), dtype=bool), np.inf, 0.0)
-    if (np.diag(worth) < others.min(axis=1)).all():
+    # People often write costs as positive numbers, and would then maximize them.
+    mistakes = worth + np.diag(np.full(len(worth), np.inf))
+    if (np.diag(worth) < mistakes.min(axis=1)).all():
         warnings.warn(
             "matrix of costs makes every mistake worth more than being right: "
             "write costs as negative numbers",
@@ -140,11 +142,11 @@ class RowCosts:
 
     def __post_init__(self) -> None:
         for name in ("false_alarm", "miss"):
-            given = getattr(self, name)
-            numbers = np.array(given, dtype=np.float64)
+            cost = getattr(self, name)
+            numbers = np.array(cost, dtype=np.float64)
             if not (np.isfinite(numbers) & (numbers >= 0)).all():
                 raise ValueError(
-                    f"{name} of RowCosts must be finite and at least 0, got {shown(given)}"
+                    f"{name} of RowCosts must be finite and at least 0, got {shown(cost)}"
                 )
             numbers.flags.writeable = False
             object.__setattr__(self, name, numbers)
@@ -153,9 +155,9 @@ class RowCosts:
     def thresholds(self) -> NDArray[np.float64]:
         """From which probability on yes is the cheaper; 1 where no mistake costs anything."""
         alarm, miss = np.broadcast_arrays(np.asarray(self.false_alarm), np.asarray(self.miss))
+        # Yes costs (1 − η)·false_alarm, no costs η·miss: Eq. (5) at constant gains.
         both = alarm + miss
-        found: NDArray[np.float64] = np.divide(alarm, both, out=np.ones(both.shape), where=both > 0)
-        return found
+        return np.divide(alarm, both, out=np.ones(both.shape), where=both > 0)  # type: ignore[no-any-return]
 
     def predict(self, eta: ArrayLike) -> NDArray[np.int8]:
         """Decide rows of probabilities: int8 indicators in their shape."""
@@ -165,34 +167,34 @@ class RowCosts:
                 f"eta of RowCosts must hold probabilities from 0 to 1, got {shown(eta)}"
                 f"{meaning(values)}"
             )
-        decided: NDArray[np.int8] = (values >= self._fitted("eta", values)).astype(np.int8)
-        return decided
+        self._check_shape("eta", values)
+        return (values >= self.thresholds).astype(np.int8)
 
     def cost(self, y: ArrayLike, prediction: ArrayLike) -> float:
-        """What decisions cost in all, given the labels."""
+        """The total cost of decisions, given the labels."""
         true, chosen = np.asarray(y), np.asarray(prediction)
         if true.shape != chosen.shape:
             raise ValueError(
                 f"y and prediction of RowCosts must have one shape, got {true.shape} and "
                 f"{chosen.shape}"
             )
-        for name, given in (("y", true), ("prediction", chosen)):
-            if not np.isin(given, (0, 1)).all():
-                raise ValueError(f"{name} of RowCosts must hold 0 and 1, got {shown(given)}")
-        self._fitted("y", true)
+        for name, labels in (("y", true), ("prediction", chosen)):
+            if not np.isin(labels, (0, 1)).all():
+                raise ValueError(f"{name} of RowCosts must hold 0 and 1, got {shown(labels)}")
+        self._check_shape("y", true)
+        # Costs are broadcast: one for all rows, one a row, or one for each row and label.
         alarms = np.asarray(self.false_alarm) * ((chosen == 1) & (true == 0))
         misses = np.asarray(self.miss) * ((chosen == 0) & (true == 1))
         return float(alarms.sum() + misses.sum())
 
-    def _fitted(self, name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
-        """Thresholds, if they fit what they are for."""
-        found = self.thresholds
+    def _check_shape(self, name: str, values: NDArray[np.generic]) -> None:
+        """Refuse costs that do not fit what they are for."""
+        shape = self.thresholds.shape
         try:
-            wide = np.broadcast_shapes(found.shape, values.shape)
+            fits = np.broadcast_shapes(shape, values.shape) == values.shape
         except ValueError:
-            wide = ()
-        if wide != values.shape:
+            fits = False
+        if not fits:
             raise ValueError(
-                f"costs of RowCosts must fit the shape of {name}, {values.shape}, got {found.shape}"
+                f"costs of RowCosts must fit the shape of {name}, {values.shape}, got {shape}"
             )
-        return found

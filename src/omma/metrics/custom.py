@@ -31,7 +31,7 @@ POINTS = (
     (0.3089, 0.5527, 0.4129),
     (0.1033, 0.1237, 0.5081),
 )
-STEP = 1e-6
+STEP = 1e-6  # of central differences: their error is about 1e-10, far below TOLERANCE
 CANNOT_COMPILE: tuple[type[Exception], ...] = (
     errors.NumbaError,
     getattr(errors, "UnsupportedBytecodeError", errors.NumbaError),  # no NumbaError where it exists
@@ -62,40 +62,46 @@ class Custom(LabelMetric):
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
         cells = np.stack((tp, predicted - tp, positive - tp, n - predicted - positive + tp)) / n
-        # Rounding must not make a fraction negative.
+        # Rounding must not make a fraction negative: a user's function may take its root.
         labels = np.maximum(cells, 0.0).reshape(len(cells), -1).T.tolist()
-        values = np.array([_value(self.psi, label) for label in labels]).reshape(cells.shape[1:])
+        values = np.array([self._value_of(label) for label in labels]).reshape(cells.shape[1:])
         return np.where(np.isfinite(values), values, zero_division)
+
+    def _value_of(self, cells: list[float]) -> float:
+        """The metric of one label; NaN where it is not defined."""
+        try:
+            return float(self.psi(*cells))
+        except (ZeroDivisionError, ValueError, OverflowError):
+            return np.nan
 
     @cached_property
     def kind(self) -> Any:
         from omma.kernels.custom import first_class, over_rows
 
-        return Own(over_rows(self.partials), first_class(self._value) if self.compiles else None)
+        value = first_class(self._compiled_value) if self.compiles else None
+        return Own(over_rows(self.partials), value)
 
     @cached_property
-    def _value(self) -> Any:
-        """The function as kernels call it; nothing is compiled before one does."""
+    def _compiled_value(self) -> Any:
+        """The function as kernels call it; None where it does not compile, as with a gradient."""
         from omma.kernels.custom import compile_function, value_of
 
         try:
-            return value_of(compile_function(getattr(self.psi, "py_func", self.psi)))
+            value = value_of(compile_function(getattr(self.psi, "py_func", self.psi)))
+            return value if np.isfinite(value(*POINTS[0], 1.0)) else None
         except CANNOT_COMPILE:
             return None
 
-    @cached_property
+    @property
     def compiles(self) -> bool:
-        try:
-            return self._value is not None and bool(np.isfinite(self._value(*POINTS[0], 1.0)))
-        except CANNOT_COMPILE:
-            return False
+        return self._compiled_value is not None
 
     def to_json(self) -> Any:
         return {"custom": self.name}
 
     def __reduce__(self) -> Any:
-        flags = (self.concave, self.smooth, self.linear, self.linear_fractional)
-        return _rebuild, (self.psi, self.derivative, self.name, flags)
+        options = (self.derivative, self.name, self.concave, self.smooth)
+        return _compiled_metric, (self.psi, *options)  # compiled code is not pickled
 
 
 def custom(
@@ -142,30 +148,20 @@ def custom(
         raise TypeError(f"psi of custom must be a function, got {shown(psi)}")
     if gradient is not None and not callable(gradient):
         raise TypeError(f"gradient of custom must be a function, got {shown(gradient)}")
-    made = _made(psi, gradient, name or _name_of(psi), (concave, smooth, False, False))
+    metric = _compiled_metric(psi, gradient, name or _name_of(psi), concave, smooth)
     if average is None:
-        return made
-    return Macro(made) if average == "macro" else Micro(made)
-
-
-def _rebuild(psi: Psi, gradient: Gradient | None, name: str, flags: Any) -> Custom:
-    return _made(psi, gradient, name, flags)
+        return metric
+    return Macro(metric) if average == "macro" else Micro(metric)
 
 
 @lru_cache(maxsize=256)
-def _made(psi: Psi, gradient: Gradient | None, name: str, flags: Any) -> Custom:
+def _compiled_metric(
+    psi: Psi, gradient: Gradient | None, name: str, concave: bool, smooth: bool
+) -> Custom:
     """One compilation for one function, however often it is registered."""
-    partials = _compiled(psi, gradient)
+    partials = _compiled_partials(psi, gradient)
     _check_derivative(psi, partials, name)
-    return Custom(psi, partials, gradient, name, *flags)
-
-
-def _value(psi: Psi, cells: list[float]) -> float:
-    """The metric of one label; NaN where it is not defined."""
-    try:
-        return float(psi(*cells))
-    except (ZeroDivisionError, ValueError, OverflowError):
-        return np.nan
+    return Custom(psi, partials, gradient, name, concave, smooth)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -173,27 +169,29 @@ def _name_of(function: Callable[..., Any]) -> str:
     return "custom" if name == "<lambda>" else name
 
 
-def _compiled(psi: Psi, gradient: Gradient | None) -> Partials:
+def _compiled_partials(psi: Psi, gradient: Gradient | None) -> Partials:
     """Compile the derivatives, or say why that cannot be done and what can."""
     # Imported by those who have a metric of their own: dual numbers take a while.
     from omma.kernels.custom import compile_function, partials_from, partials_of
 
-    given = psi if gradient is None else gradient
+    written = psi if gradient is None else gradient
+    # Calling it once compiles it: most errors of a user's function come up here.
     tp, predicted, positive = POINTS[0]
     try:
-        function = compile_function(getattr(given, "py_func", given))
+        function = compile_function(getattr(written, "py_func", written))
         partials = partials_of(function) if gradient is None else partials_from(function)
         partials(tp, predicted, positive, 1.0)
     except CANNOT_COMPILE as error:
-        what = "psi" if gradient is None else "gradient"
-        way_out = (
+        parameter, way_out = (
+            "psi",
             "pass gradient=, a function of (tp, fp, fn, tn) that returns the four derivatives "
-            "and uses only arithmetic"
-            if gradient is None
-            else "write it as a plain function with arithmetic on its four numbers only"
+            "and uses only arithmetic",
         )
+        if gradient is not None:
+            parameter = "gradient"
+            way_out = "write it as a plain function with arithmetic on its four numbers only"
         raise ValueError(
-            f"{what} of custom must be compiled, and {_name_of(given)} cannot be: "
+            f"{parameter} of custom must be compiled, and {_name_of(written)} cannot be: "
             f"{_reason(error)}; {way_out}"
         ) from error
     return partials
@@ -208,38 +206,30 @@ def _reason(error: Exception) -> str:
 
 def _check_derivative(psi: Psi, partials: Partials, name: str) -> None:
     """Compare with central differences of the function itself."""
+
+    def value_at(tp: float, predicted: float, positive: float) -> float:
+        value = psi(tp, predicted - tp, positive - tp, 1.0 - predicted - positive + tp)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = np.nan
+        if not np.isfinite(number):
+            raise ValueError(
+                f"psi of custom must return a finite number for fractions between 0 and 1, "
+                f"{name} returned {shown(value)}"
+            )
+        return number
+
     for tp, predicted, positive in POINTS:
-
-        def at(tp: float, predicted: float, positive: float = positive) -> float:
-            value = psi(tp, predicted - tp, positive - tp, 1.0 - predicted - positive + tp)
-            return _number(value, name)
-
-        differences = (
-            (at(tp + STEP, predicted) - at(tp - STEP, predicted)) / (2 * STEP),
-            (at(tp, predicted + STEP) - at(tp, predicted - STEP)) / (2 * STEP),
-        )
+        above = value_at(tp + STEP, predicted, positive), value_at(tp, predicted + STEP, positive)
+        below = value_at(tp - STEP, predicted, positive), value_at(tp, predicted - STEP, positive)
+        differences = np.subtract(above, below) / (2 * STEP)
         derivatives = partials(tp, predicted, positive, 1.0)
         if not np.allclose(derivatives, differences, rtol=TOLERANCE, atol=TOLERANCE):
             cells = (tp, predicted - tp, positive - tp, 1.0 - predicted - positive + tp)
+            pairs = [f"({by_tp:.6g}, {by_p:.6g})" for by_tp, by_p in (derivatives, differences)]
             raise ValueError(
                 f"gradient of {name} must match its differences: at (tp, fp, fn, tn) = "
                 f"{tuple(round(cell, 4) for cell in cells)} the derivatives by tp and by "
-                f"predicted are {_pair(derivatives)}, the differences {_pair(differences)}"
+                f"predicted are {pairs[0]}, the differences {pairs[1]}"
             )
-
-
-def _pair(numbers: tuple[float, float]) -> str:
-    return f"({numbers[0]:.6g}, {numbers[1]:.6g})"
-
-
-def _number(value: Any, name: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not np.isfinite(number):
-        raise ValueError(
-            f"psi of custom must return a finite number for fractions between 0 and 1, "
-            f"{name} returned {shown(value)}"
-        )
-    return number

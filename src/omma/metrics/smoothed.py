@@ -24,7 +24,7 @@ def smoothed(
     """A minimum of rates, smoothed by γ where its gradient is taken.
 
     Following a minimum means following whichever rate is smallest just now, and nothing of the
-    others: decisions jump. The Moreau-Yosida smoothing
+    others: decisions jump. The Moreau-Yosida smoothing of the paper's Appendix B.2,
 
         ψ_γ(C) = max over C' of ψ(C') − ‖C − C'‖² / 2γ
 
@@ -40,7 +40,8 @@ def smoothed(
         decisions.
     gamma : float or "auto"
         γ of each label's minimum; ψ_γ exceeds it by at most L²γ/2, where L is its steepness. "auto"
-        is the value of the paper's best bound, √(2 (1 + ln n) / n) / L, at the n rows seen so far.
+        is the value of the paper's best bound, Eq. (15): √(2 (1 + ln n) / n) / L, at the n rows
+        seen so far.
     rows : int, optional
         With "auto", the number of rows that will come, if it is known: γ is then the paper's own,
         the same from the start.
@@ -56,18 +57,32 @@ def smoothed(
     """
     from omma.metrics.catalog import metric as find_metric  # the catalogue saves smoothed ones
 
-    smoothing = _smoothing(gamma, rows)
-    found = find_metric(metric)
-    if not is_minimum(found):
+    rows = check_positive_int("smoothed", "rows", rows, optional=True)
+    if gamma == "auto":
+        smoothing = Smoothing(None, rows)
+    elif isinstance(gamma, str):
+        raise ValueError(f"gamma of smoothed must be a number or 'auto', got {shown(gamma)}")
+    elif rows is not None:
+        raise ValueError("rows of smoothed goes with gamma='auto' only")
+    else:
+        smoothing = Smoothing(check_number("smoothed", "gamma", gamma, low=0.0, strict=True))
+    kinked = find_metric(metric)
+    if not is_minimum(kinked):
         raise ValueError(
             "metric of smoothed must be a minimum of rates, such as 'min_recall_specificity' or "
-            f"'multiclass_min_recall', got {found.name}"
+            f"'multiclass_min_recall', got {kinked.name}"
         )
-    if isinstance(found, (Macro, Micro)):
-        return type(found)(_smooth_label(found.of, smoothing))
-    if isinstance(found, OverClasses):
-        return replace(found, smoothing=smoothing)
-    return _smooth_label(found, smoothing)
+    if isinstance(kinked, OverClasses):
+        return replace(kinked, smoothing=smoothing)
+    of_label: Any = kinked.of if isinstance(kinked, (Macro, Micro)) else kinked
+    if not of_label.concave:  # a ratio whose kink has no such smoothing
+        raise ValueError(
+            "metric of smoothed must be a minimum of rates whose denominators do not depend on "
+            f"decisions, got {of_label.formula}"
+        )
+    name = f"smoothed_{of_label.name.removeprefix('smoothed_')}"
+    smooth: Minimum = replace(of_label, name=name, smoothing=smoothing)
+    return type(kinked)(smooth) if isinstance(kinked, (Macro, Micro)) else smooth
 
 
 def is_minimum(metric: Metric) -> bool:
@@ -78,30 +93,8 @@ def is_minimum(metric: Metric) -> bool:
     return isinstance(label, Minimum)
 
 
-def _smooth_label(metric: Any, smoothing: Smoothing) -> Minimum:
-    if not metric.concave:  # a ratio whose kink has no such smoothing
-        raise ValueError(
-            "metric of smoothed must be a minimum of rates whose denominators do not depend on "
-            f"decisions, got {metric.formula}"
-        )
-    plain = metric.name.removeprefix("smoothed_")
-    smooth: Minimum = replace(metric, name=smoothing.named(plain), smoothing=smoothing)
-    return smooth
-
-
-def _smoothing(gamma: Any, rows: Any) -> Smoothing:
-    rows = check_positive_int("smoothed", "rows", rows, optional=True)
-    if isinstance(gamma, str):
-        if gamma != "auto":
-            raise ValueError(f"gamma of smoothed must be a number or 'auto', got {shown(gamma)}")
-        return Smoothing(None, rows)
-    if rows is not None:
-        raise ValueError("rows of smoothed goes with gamma='auto' only")
-    return Smoothing(check_number("smoothed", "gamma", gamma, low=0.0, strict=True))
-
-
 def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
-    """What a policy really climbs: the metric with smoothing, prior and ε, at some counts.
+    """The function that a policy maximizes: the metric with smoothing, prior and ε, at some counts.
 
     >>> import omma
     >>> counts = omma.Counts([3.0], [5.0], [4.0], 10)
@@ -112,6 +105,7 @@ def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
     0.6806
     """
     metric.check_labels(counts.m)
+    # Smoothing, prior and ε are added by compiled code alone.
     if len(metric.matrix) or not metric.compiles:
         return metric.value(counts)
     return value_at(metric, state_of(counts), prior)

@@ -1,4 +1,4 @@
-"""What people write for a metric and its budget, read once and printed once: "macro_f1@3"."""
+"""Names of metrics with their budgets, as people write them: "macro_f1@3"."""
 
 import re
 from collections.abc import Collection
@@ -24,10 +24,12 @@ FUNCTIONS = {
     "sensitivity": "recall",
     "iou": "jaccard",
 }
+# Metrics of probabilities: thresholds do not change them.
 RANKINGS = re.compile(
     r"(macro_|micro_|neg_)?(roc_?auc|auc|auroc|auprc|pr_auc|average_precision|map|ap|log_?loss|"
     r"cross_entropy|brier|d2_log_loss|d2_brier|ndcg|dcg|mrr|label_ranking|coverage_error)(_.*)?"
 )
+# Names that people try, and what to use in their place.
 INSTEAD = {
     "hamming_loss": "it is 1 − micro_accuracy, which is to be maximized",
     "zero_one_loss": "it is 1 − multiclass_accuracy, which is to be maximized",
@@ -76,9 +78,18 @@ def parse_target(text: Any, known: Collection[str] | None = None) -> Target:
         from omma.metrics.catalog import NAMES  # the catalogue reads names with this file
 
         known = NAMES
-    given, at, after = text.strip().partition("@")
-    k = _budget(text, after) if at else None
-    name = _spelled(given.strip(), known)
+    spelled, at, after = text.strip().partition("@")
+    k = None
+    if at:
+        number = after.strip()
+        # Nine digits: more would be no number of labels, and may be hostile.
+        if not (number.isascii() and number.isdigit()) or len(number) > 9 or int(number) < 1:
+            raise ValueError(
+                "a whole number of at least 1 must follow the @ of a metric, as in 'macro_f1@3', "
+                f"got {shown(text)}"
+            )
+        k = int(number)
+    name = _own_name(spelled.strip(), known)
     if k is not None and name in BARE:
         raise ValueError(
             f"{name} is a metric of one label and takes no budget, got {text!r}: use "
@@ -87,62 +98,43 @@ def parse_target(text: Any, known: Collection[str] | None = None) -> Target:
     return Target(name, k)
 
 
-def _budget(text: str, after: str) -> int:
-    number = after.strip()
-    if not (number.isascii() and number.isdigit()) or len(number) > 9 or int(number) < 1:
-        raise ValueError(
-            "a whole number of at least 1 must follow the @ of a metric, as in 'macro_f1@3', got "
-            f"{shown(text)}"
-        )
-    return int(number)
-
-
-def _spelled(given: str, known: Collection[str]) -> str:
-    """The name as omma spells it; refuses what no decision can maximize."""
-    if given in known:
-        return given
-    name = re.sub(r"[\s\-]+", "_", given.lower())
+def _own_name(spelled: str, known: Collection[str]) -> str:
+    """The name as omma spells it; refuses names that people try and no decision can maximize."""
+    if spelled in known:
+        return spelled
+    # "Macro-F1" and "macro f1" are macro_f1.
+    name = re.sub(r"[\s\-]+", "_", spelled.lower())
     name = FUNCTIONS.get(name, name)
     if name in known:
         return name
-    _refuse(given, name)
-    base, _, average = name.rpartition("_")
-    base = base.removesuffix("_score")
-    if average in AVERAGES and base:
-        return _averaged(given, base, average, known)
-    if name.startswith("weighted_") and name not in known:
-        return _averaged(given, name.removeprefix("weighted_"), "weighted", known)
-    return name
-
-
-def _averaged(given: str, base: str, average: str, known: Collection[str]) -> str:
-    """f1_macro as macro_f1, where there is such a metric."""
-    name = f"{average}_{base}"
-    fbeta = "weighted_f1" in known and re.fullmatch(r"f\d+(\.\d+)?", base)
-    if name in known or average != "weighted" or fbeta:
-        return name
-    raise ValueError(
-        f"there is no metric {given!r}: averages are macro_ and micro_"
-        f"{nearest(f'macro_{base}', known, 1)}"
-    )
-
-
-def _refuse(given: str, name: str) -> None:
-    """Names that people try, and what to do instead."""
     if RANKINGS.fullmatch(name):
         raise ValueError(
-            f"{given!r} is not a metric of decisions: it judges probabilities, and no decision can "
-            "raise it"
+            f"{spelled!r} is not a metric of decisions: it judges probabilities, and no decision "
+            "can raise it"
         )
     if name in INSTEAD:
-        raise ValueError(f"there is no metric {given!r}: {INSTEAD[name]}")
+        raise ValueError(f"there is no metric {spelled!r}: {INSTEAD[name]}")
     if name.endswith("_samples"):
         raise ValueError(
-            f"{given!r} is a mean over rows, and no function of the counts of labels: use "
+            f"{spelled!r} is a mean over rows, and no function of the counts of labels: use "
             f"'micro_{name.removesuffix('_samples')}'"
         )
+    # Over classes these are averages, of which there are several.
     bare = name.removeprefix("multiclass_")
     if name != bare and bare in (*BARE, "specificity"):
         raise ValueError(
-            f"there is no metric {given!r}: use macro_{bare} with k=1, as in 'macro_{bare}@1'"
+            f"there is no metric {spelled!r}: use macro_{bare} with k=1, as in 'macro_{bare}@1'"
         )
+    # f1_macro, or f1_score_macro, as macro_f1.
+    base, _, average = name.rpartition("_")
+    base = base.removesuffix("_score")
+    if average in AVERAGES and base:
+        name = f"{average}_{base}"
+    if name.startswith("weighted_") and name not in known:
+        base = name.removeprefix("weighted_")
+        if "weighted_f1" not in known or not re.fullmatch(r"f\d+(\.\d+)?", base):
+            raise ValueError(
+                f"there is no metric {spelled!r}: averages are macro_ and micro_"
+                f"{nearest(f'macro_{base}', known, 1)}"
+            )
+    return name

@@ -15,8 +15,7 @@ from omma._atomic import sync_folder
 from omma._lock import InUseError, locked, locked_folder
 from omma._validate import check_positive_int, shown
 from omma.metrics import Metric
-from omma.online import log, saved
-from omma.online.events import do_again
+from omma.online import codec, log
 from omma.online.learner import OnlineClassifier
 from omma.online.log import DamagedError
 
@@ -118,9 +117,13 @@ class Journal:
             if newest(self.folder) is not None:
                 raise ValueError(f"{folder} has a journal: go on from it by Journal.resume")
             _check_later(self.folder, -1)
+            if learner._journal is not None:
+                raise ValueError(
+                    f"a learner can have one journal, and this one has {learner._journal!r}"
+                )
             self.learner = learner
             with learner._lock:
-                learner._attach(self)
+                learner._journal = self
                 self._begin(0, secrets.token_hex(8), first=0)
         except BaseException:
             self.close()
@@ -155,7 +158,7 @@ class Journal:
         self._open(folder, sync, snapshot_every)
         try:
             self._go_on(Follower(folder, metric=metric))
-            self.learner._attach(self)
+            self.learner._journal = self
         except BaseException:
             self.close()
             raise
@@ -245,6 +248,7 @@ class Journal:
         if self._calls >= self.snapshot_every:
             self.cut()
             file = self._check_writable()
+        # In doubt until the learner has counted it, whatever comes in between.
         self._in_doubt, is_written = True, False
         try:
             file.append(event)
@@ -298,7 +302,7 @@ class Journal:
         log.begin(path, _header(entry, self.learner))
         new_log, old_log = log.Log(log.Reader(path)), self._log
         try:
-            saved.write(snapshot, self.learner, entry)
+            codec.write(snapshot, self.learner, entry)
         finally:
             if snapshot.exists():  # also where an interrupt came right after it was moved there
                 sync_folder(self.folder)
@@ -330,7 +334,9 @@ class Journal:
         learner: Any = self.__dict__.get("learner")
         if learner is not None:
             with learner._lock:
-                learner._detach(self)
+                if learner._journal is self:
+                    learner._journal = None
+        # From here on nothing is written, also where the rest of this fails.
         file, self._log = self._log, None
         try:
             if file is not None and os.getpid() == self._process:
@@ -403,6 +409,7 @@ class Follower:
         self, generation: int, after: Callable[[OnlineClassifier], None] | None
     ) -> OnlineClassifier:
         learner, reader = self.learner, self.reader
+        # A new snapshot, or a record that its writer took back: begin again.
         is_ahead = generation != self.generation or reader is None or not reader.is_as_read()
         if learner is None or is_ahead:
             learner, reader = self._load(generation)
@@ -416,7 +423,7 @@ class Follower:
             return learner
         for event, byte in reader.events(self._stop(reader.path)):
             try:
-                do_again(learner, event)
+                learner._redo(event)
             except (ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
                 raise DamagedError(reader.path, byte, str(error)) from error
             self.calls += 1
@@ -432,7 +439,7 @@ class Follower:
         """The learner of a snapshot, and its log; None where there is none to be read."""
         snapshot = self.folder / f"snapshot-{generation}.npz"
         learner = OnlineClassifier.load(snapshot, metric=self.metric)
-        self.entry = saved.journal_of(snapshot)
+        self.entry = codec.journal_of(snapshot)
         path = self.folder / f"log-{generation}"
         if self._stop(path) == 0:
             return learner, None

@@ -2,36 +2,71 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma._candidates import candidates_of, warn_of_row, warn_of_rows
-from omma._types import Arrays, Decisions, Given, Sparse
+from omma._types import Arrays, Decisions, Frame, SparseMatrix
 from omma._validate import check_positive_int, shown
-from omma.certificate import Gap
-from omma.counts import Counts, counts_of
-from omma.held import Held, held
+from omma.certificate import Certificate, Gap
+from omma.counts import Counts, counts_of, estimates_of, state_of
+from omma.engine import UnsortedError
+from omma.limits import LimitStatus, limit_statuses
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.online import saved
-from omma.online.learning import FLOAT64, Learning
-from omma.online.pending import Id, Pending, Refusals, age_and_clock, read_ids
+from omma.online import codec
+from omma.online.codec import COUNTED, DECIDED, LABELLED, NAMED, Decision, Event, EventRow, Id
+from omma.online.reading import (
+    FLOAT64,
+    array_of,
+    check_as_many,
+    class_indicators,
+    csr_of_ids,
+    decisions_of,
+    labels_of,
+    quick_csr_row,
+    quick_indicators,
+    quick_label_ids,
+    weights_of,
+)
 from omma.online.stats import Seen, stats_of
-from omma.online.steps import Decided, array_of
+from omma.online.waiting import Refusals, Waiting, read_ids
 from omma.policies import Policy
 from omma.policies.base import fit_first
-from omma.rows.arrays import read_probabilities
-from omma.rows.frames import is_foreign, read_names, values_of
+from omma.rows.arrays import HEAVIEST, read_probabilities
+from omma.rows.frames import (
+    Names,
+    Table,
+    check_same_indexes,
+    index_of,
+    indicators_of_sets,
+    is_label_sets,
+    open_table,
+    read_names,
+)
+from omma.rows.labels import read_classes
+from omma.rows.row import (
+    PartlyKnown,
+    are_ids,
+    probability_rows,
+    refuse_indicators,
+    single_row,
+)
 from omma.rule import Rule
 from omma.state import State
 
+CANDIDATE_CHECKS = 1000  # calls of predict that are looked at for want of candidates
 
-class OnlineClassifier(Learning):
+
+class OnlineClassifier:
     """Decides rows as they come, and learns from their labels when these are known.
 
     Parameters
@@ -90,16 +125,57 @@ class OnlineClassifier(Learning):
         self.metric = policy.objective if metric is None else find_metric(metric)
         if self.metric is not None:
             self.metric.check_labels(self.n_labels)
-        self.state = policy.init(self.n_labels)
-        keeps_pairs = self.metric is not None and self.metric.needs_matrix
-        self._pairs = np.zeros((n_labels, n_labels)) if keeps_pairs else None
-        self._certificate = self._certify() if gap else None
-        self._last = None
-        ages = age_and_clock("OnlineClassifier", max_age, max_seconds)
-        self._pending = Pending(self.n_labels, limit=max_waiting, **ages)
+        self._state = policy.init(self.n_labels)
+        # Some metrics need to know which class was taken for which; a state does not count that.
+        needs_pairs = self.metric is not None and self.metric.needs_matrix
+        self._pairs = np.zeros((n_labels, n_labels)) if needs_pairs else None
+        self._certificate: Certificate | None = None
+        if gap:
+            if self.metric is None:
+                raise ValueError(
+                    f"gap of OnlineClassifier needs a metric, and {policy!r} has none of its own: "
+                    "pass metric="
+                )
+            budget = policy.budget
+            self._certificate = Certificate("OnlineClassifier", self.metric, budget, self.n_labels)
+        self._last: Decision | None = None  # what was decided last without an id
+        self._waiting = Waiting(
+            self.n_labels, limit=max_waiting, max_age=max_age, max_seconds=max_seconds
+        )
         self._refusals = Refusals()
-        self._seen = None  # at the last call of stats
+        self._seen: Seen | None = None  # at the last call of stats
         self._prepare()
+
+    def _prepare(self) -> None:
+        """Set up what follows from the rest, here and wherever the learner is unpickled."""
+        self._lock = threading.RLock()  # counting is one thing at a time; deciding needs no lock
+        self._journal: Any = None
+        self._engine = self.policy.engine(self._state)
+        self._waiting.evicted = self._forgotten
+        metric, k, state = self.metric, self.policy.budget, self._state
+        self._soft = state.labels is not None  # decisions look at probabilities, which count, too
+        has_gap = self._certificate is not None
+        self._keeps_eta = self.policy.needs_eta or has_gap
+        # What is counted when a row is decided need not wait with it.
+        corrects = state.known is not None or state.calibration is not None
+        self._keeps_eta_late = has_gap or corrects or (self.policy.needs_eta and not self._soft)
+        # With costs every label is a candidate; with k = m every label is predicted.
+        costs = metric is not None and metric.needs_matrix
+        is_scarce = k is not None and k < self.n_labels and not costs
+        self._candidate_checks = CANDIDATE_CHECKS if is_scarce else 0
+        # Whether the engine alone counts a row, and checks its labels.
+        single_label = metric is not None and metric.single_label
+        self._is_simple = not (single_label or costs or has_gap)
+        self._row_shape = (self.n_labels,)
+
+    @property
+    def state(self) -> Any:
+        """All that the policy has counted; another one of the same policy may be put in."""
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state, self._engine = state, self.policy.engine(state)
 
     @property
     def counts(self) -> Counts:
@@ -118,6 +194,25 @@ class OnlineClassifier(Learning):
             )
         counts = self.counts
         return self.metric.value(counts) if counts.n > 0 else None
+
+    @property
+    def expected_value(self) -> float | None:
+        """What probabilities expect the metric to be: an estimate, where ``value`` is a count.
+
+        It needs no labels, and is as good as the probabilities, which ``omma.Auto`` corrects by
+        the labels that come. None where the policy counts labels alone, and before the first row.
+
+        >>> import omma
+        >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
+        >>> learner = omma.OnlineClassifier(omma.Auto("macro_f1"), n_labels=5)
+        >>> for row in eta:
+        ...     _ = learner.predict(row)
+        ...     learner.update(None)
+        >>> learner.value, 0.5 < learner.expected_value < 0.8
+        (None, True)
+        """
+        with self._lock:
+            return self.policy.expected_value(self.state, self.metric)
 
     @property
     def gap(self) -> Gap | None:
@@ -141,7 +236,7 @@ class OnlineClassifier(Learning):
         return None if self._certificate is None else self._certificate.gap(self.value)
 
     @property
-    def limits(self) -> tuple[Held, ...]:
+    def limits(self) -> tuple[LimitStatus, ...]:
         """How the limits of the policy stand: value so far, price, and whether it holds.
 
         >>> import omma
@@ -151,7 +246,7 @@ class OnlineClassifier(Learning):
         predicted_rate <= 0.02: nothing to judge it by yet
         """
         with self._lock:
-            return held(self.policy, self.state)
+            return limit_statuses(self.policy.limits, self.state)
 
     @property
     def rule(self) -> Rule:
@@ -197,9 +292,11 @@ class OnlineClassifier(Learning):
     @overload
     def predict(self, eta: Arrays, *, id: Id | None = ..., ids: Any = ...) -> Decisions: ...
     @overload
-    def predict(self, eta: Sparse, *, id: Id | None = ..., ids: Any = ...) -> sparse.csr_array: ...
+    def predict(
+        self, eta: SparseMatrix, *, id: Id | None = ..., ids: Any = ...
+    ) -> sparse.csr_array: ...
     @overload
-    def predict(self, eta: Given, *, id: Id | None = ..., ids: Any = ...) -> Given: ...
+    def predict(self, eta: Frame, *, id: Id | None = ..., ids: Any = ...) -> Frame: ...
 
     def predict(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
         """Decide one row, or each row of a matrix on the present counts.
@@ -238,38 +335,112 @@ class OnlineClassifier(Learning):
         """
         if type(eta) is list:
             eta = array_of(eta)
-        if self._looks:
-            self._look(eta)
-        if id is not None or ids is not None:
-            return self._predict_late(eta, id, ids)
-        if type(eta) is np.ndarray and eta.dtype is FLOAT64 and eta.shape == self._row_shape:
-            if eta.flags.carray:  # the usual case: nothing is to be converted
-                chosen = self._engine.decide(eta)
-                kept = eta.copy() if self._keeps else None
-                self._last = tuple.__new__(Decided, (chosen, kept, None, False, None, False))
-                return chosen.copy()
-        elif type(eta) is not np.ndarray and is_foreign(eta):
-            self._last, answer = self._decide_opened(eta)
+        if self._candidate_checks:
+            self._check_candidates(eta)
+        if id is None and ids is None:
+            self._last, answer = self._decide(eta)
             return answer
-        self._last, answer = self._decide(eta)
+        # Under the lock: the row is decided on the counts to which its own are added.
+        with self._lock, self._refusals:
+            keys = read_ids("predict", id, ids)
+            for key in keys:
+                self._waiting.check_free(key)
+            decision, answer = self._decide(eta)
+            rows = self._rows("predict", decision)
+            check_as_many("predict", "eta", len(rows), "ids", len(keys))
+            self._take_names(decision.names)
+            moved = decision.moved
+            events = [
+                EventRow(key, Decision(row.prediction, row.eta, moved))
+                for key, row in zip(keys, rows, strict=True)
+            ]
+            self._commit(Event(DECIDED, events, self._waiting.now))
         return answer
 
-    def _look(self, eta: Any) -> None:
+    def _check_candidates(self, eta: Any) -> None:
         """Say once where a budget exceeds the candidates; only the first rows are looked at."""
         k = self.policy.budget
-        self._looks -= 1
-        values = eta if sparse.issparse(eta) else np.asarray(values_of("predict", "eta", eta))
+        self._candidate_checks -= 1
+        values = open_table("predict", "eta", eta).values
+        values = values if sparse.issparse(values) else np.asarray(values)
         if k is None or values.dtype.kind not in "fiub":
             return
         if values.ndim == 2 and values.shape[1] == self.n_labels:
-            short = warn_of_rows("predict", read_probabilities("predict", values), k, stacklevel=4)
-            self._looks = 0 if short else self._looks
-        elif values.shape == self._row_shape and (found := candidates_of(values)) < k:
-            self._looks = 0
-            warn_of_row("predict", found, k)
+            if warn_of_rows("predict", read_probabilities("predict", values), k, stacklevel=4):
+                self._candidate_checks = 0
+        elif values.shape == self._row_shape and (candidates := candidates_of(values)) < k:
+            self._candidate_checks = 0
+            warn_of_row("predict", candidates, k)
+
+    def _decide(self, eta: Any) -> tuple[Decision, Any]:
+        """Decide one row or several: what waits for labels, and the answer in eta's own kind.
+
+        What waits is a copy, as callers may use their buffers again.
+        """
+        m, keeps = self.n_labels, self._keeps_eta
+        row: Any
+        if (
+            type(eta) is np.ndarray
+            and eta.dtype is FLOAT64
+            and eta.shape == self._row_shape
+            and eta.flags.carray
+        ):  # the usual case: nothing is to be converted
+            prediction = self._engine.decide(eta)
+            row = eta.copy() if keeps else None
+            # As Decision(prediction, row), without the time that its defaults take.
+            return tuple.__new__(Decision, (prediction, row, False, None, None)), prediction.copy()
+        table = self._open("predict", "eta", eta)
+        values = table.values
+        row = quick_csr_row(values, m)
+        if row is None or row[1].dtype is not FLOAT64:
+            row = single_row("predict", values, m)
+        if row is None:
+            prediction = self.policy.decide_rows(self._state, values)
+            answer = prediction.copy()
+            copied = values.copy() if sparse.issparse(values) else np.array(values)
+        elif isinstance(row, tuple):
+            try:
+                prediction = self._engine.decide(row)
+            except UnsortedError:  # ids as they are stored need not rise
+                row = probability_rows("predict", values, True, m)[0]
+                prediction = self._engine.decide(row)
+            answer = csr_of_ids(prediction, m, type(values.tocsr()))
+            copied = (row[0].copy(), row[1].copy())
+        else:
+            prediction = self._engine.decide(row)
+            is_number = m == 1 and np.ndim(values) == 0
+            answer = np.int8(prediction[0]) if is_number else prediction.copy()
+            copied = row.copy()
+        decision = Decision(prediction, copied if keeps else None)
+        if values is not eta:
+            # Names that a frame brings are the learner's once a row is learned.
+            names = table.names if table.is_named else None
+            decision = decision._replace(moved=table.is_reordered, names=names, index=table.index)
+        return decision, table.restore_type(answer)
+
+    def _open(self, owner: str, parameter: str, values: Any, row: bool = True) -> Table:
+        """Values of any library, in the order of the names; a series is one row of many labels."""
+        is_row = row and self.n_labels > 1
+        return open_table(owner, parameter, values, self._label_names(), row=is_row)
+
+    def _label_names(self) -> Names | None:
+        """The names of the labels: the learner's, or else those of the frame decided last."""
+        return self._last.names if self.names is None and self._last is not None else self.names
+
+    def _rows_index(self, values: Any, rows: int) -> Any:
+        """The pandas index of rows; that of one row as a series holds names of labels."""
+        if self.n_labels > 1 and rows == 1 and not hasattr(values, "columns"):
+            return None
+        return index_of(values)
+
+    def _rows(self, owner: str, decision: Decision) -> list[Decision]:
+        """A decision on a matrix as one on each of its rows."""
+        if decision.is_sparse or decision.prediction.shape == self._row_shape:
+            return [decision]
+        return decisions_of(owner, decision.prediction, decision.eta, self.n_labels)
 
     @property
-    def waiting(self) -> Pending:
+    def waiting(self) -> Waiting:
         """The decisions that wait for their labels by id: to be looked at, not to be changed.
 
         >>> import omma
@@ -279,7 +450,7 @@ class OnlineClassifier(Learning):
         >>> list(learner.waiting), learner.waiting.forgotten
         (['b', 'c'], 1)
         """
-        return self._pending
+        return self._waiting
 
     # Learning
 
@@ -319,11 +490,224 @@ class OnlineClassifier(Learning):
         with self._lock:
             if id is not None or ids is not None:
                 with self._refusals:
-                    if ids is not None or not self._update_waiting(y, id, prediction, eta, weight):
-                        keys = read_ids("update", id, ids)
-                        self._update_late(y, keys, prediction, eta, weight)
-            elif not self._update_fast(y, prediction, eta, weight):
-                self._update_any(y, prediction, eta, weight)
+                    keys = read_ids("update", id, ids)
+                    self._update_by_id(y, keys, prediction, eta, weight)
+                return
+            last = self._last
+            if (
+                last is not None
+                and last.names is None
+                and prediction is None
+                and eta is None
+                and self._is_simple
+                and self._journal is None
+                and type(weight) is float
+                and 0.0 <= weight <= HEAVIEST
+            ):  # the usual case: the engine counts a row, and says what is wrong with its labels
+                labels = self._quick_labels(y, last.prediction)
+                if labels is not None:
+                    self._engine.learn(last.eta, labels, last.prediction, weight)
+                    self._last = None
+                    return
+            self._update_last(y, prediction, eta, weight)
+
+    def _quick_labels(self, y: Any, prediction: Any) -> NDArray[Any] | None:
+        """The labels of one row in a usual form; None leaves any other to ``labels_of``."""
+        m = self.n_labels
+        if prediction.dtype.char != "b":  # label ids, not int8 indicators
+            return quick_label_ids(y, m)
+        if prediction.shape != self._row_shape:
+            return None
+        if type(y) is int:
+            by_place = m > 1 and self.policy.budget is not None and self._label_names() is None
+            return class_indicators(y, m) if by_place and 0 <= y < m else None
+        return quick_indicators(y, m)
+
+    def _update_last(self, y: Any, prediction: Any, eta: Any, weight: Any) -> None:
+        """Learn the labels of what was decided last, or of a prediction that is handed back."""
+        last, m = self._last, self.n_labels
+        first = self._open("update", "prediction", prediction)
+        second = self._open("update", "eta", eta)
+        moved, names = first.is_reordered or second.is_reordered, None
+        if prediction is not None:
+            if eta is None and self._keeps_eta:
+                why = "which learns from it" if self.policy.needs_eta else "whose gap needs it"
+                raise ValueError(
+                    f"eta of update must be given with prediction= for {self.policy!r}, {why}"
+                )
+            # Not a decision of ours: every number of it is looked at.
+            rows = decisions_of("update", first.values, second.values, m)
+            index = self._rows_index(prediction, len(rows))
+        elif last is None:
+            raise ValueError(
+                "update of OnlineClassifier must come after predict, or be given prediction="
+            )
+        else:
+            moved, names, index = moved or last.moved, last.names, last.index
+            rows = self._rows("update", last)
+            if eta is not None:  # in place of those that were kept
+                decided = csr_of_ids(last.prediction, m) if last.is_sparse else last.prediction
+                rows = decisions_of("update", decided, second.values, m)
+        indexes = {"prediction": index}
+        for name, values in (("eta", eta), ("y", y), ("weight", weight)):
+            indexes[name] = self._rows_index(values, len(rows))
+        check_same_indexes(
+            "update", {name: index for name, index in indexes.items() if index is not None}
+        )
+        labels, own_names = self._read_labels(y, rows, "predictions", moved)
+        weights = weights_of(weight, len(rows))
+        self._take_names(own_names or names)
+        events = [EventRow(None, *row) for row in zip(rows, labels, weights, strict=True)]
+        self._commit(Event(COUNTED, events))
+        if prediction is None:
+            self._last = None
+
+    def _update_by_id(self, y: Any, keys: list[Id], prediction: Any, eta: Any, weight: Any) -> None:
+        """Count decisions that waited under their ids; all is checked before one is taken."""
+        if prediction is not None or eta is not None or y is None:
+            raise ValueError(
+                "update with an id must be given y, and neither prediction nor eta, which it knows"
+            )
+        rows = [self._waiting.get(key) for key in keys]
+        labels, names = self._read_labels(y, rows, "ids", any(row.moved for row in rows))
+        weights = weights_of(weight, len(rows))
+        if self._soft and any(number != 1.0 for number in weights):
+            raise ValueError(
+                "weight of update must be 1 with an id and feedback='estimates': the probabilities "
+                f"were counted when the row was decided, got {shown(weight)}"
+            )
+        self._take_names(names)
+        events = [EventRow(*row) for row in zip(keys, rows, labels, weights, strict=True)]
+        self._commit(Event(LABELLED, events, self._waiting.now))
+
+    def _read_labels(
+        self, y: Any, rows: list[Decision], others: str, moved: bool
+    ) -> tuple[list[Any], Names | None]:
+        """True labels of each row, laid out as its decision is, and the names they came with."""
+        count, m = len(rows), self.n_labels
+        if count == 1 and self._is_simple and not moved:
+            labels = self._quick_labels(y, rows[0].prediction)
+            if labels is not None:
+                # What is written down must be right; else the engine looks before it counts.
+                if self._journal is not None and not rows[0].is_sparse:
+                    refuse_indicators("update", "y", labels)
+                return [labels], None
+        table = self._open("update", "y", y, row=count == 1)
+        true = table.values
+        if is_label_sets(true):
+            true = indicators_of_sets("update", "y", true, None, m)
+        table = replace(table, values=true)
+        true, _ = read_classes("update", table, moved, are_ids=are_ids(true, count, m))
+        # Decisions that waited by id may be of dense rows and of sparse ones.
+        by_layout = {
+            is_sparse: labels_of(true, count, is_sparse, m, self.policy, self.metric, self._soft)
+            for is_sparse in {row.is_sparse for row in rows}
+        }
+        for labels_of_rows in by_layout.values():
+            check_as_many("update", "y", len(labels_of_rows), others, count)
+        return [by_layout[row.is_sparse][place] for place, row in enumerate(rows)], table.names
+
+    # Counting, and the journal
+
+    def _take_names(self, names: Names | None) -> None:
+        if names is not None and names != self.names:
+            self._commit(Event(NAMED, [], names=names))
+
+    def _commit(self, event: Event) -> None:
+        """Write an event to the journal, if there is one, and then count it."""
+        if self._journal is None:
+            self._apply(event)
+        else:
+            with self._journal.record(codec.encode(event, self.n_labels)):
+                self._apply(event)
+
+    def _apply(self, event: Event) -> None:
+        """Change what an event says: one that has just been recorded, or one of a journal."""
+        if event.kind == NAMED:
+            self.names = event.names
+            return
+        # At the moment that is written down: no decision may grow too old meanwhile.
+        with self._waiting.at(event.time):
+            key: Any
+            for key, decision, labels, weight in event.rows:
+                if event.kind == DECIDED:
+                    self._wait(key, decision)
+                elif event.kind == LABELLED:
+                    waited = self._waiting.get(key) if decision is None else decision
+                    # Labels that the engine refuses leave the decision waiting.
+                    self._count(waited, labels, weight, late=True)
+                    self._waiting.drop(key)
+                else:
+                    self._count(decision, labels, weight)
+
+    def _wait(self, key: Any, decision: Any) -> None:
+        """Let a decision wait; where decisions look at probabilities, these count now."""
+        if self._soft:
+            self._engine.learn(decision.eta, None, decision.prediction, 1.0)
+        else:
+            self._engine.drew()  # policies that draw rules draw another for the next row
+        eta = decision.eta if self._keeps_eta_late else None
+        self._waiting.put(key, Decision(decision.prediction, eta, decision.moved))
+
+    def _count(self, decision: Any, labels: Any, weight: float, late: bool = False) -> None:
+        """Count the labels of one row."""
+        row, chosen = decision.eta, decision.prediction
+        self._engine.learn(row, labels, chosen, weight, late=late)
+        if self._pairs is not None and labels is not None:
+            is_sparse = decision.is_sparse
+            pair = (labels, chosen) if is_sparse else map(np.flatnonzero, (labels, chosen))
+            self._pairs[np.ix_(*pair)] += weight
+        if self._certificate is not None and row is not None:
+            whole = None if isinstance(labels, PartlyKnown) else labels  # a gap is of whole rows
+            if whole is not None and not decision.is_sparse:
+                whole = np.flatnonzero(whole).astype(np.int32)
+            self._certificate.step(row, whole, weight)
+
+    def _forgotten(self, decision: Decision) -> None:
+        """A decision whose labels never came: the gap still learns from its probabilities."""
+        if self._certificate is not None and self._soft:
+            self._certificate.step(decision.eta, None, 1.0)
+
+    def _redo(self, content: bytes) -> None:
+        """Do again what an event of a journal says; refuse one that no learner can have had."""
+        event = codec.decode(content, self.n_labels)
+        with self._waiting.at(event.time):
+            for key, decision, labels, _ in event.rows:
+                if decision is None:
+                    decision = self._waiting.get(key)  # type: ignore[arg-type]
+                else:
+                    self._check_decision(decision, self._keeps_eta)
+                true = labels.true if isinstance(labels, PartlyKnown) else labels
+                if event.kind != DECIDED and true is None and not self._soft:
+                    raise ValueError("a row without labels")
+                # Kernels follow ids where the decision has ids: the labels must have them, too.
+                if true is not None and decision.is_sparse != (true.dtype == np.int32):
+                    raise ValueError("labels that are laid out in another way than their decision")
+        self._apply(event)
+
+    def _check_decision(self, decision: Decision, needs_eta: bool) -> None:
+        """Refuse a decision from a file that this learner cannot have made."""
+        if needs_eta and decision.eta is None:
+            raise ValueError("a decision without its probabilities")
+        if decision.moved and self.names is None:
+            raise ValueError("a decision on columns in another order, and no names of labels")
+
+    def _changed(self) -> AbstractContextManager[None]:
+        """Change within what no event tells: a journal begins anew with a snapshot."""
+        return nullcontext() if self._journal is None else self._journal.change()
+
+    def bound_waiting(self, limit: int | None, max_seconds: float | None = None) -> None:
+        """Change how many decisions wait at most, or for how long; None leaves that as it is."""
+        waiting = self._waiting
+        with self._lock:
+            if max_seconds is not None and waiting.max_seconds is None:
+                raise ValueError(
+                    "decisions of this learner were made without a clock: max_seconds must be "
+                    "given when it is begun"
+                )
+            with self._changed():  # so that what is forgotten from now on is so when done again
+                waiting.limit = waiting.limit if limit is None else limit
+                waiting.max_seconds = waiting.max_seconds if max_seconds is None else max_seconds
 
     def merge(self, counts: Counts | State, estimates: Counts | State | None = None) -> None:
         """Add what was counted elsewhere, as by a learner on another machine.
@@ -345,14 +729,49 @@ class OnlineClassifier(Learning):
         >>> learner.rule.thresholds.round(3)
         array([0.333, 0.167])
         """
-        if type(self.state) is not State:
+        state = self._state
+        if not state.adds_up:
             raise TypeError(f"merge of OnlineClassifier cannot add to what {self.policy!r} keeps")
-        if isinstance(counts, State):
-            self._add_state(counts, None)
-        elif isinstance(estimates, State):
-            self._add_state(estimates, counts.matrix)
-        else:
-            self._add_counts(counts, estimates)
+        states = [part for part in (counts, estimates) if isinstance(part, State)]
+        matrix: Any = counts.matrix if isinstance(counts, Counts) else None
+        if self._pairs is not None and matrix is None:
+            way = ": pass other.counts and other.state" if states else ", got none"
+            raise ValueError(f"counts of merge must have a matrix for {self.metric!r}{way}")
+        # All that can go wrong is done before anything is changed.
+        with self._lock:
+            merged = state + states[0] if states else self._with_counts(counts, estimates)
+            pairs = None if self._pairs is None else self._pairs + matrix
+            with self._changed():
+                arrays = merged.arrays()
+                state.restore({name: array.copy() for name, array in arrays.items()})
+                if pairs is not None:
+                    self._pairs = pairs
+
+    def _with_counts(self, counts: Any, estimates: Any) -> State:
+        """The state with true labels against predictions, and probabilities, added to it."""
+        state = self._state
+        parts = state.truth.missed is not None
+        if parts or state.known is not None or state.calibration is not None:
+            raise TypeError(
+                f"merge of OnlineClassifier needs all that {self.policy!r} keeps"
+                f"{' of rows labelled in part' * parts}: pass other.state in place of counts"
+            )
+        if self._soft and estimates is None:
+            raise ValueError("estimates of merge must be given with feedback='estimates'")
+        soft = estimates_of(state)
+        true = counts_of(state) + counts
+        own = true if soft is None else soft + estimates
+        merged: State = state.empty()
+        for counted, added in ((merged.own, own), (merged.labels, true)):
+            if counted is not None:
+                fresh = state_of(added)
+                counted.cells[...], counted.totals[...] = fresh.cells, fresh.totals
+        if state.prices is not None:  # they stay; the rates that they look at are counted anew
+            merged.prices = state.prices * 1.0
+            merged.prices.settle(merged.limited.cells)
+        if soft is not None and own == soft:  # added up anew, sums may differ in a last digit
+            merged.cells[...], merged.totals[...] = state.cells, state.totals
+        return merged
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, whole or not at all. It holds no code.
@@ -361,7 +780,7 @@ class OnlineClassifier(Learning):
         saved: pass it to ``load`` again.
         """
         with self._lock:
-            saved.write(path, self)
+            codec.write(path, self)
 
     @classmethod
     def load(cls, path: str | Path, *, metric: Metric | None = None) -> OnlineClassifier:
@@ -373,8 +792,20 @@ class OnlineClassifier(Learning):
         metric : Metric, optional
             The metric that decides, or judges, where it is a function of your own.
         """
-        return saved.read(cls, path, metric)
+        return codec.read(cls, path, metric)
 
     def __repr__(self) -> str:
         counted = f"{self.state.truth.rows:g} rows counted"
         return f"<online classifier of {self.policy!r}, {self.n_labels} labels, {counted}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        for remade in ("_engine", "_lock", "_journal"):
+            del state[remade]
+        if self._last is not None:  # an index would need pandas where it is read
+            state["_last"] = self._last._replace(index=None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()

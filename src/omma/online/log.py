@@ -82,6 +82,7 @@ class Reader:
             self._last = self._head(file, 0)
         self.end = record.end
         if not self.is_first_version:
+            # The checksum of the header seeds all others.
             self.salt = HEAD.unpack(self._last[1])[1]
             first = self.header.get("first")
             if type(first) is not int or first < 0:
@@ -155,10 +156,11 @@ class Reader:
         else:
             mark, checksum, length, number = HEAD.unpack(head)
             covered = head[8:]
-        rest = os.fstat(file.fileno()).st_size - place - len(head)
-        if mark != MARK or length > min(LONGEST, rest):
+        left = os.fstat(file.fileno()).st_size - place - len(head)
+        if mark != MARK or length > min(LONGEST, left):
             return None
         content = file.read(length)
+        # It may have been taken back while it was read: then less of it is there.
         if len(content) < length or zlib.crc32(covered + content, self.salt) != checksum:
             return None
         return Record(number, content, place + len(head) + length)
@@ -191,7 +193,8 @@ class Log:
     def __init__(self, reader: Reader) -> None:
         self.path = reader.path
         self._salt = reader.salt
-        self._kept = reader.end, reader.number  # together, so that no interrupt comes between
+        # Size and number of the next record: together, so that no interrupt comes between.
+        self._kept = reader.end, reader.number
         self._after = self._kept
         self._file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         try:
@@ -215,6 +218,7 @@ class Log:
         size, number = self._kept
         record = framed(content, number, self._salt)
         self._after = size + len(record), number + 1
+        # The system may take less than all of it, as on a disk that is nearly full.
         written = 0
         while written < len(record):
             written += os.write(self._file, record[written:])

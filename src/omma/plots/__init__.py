@@ -1,6 +1,6 @@
 """Pictures of how a metric develops along a sequence; the only room that knows matplotlib."""
 
-from omma.plots.bands import Band, plot_bands, plot_family, plot_priors
+from omma.plots.bands import Band, plot_bands, plot_priors
 from omma.plots.choice import plot_choice
 from omma.plots.curve import plot_curve, plot_frontier, plot_reliability
 from omma.plots.frames import require_matplotlib, save, spread
@@ -15,7 +15,6 @@ __all__ = [
     "plot_bands",
     "plot_choice",
     "plot_curve",
-    "plot_family",
     "plot_frontier",
     "plot_limits",
     "plot_panels",

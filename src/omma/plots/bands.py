@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.plots.frames import INK, clean, entitle, frames, label_ends, new_figure
+from omma.plots.frames import clean, entitle, frames, label_ends
 from omma.plots.palette import DASHES, FIXED, LEARNING
 from omma.tables import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-WIDE, HIGH = 1.9, 1.45  # inches of a panel with its margins
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Band:
     def look(self) -> dict[str, Any]:
         """The stroke, as matplotlib takes it."""
         palette = FIXED if self.fixed else LEARNING
-        again, color = divmod(self.color, len(palette))
+        again, color = divmod(self.color, len(palette))  # colours come again with other dashes
         dash = DASHES[(self.dash + again) % len(DASHES)]
         return {"color": palette[color], "linestyle": dash}
 
@@ -108,6 +106,7 @@ def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
         ax.plot(band.x, 100 * band.mean, label=name, linewidth=width, **band.look)
         if not np.isnan(band.std).all():
             low, high = 100 * (band.mean - band.std), 100 * (band.mean + band.std)
+            # Many bands that overlap would hide the curves.
             faint: dict[str, Any] = {"alpha": min(0.16, 0.5 / len(bands)), "linewidth": 0}
             ax.fill_between(band.x, low, high, color=band.look["color"], **faint)
     clean(ax)
@@ -151,9 +150,10 @@ def limits(
     low, high = min(lows[:learning]), max(highs[:learning])
     for extent in extents[learning:]:
         wider = min(low, extent[0]), max(high, extent[1])
+        # A fixed rule may at most double the range of those that learn.
         if everything or wider[1] - wider[0] <= 2 * max(high - low, 0.5):
             low, high = wider
-    margin = max(0.07 * (high - low), 0.05)
+    margin = max(0.07 * (high - low), 0.05)  # some room even where all curves are level
     return low - margin, high + margin
 
 
@@ -185,6 +185,7 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
     ['0', '0.1']
     """
     figure, places = frames("plot_priors", panels, title)
+    order = {prior: place for place, prior in enumerate(priors)}
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         clean(ax)
         entitle(ax, f"{metric}, %", "prior λ")
@@ -196,7 +197,7 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
             if name not in curves:
                 ax.axhline(mean[0], zorder=1.5, linewidth=width, **band.look)
                 continue
-            x = _places(band.x, priors) + sides[curves.index(name)]
+            x = np.array([order[prior] for prior in band.x]) + sides[curves.index(name)]
             points: dict[str, Any] = {"marker": "o", "markersize": 3.6, "elinewidth": 1.0}
             ax.errorbar(x, mean, std, linewidth=width, **points, **band.look)
             best = int(np.nanargmax(mean))
@@ -207,79 +208,3 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
         ax.set_ylim(*limits(bands.values()))
         label_bands(ax, bands, most=1)  # of level lines their value, too
     return figure
-
-
-def _places(x: NDArray[Any], priors: Sequence[float]) -> NDArray[Any]:
-    """Priors stand at equal distances."""
-    return np.array([list(priors).index(prior) for prior in x])
-
-
-def plot_family(
-    rows: Mapping[str, Mapping[str, Bands]], priors: Sequence[float] | None = None
-) -> Figure:
-    """Draw panels of many datasets (rows) and metrics (columns), with one legend for all.
-
-    Parameters
-    ----------
-    rows : dict of str to dict of str to dict of str to Band
-        Curves by their names, by metric, by dataset; x is the number of rows, or the prior.
-    priors : sequence of float, optional
-        All priors where x is the prior: they stand at equal distances.
-
-    Returns
-    -------
-    matplotlib Figure, with a ``savefig`` of its own
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from omma.plots import Band, plot_family
-    >>> band = Band(np.array([10, 20]), np.array([0.4, 0.5]), np.array([0.02, 0.01]))
-    >>> figure = plot_family({"yeast": {"macro F1": {"OMMA": band}, "micro F1": {"OMMA": band}}})
-    >>> [ax.get_title() for ax in figure.axes]
-    ['macro F1', 'micro F1']
-    """
-    if not rows or not all(rows.values()):
-        raise ValueError("rows of plot_family must each hold at least one panel, got none")
-    columns = list(dict.fromkeys(metric for panels in rows.values() for metric in panels))
-    size = max(WIDE * len(columns), 6.0), HIGH * len(rows) + 0.25 * len(rows) + 0.6
-    figure = new_figure(*size, layout="constrained")
-    from matplotlib.lines import Line2D
-
-    parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
-    lines: dict[str, Line2D] = {}  # every name once, for the legend under all panels
-    for part, (dataset, panels) in zip(parts, rows.items(), strict=True):
-        part.suptitle(dataset, size=9, color=INK)
-        places = part.subplots(1, len(columns), squeeze=False)[0]
-        for ax, metric in zip(places, columns, strict=True):
-            if metric not in panels:
-                ax.set_axis_off()
-                continue
-            _panel(ax, metric, panels[metric], priors)
-            for name, band in panels[metric].items():
-                lines[name] = Line2D([], [], linewidth=1.4, **band.look)
-    options = {"frameon": False, "fontsize": 8, "ncols": min(len(lines), 8)}
-    figure.legend(list(lines.values()), list(lines), loc="outside lower center", **options)
-    return figure
-
-
-def _panel(ax: Axes, metric: str, bands: Bands, priors: Sequence[float] | None) -> None:
-    clean(ax)
-    for band in bands.values():
-        mean, std = 100 * band.mean, 100 * np.nan_to_num(band.std)
-        if priors is not None and len(band.x) == 1:
-            ax.axhline(mean[0], linewidth=1.0, **band.look)
-            continue
-        x = band.x if priors is None else _places(band.x, priors)
-        ax.plot(x, mean, linewidth=1.1, **band.look)
-        ax.fill_between(x, mean - std, mean + std, color=band.look["color"], alpha=0.1, linewidth=0)
-    ax.set_title(metric, size=7.5, color=INK)
-    ax.tick_params(labelsize=6.5, pad=1.5)
-    if priors is None:
-        last = max(float(band.x[-1]) for band in bands.values())
-        ax.set_xlim(0, last)
-        ax.set_xticks([0, last], ["0", f"{last:,.0f}"])
-        ax.set_ylim(*limits(bands.values(), 0.1 * last))
-    else:
-        ax.set_xticks(range(len(priors)), [plain(prior) for prior in priors])
-        ax.set_ylim(*limits(bands.values()))

@@ -51,6 +51,7 @@ def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
     top = new = old + sum(_height(bars) for bars, _ in panels.values()) + GAP
     across, up = width / max(width, WIDE), old / new  # all that is there stays as large as it was
     figure.set_size_inches(max(width, WIDE), new)
+    # Positions are shares of the figure, which has grown.
     for ax in figure.axes:
         x, y, wide, high = ax.get_position().bounds
         ax.set_position((x * across, y * up, wide * across, high * up))
@@ -73,6 +74,7 @@ def _draw(figure: Figure, bars: Bars, best: str, title: str, top: float) -> None
     """Rules and their intervals, from so many inches above the foot of a figure downwards."""
     width, height = figure.get_size_inches()
     figure.text(0.19 / width, (top - 0.12) / height, title, size=10, color=INK, va="top")
+    # Names of rules stand to the left of the intervals, values to the right.
     wide, high = 0.6 * WIDE + 0.5 * (width - WIDE), _height(bars) - 0.95
     corner = (1.92 / width, (top - high - 0.5) / height)
     ax = figure.add_axes((*corner, wide / width, high / height))

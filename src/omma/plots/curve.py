@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omma.calibration import Reliability
-from omma.curves import Curve, Line
+from omma.curves import Curve, CurveLine
 from omma.frontiers import Frontier
 from omma.plots.frames import AXIS, INK, clean, entitle, new_figure, require_matplotlib
 from omma.plots.palette import DASHES, FIXED, LEARNING
@@ -65,7 +65,7 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3) -> Figure:
     return figure
 
 
-def _draw(ax: Axes, line: Line) -> None:
+def _draw(ax: Axes, line: CurveLine) -> None:
     """The steps of one label, their band, and the best of them."""
     from matplotlib.ticker import MultipleLocator, StrMethodFormatter
 
@@ -85,7 +85,7 @@ def _draw(ax: Axes, line: Line) -> None:
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_locator(MultipleLocator(0.25))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.margins(y=0.18)
+    ax.margins(y=0.18)  # room for the text above the best threshold
     if np.append(values, low[:1]).min() >= 0:
         ax.set_ylim(bottom=0)
     entitle(ax, "", "threshold")
@@ -127,6 +127,7 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
         ax = plt.figure(figsize=(6.0, 4.0)).add_axes((0.09, 0.14, 0.87, 0.75))
     limit, met = frontier.limit, frontier.met
     per_row = limit.of == "labels_per_row"
+    # Rates are in %, a number of labels is not.
     scale, unit = (1.0, "") if per_row else (100.0, ", %")
     color, values = LEARNING[0], 100 * frontier.values
     ax.plot(scale * frontier.bounds[met], values[met], color=color, linewidth=2.0)
@@ -211,5 +212,6 @@ def plot_reliability(curves: Mapping[str, Reliability], *, title: str = "") -> F
     below.set_yscale("log")
     below.set_ylim(bottom=0.5)
     entitle(below, "how many", "probability, %")
+    # Curves end in the upper right corner, if they are any good.
     above.legend(loc="upper left", frameon=False, fontsize=9, labelcolor=INK)
     return figure

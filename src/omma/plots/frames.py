@@ -100,17 +100,10 @@ def bare(ax: Axes, lines: Literal["both", "x", "y"], ticks: Any = "major") -> No
 
 def clean(ax: Axes) -> None:
     """The same for values above numbers, of which there are few."""
-    from matplotlib.ticker import MaxNLocator
-
-    bare(ax, "y")
-    in_thousands(ax)
-    ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-
-
-def in_thousands(ax: Axes) -> None:
-    """Few numbers of rows, written as people do."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+    bare(ax, "y")
+    ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
@@ -135,9 +128,9 @@ def label_ends(
     from matplotlib.transforms import Affine2D, ScaledTranslation
 
     low, high = ax.get_ylim()
-    points = ax.get_window_extent().height * 72 / ax.figure.dpi
+    points = ax.get_window_extent().height * 72 / ax.figure.dpi  # 72 of them are an inch
     ends = [(value - low) / (high - low) for value in values]
-    places = within([end * points for end in ends], 1.28 * SIZE, points)
+    places = spread([end * points for end in ends], 1.28 * SIZE, points)
     inches: Any = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
     for text, end, place, look in zip(texts, ends, places, looks, strict=True):
         # In points from the curve's end, a share of the height, so that both can be resized.
@@ -152,44 +145,30 @@ def label_ends(
             ax.add_artist(PathPatch(leader, transform=offset, **stroke, **look))
 
 
-def spread(values: list[float], gap: float) -> list[float]:
+def spread(values: Sequence[float], gap: float, top: float | None = None) -> list[float]:
     """Places near the values, in their order, each at least a gap from the next.
 
-    Values that crowd share their middle, so that none is moved further than it must be.
+    Values that crowd share their middle, so that none is moved further than it must be. With
+    ``top``, places are from 0 to there, as far as all fit.
 
     >>> spread([1.0, 1.2, 5.0], gap=1.0)
     [0.6, 1.6, 5.0]
-    """
-    order = np.argsort(values, kind="stable")
-    groups: list[list[int]] = []
-    for index in order.tolist():
-        groups.append([index])
-        while len(groups) > 1 and _start(groups[-1], values, gap) < (
-            _start(groups[-2], values, gap) + gap * len(groups[-2])
-        ):
-            groups[-2:] = [groups[-2] + groups[-1]]
-    places = [0.0] * len(values)
-    for group in groups:
-        for rank, index in enumerate(group):
-            places[index] = _start(group, values, gap) + gap * rank
-    return places
-
-
-def _start(group: list[int], values: list[float], gap: float) -> float:
-    middle = sum(values[index] for index in group) / len(group)
-    return middle - gap * (len(group) - 1) / 2
-
-
-def within(values: list[float], gap: float, top: float) -> list[float]:
-    """As ``spread``, but from 0 to ``top`` as far as all fit.
-
-    >>> within([9.0, 9.5, 9.6], gap=1.0, top=10.0)
+    >>> spread([9.0, 9.5, 9.6], gap=1.0, top=10.0)
     [8.0, 9.0, 10.0]
     """
-    places = spread([min(max(value, 0.0), top) for value in values], gap)
-    order = np.argsort(places, kind="stable").tolist()
-    for rank, index in enumerate(reversed(order)):
-        places[index] = min(places[index], top - gap * rank)
-    for rank, index in enumerate(order):
-        places[index] = max(places[index], gap * rank if gap * len(order) <= top + gap else -top)
-    return places
+    from scipy.optimize import isotonic_regression
+
+    wishes = np.asarray(values, dtype=np.float64)
+    if top is not None:
+        wishes = np.clip(wishes, 0.0, top)
+    order = np.argsort(wishes, kind="stable")
+    # Without these steps between them, places need only keep their order: the nearest such places
+    # are an isotonic regression, and within bounds the same, cut off there.
+    steps = gap * np.arange(len(wishes))
+    nearest = isotonic_regression(wishes[order] - steps).x
+    if top is not None:
+        highest = top - steps[-1]
+        nearest = np.clip(nearest, min(0.0, highest), highest)
+    places = np.empty(len(wishes))
+    places[order] = nearest + steps
+    return places.tolist()  # type: ignore[no-any-return]

@@ -69,6 +69,7 @@ def looks(policies: Iterable[str], fixed: Collection[str]) -> dict[str, Look]:
     >>> looks(["omma", "omma_eta"], fixed=())["omma_eta"]
     {'color': 0, 'dash': 1, 'fixed': False}
     """
+    # Policies that have no colour of their own take those that follow, in their order.
     orders = {False: list(LEARNERS), True: list(STILL)}
     by_policy = {}
     for policy in policies:

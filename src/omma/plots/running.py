@@ -74,16 +74,29 @@ def plot_running(
     'macro_f1 so far, %'
     """
     require_matplotlib()
-    metric = _shared_metric(traces)
+    if not traces:
+        raise ValueError("traces of plot_running must hold at least one trace, got none")
+    for label, trace in traces.items():
+        if trace.history is None or not len(trace.history):
+            raise ValueError(
+                f"traces of plot_running must have a history, {label!r} has none: replay it with "
+                "labels y and at least one checkpoint"
+            )
+    metrics = list(dict.fromkeys(trace.metric.name for trace in traces.values()))
+    if len(metrics) > 1:
+        raise ValueError(
+            f"traces of plot_running must be measured by one metric, got {', '.join(metrics)}"
+        )
     if ax is None:
         import matplotlib.pyplot as plt
 
+        # Inches: the panel keeps its size, however long the names of its curves are.
         width = 5.25 + max(1.75, name_room(traces))
         ax = plt.figure(figsize=(width, 4.2)).add_axes((0.56 / width, 0.13, 4.69 / width, 0.76))
     bands = bands_of(traces)
     if gap:
         bands = {**_attainable(traces), **bands}
-    draw_running(ax, name or metric, bands)
+    draw_running(ax, name or metrics[0], bands)
     if bottom is not None:
         ax.set_ylim(bottom=bottom)
     label_bands(ax, bands, digits=1)
@@ -113,23 +126,6 @@ def plot_panels(
     return figure
 
 
-def _shared_metric(traces: Mapping[str, Trace]) -> str:
-    if not traces:
-        raise ValueError("traces of plot_running must hold at least one trace, got none")
-    for label, trace in traces.items():
-        if trace.history is None or not len(trace.history):
-            raise ValueError(
-                f"traces of plot_running must have a history, {label!r} has none: replay it with "
-                "labels y and at least one checkpoint"
-            )
-    names = {trace.metric.name: None for trace in traces.values()}
-    if len(names) > 1:
-        raise ValueError(
-            f"traces of plot_running must be measured by one metric, got {', '.join(names)}"
-        )
-    return next(iter(names))
-
-
 def bands_of(traces: Mapping[str, Trace]) -> dict[str, Band]:
     """Curves without spread, each in the colour of its policy; the same twice differ by dashes."""
     names = {label: name_of(trace.policy) for label, trace in traces.items()}
@@ -146,16 +142,15 @@ def bands_of(traces: Mapping[str, Trace]) -> dict[str, Band]:
 
 def _attainable(traces: Mapping[str, Trace]) -> dict[str, Band]:
     """The best attainable value: the same for all policies with the same budget."""
+    # Traces that share a budget were all given the same rows, so any of them tells.
     by_budget = {trace.policy.budget: trace for trace in traces.values() if trace.gap is not None}
     if len(by_budget) > 1:
         raise ValueError("traces of plot_running must have one budget")
     if not by_budget:
-        asked = any(trace.history is not None and trace.history.gaps for trace in traces.values())
-        raise ValueError(
-            "traces of plot_running must have a gap"
-            + (", and those replayed with gap=True have too few rows with weight for one" * asked)
-            + (": replay one with gap=True" * (not asked))
-        )
+        tried = any(trace.history is not None and trace.history.gaps for trace in traces.values())
+        few_rows = ", and those replayed with gap=True have too few rows with weight for one"
+        reason = few_rows if tried else ": replay one with gap=True"
+        raise ValueError(f"traces of plot_running must have a gap{reason}")
     (trace,) = by_budget.values()
     assert trace.history is not None
     assert trace.gap is not None

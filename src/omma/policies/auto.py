@@ -17,10 +17,14 @@ from omma.plan import Plan, Shrinkage
 from omma.policies.base import Maximizer
 
 PRIOR = 1e-6
-# What is expected by probabilities is corrected by labels once there are some: so many hits, or
-# positives, count half. Where positives do not matter, luck does: a label that was hit keeps that
-# by being left alone, and one hit says much.
-STRENGTH, LUCKY, UNHIT = 10.0, 1.0, 0.1
+# Labels correct what probabilities expect: e expected becomes e (y + s) / (e + s) where y came, so
+# that s observations count half. These strengths s did best on streams that are known.
+STRENGTH = 10.0
+# Where a metric looks at predictions alone, as precision does, one prediction says much. Hits are
+# shrunk all the same: a label that was hit once, and then left alone, must not keep its luck.
+HIT_STRENGTH = 1.0
+# One class that was never hit makes a geometric mean zero: estimates must not hide that.
+NEVER_HIT_STRENGTH = 0.1
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,11 +32,11 @@ class Auto(Maximizer):
     """OMMA that calibrates probabilities as labels come, and needs no choice.
 
     OMMA asks for two choices that nobody can make in advance: labels or estimates as feedback, and
-    the prior. ``Auto`` counts both. Probabilities are calibrated on the labels seen so far; what is
-    expected by them is corrected, label by label, by what was found; and what was never labelled is
-    carried on from there. Before the first label it decides exactly as ``OMMA(feedback=
-    "estimates")`` does. Rows without labels count by their estimates, and so do single labels that
-    are unknown (NaN) in a row; those that are known count as labels.
+    the prior. ``Auto`` counts both. Probabilities are calibrated on the labels seen so far, and
+    observed labels correct the expected counts, label by label. Before the first label it decides
+    exactly as ``OMMA(feedback="estimates")`` does. Rows without labels count by their corrected
+    estimates, and so do single labels that are unknown (NaN) in a row; those that are known count
+    as labels.
 
     Parameters
     ----------
@@ -59,9 +63,10 @@ class Auto(Maximizer):
     True
     """
 
+    # Choices that OMMA has as options.
     feedback: ClassVar[Feedback] = "both"  # type: ignore[misc]
     prior: ClassVar[float] = PRIOR
-    PARTS: ClassVar[bool] = True
+    PARTIAL_LABELS: ClassVar[bool] = True
 
     metric: MetricName | Metric | str
     k: int | None = None
@@ -69,13 +74,12 @@ class Auto(Maximizer):
     subject_to: Any = None
 
     def __post_init__(self) -> None:
-        self.check_target()
-        self.check_subject_to()
+        self.check_options()
 
     @cached_property
     def _plan(self) -> Plan:
-        """The plan but for limits, which are about so many labels."""
-        term = climbed(self.objective, exact=bool(self.limits))
+        """The plan but for limits, which need the number of labels."""
+        term = objective_of(self.objective, exact=bool(self.limits))
         return replace(
             self.objective.plan(k=self.budget, prior=PRIOR, soft=True),
             term=term,
@@ -88,14 +92,16 @@ class Auto(Maximizer):
         return self.limited_plan(self._plan, m)
 
 
-def climbed(metric: Metric, exact: bool = False) -> Any:
-    """What is maximized for a metric: the metric, or for a minimum what is near it and smooth.
+def objective_of(metric: Metric, exact: bool = False) -> Any:
+    """The objective for a metric: the metric itself, or for a minimum a smooth function near it.
 
     ``exact`` asks for derivatives, not only for numbers in proportion: prices are weighed by them.
+    The paper's Appendix B.2 smooths a metric that has kinks.
     """
     if not is_minimum(metric):
         return metric.term(exact=exact)
     if metric.multiclass:
+        # A power mean of recalls with the exponent −3 follows the smallest, and has no kink.
         kind = kinds.WeighedClasses if exact else kinds.Classes
         return kind(1.0, kinds.Steep(EPSILON), RECALL.kind)
     return (metric if metric.smooth else smoothed(metric)).term(exact=exact)
@@ -103,20 +109,11 @@ def climbed(metric: Metric, exact: bool = False) -> Any:
 
 def shrinkage_of(term: Any, prior: float) -> Shrinkage:
     """How labels correct estimates, for what is maximized."""
-    if _positives_do_not_matter(term):
-        return Shrinkage(LUCKY, STRENGTH, LUCKY, 1.0, prior)
-    return Shrinkage(STRENGTH, STRENGTH, _unhit(term))
-
-
-def _positives_do_not_matter(term: Any) -> bool:
-    """Whether a label's share of the metric looks at its predictions alone, as precision does."""
     if isinstance(term, kinds.Macro) and isinstance(term.of, kinds.Rate):
-        return not (term.of.over[2] or term.of.under[2] or term.of.over[3] or term.of.under[3])
-    return False
-
-
-def _unhit(term: Any) -> float:
-    """One class that was never hit makes a geometric mean zero: estimates must not hide it."""
-    classes = isinstance(term, kinds.Classes | kinds.WeighedClasses)
-    geometric = classes and isinstance(term.of, kinds.Geometric)
-    return UNHIT if geometric else STRENGTH
+        over, under = term.of.over, term.of.under
+        if not (over[2] or under[2] or over[3] or under[3]):  # nothing of positives and of n
+            hits = HIT_STRENGTH
+            return Shrinkage(hits, STRENGTH, hits, eager=prior)
+    over_classes = isinstance(term, kinds.Classes | kinds.WeighedClasses)
+    geometric = over_classes and isinstance(term.of, kinds.Geometric)
+    return Shrinkage(STRENGTH, STRENGTH, NEVER_HIT_STRENGTH if geometric else STRENGTH)

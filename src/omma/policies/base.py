@@ -1,4 +1,4 @@
-"""What every policy can do, and what those share that maximize a metric."""
+"""The interface of all policies, and the base of those that maximize a metric."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy import sparse
 
 from omma._types import Feedback
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.engine import Engine
 from omma.kernels.calibrate import INTERCEPT
-from omma.kernels.layout import EPSILON, SUMS
+from omma.kernels.layout import EPSILON, SUMS, N
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric, read_target
 from omma.metrics.names import MetricName
@@ -25,7 +24,7 @@ from omma.replaying import Run, Sequence, replay
 from omma.rows.arrays import HEAVIEST
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
-from omma.rows.row import label_rows, labels_of_row, one_row, refuse_row
+from omma.rows.row import PartlyKnown, labels_of_row, one_row, refuse_row
 from omma.rule import Rule
 from omma.state import State
 
@@ -42,14 +41,24 @@ class Policy(ABC):
     feedback: Feedback = "labels"
 
     @property
+    def owner(self) -> str:
+        """The name of the policy in error messages."""
+        return type(self).__name__
+
+    def _set(self, **options: Any) -> None:
+        """Set options of a frozen policy as they were read and checked, while it is made."""
+        for name, value in options.items():
+            object.__setattr__(self, name, value)
+
+    @property
     def names(self) -> Names | None:
         """The names of the labels, where the policy was made with them."""
         return None
 
     @property
-    @abstractmethod
     def objective(self) -> Metric | None:
         """The metric that the policy maximizes; None where its rule is fixed."""
+        return None
 
     @property
     def needs_labels(self) -> bool:
@@ -62,9 +71,9 @@ class Policy(ABC):
         return self.feedback != "labels"
 
     @property
-    @abstractmethod
     def budget(self) -> int | None:
         """How many labels a row gets exactly; None leaves that to the rule."""
+        return None
 
     @abstractmethod
     def plan(self, m: int) -> Plan:
@@ -76,7 +85,7 @@ class Policy(ABC):
         return self.plan(m).start(m)
 
     def engine(self, state: Any) -> Engine:
-        """What decides and learns single rows of a state."""
+        """An engine that decides and learns single rows of a state."""
         return Engine(self.plan(state.m), state)
 
     def predict(self, state: Any, eta: Any) -> Any:
@@ -92,29 +101,48 @@ class Policy(ABC):
         """Count one decided row in the state."""
         owner, m = f"update of {self!r}", state.m
         row = one_row(owner, eta, m)
+        is_sparse = isinstance(row, tuple)
         refuse_row(owner, row[1] if isinstance(row, tuple) else row)
-        thin = isinstance(row, tuple)
-        true = None if y is None else self._true(owner, y, thin, m)
-        chosen = labels_of_row(owner, "prediction", prediction, thin, m)
+        true = None if y is None else self._true(owner, y, is_sparse, m)
+        chosen = labels_of_row(owner, "prediction", prediction, is_sparse, m)
         weight = check_number(owner, "weight", weight, low=0.0, high=HEAVIEST)
         self.engine(state).learn(row, true, chosen, weight)
 
-    def _true(self, owner: str, y: Any, thin: bool, m: int) -> Any:
+    def _true(self, owner: str, y: Any, is_sparse: bool, m: int) -> Any:
         """True labels of one row; NaN is unknown."""
-        found = np.asarray(y.data if sparse.issparse(y) else y)
-        if found.dtype.kind != "f" or not np.isnan(found).any():
-            return labels_of_row(owner, "y", y, thin, m)
-        rows = label_rows(owner, y, thin, m)
-        if len(rows) != 1:
-            raise ValueError(f"y of {owner} must be one row, got {len(rows)}")
-        why = self.whole_rows(None) if rows[0] is not None else None
+        row = labels_of_row(owner, "y", y, is_sparse, m)
+        why = self.whole_rows(None) if isinstance(row, PartlyKnown) else None
         if why is not None:
             raise ValueError(f"y of {owner} must have all labels of a row or none{why}")
-        return rows[0]
+        return row
 
     def rule(self, state: Any) -> Rule:
         """The rule by which the next row would be decided; under limits, at their mean prices."""
         return self._rule(state, settled=True).folded()
+
+    def expected_value(self, state: Any, metric: Metric | None = None) -> float | None:
+        """What probabilities expect the metric to be, over the rows that decisions look at.
+
+        It is as good as the probabilities, which ``Auto`` calibrates and corrects by the labels
+        that came. None where the policy counts labels alone, and for metrics of pairs of classes.
+
+        >>> import omma
+        >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+        >>> policy = omma.Auto("macro_f1")
+        >>> trace = omma.replay(policy, eta)  # no labels
+        >>> expected = policy.expected_value(trace.state)
+        >>> true = trace.metric.value(omma.Counts.from_labels(y, trace.predictions))
+        >>> abs(expected - true) < 0.03
+        True
+        """
+        metric = self.objective if metric is None else metric
+        if metric is None or metric.needs_matrix or not isinstance(state, State):
+            return None
+        if "labels" not in state.sets or not state.totals[N] > 0.0:
+            return None
+        cells, totals = self.engine(state).seen()
+        tp, predicted, positive = cells / totals[N]  # where the past fades, in its unit
+        return float(metric.values(tp, predicted, positive, np.ones(())))
 
     def _rule(self, state: State, *, settled: bool = False) -> Rule:
         """The rule with its calibration beside it, which decides to the bit as the policy does.
@@ -122,33 +150,32 @@ class Policy(ABC):
         One that is to be deployed has ``settled`` prices.
         """
         plan = self.plan(state.m)
+        # α and −β of each label, Eq. (6) of the paper.
         slope, offset = Engine(plan, state).rule(settled=settled)
-        found = state.calibration
-        calibration = None
-        if found is not None and found.rows > 0:
-            calibration = (found.slope, float(found.shared[INTERCEPT]), found.bias.copy())
-        return Rule(
-            slope, offset, plan.k, plan.matrix, at_most=plan.at_most, calibration=calibration
-        )
+        # Before the first label there is no curve: probabilities pass as they are.
+        curve = None
+        learned = state.calibration
+        if learned is not None and learned.rows > 0:
+            curve = (learned.slope, float(learned.shared[INTERCEPT]), learned.bias.copy())
+        return Rule(slope, offset, plan.k, plan.matrix, at_most=plan.at_most, calibration=curve)
 
     def replay(self, sequence: Sequence) -> Run:
         """Run a whole sequence, whose number of labels was checked, from a fresh state."""
-        return replay(f"replay of {type(self).__name__}", self.plan(sequence.eta.m), sequence)
+        return replay(f"replay of {type(self).__name__}", self.plan(sequence.batch.m), sequence)
 
     def to_json(self) -> dict[str, Any]:
         """The policy as JSON describes it."""
         content: dict[str, Any] = {"policy": type(self).__name__}
-        for one in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, one.name)
-            if isinstance(value, tuple):
-                content[one.name] = [part.to_json() for part in value]
-            else:
-                content[one.name] = value.to_json() if hasattr(value, "to_json") else value
+        for option in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, option.name)
+            if isinstance(value, tuple):  # of limits
+                value = [part.to_json() for part in value]
+            content[option.name] = value.to_json() if hasattr(value, "to_json") else value
         return content
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """What must hold while the metric is maximized."""
+        """Limits that must hold while the metric is maximized."""
         return ()
 
     def whole_rows(self, metric: Metric | None) -> str | None:
@@ -156,19 +183,16 @@ class Policy(ABC):
         return f" for {type(self).__name__}"
 
     def for_names(self, names: Names | None) -> Policy:
-        """The same policy, where its limits are about labels by these names."""
+        """The same policy with limits on labels found by these names."""
         return self
 
     def check_labels(self, m: int) -> None:
         """Refuse a number of labels that the policy cannot decide."""
         k, metric = self.budget, self.objective
-        if k is not None and k > m:  # only then a sentence is made
+        if k is not None and k > m:  # only then is repr needed, which takes a while
             check_budget(repr(self), k, m)
         if metric is not None:
             metric.check_labels(m)
-
-
-LinearPolicy = Policy  # its name while there was another kind
 
 
 class UnsupportedMetricError(ValueError):
@@ -197,21 +221,20 @@ def check_task(
     """
     if batch.labels is not None:
         if whole is not None:
-            batch.labels.refuse_halves(owner, whole)
+            batch.labels.refuse_partly_known(owner, whole)
         if not unknown:
-            batch.labels.refuse_without(owner)
+            batch.labels.refuse_unknown_rows(owner)
     if batch.class_ids and k is None:
         raise ValueError(
             f"y of {owner} has class ids, and there is no budget: pass k=1 to predict one class "
             "a row, or y as indicators"
         )
-    if metric is None or not metric.single_label or batch.odd_row is None:
-        return
-    row, found = batch.odd_row
-    raise ValueError(
-        f"y of {owner} must have exactly one label a row for {metric.name}, got {found} in row "
-        f"{row}"
-    )
+    if metric is not None and metric.single_label and batch.odd_row is not None:
+        row, labels = batch.odd_row
+        raise ValueError(
+            f"y of {owner} must have exactly one label a row for {metric.name}, got {labels} in "
+            f"row {row}"
+        )
 
 
 class Maximizer(Policy):
@@ -222,90 +245,34 @@ class Maximizer(Policy):
     at_most: int | None = None
     subject_to: Any = None
 
-    PARTS: ClassVar[bool] = False  # whether rows may be labelled in part
+    PARTIAL_LABELS: ClassVar[bool] = False  # whether rows may be labelled in part
 
-    def whole_rows(self, metric: Metric | None) -> str | None:
-        if not self.PARTS:
-            return super().whole_rows(metric)
-        for one in self.limits:
-            if one.needs_labels and (one.rate.over[3] or one.rate.under[3]):
-                return f" for a limit on {one.of}, which counts all rows"
-        return whole_for(self.objective) or whole_for(metric)
-
-    def __repr__(self) -> str:
-        """As a dataclass has it, without options that are not used."""
-        shown_parts = [
-            f"{one.name}={getattr(self, one.name)!r}"
-            for one in fields(self)  # type: ignore[arg-type]
-            if one.name in ("metric", "k", "feedback", "prior")
-            or getattr(self, one.name) != one.default
-        ]
-        return f"{type(self).__name__}({', '.join(shown_parts)})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The options; what was worked out of them may be compiled, and is so again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-
-    def check_target(self) -> None:
-        """Find the metric, and refuse budgets that it cannot have."""
-        (found, k), owner = read_target(self.metric), type(self).__name__
-        object.__setattr__(self, "metric", found)
-        if k is not None:
-            if self.k not in (None, k) or self.at_most is not None:
-                raise ValueError(
-                    f"{owner} has one budget, got {Target(found.name, k)} with k={self.k} and "
-                    f"at_most={self.at_most}"
-                )
-            object.__setattr__(self, "k", k)
-        object.__setattr__(self, "k", check_positive_int(owner, "k", self.k, optional=True))
-        if found.single_label and not found.needs_matrix and self.k not in (None, 1):
+    def check_options(self) -> None:
+        """Find the metric and read the limits; refuse budgets that contradict either."""
+        owner = self.owner
+        metric, k = read_target(self.metric)
+        # "macro_f1@3" has its budget in the name; no other may contradict it.
+        if k is None:
+            k = check_positive_int(owner, "k", self.k, optional=True)
+        elif self.k not in (None, k) or self.at_most is not None:
             raise ValueError(
-                f"k of {owner} must be 1 or None for {found.name}, which is defined for one "
-                f"prediction a row, got {self.k}"
+                f"{owner} has one budget, got {Target(metric.name, k)} with k={self.k} and "
+                f"at_most={self.at_most}"
             )
-        if found.binary and self.k is not None:
+        if metric.single_label and not metric.needs_matrix and k not in (None, 1):
             raise ValueError(
-                f"k of {owner} must be None for {found.name}, a metric of one label, got {self.k}: "
-                f"{found.over_many()}"
+                f"k of {owner} must be 1 or None for {metric.name}, which is defined for one "
+                f"prediction a row, got {k}"
             )
-        if self.at_most is not None:
-            at_most = check_at_most(owner, found, self.k, self.at_most)
-            object.__setattr__(self, "at_most", at_most)
-
-    def check_subject_to(self) -> None:
-        """Read the limits, and refuse those that the budget contradicts, whatever the labels."""
-        owner = type(self).__name__
-        found = read_limits(owner, self.subject_to)
-        object.__setattr__(self, "subject_to", found)
+        if metric.binary and k is not None:
+            raise ValueError(
+                f"k of {owner} must be None for {metric.name}, a metric of one label, got {k}: "
+                f"{metric.over_many()}"
+            )
+        at_most = check_at_most(owner, metric, k, self.at_most)
+        limits = read_limits(owner, self.subject_to)
+        self._set(metric=metric, k=k, at_most=at_most, subject_to=limits)
         check_per_row(owner, self.limits, *self._labels_per_row(None))
-
-    @property
-    def limits(self) -> tuple[Limit, ...]:
-        return self.subject_to or ()
-
-    def _labels_per_row(self, m: int | None) -> tuple[float, float]:
-        """The fewest and the most labels that a row can get."""
-        if self.budget is not None:
-            return float(self.budget), float(self.budget)
-        return 0.0, float(self.at_most or m or math.inf)
-
-    def _found_limits(self, m: int, names: Names | None = None) -> tuple[Limit, ...]:
-        owner = type(self).__name__
-        return tuple(one.named(names, m, owner) for one in self.limits)
-
-    def for_names(self, names: Names | None) -> Any:
-        if names is None or not self.limits:
-            return self
-        return replace(self, subject_to=self._found_limits(len(names), names))  # type: ignore[type-var]
-
-    def limited_plan(self, plan: Plan, m: int) -> Plan:
-        """The plan with the policy's limits."""
-        if not self.limits:
-            return plan
-        found = self._found_limits(m)
-        return replace(
-            plan, limits=limited(found, m, calibrated=plan.calibrated), sums=max(plan.sums, SUMS)
-        )
 
     @cached_property
     def objective(self) -> Metric:
@@ -315,20 +282,70 @@ class Maximizer(Policy):
     def budget(self) -> int | None:
         return 1 if self.k is None and self.objective.multiclass else self.k
 
+    @cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        return self.subject_to or ()
+
     @property
     def soft(self) -> bool:
         """Whether probabilities are counted, in place of labels or beside them."""
         return self.feedback != "labels"
 
+    def _labels_per_row(self, m: int | None) -> tuple[float, float]:
+        """The fewest and the most labels that a row can get."""
+        if self.budget is not None:
+            return float(self.budget), float(self.budget)
+        return 0.0, float(self.at_most or m or math.inf)
+
+    def _named_limits(self, m: int, names: Names | None = None) -> tuple[Limit, ...]:
+        return tuple(limit.named(names, m, self.owner) for limit in self.limits)
+
+    def for_names(self, names: Names | None) -> Any:
+        if names is None or not self.limits:
+            return self
+        return replace(self, subject_to=self._named_limits(len(names), names))  # type: ignore[type-var]
+
     def check_labels(self, m: int) -> None:
         super().check_labels(m)
         if self.limits:
-            check_limits(type(self).__name__, self._found_limits(m), m, *self._labels_per_row(m))
+            check_limits(self.owner, self._named_limits(m), m, *self._labels_per_row(m))
         if self.at_most is not None and self.at_most > m:
             raise ValueError(
                 f"at_most of {self!r} must be at most the number of labels, which is {m}, got "
                 f"{self.at_most}"
             )
+
+    def limited_plan(self, plan: Plan, m: int) -> Plan:
+        """The plan with the policy's limits."""
+        if not self.limits:
+            return plan
+        limits = limited(self._named_limits(m), m, calibrated=plan.calibrated)
+        # Limits over all labels look at sums over labels, whatever the metric does.
+        return replace(plan, limits=limits, sums=max(plan.sums, SUMS))
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        if not self.PARTIAL_LABELS:
+            return super().whole_rows(metric)
+        # A count of all rows, as in specificity, is not known label by label.
+        for limit in self.limits:
+            if limit.needs_labels and (limit.rate.over[3] or limit.rate.under[3]):
+                return f" for a limit on {limit.of}, which counts all rows"
+        why = whole_for(self.objective)
+        return whole_for(metric) if why is None and metric is not self.objective else why
+
+    def __repr__(self) -> str:
+        """The representation of a dataclass, without options that have their defaults."""
+        options = [
+            f"{option.name}={getattr(self, option.name)!r}"
+            for option in fields(self)  # type: ignore[arg-type]
+            if option.name in ("metric", "k", "feedback", "prior")
+            or getattr(self, option.name) != option.default
+        ]
+        return f"{type(self).__name__}({', '.join(options)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The options; what was worked out of them may be compiled, and is so again."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, repr=False)
@@ -344,12 +361,13 @@ class MetricPolicy(Maximizer):
     epsilon: float = field(default=EPSILON, kw_only=True)
 
     def __post_init__(self) -> None:
-        self.check_target()
-        owner = type(self).__name__
+        self.check_options()
+        owner = self.owner
         check_choice(owner, "feedback", self.feedback, self.FEEDBACKS)
-        object.__setattr__(self, "prior", check_number(owner, "prior", self.prior, low=0.0))
-        epsilon = check_number(owner, "epsilon", self.epsilon, low=0.0, strict=True)
-        object.__setattr__(self, "epsilon", epsilon)
+        self._set(
+            prior=check_number(owner, "prior", self.prior, low=0.0),
+            epsilon=check_number(owner, "epsilon", self.epsilon, low=0.0, strict=True),
+        )
 
     @cached_property
     def metric_plan(self) -> Plan:
@@ -361,8 +379,8 @@ class MetricPolicy(Maximizer):
 
 def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None) -> int | None:
     """Refuse an upper bound on labels a row that contradicts an exact number of them."""
-    found: int | None = check_positive_int(owner, "at_most", at_most, optional=True)
-    if found is None:
+    most: int | None = check_positive_int(owner, "at_most", at_most, optional=True)
+    if most is None:
         return None
     if k is not None:
         raise ValueError(
@@ -374,9 +392,9 @@ def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None
         raise ValueError(
             f"at_most of {owner} must be None for {metric.name}, a metric of {kind}, got {at_most}"
         )
-    return found
+    return most
 
 
 def fit_first(policy: Any) -> str:
-    """What to do with something that makes policies of data, where one was given for a policy."""
+    """A hint for an object that must be fitted before it is a policy; else nothing."""
     return ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""

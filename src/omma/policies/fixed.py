@@ -16,15 +16,14 @@ from omma.rows.frames import Names
 from omma.rule import Rule
 
 
-class Fixed(Policy):
+class FixedPolicy(Policy):
     """A policy that learns nothing; ``metric``, where it has one, is what it was made for."""
 
     metric: Any = None
 
     @property
     def objective(self) -> Metric | None:
-        found: Metric | None = self.metric
-        return found
+        return self.metric  # type: ignore[no-any-return]
 
     @property
     def needs_labels(self) -> bool:
@@ -35,7 +34,7 @@ class Fixed(Policy):
 
 
 @dataclass(frozen=True)
-class Threshold(Fixed):
+class Threshold(FixedPolicy):
     """Predict every label whose probability reaches a constant.
 
     >>> import omma
@@ -47,19 +46,16 @@ class Threshold(Fixed):
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        found = check_number("Threshold", "threshold", self.threshold, low=0.0, high=1.0)
-        object.__setattr__(self, "threshold", found)
-
-    @property
-    def budget(self) -> None:
-        return None
+        threshold = check_number("Threshold", "threshold", self.threshold, low=0.0, high=1.0)
+        self._set(threshold=threshold)
 
     def plan(self, m: int) -> Plan:
+        # η − threshold ≥ 0
         return fixed_plan(np.ones(m), np.full(m, -float(self.threshold)), None)
 
 
 @dataclass(frozen=True)
-class TopK(Fixed):
+class TopK(FixedPolicy):
     """Predict the k most probable labels.
 
     >>> import omma
@@ -70,18 +66,19 @@ class TopK(Fixed):
     k: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", check_positive_int("TopK", "k", self.k))
+        self._set(k=check_positive_int("TopK", "k", self.k))
 
     @property
     def budget(self) -> int:
         return self.k
 
     def plan(self, m: int) -> Plan:
+        # The k largest η; of equals, the lowest labels.
         return fixed_plan(np.ones(m), np.zeros(m), self.k)
 
 
 @dataclass(frozen=True)
-class FixedRule(Fixed):
+class FixedRule(FixedPolicy):
     """Decide every row by a rule that is given.
 
     >>> import omma
@@ -95,11 +92,11 @@ class FixedRule(Fixed):
 
     def __post_init__(self) -> None:
         if isinstance(self.decision, str):
-            object.__setattr__(self, "decision", Rule.from_json(self.decision))
+            self._set(decision=Rule.from_json(self.decision))
         if not isinstance(self.decision, Rule):
             raise TypeError(f"decision of FixedRule must be a Rule, got {shown(self.decision)}")
         if self.metric is not None:
-            object.__setattr__(self, "metric", find_metric(self.metric))
+            self._set(metric=find_metric(self.metric))
 
     @property
     def names(self) -> Names | None:
@@ -115,7 +112,7 @@ class FixedRule(Fixed):
             raise ValueError(f"FixedRule is for {self.decision.m} labels, got {m}")
 
     def plan(self, m: int) -> Plan:
-        return self.decision.plan
+        return self.decision.plan  # which may have a matrix of costs or a calibration
 
     @property
     def needs_eta(self) -> bool:

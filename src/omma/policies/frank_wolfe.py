@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.kernels.layout import EPSILON
-from omma.limits import Limit, check_limits, check_per_row, read_limits
+from omma.limits import check_limits, check_per_row, read_limits
 from omma.metrics import Metric
 from omma.metrics.names import MetricName
 from omma.plan import Plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_task, whole_for
-from omma.policies.best_mixture import STARTS, Confusion, Solution, as_mixture, maximize, start_at
+from omma.policies.best_mixture import STARTS, Solution, maximize, start_at
 from omma.policies.mixture import Mixture
 from omma.replaying import confusion_of
 from omma.rows.batch import Batch
+from omma.rule import Rule
 
 STEPS = ("line_search", "2/(i+2)")
 
@@ -33,22 +35,6 @@ def check_metric(owner: str, metric: Metric) -> None:
         raise UnsupportedMetricError(
             f"metric of {owner} must be a function of per-label counts, got {metric.name}; the "
             "best rule for a cost matrix is fixed, and OMMA has it at once"
-        )
-
-
-def check_limited(owner: str, metric: Metric, limits: tuple[Limit, ...]) -> None:
-    """Refuse limits under which a mixture need not be the best."""
-    if not limits:
-        return
-    if not metric.concave:
-        raise UnsupportedMetricError(
-            f"metric of {owner} must be concave for subject_to, such as macro_recall or "
-            f"macro_gmean, got {metric.name}; TunedThresholds and Auto take it"
-        )
-    if len(limits) > 1 or limits[0].margin:
-        raise ValueError(
-            f"subject_to of {owner} must be one limit without a margin, got "
-            f"{' and '.join(map(str, limits))}"
         )
 
 
@@ -107,19 +93,32 @@ class FrankWolfe:
     subject_to: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        shared = self._shared()
-        limits = read_limits("FrankWolfe", self.subject_to)
+        owner, shared = "FrankWolfe", self._shared
+        metric, k = shared.objective, shared.budget
+        object.__setattr__(self, "metric", metric)
+        limits = read_limits(owner, self.subject_to)
         object.__setattr__(self, "subject_to", limits)
-        budget = shared.budget
-        check_per_row("FrankWolfe", limits or (), float(budget or 0), float(budget or "inf"))
-        check_limited("FrankWolfe", shared.objective, limits or ())
-        object.__setattr__(self, "metric", shared.objective)
-        check_metric("FrankWolfe", shared.objective)
-        check_choice("FrankWolfe", "start", self.start, ("best", *STARTS))
-        check_choice("FrankWolfe", "step", self.step, STEPS)
-        check_positive_int("FrankWolfe", "max_iter", self.max_iter)
-        check_number("FrankWolfe", "tolerance", self.tolerance, low=0.0)
-        check_seed("FrankWolfe", self.seed)
+        check_per_row(owner, limits or (), float(k or 0), float(k or "inf"))
+        if limits and not metric.concave:  # a mixture need not be the best there
+            raise UnsupportedMetricError(
+                f"metric of {owner} must be concave for subject_to, such as macro_recall or "
+                f"macro_gmean, got {metric.name}; TunedThresholds and Auto take it"
+            )
+        if limits and (len(limits) > 1 or limits[0].margin):
+            raise ValueError(
+                f"subject_to of {owner} must be one limit without a margin, got "
+                f"{' and '.join(map(str, limits))}"
+            )
+        check_metric(owner, metric)
+        check_choice(owner, "start", self.start, ("best", *STARTS))
+        check_choice(owner, "step", self.step, STEPS)
+        check_positive_int(owner, "max_iter", self.max_iter)
+        check_number(owner, "tolerance", self.tolerance, low=0.0)
+        check_seed(owner, self.seed)
+
+    @cached_property
+    def _shared(self) -> _Objective:
+        return _Objective(self.metric, self.k, self.feedback, self.prior, epsilon=self.epsilon)
 
     def fit(self, eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> Mixture:
         """Find the mixture that maximizes the metric on a sample.
@@ -130,75 +129,70 @@ class FrankWolfe:
             As of ``omma.replay``, be it a ``Batch``; y may be left out with
             ``feedback="estimates"``.
         """
-        shared = self._shared()
-        owner = "FrankWolfe.fit"
+        owner, shared = "FrankWolfe.fit", self._shared
+        metric, k = shared.objective, shared.budget
         batch = Batch.read(owner, eta, y, weights)
-        shared.check_labels(batch.m)
-        metric, whole = shared.objective, whole_for(shared.objective)
-        check_sample(owner, batch, shared.budget, metric, optional=shared.soft, whole=whole)
-        confusion = confusion_of(owner, batch, shared.budget, soft=shared.soft)
-        limits = tuple(
-            one.named(batch.names, batch.m, "FrankWolfe") for one in self.subject_to or ()
-        )
-        low, high = (0.0, float(batch.m)) if shared.budget is None else (float(shared.budget),) * 2
-        check_limits("FrankWolfe", limits, batch.m, low, high)
-        solution = self._best(shared, confusion, batch.m, limits[0] if limits else None)
-        self._remark(solution, shared.proves)
-        mixture = as_mixture(solution, shared.budget, shared.objective, self.seed)
-        return replace(mixture, rules=tuple(rule.named(batch.names) for rule in mixture.rules))
-
-    def _shared(self) -> _Objective:
-        given = (self.metric, self.k, self.feedback, self.prior)
-        return _Objective(*given, epsilon=self.epsilon)
-
-    def _best(
-        self, shared: _Objective, confusion: Confusion, m: int, limit: Limit | None
-    ) -> Solution:
-        """The best mixture of those that the starts lead to; of equals, the first.
-
-        Where a small gap proves that no mixture is better, no other start is tried.
-        """
-        found = []
+        m = batch.m
+        shared.check_labels(m)
+        check_sample(owner, batch, k, metric, optional=shared.soft, whole=whole_for(metric))
+        limits = tuple(limit.named(batch.names, m, "FrankWolfe") for limit in self.subject_to or ())
+        # With a budget each row gets exactly k labels.
+        low, high = (0.0, float(m)) if k is None else (float(k), float(k))
+        check_limits("FrankWolfe", limits, m, low, high)
+        # With estimates as feedback, a small gap proves that no mixture is better; labels promise
+        # only as much as eta is good.
+        proves = shared.soft and metric.concave
+        confusion = confusion_of(owner, batch, k, soft=shared.soft)
+        # Most metrics are not concave: another start may lead to a better mixture.
+        solutions = []
         for name in STARTS if self.start == "best" else (self.start,):
             solution = maximize(
-                shared.objective,
+                shared,
                 confusion,
-                k=shared.budget,
-                m=m,
-                prior=self.prior,
+                start=start_at(name, k, m, self.seed),
                 max_iter=self.max_iter,
                 tolerance=self.tolerance,
                 step=self.step,
-                epsilon=self.epsilon,
-                start=start_at(name, shared.budget, m, self.seed),
-                limit=limit,
+                limit=limits[0] if limits else None,
             )
-            found.append(replace(solution, start=name))
-            if solution.converged and shared.proves:
+            solutions.append(replace(solution, start=name))
+            if solution.converged and proves:
                 break
-        return max(found, key=lambda one: one.value)
+        best = max(solutions, key=lambda solution: solution.value)  # of equals, the first
+        self._warn_of(best, proves)
+        rules = (Rule(atom.slope, atom.offset, k).named(batch.names) for atom in best.atoms)
+        return Mixture(
+            tuple(rules),
+            best.shares,
+            metric,
+            self.seed,
+            best.values,
+            tuple(best.log),
+            best.start,
+            best.is_start,
+        )
 
-    def _remark(self, solution: Solution, proven: bool) -> None:
+    def _warn_of(self, solution: Solution, proven: bool) -> None:
         """Warn of a run that did not end, or that ended where it began without proof."""
         if not solution.met:
             (limit,) = self.subject_to
-            said = f"FrankWolfe found no mixture that keeps {limit}: it comes as near as it can"
+            message = f"FrankWolfe found no mixture that keeps {limit}: it comes as near as it can"
         elif not solution.converged:
             gap = solution.log[-1].gap if solution.log else float("nan")
             stuck = bool(solution.log) and solution.log[-1].step == 0.0
             advice = "no step gains any more" if stuck else "raise max_iter or tolerance"
-            said = (
+            message = (
                 f"FrankWolfe stopped after {len(solution.log)} iterations with a gap of {gap:.2g} "
                 f"above its tolerance {self.tolerance:g}: {advice}"
             )
         elif solution.is_start and not proven:
-            said = (
+            message = (
                 f"FrankWolfe found nothing better than its start ({solution.start}): if eta is of "
                 "rows that the estimator was fitted to, fit on out-of-fold probabilities"
             )
         else:
             return
-        warnings.warn(said, ConvergenceWarning, stacklevel=3)
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
 def check_sample(
@@ -214,6 +208,7 @@ def check_sample(
 
     ``whole`` is why no row may be labelled in part, as of ``check_task``.
     """
+    # With estimates as feedback labels are not needed, and rows of any weight will do.
     if batch.labels is None and optional:
         return
     if batch.n == 0:
@@ -235,10 +230,7 @@ def check_sample(
 class _Objective(MetricPolicy):
     """The checks and names that metric, k, feedback and prior share with the online policies."""
 
-    @property
-    def proves(self) -> bool:
-        """Whether a gap bounds what is missing: labels promise only as much as eta is good."""
-        return self.soft and self.objective.concave
+    owner = "FrankWolfe"
 
     def plan(self, m: int) -> Plan:
         return self.metric_plan

@@ -49,7 +49,7 @@ class Greedy(MetricPolicy):
     True
     """
 
-    PARTS: ClassVar[bool] = True
+    PARTIAL_LABELS: ClassVar[bool] = True
 
     expectation: str = "exact"
 
@@ -68,6 +68,8 @@ class Greedy(MetricPolicy):
             )
 
     def plan(self, m: int) -> Plan:
+        # F(ŷ) = E[ψ(C(yᵗ, ŷᵗ))] of the paper's Appendix A; OMMA is its first-order expansion.
+        # The plug-in is ψ(E[C]) in place of E[ψ(C)], as in the code of the paper's tables.
         plan = self.metric_plan
         exact = self.expectation == "exact"
         return replace(plan, term=changes(plan.term) if exact else PlugIn(plan.term))
@@ -81,19 +83,20 @@ class Greedy(MetricPolicy):
         if batch.m != state.m:
             raise ValueError(f"eta of {owner} must have {state.m} labels, got {batch.m}")
         still = replace(batch, labels=None, weights=np.zeros(batch.n))
-        run = replay(owner, self.plan(state.m), Sequence(still), state=state.copy(), timed=False)
+        run = replay(owner, self.plan(state.m), Sequence(still), state=state.copy())
         return run.predictions
 
 
 def decomposes(term: Any) -> bool:
     """Whether what is maximized is a sum over labels."""
+    # A micro metric, or one of classes, looks at all labels at once.
     if isinstance(term, Sum):
         return decomposes(term.of) and decomposes(term.rest)
     return isinstance(term, Macro)
 
 
 def changes(term: Any) -> Any:
-    """What one more row would change, in place of derivatives."""
+    """The same objective with the change that one more row makes, in place of derivatives."""
     if isinstance(term, Sum):
         return Sum(changes(term.of), changes(term.rest))
     return Macro(term.weight, Change(term.of))

@@ -7,6 +7,7 @@ where nothing is counted in between, stepping draws as replaying does, and dense
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,57 +17,42 @@ from numpy.typing import NDArray
 from omma._validate import check_seed, shown
 from omma.engine import Engine
 from omma.kernels.fingerprint import fingerprints_dense, fingerprints_sparse
-from omma.kernels.objectives import Fixed as Rules
+from omma.kernels.objectives import Fixed as FixedRules
 from omma.kernels.row import Spec
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.plan import Plan
-from omma.policies.fixed import Fixed
+from omma.policies.base import Policy
+from omma.policies.fixed import FixedPolicy
 from omma.replaying import Run, Sequence, replay
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
-from omma.rows.row import Partly, Row, as_block
+from omma.rows.row import PartlyKnown, Row, block_of_row
 from omma.rule import Rule
-from omma.state import State, check_part
+from omma.state import State
+from omma.state_parts import check_array
 
-Draws = NDArray[np.float64]
-
-
-def draws(seed: int, start: int, fingerprints: Draws) -> Draws:
-    """The draws for rows ``start`` onwards: the same whether taken one by one or together."""
-    generator = np.random.PCG64(seed)
-    generator.advance(start)
-    turned = np.random.Generator(generator).random(len(fingerprints)) + fingerprints
-    return turned - (turned >= 1.0)
+Vector = NDArray[np.float64]
 
 
-def picked(shares: NDArray[np.float64], drawn: Draws) -> NDArray[np.int32]:
-    """Which rule each draw falls on."""
-    edges = np.cumsum(shares)
-    return np.minimum(np.searchsorted(edges, drawn, side="right"), len(shares) - 1).astype(np.int32)
-
-
-def of_rows(eta: Probabilities, order: Rows | None = None) -> Draws:
-    """The fingerprints of all rows, in the order in which they come."""
-    out = np.empty(eta.n)
-    for start, rows in blocks(eta.n, eta.rows_per_block, order):
-        thin, part = isinstance(eta, SparseProbabilities), out[start : start + len(rows)]
-        _fill(thin, *eta.block(rows), part)
-    return out
-
-
-def of_row(eta: Row) -> Draws:
-    """The fingerprint of one row."""
-    out = np.empty(1)
-    _fill(isinstance(eta, tuple), *as_block(eta), out)
-    return out
-
-
-def _fill(thin: bool, *arguments: Any) -> None:
-    kernel = fingerprints_sparse if thin else fingerprints_dense
+def fingerprints(eta: Probabilities, order: Rows | None = None) -> Vector:
+    """The fingerprints of all rows, in the order in which they come: numbers in [0, 1)."""
+    prints = np.empty(eta.n)
+    kernel = fingerprints_sparse if isinstance(eta, SparseProbabilities) else fingerprints_dense
     with np.errstate(over="ignore"):  # hashes wrap around, and plain Python would warn of it
-        kernel(*arguments)
+        for start, rows in blocks(eta.n, eta.rows_per_block, order):
+            kernel(*eta.block(rows), prints[start : start + len(rows)])
+    return prints
+
+
+def fingerprint(eta: Row) -> Vector:
+    """The fingerprint of one row, as an array."""
+    prints = np.empty(1)
+    kernel = fingerprints_sparse if isinstance(eta, tuple) else fingerprints_dense
+    with np.errstate(over="ignore"):
+        kernel(*block_of_row(eta), prints)
+    return prints
 
 
 @dataclass(frozen=True)
@@ -83,11 +69,10 @@ class Iteration:
     gap: float
 
 
-@dataclass(eq=False)
 class MixtureState(State):
     """Counts, and how many rows were drawn for."""
 
-    drawn: int = 0
+    drawn = 0
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {**super().arrays(), "rows": np.array(self.drawn)}
@@ -96,28 +81,67 @@ class MixtureState(State):
         self.drawn = int(arrays["rows"])
 
     def check(self, arrays: dict[str, NDArray[Any]]) -> None:
-        check_part("rows", arrays.get("rows"), ())
+        check_array("rows", arrays.get("rows"), ())
         rows = float(arrays["rows"])
         if not (0 <= rows <= 2**53 and rows.is_integer()):  # counted by ones, in float64 elsewhere
             raise ValueError(f"rows of a state must be a whole number from 0 to 2**53, got {rows}")
         super().check(arrays)
 
 
+class DrawsRules(Policy):
+    """A policy that draws one of several rules for each row."""
+
+    seed: int
+
+    @abstractmethod
+    def shares_of(self, state: Any) -> Vector:
+        """The probability of each rule."""
+
+    @abstractmethod
+    def plan_of(self, state: Any) -> Plan:
+        """The rules as the kernels see them."""
+
+    def picks(self, state: Any, prints: Vector) -> NDArray[np.int32]:
+        """The rules drawn for the next rows: the same whether one by one or all together."""
+        generator = np.random.PCG64(self.seed)
+        generator.advance(state.drawn)  # the t-th row has the t-th draw, whenever it is decided
+        # Turned round the circle [0, 1) a draw is as uniform as before, and differs between rows.
+        turned = np.random.Generator(generator).random(len(prints)) + prints
+        # Shares may add up to a little less than one: the last rule takes what is left.
+        edges = np.cumsum(self.shares_of(state))
+        places = np.searchsorted(edges, turned - (turned >= 1.0), side="right")
+        return np.minimum(places, len(edges) - 1).astype(np.int32)
+
+    def engine(self, state: Any) -> MixtureEngine:
+        return MixtureEngine(self, state)
+
+    def decide_rows(self, state: Any, eta: Any) -> Any:
+        rows = read_probabilities(self.owner, eta)
+        picks = self.picks(state, fingerprints(rows))
+        return replay(self.owner, self.plan_of(state), Sequence(Batch(rows)), picks).predictions
+
+    def rule(self, state: Any) -> Rule:
+        """One of the rules, drawn for the place alone: a row's own draw is turned by its hash."""
+        slope, offset = self.plan_of(state).term.rules[self.picks(state, np.zeros(1))[0]]
+        return Rule(slope, offset, self.budget).named(self.names)
+
+
 class MixtureEngine(Engine):
     """Single rows of a policy that draws a rule for each."""
 
-    def __init__(self, policy: Any, state: Any) -> None:
-        super().__init__(policy.plan(state.m), state)
+    def __init__(self, policy: DrawsRules, state: Any) -> None:
+        super().__init__(policy.plan_of(state), state)
         self.policy = policy
 
     def decide(self, eta: Row, pick: int | None = None, spec: Spec | None = None) -> NDArray[Any]:
-        drawn = self.policy.pick(self.state, eta) if pick is None else pick
-        return super().decide(eta, drawn, spec)
+        if pick is None:
+            pick = int(self.policy.picks(self.state, fingerprint(eta))[0])
+        return super().decide(eta, pick, spec)
 
     def learn(
         self,
         eta: Row | None,
-        y: NDArray[Any] | Partly | None,
+        y: NDArray[Any] | PartlyKnown | None,
         prediction: NDArray[Any],
         weight: float,
         *,
@@ -132,7 +156,7 @@ class MixtureEngine(Engine):
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture(Fixed):
+class Mixture(DrawsRules, FixedPolicy):
     """Rules of which one is drawn for each row; what ``FrankWolfe.fit`` returns.
 
     The draw for a row hangs on the seed, on how many rows were counted before, and on the row's own
@@ -170,16 +194,18 @@ class Mixture(Fixed):
     """
 
     rules: tuple[Rule, ...]
-    shares: NDArray[np.float64]
+    shares: Vector
     metric: MetricName | Metric | str | None = None
     seed: int = 0
-    values: NDArray[np.float64] | None = field(default=None, repr=False)
+    values: Vector | None = field(default=None, repr=False)
     log: tuple[Iteration, ...] = field(default=(), repr=False)
     start: str | None = field(default=None, repr=False)
     is_start: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
-        rules = tuple(Rule.from_json(one) if isinstance(one, str) else one for one in self.rules)
+        rules = tuple(
+            Rule.from_json(rule) if isinstance(rule, str) else rule for rule in self.rules
+        )
         shares = np.array(self.shares, dtype=np.float64)
         fits = shares.shape == (len(rules),) and np.isfinite(shares).all() and (shares >= 0).all()
         if not rules or not fits or shares.sum() <= 0:
@@ -189,13 +215,11 @@ class Mixture(Fixed):
             )
         if any(rule.matrix is not None for rule in rules):
             raise ValueError("rules of Mixture must have no matrix of costs")
-        object.__setattr__(self, "seed", check_seed("Mixture", self.seed))
         if len({(rule.m, rule.k) for rule in rules}) > 1:
             raise ValueError("rules of Mixture must have one number of labels and one budget")
-        object.__setattr__(self, "rules", rules)
-        object.__setattr__(self, "shares", shares / shares.sum())
+        self._set(seed=check_seed("Mixture", self.seed), rules=rules, shares=shares / shares.sum())
         if self.metric is not None:
-            object.__setattr__(self, "metric", find_metric(self.metric))
+            self._set(metric=find_metric(self.metric))
 
     @property
     def names(self) -> Names | None:
@@ -218,35 +242,24 @@ class Mixture(Fixed):
         return replace(self, rules=(self.rules[best],), shares=np.ones(1), values=values)
 
     def plan(self, m: int) -> Plan:
-        fixed = np.array([(rule.slope, rule.offset) for rule in self.rules])
-        return Plan(self.budget, Rules(fixed))
+        rules = np.array([(rule.slope, rule.offset) for rule in self.rules])
+        return Plan(self.budget, FixedRules(rules))
+
+    def shares_of(self, state: Any) -> Vector:
+        return self.shares
+
+    def plan_of(self, state: Any) -> Plan:
+        return self.plan(state.m)
 
     def init(self, m: int) -> MixtureState:
         self.check_labels(m)
-        state = State.zeros(m)
-        return MixtureState(state.cells, state.totals)
-
-    def pick(self, state: Any, eta: Row) -> int:
-        """The rule drawn for a row that comes now."""
-        return int(picked(self.shares, draws(self.seed, state.drawn, of_row(eta)))[0])
-
-    def engine(self, state: Any) -> MixtureEngine:
-        return MixtureEngine(self, state)
-
-    def decide_rows(self, state: Any, eta: Any) -> Any:
-        rows = read_probabilities("Mixture", eta)
-        picks = picked(self.shares, draws(self.seed, state.drawn, of_rows(rows)))
-        return replay("Mixture", self.plan(rows.m), Sequence(Batch(rows)), picks).predictions
-
-    def rule(self, state: Any) -> Rule:
-        """One of the rules, drawn for the place alone: a row's own draw is turned by its hash."""
-        return self.rules[int(picked(self.shares, draws(self.seed, state.drawn, np.zeros(1)))[0])]
+        return MixtureState(m)
 
     def replay(self, sequence: Sequence) -> Run:
-        eta = sequence.eta
-        picks = picked(self.shares, draws(self.seed, 0, of_rows(eta, sequence.order)))
-        plan, state = self.plan(eta.m), self.init(eta.m)
-        run = replay("replay of Mixture", plan, sequence, picks, state)
+        eta = sequence.batch.eta
+        state = self.init(eta.m)
+        picks = self.picks(state, fingerprints(eta, sequence.order))
+        run = replay("replay of Mixture", self.plan(eta.m), sequence, picks, state)
         state.drawn = eta.n
         return run
 

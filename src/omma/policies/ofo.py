@@ -44,20 +44,18 @@ class OFO(Policy):
     def __post_init__(self) -> None:
         check_choice("OFO", "average", self.average, ("macro", "micro"))
         check_choice("OFO", "feedback", self.feedback, ("labels", "estimates"))
-        object.__setattr__(self, "prior", check_number("OFO", "prior", self.prior, low=0.0))
+        self._set(prior=check_number("OFO", "prior", self.prior, low=0.0))
 
     @property
     def objective(self) -> Metric:
         return metric(f"{self.average}_f1")
 
-    @property
-    def budget(self) -> None:
-        return None
-
     def whole_rows(self, metric: Metric | None) -> str | None:
         return whole_for(metric)
 
     def plan(self, m: int) -> Plan:
+        # a / b is OMMA's threshold for F1 at the same counts, β / α of Eq. (5): with tp, predicted
+        # and positive it is tp / (predicted + positive), half of the F-measure.
         macro, soft = self.average == "macro", self.feedback == "estimates"
         term = MacroThreshold(1.0) if macro else MicroThreshold(1.0)
         return Plan(None, term, prior=self.prior, soft=soft, sums=0 if macro else SUMS)

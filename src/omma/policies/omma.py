@@ -20,6 +20,7 @@ class OMMA(MetricPolicy):
 
     Kotłowski, Wydmuch, Schultheis, Babbar and Dembczyński, *A General Online Algorithm for
     Optimizing Complex Performance Metrics*, ICML 2024: one pass, nothing remembered but counts.
+    With labels it is Algorithm 1 of the paper, with estimates Algorithm 2, OMMA(η̂).
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class OMMA(MetricPolicy):
     """
 
     FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates", "both")
-    PARTS: ClassVar[bool] = True
+    PARTIAL_LABELS: ClassVar[bool] = True
 
     calibration: Calibration = None
     at_most: int | None = None
@@ -68,8 +69,8 @@ class OMMA(MetricPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_subject_to()
         check_choice("OMMA", "calibration", self.calibration, (None, "online"))
+        # OMMA needs a smooth metric: Assumption 4.1 of the paper, and Appendix B.2.
         if is_minimum(self.objective) and not self.objective.smooth:
             warn_of_kink(self.objective.name)
 
@@ -79,7 +80,11 @@ class OMMA(MetricPolicy):
 
     @cached_property
     def _plan(self) -> Plan:
-        """The plan but for limits, which are about so many labels."""
+        """The plan but for limits, which need the number of labels.
+
+        Its objective is the gradient of Eq. (3); ``feedback`` decides what Eq. (1) adds to the
+        counts, y as in Algorithm 1 or η̂ as in Algorithm 2.
+        """
         plan = self.metric_plan
         term = plan.term
         if self.limits:  # prices are paid in the metric's own derivatives
@@ -98,6 +103,7 @@ class OMMA(MetricPolicy):
 
 def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) -> OMMA | Auto:
     """Auto, unless the ``feedback`` or the ``prior`` of a model is chosen: then OMMA with these."""
+    # A choice of either is one of OMMA's options, which Auto does not have.
     limits = model.subject_to
     if model.feedback is None and model.prior is None:
         return Auto(metric, k, at_most, subject_to=limits)
@@ -106,7 +112,7 @@ def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) ->
     return OMMA(metric, k, feedback, prior, at_most=at_most, subject_to=limits)
 
 
-@cache
+@cache  # once for each metric
 def warn_of_kink(name: str) -> None:
     """Say once that a rule which follows a minimum jumps."""
     warnings.warn(

@@ -2,59 +2,65 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
-from omma.kernels.objectives import Fixed
+from omma.engine import Engine
+from omma.kernels.objectives import Fixed as FixedRules
 from omma.kernels.row import Spec
 from omma.plan import Plan
 from omma.policies.base import MetricPolicy
 from omma.policies.best_mixture import STARTS, maximize, start_at, top
 from omma.policies.frank_wolfe import check_metric
-from omma.policies.mixture import MixtureEngine, MixtureState, draws, of_row, of_rows, picked
-from omma.policies.rows_kept import Kept
-from omma.replaying import NO_ROWS, Replay, Run, Sequence, confusion_of, replay
-from omma.rows.arrays import Rows, read_probabilities
+from omma.policies.history import DTYPES, RowHistory
+from omma.policies.mixture import (
+    DrawsRules,
+    MixtureEngine,
+    MixtureState,
+    fingerprint,
+    fingerprints,
+)
+from omma.replaying import Replay, Run, Sequence, confusion_of
+from omma.rows.arrays import Rows
 from omma.rows.batch import Batch
-from omma.rows.row import Partly, Row
-from omma.rule import Rule
-from omma.state import Shapes, State, check_part
+from omma.rows.row import PartlyKnown, Row
+from omma.state import Shapes
+from omma.state_parts import check_array
 
 
-@dataclass(eq=False)
 class OnlineFrankWolfeState(MixtureState):
     """The present mixture, when the next run is due, and the rows that it will look at."""
 
-    fixed: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2, 0)))
-    shares: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
-    runs: int = 0
-    due: float = 0.0
-    kept: Kept | None = None
+    fixed = np.empty((0, 2, 0))
+    shares = np.ones(1)
+    runs = 0
+    due = 0.0
+    history: RowHistory | None = None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        found = {
+        return {
             **super().arrays(),
             "fixed": self.fixed,
             "shares": self.shares,
             "schedule": np.array([self.runs, self.due]),
+            **({} if self.history is None else self.history.arrays()),
         }
-        return found if self.kept is None else {**found, **self.kept.arrays()}
 
     def shapes(self) -> Shapes:
-        kept = (f"kept_{name}" for name in Kept.NAMES)
-        return {**super().shapes(), **dict.fromkeys(("fixed", "shares", *kept))}
+        names = ("fixed", "shares", *(f"kept_{name}" for name in DTYPES))
+        return {**super().shapes(), **dict.fromkeys(names)}
 
     def check(self, arrays: dict[str, NDArray[Any]]) -> None:
-        check_part("schedule", arrays.get("schedule"), (2,), signed=False)
+        # Kernels believe what they are given: a file may have been changed.
+        check_array("schedule", arrays.get("schedule"), (2,), signed=False)
         shares = arrays.get("shares")
         rules = len(shares) if isinstance(shares, np.ndarray) and shares.ndim == 1 else 1
-        check_part("shares", shares, (max(rules, 1),), signed=False)
-        check_part("fixed", arrays.get("fixed"), (rules, 2, self.m))
+        check_array("shares", shares, (max(rules, 1),), signed=False)
+        check_array("fixed", arrays.get("fixed"), (rules, 2, self.m))
         super().check(arrays)
         runs = float(arrays["schedule"][0])
         if not runs.is_integer() or runs > arrays["rows"]:
@@ -68,11 +74,12 @@ class OnlineFrankWolfeState(MixtureState):
         self.fixed = np.array(arrays["fixed"], dtype=np.float64)
         self.shares = np.array(arrays["shares"], dtype=np.float64)
         self.runs, self.due = int(arrays["schedule"][0]), float(arrays["schedule"][1])
-        self.kept = Kept.from_arrays(self.m, arrays) if "kept_weights" in arrays else None
+        has_rows = "kept_weights" in arrays
+        self.history = RowHistory.from_arrays(self.m, arrays) if has_rows else None
 
 
 @dataclass(frozen=True, repr=False)
-class OnlineFrankWolfe(MetricPolicy):
+class OnlineFrankWolfe(DrawsRules, MetricPolicy):
     """Mix linear rules by Frank-Wolfe on all rows so far, again after every 10·1.1^i rows.
 
     The paper's main rival of OMMA. It **keeps every row it has seen** (bound that by ``history``),
@@ -115,19 +122,17 @@ class OnlineFrankWolfe(MetricPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_metric("OnlineFrankWolfe", self.objective)
-        owner = "OnlineFrankWolfe"
+        owner = self.owner
+        check_metric(owner, self.objective)
         check_choice(owner, "start", self.start, STARTS)
-        checked = {
-            "first": check_number(owner, "first", self.first, low=1.0),
-            "growth": check_number(owner, "growth", self.growth, low=1.0),
-            "max_iter": check_positive_int(owner, "max_iter", self.max_iter),
-            "tolerance": check_number(owner, "tolerance", self.tolerance, low=0.0),
-            "history": check_positive_int(owner, "history", self.history, optional=True),
-            "seed": check_seed(owner, self.seed),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        self._set(
+            first=check_number(owner, "first", self.first, low=1.0),
+            growth=check_number(owner, "growth", self.growth, low=1.0),
+            max_iter=check_positive_int(owner, "max_iter", self.max_iter),
+            tolerance=check_number(owner, "tolerance", self.tolerance, low=0.0),
+            history=check_positive_int(owner, "history", self.history, optional=True),
+            seed=check_seed(owner, self.seed),
+        )
 
     @property
     def needs_eta(self) -> bool:
@@ -135,33 +140,18 @@ class OnlineFrankWolfe(MetricPolicy):
 
     def init(self, m: int) -> OnlineFrankWolfeState:
         self.check_labels(m)
-        start = State.zeros(m, soft=self.soft)
-        fixed = np.stack(top(self.budget, m))[np.newaxis]
-        return OnlineFrankWolfeState(
-            start.cells, start.totals, start.labels, fixed=fixed, due=float(self.first)
-        )
+        state = OnlineFrankWolfeState.zeros(m, soft=self.soft)
+        state.fixed, state.due = np.stack(top(self.budget, m))[np.newaxis], float(self.first)
+        return state
 
     def plan(self, m: int) -> Plan:
         return self.plan_of(self.init(m))
 
     def plan_of(self, state: OnlineFrankWolfeState) -> Plan:
-        """The present mixture as the kernels see it."""
-        return Plan(self.budget, Fixed(state.fixed), soft=self.soft)
+        return Plan(self.budget, FixedRules(state.fixed), soft=self.soft)
 
-    def pick(self, state: OnlineFrankWolfeState, eta: Row) -> int:
-        """The rule drawn for a row that comes now."""
-        return int(picked(state.shares, draws(self.seed, state.drawn, of_row(eta)))[0])
-
-    def rule(self, state: Any) -> Rule:
-        """One of the rules, drawn for the place alone: a row's own draw is turned by its hash."""
-        pick = picked(state.shares, draws(self.seed, state.drawn, np.zeros(1)))[0]
-        slope, offset = state.fixed[pick]
-        return Rule(slope, offset, self.budget)
-
-    def decide_rows(self, state: Any, eta: Any) -> Any:
-        sequence = Sequence(Batch(read_probabilities("OnlineFrankWolfe", eta)))
-        picks = picked(state.shares, draws(self.seed, state.drawn, of_rows(sequence.eta)))
-        return replay("OnlineFrankWolfe", self.plan_of(state), sequence, picks).predictions
+    def shares_of(self, state: OnlineFrankWolfeState) -> NDArray[np.float64]:
+        return state.shares
 
     def engine(self, state: Any) -> OnlineFrankWolfeEngine:
         return OnlineFrankWolfeEngine(self, state)
@@ -172,55 +162,42 @@ class OnlineFrankWolfe(MetricPolicy):
 
     def run_again(self, state: OnlineFrankWolfeState, sample: Batch, rows: Rows) -> None:
         """Replace the mixture by the best one for some rows of a sample."""
+        # Section 6 of the paper: runs after 10, 10·1.1, 10·1.1², … further rows.
         state.runs += 1
         state.due += self.first * self.growth**state.runs
         weights = sample.weights[rows] if len(sample.weights) else sample.weights
         if len(weights) and weights.sum() == 0:
             return  # nothing that counts has come yet
-        found = maximize(
-            self.objective,
+        solution = maximize(
+            self,
             confusion_of("OnlineFrankWolfe", sample, self.budget, soft=self.soft, rows=rows),
-            k=self.budget,
-            m=sample.m,
-            prior=self.prior,
+            start=start_at(self.start, self.budget, sample.m, self.seed, state.runs),
             max_iter=self.max_iter,
             tolerance=self.tolerance,
-            step="line_search",
-            epsilon=self.epsilon,
-            start=start_at(self.start, self.budget, sample.m, self.seed, state.runs),
         )
-        used = found.shares > 0
-        state.fixed = np.stack((found.slopes[used], found.offsets[used]), axis=1)
-        state.shares = found.shares[used]
+        state.fixed = np.array([(atom.slope, atom.offset) for atom in solution.atoms])
+        state.shares = solution.shares
 
     def replay(self, sequence: Sequence) -> Run:
         batch, rows = sequence.batch.ready(), sequence.rows
         state = self.init(batch.m)
-        running = Replay(
-            "replay of OnlineFrankWolfe",
-            self.plan_of(state),
-            batch,
-            checkpoints=sequence.checkpoints,
-            keep=sequence.keep,
-            state=state,
-            look=sequence.look,
-        )
-        # Compile, or load from disk, outside the clock.
-        running.feed(NO_ROWS)
+        # A run on one row compiles, or loads from disk, outside the clock.
         self.run_again(self.init(batch.m), batch, rows[:1])
-        started = time.perf_counter()
-        drawn = draws(self.seed, 0, of_rows(batch.eta, sequence.order))
+        engine, ready = Engine(self.plan_of(state), state), replace(sequence, batch=batch)
+        running = Replay("replay of OnlineFrankWolfe", engine, ready)
+        prints = fingerprints(batch.eta, sequence.order)
         while state.drawn < len(rows):
+            # All rows up to the next run are decided by one mixture.
             start, stop = state.drawn, min(int(state.due), len(rows))
-            running.plan = self.plan_of(state)
-            running.feed(rows[start:stop], picked(state.shares, drawn[start:stop]))
+            engine.bind(self.plan_of(state))
+            running.feed(rows[start:stop], self.picks(state, prints[start:stop]))
             state.drawn = stop
             if self.is_due(state):
                 oldest = 0 if self.history is None else max(0, stop - self.history)
                 self.run_again(state, batch, rows[oldest:stop])
             if sequence.progress is not None:
                 sequence.progress(stop - start)
-        return running.result(time.perf_counter() - started)
+        return running.result()
 
 
 class OnlineFrankWolfeEngine(MixtureEngine):
@@ -230,34 +207,35 @@ class OnlineFrankWolfeEngine(MixtureEngine):
     state: OnlineFrankWolfeState
 
     def decide(self, eta: Row, pick: int | None = None, spec: Spec | None = None) -> NDArray[Any]:
-        fixed = self.state.fixed  # another thread may put a new mixture in its place
-        drawn = self.policy.pick(self.state, eta) if pick is None else pick
-        by = self._spec._replace(objective=Fixed(fixed)) if spec is None else spec
-        return super().decide(eta, min(drawn, len(fixed) - 1), by)
+        rules = self.state.fixed  # another thread may put a new mixture in its place
+        if pick is None:
+            pick = int(self.policy.picks(self.state, fingerprint(eta))[0])
+        spec = self.spec._replace(objective=FixedRules(rules)) if spec is None else spec
+        return super().decide(eta, min(pick, len(rules) - 1), spec)
 
     def learn(
         self,
         eta: Row | None,
-        y: NDArray[Any] | Partly | None,
+        y: NDArray[Any] | PartlyKnown | None,
         prediction: NDArray[Any],
         weight: float,
         *,
         late: bool = False,
     ) -> None:
         super().learn(eta, y, prediction, weight, late=late)
-        state, limit = self.state, self.policy.history
-        if late and state.labels is not None:
+        state, policy = self.state, self.policy
+        if late and "labels" in state.sets:
             return  # kept when it was decided
         assert eta is not None  # its policy says that it needs it,
-        assert not isinstance(y, Partly)  # and takes no such rows
-        if state.kept is None:
-            state.kept = Kept(state.m, thin=isinstance(eta, tuple))
+        assert not isinstance(y, PartlyKnown)  # and takes no such rows
+        is_sparse = isinstance(eta, tuple)
+        if state.history is None:
+            state.history = RowHistory(state.m, is_sparse)
         if y is None:
             true = np.empty(0, dtype=np.int32)
         else:
-            true = y if isinstance(eta, tuple) else np.flatnonzero(y).astype(np.int32)
-        state.kept.append(eta, true, weight)
-        if limit is not None:
-            state.kept.forget(limit)
-        if self.policy.is_due(state):
-            self.policy.run_again(state, *state.kept.sample(limit))
+            true = y if is_sparse else np.flatnonzero(y).astype(np.int32)
+        state.history.append(eta, true, weight, policy.history)
+        if policy.is_due(state):
+            batch = state.history.batch()
+            policy.run_again(state, batch, np.arange(batch.n, dtype=np.int64))

@@ -12,7 +12,7 @@ from river import base
 from omma._types import Feedback
 from omma._validate import check_number, check_positive_int, shown
 from omma.counts import Counts
-from omma.held import Held
+from omma.limits import LimitStatus
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import OMMA, Auto
@@ -29,9 +29,7 @@ from omma.river.metric import (
     refuse_for_streams,
     value_of,
 )
-from omma.river.pending import HedgedDecision, Labels, Pending
-
-UNDECIDED = HedgedDecision(None)
+from omma.river.waiting import HedgedDecision, WaitingRows
 
 
 class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
@@ -147,8 +145,9 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         self._metric = find_metric(metric)
         self._binary = self._metric.binary
         refuse_for_streams("MetricClassifier", self._metric)
+        # The model stays as it came: river clones by these parameters. All else is made here.
         self._growing = GrowingCounts(self._policy())
-        self._pending = Pending(max_pending)
+        self._waiting = WaitingRows(max_pending)
         policy = self._growing.policy
         if hedge and policy.limits:
             raise ValueError(
@@ -186,7 +185,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         """True labels against decisions so far; None before the first label."""
         if self._hedge is None or not self.labels:
             return self._growing.counts
-        return self._hedge.counts(self.labels)
+        return self._hedge.counts(len(self.labels))
 
     @property
     def value(self) -> float | None:
@@ -197,7 +196,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         return value_of(self._metric, counts)
 
     @property
-    def limits(self) -> tuple[Held, ...]:
+    def limits(self) -> tuple[LimitStatus, ...]:
         """How the limits of `subject_to` stand: value so far, price, and whether they hold."""
         return self._growing.limits
 
@@ -208,7 +207,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     def predict_one(self, x: Any, **kwargs: Any) -> Any:
         """Decide a row, and remember the decision until its label is learned."""
         prediction, decision = self._decide(x, kwargs)
-        self._pending.put(x, decision)
+        self._waiting.put(x, decision)
         return prediction
 
     def learn_one(self, x: Any, y: Any, **kwargs: Any) -> None:
@@ -231,33 +230,35 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
             if not _takes_weights(self.model):
                 kwargs = {name: value for name, value in kwargs.items() if name != "w"}
         true = self._true(y)
-        waiting = self._pending.find(x)
+        waiting = self._waiting.find(x)
+        # A row that was not predicted is decided before the model sees its label.
         decision = self._decide(x, {})[1] if waiting is None else waiting[1]
         self.model.learn_one(x, y, **kwargs)
         if waiting is not None:  # the model took the row: from here on nothing fails
-            self._pending.drop(waiting[0])
-        predicted, tuned, own, eta = decision
-        if predicted is None:
+            self._waiting.drop(waiting[0])
+        if decision is None:
             return
-        self._growing.count(eta, true, tuned, weight)
-        if self._hedge is not None:
-            self._hedge.count(true, own, tuned, predicted, weight, self._growing.labels)
-
-    def _hedged(self, eta: dict[Hashable, float], own: Labels) -> HedgedDecision:
-        """Decide a row, of which the model itself predicts ``own``."""
         growing = self._growing
-        row = growing.row_of(eta)
-        tuned = growing.decide(row)
-        predicted = tuned if self._hedge is None or self._hedge.tuned else own
-        return HedgedDecision(predicted, tuned, own, row if growing.soft else None)
+        growing.count(decision.tuned, true, weight)
+        if self._hedge is not None:
+            labels, widened = growing.indicators(true), growing.widened
+            own, tuned = widened(decision.own), widened(decision.tuned.prediction)
+            predicted = tuned if decision.follows_tuned else own
+            self._hedge.count((labels, own, tuned, predicted), weight)
+
+    def _hedged(self, eta: dict[Hashable, float], own: Iterable[Hashable]) -> HedgedDecision:
+        """Decide a row, of which the model itself predicts ``own``."""
+        tuned = self._growing.decide(eta)
+        follows_tuned = self._hedge is None or self._hedge.tuned
+        return HedgedDecision(tuned, self._growing.indicators(tuple(own)), follows_tuned)
 
     @abstractmethod
     def _policy(self) -> OMMA | Auto:
         """The policy that decides; refuses models and options of the other kind."""
 
     @abstractmethod
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision]:
-        """The prediction as river has it, and what is to be counted of it."""
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision | None]:
+        """The prediction as river has it, and the decision to count; None without any label."""
 
     @abstractmethod
     def _true(self, y: Any) -> Collection[Hashable]:
@@ -285,21 +286,22 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
             )
         return auto_or_omma(self, self.metric, None if self._binary else 1, None)
 
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision | None]:
         eta = self.predict_proba_one(x, **kwargs)
         if not eta:
-            return None, UNDECIDED
+            return None, None
         likeliest = max(eta, key=eta.__getitem__)
         if not self._binary:
             decision = self._hedged(eta, (likeliest,))
-            return decision.predicted[0], decision  # type: ignore[index]
+            return self.labels[int(decision.predicted.argmax())], decision
         positive = self.pos_val
         own = (positive,) if likeliest == positive else ()
         decision = self._hedged({positive: eta.get(positive, 0.0)}, own)
-        if decision.predicted:
+        if decision.predicted.any():
             return positive, decision
         if not own:
             return likeliest, decision
+        # The model says yes, and the policy no: the likeliest of the other classes.
         others = [label for label in eta if label != positive]
         return max(others, key=eta.__getitem__, default=not positive), decision
 
@@ -332,25 +334,24 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
         check_at_most("MetricClassifier", metric, self.k, self.at_most)
         return auto_or_omma(self, metric, self.k, self.at_most)
 
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision | None]:
         eta = {
             label: _probability(label, of_label)
             for label, of_label in self.predict_proba_one(x, **kwargs).items()
         }
         if not eta:
-            return {}, UNDECIDED
+            return {}, None
         decision = self._hedged(eta, self._own(eta))
-        predicted = decision.predicted or ()
-        return {label: label in predicted for label in self.labels}, decision
+        predicted = decision.predicted.astype(bool).tolist()
+        return dict(zip(self.labels, predicted, strict=True)), decision
 
-    def _own(self, eta: dict[Hashable, float]) -> Labels:
+    def _own(self, eta: dict[Hashable, float]) -> list[Hashable]:
         """What the model would predict: the likeliest k, or what is likelier than not."""
-        if self.k is not None:
-            return _likeliest(eta, eta, self.k)
-        likely = tuple([label for label, probability in eta.items() if probability > 0.5])
-        if self.at_most is None or len(likely) <= self.at_most:
+        most = self.at_most if self.k is None else self.k
+        likely = [label for label in eta if self.k is not None or eta[label] > 0.5]
+        if most is None or len(likely) <= most:
             return likely
-        return _likeliest(likely, eta, self.at_most)
+        return sorted(likely, key=eta.__getitem__, reverse=True)[:most]  # of equals, the first
 
     def _true(self, y: Any) -> Collection[Hashable]:
         check_labels("learn_one", "y", y)
@@ -362,11 +363,6 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
                 )
         self._growing.meet(y)
         return [label for label, value in y.items() if value]
-
-
-def _likeliest(labels: Iterable[Hashable], eta: dict[Hashable, float], most: int) -> Labels:
-    """The most probable labels; of equals, the first."""
-    return tuple(sorted(labels, key=eta.__getitem__, reverse=True)[:most])
 
 
 def _probability(label: Hashable, eta: dict[Any, float]) -> float:

@@ -3,21 +3,19 @@
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
-from itertools import compress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omma.counts import Counts, counts_of
 from omma.engine import Engine
-from omma.held import Held, held
-from omma.limits import check_limits
+from omma.limits import LimitStatus, check_limits, limit_statuses
+from omma.online.codec import Decision
 from omma.policies import OMMA, Auto
-from omma.state import Prices
+from omma.state_parts import Prices
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
-
-Row = tuple[float, ...]
 
 
 class GrowingCounts:
@@ -28,33 +26,34 @@ class GrowingCounts:
     labels depend on how many there are, and so on when one joined.
 
     >>> counts = GrowingCounts(OMMA("macro_f1"))
-    >>> counts.decide(counts.row_of({"cat": 0.9, "dog": 0.2}))
-    ('cat',)
-    >>> counts.count(None, ["cat", "dog"], ["cat"], 1.0)
-    >>> counts.decide(counts.row_of({"cat": 0.9, "dog": 0.2, "owl": 0.0}))
-    ('cat', 'dog')
+    >>> decision = counts.decide({"cat": 0.9, "dog": 0.2})
+    >>> decision.prediction
+    array([1, 0], dtype=int8)
+    >>> counts.count(decision, ["cat", "dog"], 1.0)
+    >>> counts.decide({"cat": 0.9, "dog": 0.2, "owl": 0.0}).prediction
+    array([1, 1, 0], dtype=int8)
     >>> counts.labels
     ('cat', 'dog', 'owl')
     """
 
     def __init__(self, policy: OMMA | Auto) -> None:
         self.policy = policy
+        self.labels: tuple[Hashable, ...] = ()  # all met so far, in the order of the counts
         self._ids: dict[Hashable, int] = {}
         self._state = replace(policy, subject_to=None).plan(0).start(0)
-        self._engine: Engine | None = None
-        self._eta = self._decided = np.empty(0)  # the row that will be counted next
-        self._laid: Row | None = None  # the same as it came, where it was decided last
-        self.soft = policy.needs_eta
-        self._budget = policy.budget
-        self.labels: tuple[Hashable, ...] = ()  # all met so far, in the order of the counts
+        self._engine: Engine | None = None  # of the present labels
         if policy.limits:
-            means = any(one.of == "macro_recall" for one in policy.limits)
+            means = any(limit.of == "macro_recall" for limit in policy.limits)
             self._state.prices = Prices.start(len(policy.limits), rates=means)
-            self.meet(one.label for one in policy.limits if one.label is not None)
-            self._check_limits()
+            self.meet(limit.label for limit in policy.limits if limit.label is not None)
+            # Refuse limits that exclude each other, whatever labels come beside those they name.
+            k, most = policy.budget, float(policy.at_most or math.inf)
+            low, high = (0.0, most) if k is None else (float(k), float(k))
+            limits = (self._named if self._ids else policy).limits
+            check_limits(type(policy).__name__, limits, len(self._ids) + (k or 1), low, high)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None, "_laid": None}  # made again where it is needed
+        return {**self.__dict__, "_engine": None}  # made again where it is needed
 
     @property
     def counts(self) -> Counts | None:
@@ -62,9 +61,9 @@ class GrowingCounts:
         return counts_of(self._state) if self._ids else None
 
     @property
-    def limits(self) -> tuple[Held, ...]:
+    def limits(self) -> tuple[LimitStatus, ...]:
         """How the limits of the policy stand; none before the first label."""
-        return held(self._named, self._state) if self._ids else ()
+        return limit_statuses(self._named.limits, self._state) if self._ids else ()
 
     @property
     def _named(self) -> OMMA | Auto:
@@ -72,90 +71,54 @@ class GrowingCounts:
         named: Any = self.policy.for_names(tuple(map(str, self._ids)))
         return named  # type: ignore[no-any-return]
 
-    def _check_limits(self) -> None:
-        """Refuse limits that exclude each other, whatever labels come beside those they name."""
-        limits = (self._named if self._ids else self.policy).limits
-        k = self._budget
-        most = float(self.policy.at_most or math.inf)
-        low, high = (0.0, most) if k is None else (float(k), float(k))
-        check_limits(type(self.policy).__name__, limits, len(self._ids) + (k or 1), low, high)
-
     def meet(self, labels: Iterable[Hashable]) -> None:
         """Make room for labels not seen before."""
-        new = [label for label in labels if label not in self._ids]
-        if not new:
-            return
-        new = list(dict.fromkeys(new))
-        self._ids.update(zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True))
-        self.labels = tuple(self._ids)
-        room = np.zeros((3, len(new)))
-        self._engine = self._laid = None  # it is for another number of labels
-        state = self._state
-        for counted in (state, state.labels, state.known):
-            if counted is not None:
-                counted.cells = np.hstack((counted.cells, room))
-        learned = state.calibration
-        if learned is not None:
-            learned.bias = np.append(learned.bias, room[0])
-            learned.precision = np.append(learned.precision, room[0])
+        new = [label for label in dict.fromkeys(labels) if label not in self._ids]
+        if new:
+            self._ids.update(
+                zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True)
+            )
+            self.labels = tuple(self._ids)
+            # The engine is for a number of labels: the next row makes another.
+            self._state, self._engine = self._state.widened(len(self._ids)), None
 
     def _running(self) -> Engine:
         """What runs single rows, kept as long as no new label turns up."""
         if self._engine is None:
             self._engine = self._named.engine(self._state)
-            self._eta = self._decided = np.zeros(len(self._ids))
         return self._engine
 
-    def decide(self, row: Row) -> tuple[Hashable, ...]:
-        """The labels that gain most, at the present counts, for a row of ``row_of``."""
-        budget, labels = self._budget, self.labels
-        if budget is not None and budget >= len(labels):
-            return labels  # all labels known fit in, and a budget is filled
-        self._laid, engine = None, self._running()
-        self._eta = np.array(row)
-        self._decided = engine.decide(self._eta)
-        self._laid = row
-        return tuple(compress(labels, self._decided.tolist()))
-
-    def count(
-        self,
-        row: Row | None,
-        true: Collection[Hashable],
-        chosen: Collection[Hashable],
-        weight: float,
-    ) -> None:
-        """Count a row: the labels it has against those it was given.
-
-        It may have been made by ``row_of`` before some of the labels were met, and is needed where
-        the policy is ``soft``.
-        """
-        ids = self._ids
-        for label in true:
-            if label not in ids:
-                self.meet(true)
-        if row is None or row is not self._laid:  # not the one that was decided last
-            self._lay(row, chosen)
-        engine, y = self._running(), np.zeros(len(ids))
-        y[[ids[label] for label in true]] = 1.0
-        engine.learn(self._eta, y, self._decided, weight)
-
-    def _lay(self, row: Row | None, chosen: Collection[Hashable]) -> None:
-        """Lay out a row that was decided earlier."""
-        ids, self._laid = self._ids, None
-        self.meet(chosen)
-        self._running()
-        self._eta, self._decided = np.zeros(len(ids)), np.zeros(len(ids), dtype=np.int8)
-        if row is not None:
-            self._eta[: len(row)] = row
-        self._decided[[ids[label] for label in chosen]] = 1
-
-    def row_of(self, eta: Mapping[Any, float]) -> Row:
-        """Probabilities in the order of the counts, with room for all labels."""
-        if tuple(eta) == self.labels:  # the usual case, as models keep the order of labels
-            row = tuple(eta.values())
-        else:
+    def decide(self, eta: Mapping[Any, float]) -> Decision:
+        """Predict the labels that gain most, at the present counts."""
+        if tuple(eta) != self.labels:  # most models keep the order of labels
             self.meet(eta)
-            row = tuple([eta.get(label, 0.0) for label in self.labels])
-        if row and max(row) > 1.0:
-            row = tuple([1.0 if 1.0 < one < 1.0 + NOISE else one for one in row])
-        return row
+            eta = {label: eta.get(label, 0.0) for label in self.labels}
+        row = np.array(tuple(eta.values()), dtype=np.float64)
+        # Models that normalize may exceed one by rounding; more than that the engine refuses.
+        if row.max(initial=0.0) > 1.0:
+            row[(row > 1.0) & (row < 1.0 + NOISE)] = 1.0
+        budget = self.policy.budget
+        if budget is not None and budget >= len(row):
+            # All labels known so far fit in, and a budget is filled.
+            prediction = np.ones(len(row), dtype=np.int8)
+        else:
+            prediction = self._running().decide(row)
+        return Decision(prediction, row if self.policy.needs_eta else None)
+
+    def count(self, decision: Decision, true: Collection[Hashable], weight: float) -> None:
+        """Count a row: the labels it has against those that were predicted."""
+        labels = self.indicators(true).astype(np.float64)
+        eta = None if decision.eta is None else self.widened(decision.eta)
+        self._running().learn(eta, labels, self.widened(decision.prediction), weight)
+
+    def indicators(self, labels: Collection[Hashable]) -> NDArray[np.int8]:
+        """An indicator for each label met so far, these included."""
+        self.meet(labels)
+        indicators = np.zeros(len(self._ids), dtype=np.int8)
+        indicators[[self._ids[label] for label in labels]] = 1
+        return indicators
+
+    def widened(self, row: NDArray[Any]) -> NDArray[Any]:
+        """A row that may have been decided before some of the labels were met."""
+        missing = len(self._ids) - len(row)
+        return np.concatenate((row, np.zeros(missing, dtype=row.dtype))) if missing else row

@@ -1,9 +1,6 @@
 """Which decisions are better to go on with: the model's own, or the tuned ones."""
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Hashable
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +19,10 @@ DECAY = 0.5 ** (EVERY / HALF_LIFE)
 
 OWN, TUNED, PREDICTED = range(3)  # the model's decisions, the policy's, and those predicted
 TP, CELL_PREDICTED, CELL_POSITIVE = range(3)
-# Numbers of a label between two comparisons: how often it was there; decided by both ways alike,
-# and rightly so; and the same of each way where they differ.
-POSITIVE, ALIKE, FIRST = 0, 1, 3
-ZEROS = [0.0] * 9
+
+Floats = NDArray[np.float64]
+# Indicators of true labels, of the model's decisions, of the policy's, and of those predicted.
+Row = tuple[NDArray[np.int8], NDArray[np.int8], NDArray[np.int8], NDArray[np.int8]]
 
 
 class Hedge:
@@ -50,13 +47,14 @@ class Hedge:
     - Predictions have not fallen behind the model's own decisions on all rows, or going on with
       tuned ones would surely make up for it.
 
+    >>> import numpy as np
     >>> import omma
-    >>> hedge = Hedge(omma.metric("f1"))
+    >>> hedge, no, yes = Hedge(omma.metric("f1")), np.array([0]), np.array([1])
     >>> for _ in range(WAIT):
-    ...     hedge.count(("yes",), own=(), tuned=("yes",), predicted=(), weight=1.0, labels=("yes",))
+    ...     hedge.count((yes, no, yes, no), weight=1.0)
     >>> hedge.tuned
     True
-    >>> hedge.counts(("yes",))
+    >>> hedge.counts(1)
     Counts(n=100, tp=[0.], predicted=[0.], positive=[100.])
     """
 
@@ -65,97 +63,83 @@ class Hedge:
         self.tuned = False
         self._of_recalls = of_recalls(metric)
         self._rows = 0
-        # Since the last comparison, by name; and before it, in the order of labels, tp, predicted
-        # and positive of each way: on all rows, and on late ones.
-        self._block = _empty_block()
-        self._weight = self._differ = 0.0  # of rows, and squared of labels decided differently
+        # Rows that are not in the cells yet: indicators of true labels and of each way, and weight.
+        self._block: list[tuple[Row, float]] = []
+        # Of each way the three cells of each label: on all rows, and on late ones, which fade.
         self._all = np.zeros((3, 3, 0))
         self._late = np.zeros((3, 3, 0))
-        self._all_weight = self._late_weight = self._late_differ = 0.0
+        self._all_weight = self._late_weight = 0.0
+        self._late_differ = 0.0  # squared weights of labels that were decided differently
 
-    def count(
-        self,
-        true: Collection[Hashable],
-        own: Collection[Hashable],
-        tuned: Collection[Hashable],
-        predicted: Collection[Hashable],
-        weight: float,
-        labels: tuple[Hashable, ...],
-    ) -> None:
-        """Count the labels predicted for a row, and those that either way would predict."""
-        self._weight += weight
-        for label in true:
-            self._block[label][POSITIVE] += weight
-        if own == tuned:
-            self._add(ALIKE, own, true, weight)
-        else:
-            alike = sum(label in tuned for label in own)
-            self._differ += weight * weight * (max(len(own), len(tuned)) - alike)
-            for way, decided in enumerate((own, tuned, predicted)):
-                self._add(FIRST + 2 * way, decided, true, weight)
+    def count(self, row: Row, weight: float) -> None:
+        """Count a row: its labels, those that either way would predict, and those predicted.
+
+        All are indicators of the labels met so far; from call to call there may be more of them.
+        """
+        if len(row[0]) > self._all.shape[2]:
+            self._fold(len(row[0]))
+        self._block.append((row, weight))
         self._rows += 1
         if self._rows % EVERY == WAIT:
-            self._fold(labels)
+            self._fold(len(row[0]))
             if self._late_weight > 0.0:
                 self._compare()
+            self._late *= DECAY
+            self._late_weight *= DECAY
+            self._late_differ *= DECAY
 
-    def counts(self, labels: tuple[Hashable, ...]) -> Counts:
-        """True labels against predictions, on all rows so far."""
-        cells = self._block_of(labels)[PREDICTED]
-        cells[:, : self._all.shape[2]] += self._all[PREDICTED]
-        return _counts(cells, self._all_weight + self._weight)
+    def counts(self, m: int) -> Counts:
+        """True labels against predictions, on all rows so far, of m labels."""
+        self._fold(m)
+        tp, predicted, positive = self._all[PREDICTED].copy()
+        return Counts(tp, predicted, positive, self._all_weight)
 
-    def _add(
-        self, at: int, decided: Collection[Hashable], true: Collection[Hashable], weight: float
-    ) -> None:
-        for label in decided:
-            cell = self._block[label]
-            cell[at] += weight
-            if label in true:
-                cell[at + 1] += weight
-
-    def _block_of(self, labels: tuple[Hashable, ...]) -> NDArray[np.float64]:
-        """Counts since the last comparison: of each way the three cells of each label."""
-        table = np.array([self._block.get(label, ZEROS) for label in labels]).T
-        cells = np.empty((3, 3, len(labels)))
-        for way in (OWN, TUNED, PREDICTED):
-            predicted, right = table[ALIKE : ALIKE + 2] + table[FIRST + 2 * way :][:2]
-            cells[way] = right, predicted, table[POSITIVE]
-        return cells
-
-    def _fold(self, labels: tuple[Hashable, ...]) -> None:
-        """Add the counts since the last comparison to those before."""
-        cells, known = self._block_of(labels), self._all.shape[2]
-        late = cells.copy()
-        cells[..., :known] += self._all
-        late[..., :known] += DECAY * self._late
-        self._all, self._late = cells, late
-        self._all_weight += self._weight
-        self._late_weight = DECAY * self._late_weight + self._weight
-        self._late_differ = DECAY * self._late_differ + self._differ
-        self._block, self._weight, self._differ = _empty_block(), 0.0, 0.0
+    def _fold(self, m: int) -> None:
+        """Add the rows since the last time to the cells, and make room for m labels."""
+        if self._block:
+            table = np.array([row for row, _ in self._block], dtype=np.float64)
+            weights = np.array([weight for _, weight in self._block])
+            true, decided = table[:, 0], table[:, 1:]
+            weighted = weights[:, np.newaxis, np.newaxis] * decided
+            tp = (weighted * true[:, np.newaxis]).sum(axis=0)
+            cells = np.stack((tp, weighted.sum(axis=0), np.tile(weights @ true, (3, 1))), axis=1)
+            self._all += cells
+            self._late += cells
+            self._all_weight += weights.sum()
+            self._late_weight += weights.sum()
+            # Labels that only one of the two ways predicts, the larger of both.
+            own, tuned = decided[:, OWN], decided[:, TUNED]
+            differ = np.maximum(own.sum(axis=1), tuned.sum(axis=1)) - (own * tuned).sum(axis=1)
+            self._late_differ += float(weights**2 @ differ)
+            self._block = []
+        room = np.zeros((3, 3, max(0, m - self._all.shape[2])))  # no row before had these labels
+        self._all, self._late = (
+            np.concatenate((cells, room), axis=2) for cells in (self._all, self._late)
+        )
 
     def _compare(self) -> None:
         """Compare what is to come; the way that is followed stays so where both are as good."""
-        rows, ways = self._all_weight, [self._ahead(OWN), self._ahead(TUNED)]
+        rows = self._all_weight
+        ways = [self._ahead(PREDICTED, OWN), self._ahead(PREDICTED, TUNED)]
         own, tuned = (self._value(way, 2.0 * rows) for way in ways)
         gain = tuned - own
+        # To begin with tuned decisions takes more than to go on with them.
         better = gain >= 0.0 if self.tuned else gain > SURE * self._error(ways[TUNED], tuned)
         better = better and (not self._of_recalls or self._skilled())
         if better:
+            # A perfect model adds as many hits, predictions and occurrences as labels come.
             perfect = rows / self._late_weight * self._late[OWN, CELL_POSITIVE]
             own, tuned = (self._value(way + perfect, 3.0 * rows) for way in ways)
             better = gain >= SPOILED * (own - tuned) and not self._behind()
         self.tuned = better
 
-    def _ahead(self, way: int) -> NDArray[np.float64]:
-        """Cells of predictions so far, and of as many rows to come as a way decided lately."""
-        cells: NDArray[np.float64] = (
-            self._all[PREDICTED] + self._all_weight / self._late_weight * self._late[way]
-        )
+    def _ahead(self, way: int, lately: int) -> Floats:
+        """Cells of a way so far, and of as many rows to come, decided as a way did lately."""
+        rows = self._all_weight / self._late_weight
+        cells: Floats = self._all[way] + rows * self._late[lately]
         return cells
 
-    def _error(self, way: NDArray[np.float64], value: float) -> float:
+    def _error(self, way: Floats, value: float) -> float:
         """The standard error of tuned decisions, by their cells and value with rows to come."""
         ahead, predicted = self._all_weight / self._late_weight, self._late[TUNED, CELL_PREDICTED]
         flips = math.sqrt(self._late_differ)
@@ -174,6 +158,7 @@ class Hedge:
             return False
         absent = (self._late_weight - positive)[both]
         hits, alarms = tp[both] / positive[both], (predicted - tp)[both] / absent
+        # Shares of independent draws: the variance of each is p (1 - p) / n.
         spread = hits * (1.0 - hits) / positive[both] + alarms * (1.0 - alarms) / absent
         error = math.sqrt(max(float(spread.sum()), 0.0)) / len(hits)
         return float((hits - alarms).mean()) > (0.0 if self.tuned else SURE * error)
@@ -189,22 +174,14 @@ class Hedge:
         predicted, own = (self._value(self._all[way], rows) for way in (PREDICTED, OWN))
         if predicted >= own - BEHIND:
             return False
-        later = self._value(self._ahead(TUNED), 2.0 * rows)
-        own_ahead = self._all[OWN] + rows / self._late_weight * self._late[OWN]
-        own = self._value(own_ahead, 2.0 * rows)
-        return not later - own > SURE * self._error(self._ahead(TUNED), later)
+        ahead = self._ahead(PREDICTED, TUNED)
+        later = self._value(ahead, 2.0 * rows)
+        own = self._value(self._ahead(OWN, OWN), 2.0 * rows)
+        return not later - own > SURE * self._error(ahead, later)
 
-    def _value(self, cells: NDArray[np.float64], n: float) -> float:
-        return value_of(self.metric, _counts(cells, n))
-
-
-def _counts(cells: NDArray[np.float64], n: float) -> Counts:
-    tp, predicted, positive = cells
-    return Counts(tp, predicted, positive, n)
-
-
-def _empty_block() -> defaultdict[Hashable, list[float]]:
-    return defaultdict(partial(list, ZEROS))
+    def _value(self, cells: Floats, n: float) -> float:
+        tp, predicted, positive = cells
+        return value_of(self.metric, Counts(tp, predicted, positive, n))
 
 
 def of_recalls(metric: Metric) -> bool:
@@ -214,6 +191,7 @@ def of_recalls(metric: Metric) -> bool:
     >>> [of_recalls(omma.metric(name)) for name in ("gmean", "multiclass_gmean", "f1", "recall")]
     [True, True, False, False]
     """
+    # Twice as many rows of a class, with the same share of hits, leave recalls as they are.
     if metric.binary:
         once, twice = Counts([3.0], [5.0], [4.0], 10.0), Counts([6.0], [8.0], [8.0], 14.0)
     else:  # of two classes

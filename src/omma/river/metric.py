@@ -15,9 +15,9 @@ from omma.counts import Counts
 from omma.metrics.base import OF_CLASSES
 from omma.metrics.names import MetricName
 
-TP, PREDICTED, POSITIVE, LISTED = range(4)
+TP, PREDICTED, POSITIVE, LISTED = range(4)  # LISTED counts the rows that speak of a label
 USUAL = frozenset({bool, int, str})  # types of labels; to ask for others takes a while
-YES_OR_NO = (False, True, -1)
+YES_OR_NO = (False, True, -1)  # some streams have -1 for no
 
 
 class Metric(metrics.base.ClassificationMetric):
@@ -115,7 +115,7 @@ class Metric(metrics.base.ClassificationMetric):
         """All that was counted, label by label."""
         cells = list(self._cells.values()) or [[0, 0, 0, 0]]
         tp, predicted, positive = (
-            [float(cell[which]) for cell in cells] for which in (TP, PREDICTED, POSITIVE)
+            [float(cell[place]) for cell in cells] for place in (TP, PREDICTED, POSITIVE)
         )
         return Counts(tp, predicted, positive, float(self._rows))
 
@@ -140,7 +140,7 @@ class Metric(metrics.base.ClassificationMetric):
             cell[PREDICTED] += weight * (label in predicted)
             cell[POSITIVE] += weight * (label in true)
             cell[LISTED] += sign
-            if not cell[LISTED]:
+            if not cell[LISTED]:  # all its rows were taken back: macro averages leave it out
                 del self._cells[label]
 
     def _labels(self, y_true: Any, y_pred: Any) -> tuple[Collection[Hashable], ...]:

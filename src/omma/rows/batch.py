@@ -11,15 +11,22 @@ from numpy.typing import NDArray
 
 from omma._validate import shown
 from omma.rows.arrays import (
+    DenseProbabilities,
     Probabilities,
     SparseProbabilities,
-    blocks,
     read_probabilities,
     read_weights,
-    wrong_row,
 )
-from omma.rows.frames import PLAIN, Look, Names, opened_pair, read_names
-from omma.rows.labels import Labels, read_labels
+from omma.rows.frames import (
+    ARRAY,
+    Names,
+    OutputType,
+    check_same_indexes,
+    index_of,
+    open_table,
+    read_names,
+)
+from omma.rows.labels import TrueLabels, read_classes, read_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +41,22 @@ class Batch:
     ----------
     eta : DenseProbabilities or SparseProbabilities
         Probabilities as kernels read them; ``values`` has them as an array or CSR matrix.
-    labels : Labels or None
+    labels : TrueLabels or None
         True labels, where they were given.
     weights : ndarray
         Of the rows; empty where none were given.
     names : tuple of str or None
         Of the labels.
-    close : function
-        Makes predictions look like what was given.
+    restore_type : function
+        Converts predictions to the type that probabilities came in.
     classes : ndarray or None
         What classes are called, in the kind that y has; None where they are known by their place.
+    n, m : int
+        The number of rows, and of labels.
+    is_sparse : bool
+        Whether probabilities are sparse.
+    class_ids : bool
+        Whether labels are one class id a row.
 
     Examples
     --------
@@ -59,11 +72,24 @@ class Batch:
     """
 
     eta: Probabilities
-    labels: Labels | None = None
+    labels: TrueLabels | None = None
     weights: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     names: Names | None = None
-    close: Look = PLAIN
+    restore_type: OutputType = ARRAY
     classes: NDArray[Any] | None = None
+    n: int = field(init=False)
+    m: int = field(init=False)
+    is_sparse: bool = field(init=False)
+    class_ids: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        # A frozen dataclass has no other way to set what follows from its fields.
+        self.__dict__.update(
+            n=self.eta.n,
+            m=self.eta.m,
+            is_sparse=self.eta.is_sparse,
+            class_ids=self.labels is not None and self.labels.class_ids,
+        )
 
     @classmethod
     def of(
@@ -103,42 +129,34 @@ class Batch:
         *,
         known: Any = None,
     ) -> Batch:
-        """The same for somebody: ``owner`` is named in messages. A batch is passed on as it is."""
+        """The same for a caller, whom messages name as ``owner``; a batch is passed on as it is."""
         if isinstance(eta, Batch):
             return _passed_on(owner, eta, names, {"y": y, "weights": weights, "known": known})
-        wanted = None if names is None else tuple(str(name) for name in names)
-        table, y = opened_pair(owner, eta, y, wanted, weights)
+        names = None if names is None else tuple(str(name) for name in names)
+        table = open_table(owner, "eta", eta, names)
+        # Names of labels come from the caller, from eta or from y, the first that has some.
+        true = open_table(owner, "y", y, table.names)
+        names, y = true.names, true.values
+        # Two indexes are needed for a difference, and one of them is then that of eta or y.
+        if table.index is not None or true.index is not None:
+            indexes = {"eta": table.index, "y": true.index, "weights": index_of(weights)}
+            check_same_indexes(owner, indexes)
+        classes = None
+        if names is not None:
+            y, classes = read_classes(owner, true, table.is_reordered)
         rows = read_probabilities(owner, table.values)
-        labels = None if y is None else read_labels(owner, y, rows.n, rows.m, known=known)
-        found = read_weights(owner, weights, rows.n)
-        return cls(rows, labels, found, table.names, table.close, table.classes)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.eta.n
-
-    @property
-    def m(self) -> int:
-        """Number of labels."""
-        return self.eta.m
-
-    @property
-    def thin(self) -> bool:
-        """Whether probabilities are sparse."""
-        return isinstance(self.eta, SparseProbabilities)
+        labels = None
+        if y is not None:
+            labels = read_labels(owner, y, rows.n, rows.m, known=known, listed=rows.is_sparse)
+        weights = read_weights(owner, weights, rows.n)
+        return cls(rows, labels, weights, names, table.restore_type, classes)
 
     @property
     def values(self) -> Any:
-        """Probabilities as an array or a CSR matrix, of the shape that they were given in."""
+        """Probabilities as an array or a CSR matrix, of the shape that they came in."""
         if isinstance(self.eta, SparseProbabilities):
             return self.eta.matrix
         return self.eta.array[:, 0] if self.eta.vector else self.eta.array
-
-    @property
-    def class_ids(self) -> bool:
-        """Whether labels are one class id a row."""
-        return self.labels is not None and self.labels.class_ids
 
     @property
     def known(self) -> NDArray[np.bool_] | None:
@@ -150,35 +168,26 @@ class Batch:
         """The first row that has not exactly one label, and how many it has."""
         if self.labels is None or self.labels.class_ids:
             return None
-        for _, block in blocks(self.n, self.eta.rows_per_block, None):
-            starts, ends, _ = self.labels.block(block)
-            known = self.labels.known_of(block)
-            wrong = np.flatnonzero((ends - starts != 1) & (known != 0 if len(known) else True))
-            if len(wrong):
-                return int(block[wrong[0]]), int((ends - starts)[wrong[0]])
-        return None
+        counts, known = self.labels.counts, self.labels.known_of(np.arange(self.n))
+        # A row whose labels are unknown may have one.
+        wrong = (counts != 1) & (known != 0 if len(known) else True)
+        row = int(wrong.argmax()) if wrong.any() else None
+        return None if row is None else (row, int(counts[row]))
 
     @property
     def one_label_each(self) -> bool:
         """Whether each row has exactly one label."""
         return self.labels is not None and self.odd_row is None
 
-    @cached_property
-    def wrong_row(self) -> int | None:
-        """The first row with anything that is no probability; kernels look while they read."""
-        return wrong_row(self.eta)
-
     def check(self, owner: str) -> Batch:
         """Refuse anything that is no probability, for who reads it without a kernel."""
-        if self.wrong_row is not None:
-            raise ValueError(f"eta of {owner} must hold {self.eta.explain(self.wrong_row)}")
+        if self.eta.wrong_row is not None:
+            raise ValueError(f"eta of {owner} must hold {self.eta.explain(self.eta.wrong_row)}")
         return self
 
-    def labelled(self, owner: str, y: Any, weights: Any = None) -> Batch:
-        """The same probabilities with labels, and weights, that were read after them."""
-        labels = read_labels(owner, y, self.n, self.m)
-        made = replace(self, labels=labels, weights=read_weights(owner, weights, self.n))
-        return self._known_right(made)
+    def labelled(self, owner: str, y: Any) -> Batch:
+        """The same probabilities with labels that were read after them."""
+        return replace(self, labels=read_labels(owner, y, self.n, self.m, listed=self.is_sparse))
 
     def take(self, rows: Any) -> Batch:
         """Some of the rows, by ids, by flags or as a slice; nothing is checked again.
@@ -192,44 +201,33 @@ class Batch:
         """
         if not isinstance(rows, slice):
             rows = np.asarray(rows)
-        labels = None if self.labels is None else self.labels.take(rows)
-        weights = self.weights[rows] if len(self.weights) else self.weights
-        part = replace(
+        return replace(
             self,
             eta=self.eta.take(rows),
-            labels=labels,
-            weights=weights,
-            close=self.close.take(rows),
+            labels=None if self.labels is None else self.labels.take(rows),
+            weights=self.weights[rows] if len(self.weights) else self.weights,
+            restore_type=self.restore_type.take(rows),
         )
-        return self._known_right(part)
 
     def ready(self) -> Batch:
         """The same, converted once to what kernels read fastest, for who reads it many times."""
-        labels = None if self.labels is None else self.labels.ready(listed=self.thin)
-        eta = self.eta.ready()
-        if eta is self.eta and labels is self.labels:
+        if isinstance(self.eta, SparseProbabilities) or self.eta.is_ready:
             return self
-        return self._known_right(replace(self, eta=eta, labels=labels))
-
-    def _known_right(self, other: Batch) -> Batch:
-        """Another with some of these rows: where all of them were right, these are too."""
-        for name in ("wrong_row", "odd_row"):
-            if self.__dict__.get(name, 0) is None:
-                other.__dict__[name] = None
-        return other
+        array = np.ascontiguousarray(self.eta.array, dtype=np.float64)
+        return replace(self, eta=DenseProbabilities(array, self.eta.vector))
 
     def __repr__(self) -> str:
         without = "" if self.labels is not None else ", no y"
         return f"<batch of {self.n} rows, {self.m} labels{without}>"
 
 
-def _passed_on(owner: str, batch: Batch, names: Any, given: dict[str, Any]) -> Batch:
+def _passed_on(owner: str, batch: Batch, names: Any, arguments: dict[str, Any]) -> Batch:
     """A batch is whole: nothing comes beside it."""
-    for parameter, one in given.items():
-        if one is not None:
+    for parameter, value in arguments.items():
+        if value is not None:
             raise TypeError(
                 f"{parameter} of {owner} must not be given beside a Batch, which has its own, got "
-                f"{shown(one)}"
+                f"{shown(value)}"
             )
     if names is not None and batch.names not in (None, tuple(names)):
         raise ValueError(

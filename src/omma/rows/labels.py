@@ -1,215 +1,149 @@
-"""True labels as users give them, laid out for the kernels block by block.
+"""True labels as users pass them, in blocks that kernels read.
 
-They come as indicators, dense or sparse, or as class ids; some of them may be unknown.
+They come as indicators, dense or sparse, as class ids, as class names or as label sets; some of
+them may be unknown. Classes go by name, be it text or a number, where names are known, and else by
+their place.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from omma._validate import shown
 from omma.rows.arrays import (
     Rows,
-    as_it_is,
+    canonical,
     csr,
     entries_of,
     from_objects,
-    some_of,
+    is_kernel_ready,
+    is_missing,
+    plain_array,
+    row_bounds,
     sound_csr,
     unflagged,
+    with_int32_ids,
 )
-from omma.rows.frames import values_of
-from omma.rows.sets import indicators_of_sets, is_label_sets, plain_array
+from omma.rows.frames import Names, Table, indicators_of_sets, is_label_sets, open_table
 
 Ids = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
-
-
-def indicated(starts: Rows, ends: Rows, ids: Any, m: int) -> tuple[NDArray[np.uint8], Rows]:
-    """Lists of label ids as an array of indicators, and the places of its rows."""
-    places = np.arange(len(starts), dtype=np.int64)
-    made = np.zeros((len(starts), m), dtype=np.uint8)
-    made[np.repeat(places, ends - starts), ids[entries_of(starts, ends)]] = 1
-    return made, places
+Flags = NDArray[np.bool_]
+BYTES = (np.bool_, np.int8, np.uint8)  # indicators that kernels read where they lie
+NO_FLAGS = np.empty(0, dtype=np.uint8)
+WHOLE = re.compile(r"-?[0-9]{1,18}(\.0)?")  # a name that is a number, of a size that int64 holds
 
 
 @dataclass(frozen=True)
-class Labels:
-    """True labels, read a block at a time; ``owner`` and ``parameter`` appear in messages.
+class TrueLabels:
+    """True labels, checked; ``owner`` and ``parameter`` appear in messages.
 
-    ``known`` says of each row whether labels of it are known; None where some are of all.
+    ``values`` are a CSR matrix of ones, an array of bytes that are 0 or 1, or a vector of class
+    ids. ``known`` says of each row whether labels of it are known; None where some are of all rows.
     ``missing`` is a CSR matrix of what is unknown in rows that are labelled in part, and None where
-    there are no such rows. What is unknown reads as no label. ``checked`` says that all of them
-    have been looked at.
+    there are no such rows. What is unknown reads as no label.
     """
 
     owner: str
     parameter: str
-    given: Any
+    values: Any
     m: int
-    known: NDArray[np.bool_] | None = None
-    checked: bool = False
+    known: Flags | None = None
     missing: Any = None
+    is_sparse: bool = field(init=False)
+    class_ids: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        # A frozen dataclass has no other way to set what follows from its fields.
+        self.__dict__.update(
+            is_sparse=sparse.issparse(self.values), class_ids=self.values.ndim == 1
+        )
+
+    def block(self, rows: Rows) -> Ids:
+        """Label ids of some rows: those of the t-th are ``ids[starts[t]:ends[t]]``."""
+        known = True if self.known is None else self.known[rows]
+        if self.is_sparse:
+            starts, ends = row_bounds(self.values, rows)
+            return starts, np.where(known, ends, starts), unflagged(self.values.indices)
+        if self.class_ids:
+            starts = np.arange(len(rows), dtype=np.int64)
+            return starts, starts + known, self.values[rows]  # an unknown class is an empty list
+        row_of, ids = np.nonzero(self.values[rows])
+        edges = np.searchsorted(row_of, np.arange(len(rows) + 1))
+        return edges[:-1], edges[1:], ids.astype(np.int32)
+
+    def indicators(self, rows: Rows) -> tuple[NDArray[np.uint8], Rows]:
+        """Indicators that kernels read, and the places of these rows in them."""
+        if not self.is_sparse and not self.class_ids:
+            return self.values, rows
+        starts, ends, ids = self.block(rows)
+        places = np.arange(len(rows), dtype=np.int64)
+        flags = np.zeros((len(rows), self.m), dtype=np.uint8)
+        flags[np.repeat(places, ends - starts), ids[entries_of(starts, ends)]] = 1
+        return flags, places
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The number of labels of each row."""
+        if self.class_ids:
+            return np.ones(len(self.values), dtype=np.int64)
+        by_row = np.diff(self.values.indptr) if self.is_sparse else self.values.sum(axis=1)
+        return np.asarray(by_row, dtype=np.int64)
 
     def known_of(self, rows: Rows) -> NDArray[np.uint8]:
         """Which of some rows have all labels, for the kernels; nothing where all rows have."""
         if self.known is None and self.missing is None:
-            return np.empty(0, dtype=np.uint8)
+            return NO_FLAGS
         known = np.ones(len(rows), dtype=np.bool_) if self.known is None else self.known[rows]
-        if self.missing is not None:
-            indptr = self.missing.indptr
-            known = known & (indptr[rows] == indptr[rows + 1])
+        if self.missing is not None:  # rows labelled in part have not all labels
+            starts, ends = row_bounds(self.missing, rows)
+            known = known & (starts == ends)
         return known.astype(np.uint8)
 
     def unknown_of(self, rows: Rows) -> Ids | None:
         """Labels that are unknown in rows labelled in part; None where there are no such rows."""
         if self.missing is None:
             return None
-        indptr = self.missing.indptr
-        starts, ends = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
-        return starts, ends, self.missing.indices.astype(np.int32, copy=False)
+        return *row_bounds(self.missing, rows), self.missing.indices
 
     @property
-    def entries_known(self) -> NDArray[np.bool_] | None:
+    def entries_known(self) -> Flags | None:
         """Whether labels are known: of each row, or of each entry where that is not enough."""
         if self.missing is None:
             return self.known
-        known: NDArray[np.bool_] = ~self.missing.toarray().astype(np.bool_)
+        known: Flags = ~self.missing.toarray().astype(np.bool_)
         return known if self.known is None else known & self.known[:, np.newaxis]
 
-    def block(self, rows: Rows) -> Ids:
-        """Label ids of the wanted rows: those of row t are ``ids[starts[t]:ends[t]]``."""
-        if sparse.issparse(self.given):
-            return self._sparse_block(rows)
-        if self.given.ndim == 1:
-            return self._class_block(rows)
-        return self._dense_block(rows)
-
-    @property
-    def class_ids(self) -> bool:
-        """Whether labels came as one class id a row."""
-        return not sparse.issparse(self.given) and self.given.ndim == 1
-
-    def _class_block(self, rows: Rows) -> Ids:
-        ids = self.given[rows]
-        some = None if self.known is None else self.known[rows]
-        if some is not None:
-            ids = np.where(some, ids, 0)
-        if not self.checked:
-            self._check_ids(ids, rows)
-        places = np.arange(len(rows) + 1, dtype=np.int64)
-        ends = places[1:] if some is None else places[:-1] + some
-        return places[:-1], ends, ids.astype(np.int32, copy=False)
-
-    def _check_ids(self, ids: NDArray[Any], rows: Rows) -> None:
-        wrong = np.flatnonzero((ids < 0) | (ids >= self.m) | (ids != np.floor(ids)))
-        if len(wrong):
-            raise ValueError(
-                f"class ids in {self.parameter} of {self.owner} must be whole numbers from 0 to "
-                f"{self.m - 1}, got {ids[wrong[0]]} in row {rows[wrong[0]]}"
-            )
-
-    @property
-    def indicated(self) -> bool:
-        """Whether labels came as an array of indicators."""
-        return not sparse.issparse(self.given) and self.given.ndim == 2
-
-    def indicators(self, rows: Rows) -> tuple[NDArray[np.uint8], Rows]:
-        """Indicators that kernels read, and where the wanted rows are in them."""
-        array = self.given
-        if not self.indicated:
-            return indicated(*self.block(rows), self.m)
-        if self.known is None and as_it_is(array, (np.bool_, np.int8, np.uint8)):
-            read, wanted = unflagged(array).view(np.uint8), rows
-            if self.checked:
-                return read, wanted
-        else:
-            taken = self._known_part(np.ascontiguousarray(array[rows]), rows)
-            self._check(taken, rows)
-            read, wanted = taken.astype(np.uint8), np.arange(len(rows), dtype=np.int64)
-        some = read if wanted is not rows or len(rows) == len(read) else some_of(read, rows)
-        if some.size and some.max() > 1:
-            self._check(self.given[rows], rows)
-            # NumPy takes any byte but zero for True; kernels would count it as a number.
-            read, wanted = (read[wanted] != 0).view(np.uint8), np.arange(len(rows), dtype=np.int64)
-        return read, wanted
-
-    def _known_part(self, taken: NDArray[Any], rows: Rows) -> NDArray[Any]:
-        if self.known is None:
-            return taken
-        return np.where(self.known[rows][:, np.newaxis], taken, 0)
-
-    def _check(self, taken: NDArray[Any], rows: Rows) -> None:
-        wrong = np.flatnonzero(~((taken == 0) | (taken == 1)).all(axis=1))
-        if len(wrong):
-            at = int(wrong[0])
-            refuse_labels(self.owner, self.parameter, int(rows[at]), taken[at])
-
-    def _dense_block(self, rows: Rows) -> Ids:
-        read, wanted = self.indicators(rows)
-        taken = read if len(wanted) == len(read) and wanted is not rows else read[wanted]
-        where, ids = np.nonzero(taken)
-        edges = np.searchsorted(where, np.arange(len(rows) + 1))
-        return edges[:-1], edges[1:], ids.astype(np.int32)
-
-    def _sparse_block(self, rows: Rows) -> Ids:
-        indptr = self.given.indptr
-        starts, ends = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
-        if self.known is not None:
-            ends = np.where(self.known[rows], ends, starts)
-        return starts, ends, unflagged(self.given.indices)
-
-    def take(self, rows: Any) -> Labels:
+    def take(self, rows: Any) -> TrueLabels:
         """Those of some of the rows: ids, flags or a slice."""
         known = None if self.known is None else self.known[rows]
-        known = None if known is None or known.all() else known
-        missing = None if self.missing is None else self.missing[rows]
-        missing = None if missing is None or not missing.nnz else missing
-        given = self.given[rows]
-        if sparse.issparse(given):  # SciPy widens ids to the type of places, where that is wider
-            given = _narrow(given)
-        return replace(self, given=given, known=known, missing=missing)
+        missing = None if self.missing is None else with_int32_ids(self.missing[rows])
+        # All labels of a part may be known where some of the whole are not.
+        known, missing = _split_rows(known, missing, self.m)
+        values = with_int32_ids(self.values[rows]) if self.is_sparse else self.values[rows]
+        return replace(self, values=values, known=known, missing=missing)
 
-    def ready(self, listed: bool) -> Labels:
-        """The same, looked at and converted once: lists of ids, or indicators for dense rows."""
-        if self.checked or self.known is not None or self.missing is not None:
-            return self
-        given = self.given
-        if sparse.issparse(given):  # looked at when it was read
-            return replace(self, checked=True)
-        every = np.arange(given.shape[0], dtype=np.int64)
-        if given.ndim == 1:
-            self._check_ids(given, every)
-            return replace(self, given=given.astype(np.int32, copy=False), checked=True)
-        if listed:
-            made = read_sparse_labels(self.owner, sparse.csr_array(given), self.parameter)
-            return replace(self, given=made, checked=True)
-        return replace(self, given=self.indicators(every)[0], checked=True)
-
-    def refuse_unknown(self, owner: str) -> None:
-        """Say where labels are not known, to whom has no use for such rows."""
-        self.refuse_halves(owner)
-        self.refuse_without(owner)
-
-    def refuse_without(self, owner: str) -> None:
-        """The same of rows of which nothing is known."""
+    def refuse_unknown_rows(self, owner: str) -> None:
+        """Say where nothing is known of a row, to whom has no use for such rows."""
         if self.known is None:
             return
         row = int(np.flatnonzero(~self.known)[0])
-        wanted = (
+        expected = (
             f"be whole numbers from 0 to {self.m - 1}" if self.class_ids else "hold only 0 and 1"
         )
         flags = "known" if self.missing is None else "known.any(axis=1)"
         raise ValueError(
-            f"{'class ids in ' * self.class_ids}{self.parameter} of {owner} must {wanted}, got nan "
-            f"in row {row}, whose labels are unknown: leave such rows out, as "
+            f"{'class ids in ' * self.class_ids}{self.parameter} of {owner} must {expected}, got "
+            f"nan in row {row}, whose labels are unknown: leave such rows out, as "
             f"batch.take(batch.{flags}) does for an omma.Batch"
         )
 
-    def refuse_halves(self, owner: str, why: str = "") -> None:
+    def refuse_partly_known(self, owner: str, why: str = "") -> None:
         """Say where a row is labelled in part, to who takes rows with labels and rows without."""
         if self.missing is None:
             return
@@ -226,117 +160,204 @@ def refuse_labels(owner: str, parameter: str, row: int, values: NDArray[Any]) ->
     raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {wrong} in row {row}")
 
 
-def read_sparse_labels(owner: str, given: Any, parameter: str) -> Any:
-    """A sound CSR matrix as one that stores nothing but ones, with sorted int32 label ids."""
-    if not given.has_canonical_format:
-        given = given.copy()
-        given.sum_duplicates()
-    wrong = np.flatnonzero((given.data != 0) & (given.data != 1))
-    if len(wrong):
-        row = int(np.searchsorted(given.indptr, wrong[0], side="right")) - 1
-        refuse_labels(owner, parameter, row, given.data[wrong[:1]])
-    if not given.data.all():
-        given = given.copy()
-        given.eliminate_zeros()
-    return _narrow(given)
-
-
-def _narrow(given: Any) -> Any:
-    """A CSR matrix whose label ids kernels read."""
-    if as_it_is(given.indices, (np.int32,)):
-        return given
-    return csr((given.data, given.indices.astype(np.int32), given.indptr), given.shape)
-
-
 def read_labels(
-    owner: str, y: Any, n: int, m: int, parameter: str = "y", known: Any = None
-) -> Labels:
-    """True labels of n rows: indicators (n, m), sparse or not, or class ids (n,).
+    owner: str,
+    y: Any,
+    n: int,
+    m: int,
+    parameter: str = "y",
+    *,
+    known: Any = None,
+    listed: bool = False,
+) -> TrueLabels:
+    """True labels of n rows: indicators (n, m), sparse or not, class ids (n,), or sets of ids.
 
-    Labels that are NaN, or not ``known``, are unknown.
+    Labels that are NaN, or not ``known``, are unknown. Where rows are sparse, kernels read labels
+    as lists of ids: ``listed`` makes such of indicators.
     """
-    y = values_of(owner, parameter, y)
     if is_label_sets(y):
         y = indicators_of_sets(owner, parameter, y, None, m)
-    if sparse.issparse(y):
-        y, missing = split_missing(sound_csr(owner, parameter, y))
-        given = read_sparse_labels(owner, y, parameter)
+    is_sparse, missing = sparse.issparse(y), None
+    if is_sparse:
+        values, missing = split_missing(sound_csr(owner, parameter, y))
     else:
-        given = from_objects(plain_array(f"{parameter} of {owner}", y))
-        if given.dtype.kind not in "fiub":
-            raise TypeError(f"{parameter} of {owner} must hold numbers, got the type {given.dtype}")
-        if given.ndim == 1 and m == 1:
-            given = given[:, np.newaxis]
-    shapes = {(n, 1)} if m == 1 else {(n, m), (n,)}
-    if given.shape not in shapes:
-        wanted = f"({n}, {m})" + (f", or ({n},) for class ids" if m > 1 else f" or ({n},)")
+        values = plain_array(f"{parameter} of {owner}", y)
+        values = from_objects(values) if values.dtype.kind == "O" else values
+        if values.dtype.kind not in "fiub":
+            raise TypeError(
+                f"{parameter} of {owner} must hold numbers, got the type {values.dtype}"
+            )
+        if values.ndim == 1 and m == 1:  # of one label, which is no class id
+            values = values[:, np.newaxis]
+    if values.shape != (n, m) and (m == 1 or values.shape != (n,)):
+        shapes = f"({n}, {m})" + (f", or ({n},) for class ids" if m > 1 else f" or ({n},)")
         raise ValueError(
-            f"{parameter} of {owner} must have the shape {wanted} to fit eta, "
-            f"got shape {tuple(given.shape)}"
+            f"{parameter} of {owner} must have the shape {shapes} to fit eta, "
+            f"got shape {tuple(values.shape)}"
         )
-    flags = None if known is None else _flags(owner, given, known)
-    if sparse.issparse(given):
-        flags, missing = _rows_known(flags, missing, m)
-        return Labels(owner, parameter, given, m, flags, missing=missing)
-    flags = _known(given, flags)
-    if flags is None or flags.ndim == 1:
-        return Labels(owner, parameter, given, m, flags)
-    unknown = _narrow(sparse.csr_array(~flags, dtype=np.int8))
-    some, missing = _rows_known(np.asarray(flags.any(axis=1)), unknown, m)
-    cleaned = np.where(flags, given, 0)  # what is unknown reads as no label
-    return Labels(owner, parameter, cleaned, m, some, missing=missing)
-
-
-def _known(given: Any, flags: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    """Which labels are known: a flag for each row, or where that is not enough for each entry."""
-    floats = given.dtype.kind == "f" and given.size
-    if floats and np.isnan(np.min(given)):  # a minimum takes no memory of its own
-        there = ~np.isnan(given)
+    flags = None if known is None else _read_known(owner, values, known)
+    # A minimum takes no memory of its own, and is NaN where one value is.
+    has_nan = not is_sparse and values.dtype.kind == "f" and np.isnan(values.min(initial=0))
+    if not is_sparse and (has_nan or flags is not None):
+        is_known = ~np.isnan(values)
         if flags is not None:
-            there &= flags if flags.shape == there.shape else flags[:, np.newaxis]
-        flags = there
-    if flags is None or flags.all():
-        return None
-    if flags.ndim == 2 and (flags.any(axis=1) == flags.all(axis=1)).all():
-        return np.asarray(flags.any(axis=1))
+            is_known &= flags if flags.shape == values.shape else flags[:, np.newaxis]
+        values = np.where(is_known, values, 0)  # what is unknown reads as no label
+        flags = is_known if values.ndim == 1 else is_known.any(axis=1)
+        # Where rows are known as a whole or not at all, a flag for each says all.
+        if values.ndim == 2 and (flags != is_known.all(axis=1)).any():
+            missing = with_int32_ids(sparse.csr_array(~is_known, dtype=np.int8))
+    if flags is not None or missing is not None:
+        flags, missing = _split_rows(flags, missing, m)
+    if values.ndim == 1:
+        values = _class_ids(owner, parameter, values, m)
+    elif is_sparse:
+        values = _ones(owner, parameter, values)
+    else:
+        values = _bytes(owner, parameter, values)
+        values = with_int32_ids(sparse.csr_array(values)) if listed else values
+    return TrueLabels(owner, parameter, values, m, flags, missing)
+
+
+def _class_ids(owner: str, parameter: str, ids: NDArray[Any], m: int) -> NDArray[np.int32]:
+    """Class ids as kernels read them."""
+    wrong = np.flatnonzero((ids < 0) | (ids >= m) | (ids != np.floor(ids)))
+    if len(wrong):
+        raise ValueError(
+            f"class ids in {parameter} of {owner} must be whole numbers from 0 to {m - 1}, got "
+            f"{ids[wrong[0]]} in row {wrong[0]}"
+        )
+    return ids.astype(np.int32, copy=False)
+
+
+def _bytes(owner: str, parameter: str, values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Indicators as bytes of 0 and 1, where they lie if they are such, or else as a copy."""
+    if is_kernel_ready(values, BYTES):
+        flags = unflagged(values).view(np.uint8)
+        if flags.max(initial=0) <= 1:
+            return flags
+        # NumPy takes any byte but zero for True; kernels would count it as a number.
+    flags = np.ascontiguousarray(values != 0).view(np.uint8)
+    wrong = np.flatnonzero((values != flags).any(axis=1))
+    if len(wrong):
+        refuse_labels(owner, parameter, int(wrong[0]), values[wrong[0]])
     return flags
+
+
+def _read_known(owner: str, values: Any, known: Any) -> Flags:
+    """The flags that a user passes as ``known``."""
+    flags: Flags = np.asarray(open_table(owner, "known", known).values)
+    shapes = [values.shape[:1]] if sparse.issparse(values) else [values.shape[:1], values.shape]
+    if flags.dtype != np.bool_ or flags.shape not in shapes:
+        expected = " or ".join(str(tuple(shape)) for shape in dict.fromkeys(shapes))
+        raise ValueError(
+            f"known of {owner} must be True or False for each row (or label, where y is dense), "
+            f"of shape {expected}, got the shape {flags.shape} of type {flags.dtype}"
+        )
+    return flags
+
+
+def _split_rows(known: Flags | None, missing: Any, m: int) -> tuple[Flags | None, Any]:
+    """Rows of which something is known, and what is unknown of these alone."""
+    if missing is not None:
+        lengths = np.diff(missing.indptr)
+        known = lengths < m if known is None else known & (lengths < m)
+        if not known.all():  # of rows without any label, the flag says all
+            flags = np.repeat(known, lengths).astype(np.int8)
+            missing = csr((flags, missing.indices, missing.indptr), missing.shape)
+            missing.eliminate_zeros()
+    all_known = known is None or known.all()
+    return None if all_known else known, missing if missing is not None and missing.nnz else None
+
+
+def _ones(owner: str, parameter: str, matrix: Any) -> Any:
+    """A sound CSR matrix as one that stores nothing but ones, with sorted int32 label ids."""
+    matrix = canonical(matrix)
+    wrong = np.flatnonzero((matrix.data != 0) & (matrix.data != 1))
+    if len(wrong):
+        row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
+        refuse_labels(owner, parameter, row, matrix.data[wrong[:1]])
+    if not matrix.data.all():  # a stored zero is no label
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return with_int32_ids(matrix)
 
 
 def split_missing(y: Any) -> tuple[Any, Any]:
     """Labels in CSR without those that are stored as NaN, and these as a CSR matrix."""
     if y.dtype.kind != "f" or not np.isnan(y.data).any():
         return y, None
-    given = y.copy()
-    given.sum_duplicates()
-    unknown = np.isnan(given.data)
-    found = csr((unknown.astype(np.int8), given.indices.copy(), given.indptr.copy()), given.shape)
-    found.eliminate_zeros()
-    given.data[unknown] = 0.0
-    return given, _narrow(found)
+    labels = canonical(y).copy()
+    is_nan = np.isnan(labels.data)
+    missing = labels.copy()
+    missing.data = is_nan.astype(np.int8)
+    missing.eliminate_zeros()
+    labels.data[is_nan] = 0.0
+    return labels, with_int32_ids(missing)
 
 
-def _rows_known(
-    known: NDArray[np.bool_] | None, missing: Any, m: int
-) -> tuple[NDArray[np.bool_] | None, Any]:
-    """Rows of which something is known, and what is unknown of these alone."""
-    if missing is None:
-        return (None if known is None or known.all() else known), None
-    some = np.diff(missing.indptr) < m
-    known = some if known is None else known & some
-    if not known.all():
-        wanted = np.repeat(known, np.diff(missing.indptr)).astype(np.int8)
-        missing = csr((wanted, missing.indices, missing.indptr), missing.shape)
-        missing.eliminate_zeros()
-    return (None if known.all() else known), (missing if missing.nnz else None)
+# Classes by name
 
 
-def _flags(owner: str, given: Any, known: Any) -> NDArray[np.bool_]:
-    flags: NDArray[np.bool_] = np.asarray(values_of(owner, "known", known))
-    shapes = [given.shape[:1]] if sparse.issparse(given) else [given.shape[:1], given.shape]
-    if flags.dtype != np.bool_ or flags.shape not in shapes:
-        wanted = " or ".join(str(tuple(shape)) for shape in dict.fromkeys(shapes))
-        raise ValueError(
-            f"known of {owner} must be True or False for each row (or label, where y is dense), "
-            f"of shape {wanted}, got the shape {flags.shape} of type {flags.dtype}"
-        )
-    return flags
+def read_classes(
+    owner: str, y: Table, is_reordered: bool, *, are_ids: bool = True
+) -> tuple[Any, NDArray[Any] | None]:
+    """Labels with places of classes in place of their names, and what classes are called in y.
+
+    That is their names, or numbers where all names are such, or None where they go by place.
+    ``is_reordered`` says that probabilities came in another order than the labels; ``are_ids`` is
+    False where a vector is a row of indicators. Of a class that is missing, the place is NaN.
+
+    >>> read_classes("replay", Table(["b", "a"], ("a", "b")), False)
+    (array([1, 0]), array(['a', 'b'], dtype='<U1'))
+    >>> read_classes("replay", Table([7, 5], ("5", "7")), False)
+    (array([1, 0]), array([5, 7]))
+    >>> read_classes("replay", Table([0, 1], ("a", "b")), False)
+    ([0, 1], None)
+    """
+    names: Names = y.names or ()
+    array = np.empty((0, 0)) if sparse.issparse(y.values) else np.asanyarray(y.values)
+    are_ids = are_ids and array.ndim < 2 and y.values is not None
+    # One name is that of a binary label: its numbers are 0 and 1, whatever it is called.
+    is_numeric = array.dtype.kind in "fiub"
+    numbers = _whole(names) if are_ids and is_numeric and len(names) > 1 else None
+    if not names or not are_ids or (is_numeric and numbers is None):
+        if is_reordered and not y.is_named and is_numeric:
+            raise ValueError(
+                f"y of {owner} must be a frame with names where eta has its columns in another "
+                f"order than the labels, {shown(list(names))}: name y, or reorder eta"
+            )
+        return y.values, None if are_ids or not names else np.array(names)
+    if numbers is None:
+        classes: NDArray[Any] = np.array(names)
+        ids = {name: float(place) for place, name in enumerate(names)}
+        values = array.ravel().tolist()
+        for value in values:
+            if str(value) not in ids and not is_missing(value):
+                raise ValueError(
+                    f"class names in y of {owner} must be among {shown(list(names))}, got "
+                    f"{shown(value)}"
+                )
+        places = np.array([ids.get(str(value), np.nan) for value in values]).reshape(array.shape)
+    else:
+        classes, order, missing = numbers, np.argsort(numbers), np.isnan(array)
+        # Where a number would stand among the sorted ones: there it is, or it is no name.
+        nearest = order[np.minimum(np.searchsorted(numbers[order], array), len(names) - 1)]
+        wrong = np.ravel(array)[np.ravel((numbers[nearest] != array) & ~missing)]
+        if len(wrong):
+            raise ValueError(
+                f"class ids in y of {owner} must be names of labels where these are numbers, "
+                f"{shown(list(names))}, got {wrong[0]}"
+            )
+        places = np.where(missing, np.nan, nearest)
+    return (places if np.isnan(places).any() else places.astype(np.int64)), classes
+
+
+def _whole(names: Names) -> NDArray[np.int64] | None:
+    """Names as whole numbers, where all of them are; False and True are 0 and 1."""
+    flags = {"False": "0", "True": "1"}  # as scikit-learn names the classes of a bool
+    texts = [flags.get(name, name) for name in names]
+    if not all(WHOLE.fullmatch(text) for text in texts):
+        return None
+    numbers = np.array([int(text.removesuffix(".0")) for text in texts], dtype=np.int64)
+    return numbers if len(np.unique(numbers)) == len(names) else None

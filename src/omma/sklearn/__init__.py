@@ -13,8 +13,8 @@ except ImportError as error:
 else:
     del _sklearn
 
-from omma.sklearn.classifier import History, MetricClassifier
+from omma.sklearn.classifier import MetricClassifier, ScoreHistory
 from omma.sklearn.ruled import RuledClassifier
 from omma.sklearn.scoring import make_scorer
 
-__all__ = ["History", "MetricClassifier", "RuledClassifier", "make_scorer"]
+__all__ = ["ScoreHistory", "MetricClassifier", "RuledClassifier", "make_scorer"]

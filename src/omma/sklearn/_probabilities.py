@@ -12,24 +12,24 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples
 
 from omma.rows.batch import Batch
-from omma.rows.frames import values_of
-from omma.sklearn._target import LABELS, OWNER, YES, Target
+from omma.rows.frames import open_table
+from omma.sklearn._problem import BINARY, MULTILABEL, OWNER, Problem
 
 ROUNDING = 1e-6  # how far beyond 0 and 1 a probability may lie and still be one
 
 
-def probabilities(estimator: Any, X: Any, target: Target) -> Any:
-    """The estimator's probabilities, checked: a column for each class or label of the target."""
-    return Batch.read(OWNER, predict_eta(estimator, X, target)).check(OWNER).values
+def probabilities(estimator: Any, X: Any, problem: Problem) -> Any:
+    """The estimator's probabilities, checked: a column for each class or label of the problem."""
+    return Batch.read(OWNER, predict_eta(estimator, X, problem)).check(OWNER).values
 
 
-def predict_eta(estimator: Any, X: Any, target: Target) -> Any:
+def predict_eta(estimator: Any, X: Any, problem: Problem) -> Any:
     """The same, not yet checked."""
     raw = estimator.predict_proba(X)
-    if target.kind == LABELS:
-        eta = _of_labels(raw, estimator, target.m)
+    if problem.kind == MULTILABEL:
+        eta = _of_labels(raw, estimator, problem.m)
     else:
-        eta = _of_classes(_as_array(raw), estimator, target)
+        eta = _of_classes(_as_array(raw), estimator, problem)
     values = eta.data if sparse.issparse(eta) else eta
     if not values.size:
         return eta
@@ -41,18 +41,24 @@ def predict_eta(estimator: Any, X: Any, target: Target) -> Any:
 
 
 def _as_array(raw: Any) -> Any:
-    values = values_of(OWNER, "predict_proba", raw)
+    values = open_table(OWNER, "predict_proba", raw).values
     return values.tocsr() if sparse.issparse(values) else np.asarray(values)
 
 
 def _of_labels(raw: Any, estimator: Any, m: int) -> Any:
     """(n, m) as it is; of (n, m, 2), or of m arrays (n, 2), the part that says yes."""
     if isinstance(raw, list | tuple):
-        own = getattr(estimator, "classes_", None)
-        if not isinstance(own, list | tuple) or len(own) != len(raw):
-            own = [None] * len(raw)
-        pairs = zip(map(_as_array, raw), own, strict=True)
-        eta = np.stack([_positive_column(column, classes) for column, classes in pairs], axis=1)
+        known = getattr(estimator, "classes_", None)
+        if not isinstance(known, list | tuple) or len(known) != len(raw):
+            known = [None] * len(raw)
+        columns = []
+        for part, classes in zip(map(_as_array, raw), known, strict=True):
+            if part.ndim == 1 or classes is None:
+                columns.append(part if part.ndim == 1 else part[:, -1])
+            else:  # training rows may have had the label always, or never
+                place = np.flatnonzero(np.asarray(classes) == 1)
+                columns.append(part[:, place[0]] if len(place) else np.zeros(len(part)))
+        eta = np.stack(columns, axis=1)
     else:
         eta = _as_array(raw)
         eta = eta[..., 1] if eta.ndim == 3 and eta.shape[2] == 2 else eta
@@ -64,45 +70,35 @@ def _of_labels(raw: Any, estimator: Any, m: int) -> Any:
     return eta
 
 
-def _positive_column(eta: NDArray[Any], classes: Any) -> NDArray[Any]:
-    """The probability that a label is there; training rows may have had it always, or never."""
-    if eta.ndim == 1:
-        return eta
-    if classes is None:
-        return eta[:, -1]
-    place = np.flatnonzero(np.asarray(classes) == 1)
-    return eta[:, place[0]] if len(place) else np.zeros(len(eta))
-
-
-def _of_classes(eta: Any, estimator: Any, target: Target) -> Any:
+def _of_classes(eta: Any, estimator: Any, problem: Problem) -> Any:
     """A column for each class; a class that the estimator has not seen has probability zero."""
-    if eta.ndim == 1 or (eta.shape[1] == 1 and len(target.classes) == 2):
+    if eta.ndim == 1 or (eta.shape[1] == 1 and len(problem.classes) == 2):
         positive = (eta.toarray() if sparse.issparse(eta) else eta).reshape(-1)
         eta = np.column_stack((1 - positive, positive))
-    own = np.asarray(getattr(estimator, "classes_", target.classes))
-    if eta.shape[1] != len(own) or not np.isin(own, target.classes).all():
+    own = np.asarray(getattr(estimator, "classes_", problem.classes))
+    if eta.shape[1] != len(own) or not np.isin(own, problem.classes).all():
         raise ValueError(
             f"predict_proba of {type(estimator).__name__} in {OWNER} must give the classes "
-            f"{target.classes.tolist()}, got {eta.shape[1]} columns for {own.tolist()}"
+            f"{problem.classes.tolist()}, got {eta.shape[1]} columns for {own.tolist()}"
         )
-    if not np.array_equal(own, target.classes):
-        places = np.searchsorted(target.classes, own)
+    if not np.array_equal(own, problem.classes):  # a training fold may lack a class
+        places = np.searchsorted(problem.classes, own)
         entries = (np.ones(len(own)), (np.arange(len(own)), places))
-        eta = eta @ sparse.csr_array(entries, shape=(len(own), len(target.classes)))
-    if target.kind != YES:
+        eta = eta @ sparse.csr_array(entries, shape=(len(own), len(problem.classes)))
+    if problem.kind != BINARY:
         return eta
-    column = eta[:, [target.positive]]
+    column = eta[:, [problem.positive]]
     return (column.toarray() if sparse.issparse(column) else np.asarray(column)).reshape(-1)
 
 
 def out_of_fold(
-    model: Any, X: Any, y: Any, target: Target, routed: Any, weights: NDArray[Any] | None
+    model: Any, X: Any, y: Any, problem: Problem, routed: Any, weights: NDArray[Any] | None
 ) -> tuple[Any, Batch, int]:
     """The trained estimator, out-of-fold probabilities with labels, and how many rows trained it.
 
     A clone is trained on each training part, and gives its probabilities of the other part.
     """
-    cv = check_cv(model.cv, y=y, classifier=target.kind != LABELS)
+    cv = check_cv(model.cv, y=y, classifier=problem.kind != MULTILABEL)
     splits = list(cv.split(X, y, **routed.splitter.split))
     if not splits:
         raise ValueError(f"cv of {OWNER} must give at least one split, got none")
@@ -111,12 +107,13 @@ def out_of_fold(
             f"refit of {OWNER} must be True where cv has several splits, got False with "
             f"{len(splits)}: which of their estimators should be kept is not clear"
         )
-    params, labels, n = routed.estimator.fit, target.encode(y), _num_samples(X)
+    params, labels, n = routed.estimator.fit, problem.encode(y), _num_samples(X)
     folds = Parallel(n_jobs=model.n_jobs, verbose=model.verbose)(
-        delayed(_fold)(clone(model.estimator), X, y, target, train, test, params)
+        delayed(_fold)(clone(model.estimator), X, y, problem, train, test, params)
         for train, test in splits
     )
     estimators, etas = zip(*folds, strict=True)
+    # A row may be in several test parts, or in none: it counts as often as it is predicted.
     rows = np.concatenate([np.arange(n)[test] for _, test in splits])  # by ids or by flags
     if any(map(sparse.issparse, etas)):
         eta = sparse.vstack([sparse.csr_array(part) for part in etas], format="csr")
@@ -130,9 +127,9 @@ def out_of_fold(
 
 
 def _fold(
-    model: Any, X: Any, y: Any, target: Target, train: Any, test: Any, fit_params: dict[str, Any]
+    model: Any, X: Any, y: Any, problem: Problem, train: Any, test: Any, fit_params: dict[str, Any]
 ) -> tuple[Any, Any]:
     """One split: the trained model, and its probabilities of the other part."""
     params = _check_method_params(X, fit_params, indices=train)
     model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
-    return model, predict_eta(model, _safe_indexing(X, test), target)
+    return model, predict_eta(model, _safe_indexing(X, test), problem)

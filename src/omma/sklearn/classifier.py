@@ -26,7 +26,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from omma._types import Feedback
 from omma._validate import shown
 from omma.counts import Counts
-from omma.held import Held
+from omma.limits import LimitStatus
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.metrics.scoring import check_zero_division, value_with
@@ -39,11 +39,11 @@ from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._decision_scores import decision_scores
 from omma.sklearn._probabilities import out_of_fold, predict_eta, probabilities
+from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, OWNER, Problem, read_problem
 from omma.sklearn._rule_search import find_rule, usual_rule
-from omma.sklearn._target import CLASSES, LABELS, OWNER, YES, Target, read_target
 
 
-class History(NamedTuple):
+class ScoreHistory(NamedTuple):
     """The metric so far, at some numbers of rows."""
 
     rows: NDArray[np.int64]
@@ -54,6 +54,7 @@ def inner_has(method: str) -> Callable[[Any], bool]:
     """Whether the estimator, fitted or not, has a method; if not, its own error says so."""
 
     def check(self: Any) -> bool:
+        # ``available_if`` shows the AttributeError of the estimator itself.
         getattr(getattr(self, "estimator_", self.estimator), method)
         return True
 
@@ -137,9 +138,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         True labels against decisions: of the kept rule on unseen rows, then of every step.
     value_ : float
         The metric of these counts.
-    limits_ : tuple of omma.held.Held
+    limits_ : tuple of omma.limits.LimitStatus
         How the limits of ``subject_to`` stand by these counts.
-    history_ : History
+    history_ : ScoreHistory
         ``rows`` and ``values``: the metric so far, in the online pass and after each later step.
     n_samples_seen_ : int
         How many rows ``fit`` and ``partial_fit`` have trained ``estimator_`` on: with
@@ -225,23 +226,25 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         X, y, weights = _check_rows(X, y, sample_weight, "fit")
         prefit = self._is_prefit()
         classes = getattr(self.estimator, "classes_", None) if prefit else None
-        target = read_target(y, find_metric(self.metric), classes, self.pos_label)
-        policy = self._policy(target)
-        if prefit:
+        problem = read_problem(y, find_metric(self.metric), classes, self.pos_label)
+        policy = self._policy(problem)
+        if prefit:  # its probabilities of these rows are those of unseen ones already
             _raise_for_params(params, self, "fit")
-            eta = predict_eta(self.estimator, X, target)
-            sample = Batch.read(OWNER, eta, target.encode(y), weights).check(OWNER).ready()
+            eta = predict_eta(self.estimator, X, problem)
+            sample = Batch.read(OWNER, eta, problem.encode(y), weights).check(OWNER).ready()
             estimator, trained_on = self.estimator, 0
         else:
-            y = y if target.kind == LABELS else np.asarray(y).reshape(-1)
+            y = y if problem.kind == MULTILABEL else np.asarray(y).reshape(-1)
             routed = self._route("fit", sample_weight, params)
-            estimator, sample, trained_on = out_of_fold(self, X, y, target, routed, weights)
+            estimator, sample, trained_on = out_of_fold(self, X, y, problem, routed, weights)
+        # One seed for the order of the online pass and for the bootstrap of thresholds.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         best, history = find_rule(policy, sample, int(seed), self.zero_division)
-        learner = OnlineClassifier(policy, target.m, names=target.names)
+        learner = OnlineClassifier(policy, problem.m, names=problem.names)
         learner.merge(best.counts, best.state)
-        self._start(estimator, target, History(history.rows, history.values))
-        return self._take(learner, best.rule.named(target.names), trained_on)
+        self._start(estimator, problem)
+        rule = best.rule.named(problem.names)
+        return self._take(learner, rule, trained_on, ScoreHistory(history.rows, history.values))
 
     @available_if(inner_has("partial_fit"))  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -268,26 +271,28 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         X, y, weights = _check_rows(X, y, sample_weight, "partial_fit")
         first = not hasattr(self, "estimator_")
         if first:
-            target = read_target(y, find_metric(self.metric), classes, self.pos_label)
-            if classes is None and target.kind != LABELS:
+            problem = read_problem(y, find_metric(self.metric), classes, self.pos_label)
+            if classes is None and problem.kind != MULTILABEL:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
         else:
-            target = self._target
-            target.check_same_classes(classes)
-        labels, y = target.encode(y), target.ordered(y)
+            problem = self._problem
+            problem.check_same_classes(classes)
+        labels, y = problem.encode(y), problem.ordered(y)
         fit_params = self._route("partial_fit", sample_weight, params).estimator.partial_fit
-        if classes is not None:
+        if classes is not None:  # estimators need them in their first call, and check them later
             fit_params = {"classes": classes, **fit_params}
         if first:
-            policy, estimator = self._policy(target), clone(self.estimator)
+            policy, estimator = self._policy(problem), clone(self.estimator)
             estimator.partial_fit(X, y, **fit_params)
-            learner = OnlineClassifier(policy, target.m, names=target.names)
-            self._start(estimator, target, History(np.empty(0, dtype=np.int64), np.empty(0)))
-            rule = usual_rule(policy, target.m).named(target.names)
-            return self._take(learner, rule, _num_samples(X))
+            learner = OnlineClassifier(policy, problem.m, names=problem.names)
+            self._start(estimator, problem)
+            rule = usual_rule(policy, problem.m).named(problem.names)
+            history = ScoreHistory(np.empty(0, dtype=np.int64), np.empty(0))
+            return self._take(learner, rule, _num_samples(X), history)
+        # Before the estimator has seen these rows: afterwards its probabilities would be too good.
         _, learner = self._decide_rows(X, labels, weights)
         self.estimator_.partial_fit(X, y, **fit_params)
-        return self._go_on(learner, _num_samples(X))
+        return self._take(learner, learner.rule, _num_samples(X))
 
     def step(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Decide rows one after another, learning the labels of each before the next.
@@ -312,62 +317,67 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         check_is_fitted(self)
         X, y, weights = _check_rows(X, y, sample_weight, "step")
-        decisions, learner = self._decide_rows(X, self._target.encode(y), weights)
-        decoded = self._target.decode(decisions)
-        self._go_on(learner, 0)
+        decisions, learner = self._decide_rows(X, self._problem.encode(y), weights)
+        decoded = self._problem.decode(decisions)
+        self._take(learner, learner.rule, 0)
         return decoded
 
     def _decide_rows(
         self, X: Any, labels: Any, weights: NDArray[Any] | None
     ) -> tuple[Any, OnlineClassifier]:
         """Decisions on rows, each learned before the next, and the learner after all of them."""
-        target = self._target
+        problem = self._problem
         learner = deepcopy(self._learner)  # should anything fail on the way, ours is as it was
-        eta = probabilities(self.estimator_, X, target)
+        eta = probabilities(self.estimator_, X, problem)
         n, is_sparse = eta.shape[0], sparse.issparse(eta)
-        rows = eta if is_sparse else eta.reshape(n, target.m)
+        rows = eta if is_sparse else eta.reshape(n, problem.m)  # of two classes eta is a vector
+        # A row of a dense matrix, or a class id; a single label and a sparse row keep two axes.
+        is_plain = problem.kind != BINARY and not sparse.issparse(labels)
         decisions = []
         for i in range(n):
             decisions.append(learner.predict(rows[[i]] if is_sparse else rows[i]))
-            if target.kind == CLASSES:
-                true = np.zeros(target.m, dtype=np.int8)
-                true[labels[i]] = 1
-            else:
-                true = labels[[i]] if sparse.issparse(labels) else np.atleast_1d(labels[i])
+            true = labels[i] if is_plain else labels[[i]]
             learner.update(true, weight=1.0 if weights is None else float(weights[i]))
         if is_sparse:
             return sparse.vstack(decisions, format="csr"), learner
         return np.array(decisions, dtype=np.int8).reshape(eta.shape), learner
 
-    def _start(self, estimator: Any, target: Target, history: History) -> None:
-        """Forget what was learned before."""
-        self.estimator_, self.classes_ = estimator, target.classes
-        self._target, self.history_, self.n_samples_seen_ = target, history, 0
+    def _start(self, estimator: Any, problem: Problem) -> None:
+        """Forget everything that was learned before."""
+        self.estimator_, self.classes_ = estimator, problem.classes
+        self._problem, self.n_samples_seen_ = problem, 0
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
-            elif hasattr(self, name):
+            elif hasattr(self, name):  # of an estimator that was fitted before
                 delattr(self, name)
 
-    def _take(self, learner: OnlineClassifier, rule: Rule, trained_on: int) -> MetricClassifier:
-        """Take over what a learner has learned, once all else is done."""
+    def _take(
+        self,
+        learner: OnlineClassifier,
+        rule: Rule,
+        trained_on: int,
+        history: ScoreHistory | None = None,
+    ) -> MetricClassifier:
+        """Take over what a learner has learned, once all else is done.
+
+        Without a new history, the old one gets a point after these rows.
+        """
         self._learner, self.rule_ = learner, rule
         self.counts_: Counts = learner.counts
         self.value_: float | None = None  # before anything was counted
         if learner.value is not None:
             self.value_ = value_with(find_metric(self.metric), self.counts_, self.zero_division)
         self.n_samples_seen_ += trained_on
+        if history is None:
+            rows, values = self.history_
+            value = np.nan if self.value_ is None else self.value_
+            rows, values = np.append(rows, round(self.counts_.n)), np.append(values, value)
+            history = ScoreHistory(rows, values)
+        self.history_: ScoreHistory = history
         return self
 
-    def _go_on(self, learner: OnlineClassifier, trained_on: int) -> MetricClassifier:
-        """Take over a learner after further rows, and add a point to the history."""
-        self._take(learner, learner.rule, trained_on)
-        rows, values = self.history_
-        value = np.nan if self.value_ is None else self.value_
-        self.history_ = History(np.append(rows, round(self.counts_.n)), np.append(values, value))
-        return self
-
-    # Deciding, which changes nothing.
+    # Decisions, which change nothing.
 
     def predict(self, X: Any) -> Any:
         """Decide rows by the rule; nothing changes.
@@ -377,8 +387,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Classes, or indicators in the type of y: sparse where y was, or where probabilities are.
         """
         check_is_fitted(self)
-        eta = probabilities(self.estimator_, X, self._target)
-        return self._target.decode(self.rule_.predict(eta))
+        eta = probabilities(self.estimator_, X, self._problem)
+        return self._problem.decode(self.rule_.predict(eta))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The metric that the classifier maximizes, of its decisions: not accuracy.
@@ -398,15 +408,15 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         True
         """
         check_is_fitted(self)
-        metric, target = find_metric(self.metric), self._target
+        metric, problem = find_metric(self.metric), self._problem
         # A table of costs goes by the order of all classes.
-        by_place = metric.needs_matrix and target.kind == CLASSES
+        by_place = metric.needs_matrix and problem.kind == MULTICLASS
         return metric.score(
-            target.ordered(y),
+            problem.ordered(y),
             self.predict(X),
             sample_weight,
-            labels=target.classes.tolist() if by_place else None,
-            pos_label=target.classes[target.positive] if target.kind == YES else None,
+            labels=problem.classes.tolist() if by_place else None,
+            pos_label=problem.classes[problem.positive] if problem.kind == BINARY else None,
             zero_division=self.zero_division,
         )
 
@@ -434,14 +444,14 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes or n_labels)
         """
         check_is_fitted(self)
-        eta = probabilities(self.estimator_, X, self._target)
-        return decision_scores(self.rule_, eta, self._target)
+        eta = probabilities(self.estimator_, X, self._problem)
+        return decision_scores(self.rule_, eta, self._problem)
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
         """The probability from which each label is predicted."""
         check_is_fitted(self)
-        if self.rule_.k is not None:
+        if self.rule_.k is not None:  # so that ``hasattr`` says no
             raise AttributeError(
                 f"thresholds_ of {OWNER} exist where each label is decided by itself; here "
                 f"{self.rule_.k} a row are ranked by rule_.slope * probability + rule_.offset"
@@ -449,7 +459,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return self.rule_.thresholds
 
     @property
-    def limits_(self) -> tuple[Held, ...]:
+    def limits_(self) -> tuple[LimitStatus, ...]:
         """How limits stand, by ``counts_``."""
         check_is_fitted(self)
         return self._learner.limits
@@ -457,10 +467,10 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     # Parameters, and metadata for the estimator and the splitter.
 
     def _is_prefit(self) -> bool:
-        """Whether the estimator is trained, and to be taken as it is."""
+        """Whether the estimator came trained, and is not to be trained again."""
         if not isinstance(self.cv, str):
             return isinstance(self.estimator, FrozenEstimator)
-        if self.cv != "prefit":
+        if self.cv != "prefit":  # other text would be taken for an iterable of splits
             raise ValueError(
                 f"cv of {OWNER} must be a number, a splitter, splits, None or 'prefit', got "
                 f"{self.cv!r}"
@@ -468,29 +478,30 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         check_is_fitted(self.estimator)
         return True
 
-    def _policy(self, target: Target) -> OMMA | Auto:
+    def _policy(self, problem: Problem) -> OMMA | Auto:
         """The policy that the parameters ask for: Auto, unless anything of OMMA is chosen."""
         if not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
                 f"estimator of {OWNER} must have predict_proba, got {shown(self.estimator)}: wrap "
                 "it in sklearn.calibration.CalibratedClassifierCV"
             )
-        if target.kind == CLASSES and self.k not in (None, 1):
+        if problem.kind == MULTICLASS and self.k not in (None, 1):
             raise ValueError(f"k of {OWNER} must be None or 1 where y is classes, got {self.k!r}")
-        if self.at_most is not None and target.kind != LABELS:
+        if self.at_most is not None and problem.kind != MULTILABEL:
             raise ValueError(
                 f"at_most of {OWNER} must be None where y is classes, got {shown(self.at_most)}"
             )
-        k = 1 if target.kind == CLASSES else self.k
+        k = 1 if problem.kind == MULTICLASS else self.k  # one class a row is a budget of one
         at_most = check_at_most(OWNER, find_metric(self.metric), self.k, self.at_most)
-        policy: OMMA | Auto = auto_or_omma(self, self.metric, k, at_most).for_names(target.names)
-        policy.check_labels(target.m)
+        policy: OMMA | Auto = auto_or_omma(self, self.metric, k, at_most).for_names(problem.names)
+        policy.check_labels(problem.m)
         return policy
 
     def _route(self, method: str, sample_weight: Any, params: dict[str, Any]) -> Any:
         """What the estimator and the splitter are to be given."""
         if get_config()["enable_metadata_routing"]:
             return process_routing(self, method, sample_weight=sample_weight, **params)
+        # Without routing, as scikit-learn's own meta-estimators: weights alone are passed on.
         _raise_for_params(params, self, method)
         fit_params = {}
         if sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight"):
@@ -522,7 +533,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
+        inner = get_tags(self.estimator)  # what X and y may be is up to the estimator
         tags.input_tags = inner.input_tags
         if inner.classifier_tags is not None:
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class

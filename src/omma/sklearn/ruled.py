@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from omma._validate import shown
 from omma.rule import Rule
 from omma.sklearn._probabilities import probabilities
-from omma.sklearn._target import CLASSES, LABELS, YES, Target
+from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, Problem
 from omma.sklearn.classifier import inner_has
 
 OWNER = "RuledClassifier"
@@ -66,8 +66,8 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def predict(self, X: Any) -> Any:
         """Decide rows by the rule."""
         check_is_fitted(self)
-        target = self._target()
-        return target.decode(self.rule.predict(probabilities(self._trained(), X, target)))
+        problem = self._problem()
+        return problem.decode(self.rule.predict(probabilities(self._trained(), X, problem)))
 
     @available_if(inner_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
@@ -77,29 +77,27 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _trained(self) -> Any:
         return getattr(self, "estimator_", self.estimator)
 
-    def _target(self) -> Target:
-        """What the rule decides, by its shape and the classes of the estimator."""
+    def _problem(self) -> Problem:
+        """The problem that the rule decides, by its shape and the classes of the estimator."""
         estimator, m = self._trained(), self.rule.m
         own = estimator.classes_
+        # Estimators of many labels have a list of classes for each, OneVsRestClassifier a flag.
         several = isinstance(own, list | tuple) or getattr(estimator, "multilabel_", False)
         classes = np.arange(m) if several else np.asarray(own)
         if m == 1 and not several and len(classes) == 2:
-            return Target(YES, classes, None, classes.dtype, positive=self._positive(classes))
+            known = classes.tolist()
+            if self.pos_label is not None and self.pos_label not in known:
+                raise ValueError(
+                    f"pos_label of {OWNER} must be one of {shown(known)}, got "
+                    f"{shown(self.pos_label)}"
+                )
+            positive = 1 if self.pos_label is None else known.index(self.pos_label)
+            return Problem(BINARY, classes, None, classes.dtype, positive=positive)
         if self.rule.k == 1 and not several and m == len(classes):
-            return Target(CLASSES, classes, None, classes.dtype)
+            return Problem(MULTICLASS, classes, None, classes.dtype)
         if len(classes) != m:
             raise ValueError(
                 f"rule of {OWNER} must have a label for each of {shown(classes.tolist())}, or one "
                 f"for the positive of two classes, got {m}"
             )
-        return Target(LABELS, np.arange(m), None, np.dtype(np.int64))
-
-    def _positive(self, classes: Any) -> int:
-        if self.pos_label is None:
-            return 1
-        if self.pos_label not in classes.tolist():
-            raise ValueError(
-                f"pos_label of {OWNER} must be one of {shown(classes.tolist())}, got "
-                f"{shown(self.pos_label)}"
-            )
-        return int(classes.tolist().index(self.pos_label))
+        return Problem(MULTILABEL, np.arange(m), None, np.dtype(np.int64))

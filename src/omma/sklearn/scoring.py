@@ -1,4 +1,4 @@
-"""Metrics of omma where scikit-learn asks for ``scoring``."""
+"""Metrics of omma as scorers, for ``scoring`` of scikit-learn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omma.metrics.names import MetricName
 from omma.metrics.target import Target, parse_target
 from omma.rule import Rule
 from omma.sklearn._probabilities import probabilities
-from omma.sklearn._target import LABELS, Target as Problem
+from omma.sklearn._problem import MULTILABEL, Problem
 
 
 def make_scorer(
@@ -56,7 +56,7 @@ def make_scorer(
             f"k of make_scorer must be that of {metric!r} where both are given, got {k}"
         )
     budget = target.k if k is None else k
-    if budget is not None:
+    if budget is not None:  # it may have to ask the estimator for probabilities
         return BudgetScorer(judged_by, budget, zero_division)
     return _make_scorer(_Score(judged_by), pos_label=pos_label, zero_division=zero_division)
 
@@ -82,7 +82,7 @@ class _Score:
 
 
 class BudgetScorer:
-    """Judges k labels a row: what ``make_scorer("macro_f1@3")`` returns."""
+    """Scores decisions of k labels a row: what ``make_scorer("macro_f1@3")`` returns."""
 
     def __init__(self, metric: Metric, k: int, zero_division: float = 0.0) -> None:
         self.metric, self.k, self.zero_division = metric, k, zero_division
@@ -90,20 +90,21 @@ class BudgetScorer:
     def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
         """The metric of the estimator's decisions on some rows."""
         y_pred = estimator.predict(X)
-        single = np.ndim(y_true) == 1 and not sparse.issparse(y_true)
-        if single and self.k > 1:
+        is_vector = np.ndim(y_true) == 1 and not sparse.issparse(y_true)
+        eta = None
+        if is_vector and self.k > 1:  # of one class a row, the k most probable are judged
             classes = np.asarray(estimator.classes_)
             y_true = (np.asarray(y_true)[:, np.newaxis] == classes).astype(np.int8)
-            y_pred = self._most_probable(np.asarray(estimator.predict_proba(X)), len(classes))
-        elif not single and (np.asarray(y_pred.sum(axis=1)) != self.k).any():
-            m = y_pred.shape[1]
-            problem = Problem(LABELS, np.arange(m), None, np.dtype(np.int8))
-            y_pred = self._most_probable(probabilities(estimator, X, problem), m)
+            eta = np.asarray(estimator.predict_proba(X))
+        # Decisions of the estimator count where they keep to the budget themselves.
+        elif not is_vector and (np.asarray(y_pred.sum(axis=1)) != self.k).any():
+            labels = np.arange(y_pred.shape[1])
+            problem = Problem(MULTILABEL, labels, None, np.dtype(np.int8))
+            eta = probabilities(estimator, X, problem)
+        if eta is not None:
+            m = eta.shape[1]
+            y_pred = Rule(np.ones(m), np.zeros(m), self.k).predict(eta)
         return self.metric.score(y_true, y_pred, sample_weight, zero_division=self.zero_division)
-
-    def _most_probable(self, eta: Any, m: int) -> Any:
-        """The k most probable labels, or classes, as indicators."""
-        return Rule(np.ones(m), np.zeros(m), self.k).predict(eta)
 
     def __repr__(self) -> str:
         return f"make_scorer({str(Target(self.metric.name, self.k))!r})"

@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -15,15 +14,16 @@ from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from omma._validate import shown
-from omma.merging import Part, handed_out, merged
+from omma.batch_step import WorkerPart, handed_out, merged
 from omma.policies import Policy
-from omma.spark.columns import Columns, check_there, is_list, label_ids, read_columns
+from omma.spark.columns import Columns, check_there, label_ids, read_columns
 from omma.spark.store import Saved, check_same
 from omma.spark.streaming import check_policy
 from omma.spark.work import PREDICTION, compiled_once, packed, unpacked
 from omma.state import State
 
-KEPT = "omma"
+STATE = "omma"  # the name of the state variable in the checkpoint
+# transformWithStateInPandas works with this state store alone.
 SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKS = "RocksDBStateStoreProvider"
 
@@ -83,18 +83,18 @@ def stream_per_key(
     >>> omma.spark.load_states(spark, folder / "checkpoint")
     {0: <State of 5 labels, 300 rows>, 1: <State of 5 labels, 300 rows>}
     """
-    linear = check_policy("stream_per_key", policy)
+    check_policy("stream_per_key", policy)
     columns = read_columns("stream_per_key", eta, y, n_labels)
     check_there("stream_per_key", sdf, [*columns.names, key, id])
     if not sdf.isStreaming:
         raise ValueError("sdf of stream_per_key must be a stream, as of spark.readStream")
     check_state_store(sdf.sparkSession)
-    kept = [StructField(name, sdf.schema[name].dataType) for name in (key, id)]
-    schema = StructType([*kept, StructField(PREDICTION, ArrayType(IntegerType()))])
+    names = [StructField(name, sdf.schema[name].dataType) for name in (key, id)]
+    schema = StructType([*names, StructField(PREDICTION, ArrayType(IntegerType()))])
     return (
         sdf.select(*dict.fromkeys((key, id, *columns.names)))
         .groupBy(key)
-        .transformWithStateInPandas(PerKey(linear, columns, key, id), schema, "Append", "None")
+        .transformWithStateInPandas(PerKey(policy, columns, key, id), schema, "Append", "None")
     )
 
 
@@ -112,8 +112,9 @@ def load_states(spark: SparkSession, checkpoint: str | Path) -> dict[Any, State]
     ``policy.rule(omma.spark.load_states(spark, checkpoint)["acme"])`` is what that key has learned.
     """
     text = str(checkpoint)
+    # The JVM may have another working folder than Python.
     place = text if ":/" in text else str(Path(text).absolute())
-    reader = spark.read.format("statestore").option("stateVarName", KEPT)
+    reader = spark.read.format("statestore").option("stateVarName", STATE)
     try:
         rows = reader.load(place).select("key", "value.content").collect()
     except PySparkException as error:
@@ -126,12 +127,13 @@ def load_states(spark: SparkSession, checkpoint: str | Path) -> dict[Any, State]
 
 def check_state_store(spark: SparkSession) -> None:
     """Refuse a session that Spark would refuse later, at length."""
-    there = str(spark.conf.get(SETTING))
-    if not there.endswith(ROCKS):
+    provider = str(spark.conf.get(SETTING))
+    if not provider.endswith(ROCKS):
         raise ValueError(
             f"stream_per_key needs the state store RocksDB: set {SETTING} to "
-            f"org.apache.spark.sql.execution.streaming.state.{ROCKS}, got {there}"
+            f"org.apache.spark.sql.execution.streaming.state.{ROCKS}, got {provider}"
         )
+    # PySpark talks to the state store in protobuf, and does not require it.
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise ImportError(
             "stream_per_key needs protobuf, which is not installed: pip install 'omma[spark]'"
@@ -143,21 +145,21 @@ class PerKey(StatefulProcessor):  # type: ignore[misc]
 
     def __init__(self, policy: Policy, columns: Columns, key: str, id: str) -> None:  # noqa: A002
         self._policy, self._columns, self._key, self._id = policy, columns, key, id
-        self._said = json.dumps(policy.to_json())
+        self._options = json.dumps(policy.to_json())
 
     def init(self, handle: Any) -> None:
         """Ask Spark for a place for the state of each key."""
-        self._kept = handle.getValueState(KEPT, "policy string, content binary")
+        self._stored = handle.getValueState(STATE, "policy string, content binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         """Decide the rows of a key on its state, and keep the state after them."""
         state, part = self._before(key), None
         for frame in rows:
             batch = pa.RecordBatch.from_pandas(frame, preserve_index=False)
-            if state is None:
-                state = self._policy.init(self._columns.m or width(batch, self._columns.eta))
-            if part is None:
-                part = Part(self._policy, handed_out(state))
+            if state is None:  # its first row says how many labels there are
+                state = self._policy.init(self._columns.m or self._columns.first_width(batch))
+            if part is None:  # Spark hands the rows of a key over in several frames
+                part = WorkerPart(self._policy, handed_out(state))
             columns = replace(self._columns, m=state.m)
             with compiled_once(self._policy, columns):
                 predictions = part.decide(*columns.read(batch))
@@ -165,29 +167,19 @@ class PerKey(StatefulProcessor):  # type: ignore[misc]
             decided[PREDICTION] = label_ids(predictions).to_pylist()
             yield decided
         if state is not None and part is not None and part.delta is not None:
-            self._kept.update((self._said, packed(merged(state, [part.delta]))))
+            self._stored.update((self._options, packed(merged(state, [part.delta]))))
 
     def _before(self, key: Any) -> State | None:
         """The state of a key; None where it has none yet."""
-        found = self._kept.get() if self._kept.exists() else None
-        if found is None:
+        stored = self._stored.get() if self._stored.exists() else None
+        if stored is None:
             return None
-        state = unpacked(bytes(found[1]))
-        if found[0] != self._said:  # the same words mean the same policy
-            saved = Saved(0, json.loads(found[0]), state.m, state)
+        options, content = stored
+        state = unpacked(bytes(content))
+        if options != self._options:  # the same words mean the same policy
+            saved = Saved(0, json.loads(options), state.m, state)
             check_same(f"the key {shown(key[0])}", saved, self._policy, None)
         return state
 
     def close(self) -> None:
         """Nothing to give back."""
-
-
-def width(batch: Any, eta: str | tuple[str, str]) -> int:
-    """How many labels the first row has."""
-    assert isinstance(eta, str)
-    column = batch.column(eta)
-    if is_list(column.type):
-        return int(np.asarray(column.value_lengths())[0])
-    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        return len(column[0].as_py()) // 4
-    return 1

@@ -8,30 +8,23 @@ once, and what a failed batch has written is written again.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, functions
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    IntegerType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StructField, StructType
 
 from omma._validate import shown
-from omma.merging import handed_out, merged, settled
+from omma.batch_step import handed_out, merged
 from omma.policies import Policy
-from omma.spark.columns import Columns, check_there, indicators
+from omma.spark.columns import Columns, check_there
 from omma.spark.store import Saved, Store, TornError, check_same, hold, is_held, restored
-from omma.spark.work import DELTA, PREDICTION, Decide, compiled_once, packed, unpacked
+from omma.spark.work import DELTA, PREDICTION, CountLate, Decide, unpacked
 from omma.state import State
 
 Function = Callable[[DataFrame, int], None]
+Waiting = dict[int, float]  # the latest event time of each batch that waits for labels
 LATE = "omma_label"  # which of the two streams a row is from
 
 
@@ -50,13 +43,8 @@ class Runner:
 
     def check(self) -> None:
         """Refuse a checkpoint that was made for something else."""
-        there = self.store.batches()
-        saved = self.store.read(there[-1]) if there else None
-        if saved is not None:
-            self._check(saved)
-
-    def _check(self, saved: Saved) -> None:
-        check_same(self.store.checkpoint, saved, self.policy, self.columns.m)
+        for number in self.store.batches()[-1:]:
+            self._saved(number)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Read the state before, decide, write decisions, write the state after: in this order."""
@@ -64,74 +52,154 @@ class Runner:
             hold(self.store)
         if self._is_done(number):
             return
-        state, m, more = self._before(batch, number)
+        state, m, waiting = self._before(batch, number)
         after = None
         if state is not None:
             runner = replace(self, columns=replace(self.columns, m=m))
-            deltas, more = runner.decide(batch, state, number, more)
+            deltas, waiting = runner.decide(batch, state, number, waiting)
             after = merged(state, deltas)
-        self.store.write(Saved(number, self.policy.to_json(), m, after, more))
-        self.clean(more)
+        self.store.write(Saved(number, self.policy.to_json(), m, after, waiting))
+
+    def _saved(self, number: int) -> Saved | None:
+        saved = self.store.read(number)
+        if saved is not None:
+            check_same(self.store.checkpoint, saved, self.policy, self.columns.m)
+        return saved
 
     def _is_done(self, number: int) -> bool:
         try:
-            found = self.store.read(number)
+            return self._saved(number) is not None
         except TornError:  # its batch did not end: it is run again, and writes it anew
             return False
-        if found is not None:
-            self._check(found)
-        return found is not None
 
-    def clean(self, more: dict[str, Any]) -> None:
-        """Remove what a batch has left that is whole: nothing."""
-
-    def _before(
-        self, batch: DataFrame, number: int
-    ) -> tuple[State | None, int | None, dict[str, Any]]:
+    def _before(self, batch: DataFrame, number: int) -> tuple[State | None, int | None, Waiting]:
         """The state that a batch is decided on, and the number of labels; None with no row yet."""
-        saved = self.store.read(number - 1) if number else None
+        saved = self._saved(number - 1) if number else None
         if number and saved is None:
             raise ValueError(
                 f"{self.store.checkpoint} must have the state of batch {number - 1}, which batch "
                 f"{number} is decided on, got {shown(self.store.batches())}"
             )
-        if saved is not None:
-            self._check(saved)
-            state = restored(saved, self.policy)
-            if state is not None:
-                return state, saved.m, saved.more
+        state = None if saved is None else restored(saved, self.policy)
+        if saved is not None and state is not None:
+            return state, saved.m, saved.waiting
         m = self.columns.m or labels_in(batch, self.columns.eta)
         return (None if m is None else self.policy.init(m)), m, {}
 
     def decide(
-        self, batch: DataFrame, state: State, number: int, more: dict[str, Any]
-    ) -> tuple[list[State], dict[str, Any]]:
+        self, batch: DataFrame, state: State, number: int, waiting: Waiting
+    ) -> tuple[list[State], Waiting]:
         """What the parts of a batch add; its decisions are in the sink when this returns."""
         keep = () if self.id is None else (self.id,)
-        wanted = list(dict.fromkeys((*keep, *self.columns.names)))
-        frame = batch.select(*(functions.col(f"`{one}`") for one in wanted))
-        work = Decide(
-            self.policy,
-            handed_out(state).arrays(),
-            self.columns,
-            None if self.sink is None else keep,
-        )
-        if self.sink is None:
-            return collected(frame.mapInArrow(work, schema_of(batch, None))), more
-        decided = frame.mapInArrow(work, schema_of(batch, keep)).persist()
-        try:
-            self.write(decided.where(functions.col(DELTA).isNull()).drop(DELTA), number)
-            deltas = decided.where(functions.col(DELTA).isNotNull()).select(DELTA)
-            return collected(deltas), more
-        finally:
-            decided.unpersist()
+        names = dict.fromkeys((*keep, *self.columns.names))
+        # Quoted: a dot in a name would mean a field of a record.
+        rows = batch.select(*(functions.col(f"`{name}`") for name in names))
+        columns_kept = None if self.sink is None else keep  # without a sink, only counts come back
+        work = Decide(self.policy, handed_out(state).arrays(), self.columns, columns_kept)
+        with decided(rows, work) as (decisions, deltas):
+            if self.sink is not None:
+                self.write(decisions, number)
+            return collected(deltas), {}
 
-    def write(self, rows: DataFrame, number: int) -> None:
+    def write(self, decisions: DataFrame, number: int) -> None:
         """Hand decisions to the sink; what it had of this batch is replaced."""
         if callable(self.sink):
-            self.sink(rows, number)
+            self.sink(decisions, number)
         else:
-            rows.write.mode("overwrite").parquet(f"{self.sink}/batch={number}")
+            decisions.write.mode("overwrite").parquet(f"{self.sink}/batch={number}")
+
+
+@dataclass(frozen=True)
+class LateRunner(Runner):
+    """Runs batches of rows and of labels, which were ``united``."""
+
+    time: str | None = None  # the column of event times of rows
+    watermark: timedelta | None = None  # how long a decision waits, by these times
+
+    def __post_init__(self) -> None:
+        if self.id is None or self.columns.y is None:
+            raise ValueError(
+                "id and y of stream must name columns of labels, where these are given"
+            )
+        if self.time is None or not isinstance(self.watermark, timedelta):
+            raise ValueError(
+                "time and watermark of stream must be given with labels: the column of event times "
+                "of rows, and the timedelta that a decision waits for its labels"
+            )
+        if self.policy.limits:
+            raise ValueError(
+                "policy of stream must have no limits where labels come later: their prices follow "
+                "every row as it comes"
+            )
+
+    def united(self, rows: DataFrame, labels: DataFrame) -> DataFrame:
+        """One stream of rows and of their labels."""
+        of_rows = [str(self.id), str(self.time), *self.columns.eta_names]
+        of_labels = [str(self.id), str(self.columns.y)]
+        check_there("stream", rows, of_rows)
+        check_there("stream", labels, of_labels)
+        first = rows.select(*of_rows).withColumn(LATE, functions.lit(False))
+        second = labels.select(*of_labels).withColumn(LATE, functions.lit(True))
+        return first.unionByName(second, allowMissingColumns=True)
+
+    def decide(
+        self, batch: DataFrame, state: State, number: int, waiting: Waiting
+    ) -> tuple[list[State], Waiting]:
+        """What rows add without labels, and what labels add; and which batches wait after it."""
+        assert self.time is not None
+        assert self.watermark is not None
+        name, y, eta = str(self.id), str(self.columns.y), self.columns.eta_names
+        spark, arrays = batch.sparkSession, handed_out(state).arrays()
+        keep = (name, *eta, self.time)
+        work = Decide(self.policy, arrays, replace(self.columns, y=None), keep)
+        with decided(batch.where(~functions.col(LATE)).select(*keep), work) as (rows, deltas):
+            rows.write.mode("overwrite").parquet(self._place("waiting", number))
+            if self.sink is not None:
+                self.write(rows.select(name, PREDICTION), number)
+            total = collected(deltas)
+            latest = rows.agg(functions.max(functions.col(self.time).cast("double"))).first()
+        has_rows = latest is not None and latest[0] is not None
+        waiting = {**waiting, number: float(latest[0]) if has_rows else float("-inf")}
+
+        labels = batch.where(functions.col(LATE)).select(name, y)
+        labels = labels.where(functions.col(y).isNotNull()).dropDuplicates([name])
+        rows = spark.read.parquet(
+            *(self._place("waiting", batch_number) for batch_number in sorted(waiting))
+        )
+        labelled = rows.join(labels, name)
+        before = [
+            self._place("counted", batch_number)
+            for batch_number in sorted(waiting)
+            if batch_number != number
+        ]
+        if before:  # of two labels for one id the first counts
+            labelled = labelled.join(spark.read.parquet(*before), name, "left_anti")
+        labelled = labelled.persist()
+        try:
+            labelled.select(name).write.mode("overwrite").parquet(self._place("counted", number))
+            count = CountLate(self.policy, arrays, self.columns)
+            added = labelled.select(*eta, y, PREDICTION).mapInArrow(count, f"{DELTA} binary")
+            total += collected(added)
+        finally:
+            labelled.unpersist()
+        # Rows that are too old now were joined once more: a watermark moves between batches.
+        oldest = max(waiting.values()) - self.watermark.total_seconds()
+        return total, {batch_number: t for batch_number, t in waiting.items() if t >= oldest}
+
+    def _place(self, name: str, number: int) -> str:
+        return f"{self.store.checkpoint}/omma/{name}/batch={number}"
+
+
+@contextmanager
+def decided(rows: DataFrame, work: Decide) -> Iterator[tuple[DataFrame, DataFrame]]:
+    """Decisions on rows, and what workers counted, of one run."""
+    # Kept while both are read: else Spark would decide the rows twice.
+    both = rows.mapInArrow(work, schema_of(rows, work.keep)).persist()
+    is_delta = functions.col(DELTA).isNotNull()
+    try:
+        yield both.where(~is_delta).drop(DELTA), both.where(is_delta).select(DELTA)
+    finally:
+        both.unpersist()
 
 
 def collected(deltas: DataFrame) -> list[State]:
@@ -139,13 +207,13 @@ def collected(deltas: DataFrame) -> list[State]:
     return [unpacked(bytes(row[0])) for row in deltas.collect()]
 
 
-def schema_of(batch: DataFrame, keep: tuple[str, ...] | None) -> StructType:
+def schema_of(rows: DataFrame, keep: tuple[str, ...] | None) -> StructType:
     """What comes back from workers: columns kept, decisions and counts, or counts alone."""
     delta = StructField(DELTA, BinaryType())
     if keep is None:
         return StructType([delta])
-    kept = [StructField(name, batch.schema[name].dataType) for name in keep]
-    return StructType([*kept, StructField(PREDICTION, ArrayType(IntegerType())), delta])
+    columns = [StructField(name, rows.schema[name].dataType) for name in keep]
+    return StructType([*columns, StructField(PREDICTION, ArrayType(IntegerType())), delta])
 
 
 def labels_in(batch: DataFrame, eta: str | tuple[str, str]) -> int | None:
@@ -155,144 +223,9 @@ def labels_in(batch: DataFrame, eta: str | tuple[str, str]) -> int | None:
     if isinstance(kind, ArrayType):
         size = functions.size(column)
     elif isinstance(kind, BinaryType):
-        size = functions.length(column) / 4
+        size = functions.length(column) / 4  # bytes of a float32
     else:
         size = functions.lit(1)
+    # Rows whose probabilities are null are refused later, by the workers.
     first = batch.where(column.isNotNull()).select(size.cast("int")).first()
     return None if first is None or first[0] < 1 else int(first[0])
-
-
-@dataclass(frozen=True)
-class LateRunner(Runner):
-    """Runs batches of rows and of labels, which were ``united``."""
-
-    time: str = ""  # the column of event times of rows
-    patience: float = 0.0  # seconds that a decision waits, by these times
-
-    def decide(
-        self, batch: DataFrame, state: State, number: int, more: dict[str, Any]
-    ) -> tuple[list[State], dict[str, Any]]:
-        """What rows add without labels, and what labels add; and which batches wait after it."""
-        assert self.id is not None
-        waiting = {int(one): latest for one, latest in more.get("waiting", {}).items()}
-        deltas, waiting[number] = self._decide_rows(batch, state, number)
-        latest = max(waiting.values())
-        deltas += self._count_labels(batch, state, number, sorted(waiting))
-        # What is too old now was counted once more: a watermark moves between batches.
-        waiting = {one: t for one, t in waiting.items() if t >= latest - self.patience}
-        return deltas, {"waiting": waiting}
-
-    def _decide_rows(
-        self, batch: DataFrame, state: State, number: int
-    ) -> tuple[list[State], float]:
-        rows, columns = batch.where(~functions.col(LATE)), self.columns
-        keep = (str(self.id), *self.eta_columns, self.time)
-        work = Decide(self.policy, handed_out(state).arrays(), replace(columns, y=None), keep)
-        decided = rows.select(*keep).mapInArrow(work, schema_of(batch, keep)).persist()
-        try:
-            some = decided.where(functions.col(DELTA).isNull()).drop(DELTA)
-            some.write.mode("overwrite").parquet(self._place("waiting", number))
-            if self.sink is not None:
-                self.write(some.select(str(self.id), PREDICTION), number)
-            deltas = collected(decided.where(functions.col(DELTA).isNotNull()).select(DELTA))
-            latest = some.agg(functions.max(functions.col(self.time).cast("double"))).first()
-        finally:
-            decided.unpersist()
-        found = None if latest is None else latest[0]
-        return deltas, float("-inf") if found is None else float(found)
-
-    def _count_labels(
-        self, batch: DataFrame, state: State, number: int, waiting: list[int]
-    ) -> list[State]:
-        name, y = str(self.id), str(self.columns.y)
-        spark = batch.sparkSession
-        labels = batch.where(functions.col(LATE)).select(name, y)
-        labels = labels.where(functions.col(y).isNotNull()).dropDuplicates([name])
-        rows = spark.read.parquet(*(self._place("waiting", one) for one in waiting))
-        found = rows.join(labels, name)
-        before = [self._place("counted", one) for one in waiting if one != number]
-        if before:
-            found = found.join(spark.read.parquet(*before), name, "left_anti")
-        work = CountLate(self.policy, handed_out(state).arrays(), self.columns)
-        found = found.persist()
-        try:
-            found.select(name).write.mode("overwrite").parquet(self._place("counted", number))
-            return collected(
-                found.select(*self.eta_columns, y, PREDICTION).mapInArrow(
-                    work, schema_of(batch, None)
-                )
-            )
-        finally:
-            found.unpersist()
-
-    @property
-    def eta_columns(self) -> list[str]:
-        """Those of probabilities."""
-        return replace(self.columns, y=None).names
-
-    def _place(self, what: str, number: int) -> str:
-        return f"{self.store.checkpoint}/omma/{what}/batch={number}"
-
-    def clean(self, more: dict[str, Any]) -> None:
-        """Remove what waits no longer, once that is committed."""
-        for what in ("waiting", "counted"):
-            self.store.remove_folders(what, {f"batch={one}" for one in more["waiting"]})
-
-
-@dataclass(frozen=True)
-class CountLate:
-    """Counts labels with the decisions that were made before, for ``mapInArrow``."""
-
-    policy: Policy
-    arrays: dict[str, Any]
-    columns: Columns
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """One row with what all labels add."""
-        state, total = State.from_arrays(self.arrays), None
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            eta, y, _ = self.columns.read(batch)
-            chosen = indicators(batch.column(PREDICTION), eta)
-            with compiled_once(self.policy, self.columns):
-                delta = settled(self.policy, state, eta, y, chosen)
-            total = delta if total is None else total + delta
-        if total is not None:
-            yield pa.RecordBatch.from_arrays([pa.array([packed(total)], pa.binary())], [DELTA])
-
-
-def united(rows: DataFrame, labels: DataFrame, columns: Columns, name: str, time: str) -> DataFrame:
-    """One stream of rows and of their labels."""
-    check_there("stream", rows, [name, time, *replace(columns, y=None).names])
-    check_there("stream", labels, [name, str(columns.y)])
-    flag = functions.lit(False).cast(BooleanType())
-    first = rows.select(name, time, *replace(columns, y=None).names).withColumn(LATE, flag)
-    second = labels.select(name, str(columns.y)).withColumn(LATE, ~flag)
-    return first.unionByName(second, allowMissingColumns=True)
-
-
-def late_runner(
-    policy: Policy,
-    columns: Columns,
-    store: Store,
-    sink: Any,
-    name: str | None,
-    time: str | None,
-    watermark: timedelta | None,
-) -> LateRunner:
-    """Read what is said of labels that come later."""
-    if name is None or columns.y is None:
-        raise ValueError("id and y of stream must name columns of labels, where these are given")
-    if time is None or not isinstance(watermark, timedelta):
-        raise ValueError(
-            "time and watermark of stream must be given with labels: the column of event times "
-            "of rows, and the timedelta that a decision waits for its labels"
-        )
-    if policy.limits:
-        raise ValueError(
-            "policy of stream must have no limits where labels come later: their prices follow "
-            "every row as it comes"
-        )
-    patience = watermark.total_seconds()
-    return LateRunner(policy, columns, store, sink, name, time, patience)

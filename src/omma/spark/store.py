@@ -13,9 +13,9 @@ import re
 import tempfile
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyarrow import fs
 from pyspark.sql.streaming import StreamingQueryListener
@@ -32,7 +32,8 @@ WHAT = "state of an omma stream"
 FOLDER = "omma"
 NAME = re.compile(r"(\d{1,18})\.npz")
 KEPT = 100  # batches: as many as Spark itself can go back by default
-_HELD: dict[Path, Holding] = {}
+# Folders that this process has locked, and the query that each was locked for, once it is known.
+_LOCKS: dict[Path, tuple[ExitStack, Any]] = {}
 _GUARD = threading.Lock()
 
 
@@ -40,14 +41,18 @@ class TornError(ValueError):
     """A file of a state is there, and is not whole."""
 
 
-class Saved(NamedTuple):
-    """A state with what it belongs to; without a state where no row had come yet."""
+@dataclass(frozen=True)
+class Saved:
+    """A state with what it belongs to; without a state where no row had come yet.
+
+    Where labels come later, ``waiting`` has the latest event time of each batch that waits.
+    """
 
     batch: int
     policy: dict[str, Any]
     m: int | None
     state: State | None
-    more: dict[str, Any] = {}  # noqa: RUF012 — what a kind of query keeps beside it
+    waiting: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Store:
 
     @property
     def _place(self) -> tuple[Any, str]:
-        local = re.sub(r"^file:(//)?", "", self.checkpoint)
+        local = re.sub(r"^file:(//)?", "", self.checkpoint)  # Spark takes file:/ and file:///
         if "://" not in local:
             return fs.LocalFileSystem(), str(Path(local).absolute() / FOLDER)
         system, path = fs.FileSystem.from_uri(self.checkpoint)
@@ -68,14 +73,14 @@ class Store:
     def folder(self) -> Path | None:
         """Where the states are on a disk; None in an object store."""
         system, path = self._place
-        return Path(path) if isinstance(system, fs.LocalFileSystem) else None
+        return Path(path).resolve() if isinstance(system, fs.LocalFileSystem) else None
 
     def batches(self) -> list[int]:
         """The numbers of the batches whose states are there, in order."""
         system, path = self._place
-        found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        numbers = [NAME.fullmatch(one.base_name) for one in found if one.is_file]
-        return sorted(int(one[1]) for one in numbers if one)
+        files = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        names = [NAME.fullmatch(file.base_name) for file in files if file.is_file]
+        return sorted(int(name[1]) for name in names if name)
 
     def read(self, batch: int) -> Saved | None:
         """The state after a batch; None where there is none."""
@@ -85,20 +90,21 @@ class Store:
             return None
         if isinstance(system, fs.LocalFileSystem):
             return _read(Path(path), batch)
+        # The reader of archives wants a file that it can seek in.
         with tempfile.TemporaryDirectory() as room, system.open_input_stream(path) as stream:
             copy = Path(room) / f"{batch}.npz"
             copy.write_bytes(stream.read())
             return _read(copy, batch)
 
     def write(self, saved: Saved) -> None:
-        """Keep the state after a batch, whole or not at all."""
+        """Keep the state after a batch, whole or not at all; then remove what it makes needless."""
         content = {
             "format": FORMAT,
             "batch": saved.batch,
             "policy": saved.policy,
             "n_labels": saved.m,
             "rows": saved.state is not None,
-            "more": saved.more,
+            "more": {"waiting": saved.waiting},
         }
         arrays = {} if saved.state is None else saved.state.arrays()
         room = io.BytesIO()
@@ -112,55 +118,45 @@ class Store:
         else:
             with system.open_output_stream(path) as stream:
                 stream.write(room.getvalue())
-        self._remove_before(saved.batch - KEPT)
-
-    def remove_folders(self, name: str, but: set[str]) -> None:
-        """Remove the folders in one beside the states, but for some."""
-        system, path = self._place
-        selected = fs.FileSelector(f"{path}/{name}", allow_not_found=True)
-        for one in system.get_file_info(selected):
-            if one.type == fs.FileType.Directory and one.base_name not in but:
-                system.delete_dir(one.path)
-
-    def _remove_before(self, batch: int) -> None:
-        if batch <= 0:
-            return
-        system, folder = self._place
-        for one in self.batches():
-            if one < batch:
-                system.delete_file(f"{folder}/{one}.npz")
+        for batch in self.batches():
+            if batch < saved.batch - KEPT:
+                system.delete_file(f"{folder}/{batch}.npz")
+        # Rows that wait for labels, and ids of labels that were counted, have a folder a batch.
+        needed = {f"batch={batch}" for batch in saved.waiting}
+        for name in ("waiting", "counted") if needed else ():
+            for entry in system.get_file_info(
+                fs.FileSelector(f"{folder}/{name}", allow_not_found=True)
+            ):
+                if entry.type == fs.FileType.Directory and entry.base_name not in needed:
+                    system.delete_dir(entry.path)
 
 
 def _read(path: Path, batch: int) -> Saved:
     try:
         with npz.opened(path, WHAT) as archive:
-            return _saved(archive, batch)
-    except (KeyError, TypeError, ValueError) as error:
+            content = archive.json("content")
+            if not isinstance(content, dict) or content.get("format") != FORMAT:
+                raise ValueError(f"expected the format {FORMAT}, got {shown(content)}")
+            if content.get("batch") != batch:
+                raise ValueError(f"expected batch {batch}, got {shown(content.get('batch'))}")
+            m, waiting = content["n_labels"], content["more"].get("waiting", {})
+            check_positive_int("a state", "n_labels", m, optional=True)
+            names = [name for name in archive.names if name != "content"]
+            arrays = {name: archive.array(name) for name in names}
+            state = State.from_arrays(arrays) if content["rows"] else None
+            times = {int(number): latest for number, latest in waiting.items()}
+            return Saved(batch, content["policy"], m, state, times)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TornError(f"{path} is no whole {WHAT}: {error}") from error
-
-
-def _saved(archive: npz.Archive, batch: int) -> Saved:
-    content = archive.json("content")
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"expected the format {FORMAT}, got {shown(content)}")
-    if content.get("batch") != batch:
-        raise ValueError(f"expected batch {batch}, got {shown(content.get('batch'))}")
-    m, more = content["n_labels"], content["more"]
-    check_positive_int("a state", "n_labels", m, optional=True)
-    if not content["rows"]:
-        return Saved(batch, content["policy"], m, None, more)
-    names = [name for name in archive.names if name != "content"]
-    state = State.from_arrays({name: archive.array(name) for name in names})
-    return Saved(batch, content["policy"], m, state, more)
 
 
 def check_same(checkpoint: str, saved: Saved, policy: Policy, m: int | None) -> None:
     """Refuse a checkpoint that was made for something else; sums would mean nothing."""
-    wanted = json.loads(json.dumps(policy.to_json()))
-    for name, one, other in _differences(wanted, saved.policy):
+    options = json.loads(json.dumps(policy.to_json()))  # as it was stored: tuples are lists
+    for name, asked_for, stored in _differences(options, saved.policy):
         raise ValueError(
-            f"{checkpoint} has counts of another policy: its {name} is {shown(other)}, and "
-            f"{shown(one)} was asked for; use another checkpoint"
+            f"{checkpoint} has counts of another policy: its {name} is {shown(stored)}, and "
+            f"{shown(asked_for)} was asked for; use another checkpoint"
         )
     if m is not None and saved.m is not None and m != saved.m:
         raise ValueError(
@@ -169,88 +165,69 @@ def check_same(checkpoint: str, saved: Saved, policy: Policy, m: int | None) -> 
         )
 
 
-def _differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Options that differ, with the names that users gave them."""
+def _differences(first: dict[str, Any], second: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Options that differ, by the names that users gave them: also those of the policy inside."""
     differ = []
-    for name in dict.fromkeys((*wanted, *found)):
-        one, other = wanted.get(name), found.get(name)
-        if name == "of" and isinstance(one, dict) and isinstance(other, dict):
-            differ += _differences(one, other)
-        elif one != other:
-            differ.append((name, one, other))
+    for name in dict.fromkeys((*first, *second)):
+        pair = first.get(name), second.get(name)
+        if name == "of" and all(isinstance(policy, dict) for policy in pair):
+            differ += _differences(*pair)  # type: ignore[arg-type]
+        elif pair[0] != pair[1]:
+            differ.append((name, *pair))
     return differ
 
 
 def restored(saved: Saved, policy: Policy | None = None) -> State | None:
-    """The state, checked against what its policy would make."""
+    """The state, checked against the one that its policy makes."""
     if saved.state is None or saved.m is None:
         return None
-    made: State = (policy or policy_from_json(saved.policy)).init(saved.m)
-    made.restore(saved.state.arrays())
-    return made
-
-
-class Holding:
-    """A checkpoint that this process writes to, until its query ends or the process does."""
-
-    def __init__(self, folder: Path, what: str) -> None:
-        self._lock = ExitStack()
-        self.query: Any = None
-        folder.mkdir(parents=True, exist_ok=True)
-        self._lock.enter_context(locked(folder / "states", what))
-
-    @property
-    def over(self) -> bool:
-        """Whether its query has ended."""
-        return self.query is not None and not self.query.isActive
-
-    def close(self) -> None:
-        """Let others have it."""
-        self._lock.close()
+    state: State = (policy or policy_from_json(saved.policy)).init(saved.m)
+    state.restore(saved.state.arrays())  # refuses arrays of other shapes or kinds
+    return state
 
 
 def hold(store: Store) -> Path | None:
-    """Take a checkpoint for this process, or say who has it; None in an object store.
+    """Lock a checkpoint for this process, or say who has it; None in an object store.
 
-    There nothing can be locked; Spark itself finds that two queries write the same batch.
+    It stays locked until its query or the process ends. In an object store nothing can be locked;
+    Spark itself finds that two queries write the same batch.
     """
     folder = store.folder
     if folder is None:
         return None
-    folder = folder.resolve()
     with _GUARD:
-        held = _HELD.get(folder)
-        if held is not None and held.over:
-            _HELD.pop(folder).close()
-        _HELD[folder] = Holding(folder, "a stream of omma.spark")
+        _, query = _LOCKS.get(folder, (None, None))
+        if query is not None and not query.isActive:  # the listener has not been told yet
+            _LOCKS.pop(folder)[0].close()
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = ExitStack()
+        lock.enter_context(locked(folder / "states", "a stream of omma.spark"))
+        _LOCKS[folder] = lock, None
     return folder
 
 
-def belongs_to(folder: Path | None, query: Any) -> None:
-    """Say which query a checkpoint was taken for."""
-    if folder is not None:
-        _HELD[folder].query = query
+def is_held(store: Store) -> bool:
+    """Whether this process has locked a checkpoint."""
+    return store.folder is None or store.folder in _LOCKS
 
 
-def release(folder: Path | None) -> None:
+def release(folder: Path) -> None:
     """Let others have a checkpoint."""
     with _GUARD:
-        held = None if folder is None else _HELD.pop(folder, None)
-    if held is not None:
-        held.close()
-
-
-def is_held(store: Store) -> bool:
-    """Whether this process has taken a checkpoint."""
-    folder = store.folder
-    return folder is None or folder.resolve() in _HELD
+        lock, _ = _LOCKS.pop(folder, (None, None))
+    if lock is not None:
+        lock.close()
 
 
 class Release(StreamingQueryListener):  # type: ignore[misc]
     """Lets others have a checkpoint once its query has ended."""
 
-    def __init__(self, session: Any, query: str, taken: Path) -> None:
-        self._session, self._query, self._taken = session, query, taken
+    def __init__(self, session: Any, query: Any, folder: Path) -> None:
+        self._session, self._query, self._folder = session, str(query.id), folder
+        _LOCKS[folder] = _LOCKS[folder][0], query
+        session.streams.addListener(self)
+        if not query.isActive:  # it ended before anybody listened
+            release(folder)
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """Nothing to do."""
@@ -258,11 +235,8 @@ class Release(StreamingQueryListener):  # type: ignore[misc]
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """Nothing to do."""
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing to do."""
-
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """Give the checkpoint back."""
         if str(event.id) == self._query:
-            release(self._taken)
+            release(self._folder)
             self._session.streams.removeListener(self)

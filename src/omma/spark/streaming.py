@@ -10,12 +10,12 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from omma._validate import shown
-from omma.merging import handed_out, merged
+from omma.batch_step import handed_out, merged
 from omma.policies import Policy
 from omma.rule import Rule
 from omma.spark.columns import check_there, read_columns
-from omma.spark.runner import Function, Runner, collected, labels_in, late_runner, schema_of, united
-from omma.spark.store import Release, Store, belongs_to, check_same, hold, release, restored
+from omma.spark.runner import Function, LateRunner, Runner, collected, labels_in, schema_of
+from omma.spark.store import Release, Store, check_same, hold, release, restored
 from omma.spark.work import PREDICTION, ByRule, Decide
 from omma.state import State
 
@@ -49,6 +49,7 @@ def predict(
     check_there("predict", df, columns.names)
     if name in df.columns:
         raise ValueError(f"name of predict must be no column of the frame, got {name!r}")
+    # Ids, not indicators: an array of millions of labels in each row would be slow.
     schema = StructType([*df.schema.fields, StructField(name, ArrayType(IntegerType()))])
     return df.mapInArrow(ByRule(rule, columns, name), schema)
 
@@ -79,18 +80,19 @@ def count(
     >>> omma.spark.count(df, omma.OMMA("macro_f1", prior=1.0), eta="eta", y="y")
     <State of 2 labels, 7 rows>
     """
-    linear = check_policy("count", policy)
+    check_policy("count", policy)
     columns = read_columns("count", eta, y, n_labels)
     check_there("count", df, columns.names)
     if df.isStreaming:
         raise ValueError("df of count must be a whole frame, got a stream; see stream")
+    # Without a number, that of the state, or of the first row.
     m = n_labels or (state.m if state is not None else labels_in(df, columns.eta))
     if m is None:
         raise ValueError("df of count must have a row, or n_labels be given")
-    start = linear.init(m) if state is None else state
-    work = Decide(linear, handed_out(start).arrays(), replace(columns, m=m), None)
-    frame = df.select(*columns.names)
-    return merged(start, collected(frame.mapInArrow(work, schema_of(df, None))))
+    start = policy.init(m) if state is None else state
+    work = Decide(policy, handed_out(start).arrays(), replace(columns, m=m), None)
+    deltas = df.select(*columns.names).mapInArrow(work, schema_of(df, None))
+    return merged(start, collected(deltas))
 
 
 def stream(
@@ -178,9 +180,9 @@ def stream(
     >>> spark.read.parquet(f"{folder}/decisions").count()
     1000
     """
-    linear = check_policy("stream", policy)
+    check_policy("stream", policy)
     columns = read_columns("stream", eta, y, n_labels)
-    if labels is None:
+    if labels is None:  # else the two frames are checked where they are united
         check_there("stream", sdf, [*columns.names, *([] if id is None else [id])])
     if not sdf.isStreaming:
         raise ValueError("sdf of stream must be a stream, as of spark.readStream; see predict")
@@ -188,27 +190,28 @@ def stream(
         raise ValueError("id of stream must name the column that decisions in a sink are found by")
     if not isinstance(sink, str | Path | None) and not callable(sink):
         raise TypeError(f"sink of stream must be a folder or a function, got {shown(sink)}")
-    kept = whole_path("checkpoint", checkpoint, is_remote(sdf))
-    place = whole_path("sink", sink, is_remote(sdf)) if isinstance(sink, str | Path) else sink
-    runner = Runner(linear, columns, Store(kept), place, id)
+    remote = is_remote(sdf)
+    place = whole_path("checkpoint", checkpoint, remote)
+    if isinstance(sink, str | Path):
+        sink = whole_path("sink", sink, remote)
+    runner = Runner(policy, columns, Store(place), sink, id)
     if labels is not None:
-        late = late_runner(linear, columns, Store(kept), place, id, time, watermark)
-        runner, sdf = late, united(sdf, labels, columns, str(id), late.time)
-    taken = None if is_remote(sdf) else hold(runner.store)
+        late = LateRunner(policy, columns, Store(place), sink, id, time, watermark)
+        runner, sdf = late, late.united(sdf, labels)
+    # Behind Spark Connect batches run elsewhere: there the runner takes the lock itself.
+    folder = None if remote else hold(runner.store)
     try:
         runner.check()
-        writer = sdf.writeStream.foreachBatch(runner).option("checkpointLocation", kept)
+        writer = sdf.writeStream.foreachBatch(runner).option("checkpointLocation", place)
         writer = writer if trigger is None else writer.trigger(**trigger)
         writer = writer if name is None else writer.queryName(name)
         query = writer.start()
     except BaseException:
-        release(taken)
+        if folder is not None:
+            release(folder)
         raise
-    if taken is not None:
-        belongs_to(taken, query)
-        sdf.sparkSession.streams.addListener(Release(sdf.sparkSession, str(query.id), taken))
-        if not query.isActive:  # it ended before anybody listened
-            release(taken)
+    if folder is not None:
+        Release(sdf.sparkSession, query, folder)
     return query
 
 
@@ -231,26 +234,25 @@ def load_state(
     ``policy.rule(omma.spark.load_state(checkpoint))`` is what the stream has learned so far.
     """
     store = Store(str(checkpoint))
-    there = store.batches()
-    wanted = batch_id if batch_id is not None else there[-1] if there else None
-    if wanted not in there or wanted is None:
-        kept = f"{there[0]} to {there[-1]}" if there else "none"
-        what = "a state" if batch_id is None else f"the state of batch {batch_id}"
-        raise ValueError(f"{checkpoint} must have {what}, got {kept}")
-    saved = store.read(wanted)
-    assert saved is not None
+    batches = store.batches()
+    number = batches[-1] if batch_id is None and batches else batch_id
+    saved = store.read(number) if number in batches and number is not None else None
+    if saved is None:
+        expected = "a state" if batch_id is None else f"the state of batch {batch_id}"
+        available = f"{batches[0]} to {batches[-1]}" if batches else "none"
+        raise ValueError(f"{checkpoint} must have {expected}, got {available}")
     if policy is not None:
         check_same(str(checkpoint), saved, policy, None)
-    found = restored(saved, policy)
-    if found is None:
-        raise ValueError(f"{checkpoint} must have a state, got no row in {wanted + 1} batches")
-    return found
+    state = restored(saved, policy)
+    if state is None:
+        raise ValueError(f"{checkpoint} must have a state, got no row in {saved.batch + 1} batches")
+    return state
 
 
 def whole_path(parameter: str, path: str | Path, remote: bool) -> str:
     """A path that means the same to Python and to the JVM, whose folders may differ."""
     text = str(path)
-    if ":/" in text or Path(text).is_absolute():
+    if ":/" in text or Path(text).is_absolute():  # a URI, such as s3://, or a whole path
         return text
     if remote:
         raise ValueError(
@@ -264,19 +266,16 @@ def is_remote(frame: DataFrame) -> bool:
     return type(frame).__module__.startswith("pyspark.sql.connect")
 
 
-def check_policy(owner_name: str, policy: Any) -> Policy:
+def check_policy(owner: str, policy: Any) -> None:
     """Refuse policies whose states do not add up."""
-    if isinstance(policy, Policy) and type(policy.init(state_size(policy))) is State:
-        return policy
+    if isinstance(policy, Policy):
+        # A number of labels that the policy can have: that of its rule, or enough for its budget.
+        rule, metric = getattr(policy, "decision", None), policy.objective
+        m = max(2, policy.budget or 0) if rule is None else rule.m
+        m = 1 if metric is not None and metric.binary else m
+        if policy.init(m).adds_up:
+            return
     raise TypeError(
-        f"policy of {owner_name} must be one whose state is counts, which add up: omma.OMMA, "
+        f"policy of {owner} must be one whose state is counts, which add up: omma.OMMA, "
         f"omma.Auto, omma.OFO, omma.Forgetting of these, or a fixed rule; got {shown(policy)}"
     )
-
-
-def state_size(policy: Policy) -> int:
-    """A number of labels that the policy can have."""
-    if policy.objective is not None and policy.objective.binary:
-        return 1
-    rule = getattr(policy, "decision", None)
-    return rule.m if rule is not None else max(2, policy.budget or 0)

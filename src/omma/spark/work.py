@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omma.merging import Part
+from omma.batch_step import WorkerPart, settled
 from omma.policies import Policy
 from omma.rows.batch import Batch
 from omma.rule import Rule
-from omma.spark.columns import Columns, label_ids
+from omma.spark.columns import Columns, indicators, label_ids
 from omma.state import State
 
 if sys.platform != "win32":
     import fcntl
 
-_DONE: set[Any] = set()
-PREDICTION, DELTA = "prediction", "delta"
+_DONE: set[Any] = set()  # kinds of batches that this process has run
+PREDICTION, DELTA = "prediction", "delta"  # columns that workers add
 
 
 @contextmanager
@@ -34,8 +34,8 @@ def compiled_once(policy: Any, columns: Columns) -> Iterator[None]:
     The first of them may compile for seconds, and leaves machine code on the disk that the others
     read in a fraction of one. Later batches of a process do not wait for anything.
     """
-    what = (repr(policy), columns.eta, columns.y is None)
-    if what in _DONE or sys.platform == "win32":
+    kind = (repr(policy), columns.eta, columns.y is None)
+    if kind in _DONE or sys.platform == "win32":
         yield
         return
     os.environ.setdefault("OMMA_QUIET", "1")  # the log of a worker is nobody's terminal
@@ -46,7 +46,7 @@ def compiled_once(policy: Any, columns: Columns) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-    _DONE.add(what)
+    _DONE.add(kind)
 
 
 @dataclass(frozen=True)
@@ -63,26 +63,47 @@ class Decide:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Decisions, batch by batch, and one last row with what all of them add."""
-        part, kinds = Part(self.policy, State.from_arrays(self.arrays)), None
+        part, schema = WorkerPart(self.policy, State.from_arrays(self.arrays)), None
         for batch in batches:
             if not batch.num_rows:
                 continue
+            schema = batch.schema
             with compiled_once(self.policy, self.columns):
                 predictions = part.decide(*self.columns.read(batch))
-            kinds = [batch.schema.field(name).type for name in self.keep or ()]
             if self.keep is not None:
-                kept = [batch.column(name) for name in self.keep]
-                found = label_ids(predictions)
-                missing = pa.nulls(len(found), pa.binary())
-                yield self._batch([*kept, found, missing])
-        if part.delta is not None and kinds is not None:
-            nothing = [pa.nulls(1, kind) for kind in kinds]
-            nothing += [] if self.keep is None else [pa.nulls(1, label_ids(np.zeros((1, 1))).type)]
-            yield self._batch([*nothing, pa.array([packed(part.delta)], pa.binary())])
+                decided = {name: batch.column(name) for name in self.keep}
+                decided[PREDICTION] = label_ids(predictions)
+                decided[DELTA] = pa.nulls(batch.num_rows, pa.binary())
+                yield pa.RecordBatch.from_pydict(decided)
+        if part.delta is not None and schema is not None:
+            last = {name: pa.nulls(1, schema.field(name).type) for name in self.keep or ()}
+            if self.keep is not None:
+                last[PREDICTION] = pa.nulls(1, pa.list_(pa.int32()))
+            last[DELTA] = pa.array([packed(part.delta)], pa.binary())
+            yield pa.RecordBatch.from_pydict(last)
 
-    def _batch(self, parts: list[Any]) -> Any:
-        names = [DELTA] if self.keep is None else [*self.keep, PREDICTION, DELTA]
-        return pa.RecordBatch.from_arrays(parts, names)
+
+@dataclass(frozen=True)
+class CountLate:
+    """Counts labels with the decisions that were made before, for ``mapInArrow``."""
+
+    policy: Policy
+    arrays: dict[str, Any]  # of the present state
+    columns: Columns
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """One row with what all labels add."""
+        state, total = State.from_arrays(self.arrays), None
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            eta, y, _ = self.columns.read(batch)
+            decided = indicators(batch.column(PREDICTION), eta)
+            with compiled_once(self.policy, self.columns):
+                delta = settled(self.policy, state, eta, y, decided)
+            total = delta if total is None else total + delta
+        if total is not None:
+            yield pa.RecordBatch.from_pydict({DELTA: pa.array([packed(total)], pa.binary())})
 
 
 @dataclass(frozen=True)
@@ -97,9 +118,9 @@ class ByRule:
         """The columns that came, and the decisions."""
         for batch in batches:
             values = Batch.read(self.columns.owner, self.columns.read(batch).eta)
-            found = label_ids(self.rule.predict(values.check(self.columns.owner).values))
+            ids = label_ids(self.rule.predict(values.check(self.columns.owner).values))
             names = [*batch.schema.names, self.name]
-            yield pa.RecordBatch.from_arrays([*batch.columns, found], names)
+            yield pa.RecordBatch.from_arrays([*batch.columns, ids], names)
 
 
 def packed(state: State) -> bytes:
@@ -111,6 +132,6 @@ def packed(state: State) -> bytes:
 
 
 def unpacked(content: bytes) -> State:
-    """What ``packed`` packed."""
+    """The state that ``packed`` wrote."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return State.from_arrays({name: archive[name] for name in archive.files})

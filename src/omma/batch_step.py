@@ -1,0 +1,242 @@
+"""Batches of rows: each decided on one state, and what it adds to that state.
+
+Nothing is changed by ``step``: whoever holds the state adds what came back. So several machines can
+decide on the same state, and what they return may be added in any order.
+
+All rows of a batch that is decided in parts, elsewhere, are decided on one state and count alike,
+so that nothing depends on how they were spread over workers, or in which order they came back.
+Where the past fades, it fades between batches, by as many rows as were counted. Limits alone are
+different: a price has to follow every row, so that each worker decides its rows one after another,
+and their prices are averaged.
+"""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from omma._validate import shown
+from omma.kernels.layout import GROWTH, N
+from omma.plan import Plan
+from omma.policies import Policy
+from omma.policies.base import check_task
+from omma.replaying import Sequence, learn_decided, replay
+from omma.rows.batch import Batch
+from omma.state import State
+from omma.state_parts import Prices
+
+
+def step(
+    policy: Policy, state: State, eta: Any, y: Any = None, weights: Any = None
+) -> tuple[Any, State]:
+    """Decide a batch of rows on one state, and say what it adds to that state. Pure.
+
+    All rows are decided on ``state`` as it is; ``state + delta`` is the state after counting them.
+    What several batches add may be added up in any order: exactly for true labels, to rounding for
+    probabilities, and the prior enters once.
+
+    A state with nothing in it and a prior of 0 predicts every label of its whole first batch, and
+    those counts stay: a warning says so. With ``prior=1``, 20,000 rows between two additions cost
+    less than 0.2 % of macro-F1.
+
+    Parameters
+    ----------
+    policy : Policy
+        One whose state is counts only, such as ``omma.OMMA("macro_f1", prior=1.0)``.
+    state : State
+        From ``policy.init(m)``, ``trace.state`` or ``learner.state``; it is not changed.
+    eta : array-like, sparse matrix, frame or tensor of shape (n, m)
+        Probability of each label in each row.
+    y : as eta, or class ids of shape (n,), optional
+        True labels. Without them only what is learned without labels is counted.
+    weights : array-like of shape (n,), optional
+        A row of weight w counts as w rows.
+
+    Returns
+    -------
+    predictions, delta
+        Indicators in the shape of eta, and a State.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
+    >>> policy = omma.OMMA("macro_f1", prior=1.0)
+    >>> state = policy.init(20)
+    >>> for start in range(0, 2000, 500):
+    ...     rows = slice(start, start + 500)
+    ...     predictions, delta = omma.step(policy, state, eta[rows], y[rows])
+    ...     state = state + delta
+    >>> state.rows
+    2000.0
+    """
+    if not isinstance(policy, Policy):
+        raise TypeError(
+            "policy of step must be a policy, such as omma.OMMA('macro_f1', prior=1.0), got "
+            f"{shown(policy)}"
+        )
+    if not isinstance(state, State) or not state.adds_up:
+        raise TypeError(
+            f"state of step must be counts only, such as {type(policy).__name__}(...).init(m) of "
+            f"an omma.OMMA or omma.Auto makes, got {shown(state)}"
+        )
+    # A state of another kind of feedback has other counts, which would be misread.
+    fresh = policy.init(state.m)
+    if not fresh.adds_up or fresh.kind != state.kind:
+        raise TypeError(f"state of step must be one that {policy!r} makes, got {shown(state)}")
+    batch = Batch.read("step", eta, y, weights, policy.names)
+    if batch.m != state.m:
+        raise ValueError(f"eta of step must have {state.m} labels, as the state, got {batch.m}")
+    batch.check("step")
+    if batch.labels is not None:
+        unknown, whole = not policy.needs_labels, policy.whole_rows(policy.objective)
+        check_task("step", batch, policy.budget, policy.objective, unknown=unknown, whole=whole)
+    plan = policy.plan(batch.m)
+    if policy.objective is not None and state.rows == 0 and plan.prior == 0.0:
+        warnings.warn(
+            f"step decides its first batch on nothing: {policy!r} has a prior of 0, and predicts "
+            "every label of every row until something is counted; use prior=1",
+            UserWarning,
+            stacklevel=2,
+        )
+    predictions = policy.decide_rows(state, batch.values)
+    return batch.restore_type(predictions), count_batch(plan, state, batch, predictions)
+
+
+def count_batch(plan: Plan, state: State, batch: Batch, predictions: Any) -> State:
+    """What rows with given predictions add to a state, counted by one compiled loop.
+
+    A batch goes on from the calibration and the decay of the state; its limits move no prices.
+    """
+    delta = plan.start(state.m)
+    if state.calibration is not None:
+        delta.calibration = state.calibration
+    delta.pace = None if state.pace is None else state.pace.copy()
+    if not sparse.issparse(predictions):  # kernels count matrices, also of a single label
+        predictions = np.asarray(predictions).reshape(batch.n, state.m)
+    # Prices follow rows one by one, and a batch is decided at once.
+    learn_decided(replace(plan, limits=None), delta, batch, predictions)
+    # What the batch learned is the difference, which adds up with that of other batches.
+    if delta.calibration is not None and state.calibration is not None:
+        delta.calibration = delta.calibration.combined(state.calibration, -1.0, delta.unit)
+    return delta
+
+
+def handed_out(state: State) -> State:
+    """The state as those see it who decide a part of a batch: no row of it makes another older.
+
+    >>> import omma
+    >>> policy = omma.Forgetting(omma.OMMA("f1"), half_life=10)
+    >>> handed_out(policy.init(1)).pace
+    array([1., 1., 0.])
+    """
+    frozen = state.now()
+    if frozen.pace is not None:
+        frozen.pace[GROWTH] = 1.0
+    return frozen
+
+
+class WorkerPart:
+    """A worker's part of a batch, decided on a state that was ``handed_out``.
+
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=100, m=5, seed=0)
+    >>> policy = omma.OMMA("macro_f1", prior=1.0)
+    >>> part = WorkerPart(policy, policy.init(5))
+    >>> part.decide(eta[:60], y[:60]).shape, part.decide(eta[60:], y[60:]).shape
+    ((60, 5), (40, 5))
+    >>> part.delta.rows
+    100.0
+    """
+
+    def __init__(self, policy: Policy, state: State) -> None:
+        self._policy, self._start = policy, state
+        self._turn = state.copy() if policy.limits else None
+        self.delta: State | None = None  # what its rows add to the state
+
+    def decide(self, eta: Any, y: Any = None, known: Any = None) -> Any:
+        """Decide some rows, and count them; ``known`` says which rows have labels."""
+        policy, state = self._policy, self._start
+        if self._turn is not None:  # a price follows every row
+            batch = Batch.of(eta, y, known=known)
+            owner = f"a batch of {type(policy).__name__}"
+            run = replay(owner, policy.plan(batch.m), Sequence(batch), state=self._turn)
+            self._turn = run.state
+            self.delta = run.state - state
+            return run.predictions
+        if y is None or (known is not None and not known.any()):
+            predictions, delta = step(policy, state, eta)
+        elif known is None or known.all():
+            predictions, delta = step(policy, state, eta, y)
+        elif policy.needs_labels:  # it learns from labelled rows alone
+            predictions, _ = step(policy, state, eta)
+            _, delta = step(policy, state, eta[known], y[known])
+        else:
+            predictions, delta = step(policy, state, Batch.of(eta, y, known=known))
+        self.delta = delta if self.delta is None else self.delta + delta
+        return predictions
+
+
+def settled(policy: Policy, state: State, eta: Any, y: Any, predictions: Any) -> State:
+    """What labels add that come later than their rows were decided.
+
+    What is learned without labels was counted when these were decided, and is not counted again.
+    ``state`` is the present one, ``handed_out``; ``predictions`` are what was decided then, as
+    indicators of the shape of ``eta``.
+
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=100, m=5, seed=0)
+    >>> policy = omma.Auto("macro_f1")
+    >>> predictions, delta = omma.step(policy, policy.init(5), eta)
+    >>> state = merged(policy.init(5), [delta])
+    >>> after = merged(state, [settled(policy, state, eta, y, predictions)])
+    >>> state.rows, state.truth.rows, after.rows, after.truth.rows
+    (100.0, 0.0, 100.0, 100.0)
+    """
+    batch = Batch.read("labels that come later", eta, y)
+    delta = count_batch(policy.plan(state.m), state, batch, predictions)
+    # Estimates of these rows were counted when they were decided.
+    if delta.labels is not None:
+        delta.cells[...] = 0.0
+        delta.totals[...] = 0.0
+    return delta
+
+
+def merged(state: State, deltas: Iterable[State]) -> State:
+    """The state after a batch, from what its parts add to the one that was ``handed_out``.
+
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=1000, m=5, seed=0)
+    >>> policy = omma.Forgetting(omma.OMMA("macro_f1", prior=1.0), half_life=500)
+    >>> state = policy.init(5)
+    >>> parts = [omma.step(policy, handed_out(state), eta[i::4], y[i::4])[1] for i in range(4)]
+    >>> after = merged(state, parts)
+    >>> after == merged(state, parts[::-1]), after.rows
+    (True, 250.0)
+    """
+    parts = list(deltas)
+    if not parts:
+        return state.now()
+    total = reduce(add, parts)
+    after = handed_out(state) + total
+    if state.prices is not None and after.prices is not None:
+        # The prices that workers came to, each weighed by how much it has moved them.
+        prices = [part.prices for part in parts if part.prices]
+        spread = np.array([price.spread for price in prices])
+        mu, mean = (
+            (np.array(values) * spread).sum(axis=0) / spread.sum(axis=0)
+            for values in ([price.mu for price in prices], [price.mean for price in prices])
+        )
+        own = state.prices
+        after.prices = Prices(mu, own.spread + spread.mean(axis=0), own.rates.copy(), mean)
+        after.prices.settle(after.limited.cells)
+    if state.pace is None or after.pace is None:
+        return after
+    # Within a batch nothing faded; after it, all of its rows have passed.
+    after.pace[GROWTH] = state.pace[GROWTH]
+    return after.faded(total.totals[N])

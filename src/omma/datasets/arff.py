@@ -1,0 +1,288 @@
+"""ARFF, the format of Weka, with the label conventions of Mulan and MEKA."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+from scipy import sparse
+
+from omma._validate import nearest, shown
+from omma.datasets.dataset import Dataset, Part, SparseRows, assemble, is_finite
+from omma.datasets.text import bare_name, numbered_lines, wrong
+
+QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|\S+?)\s*(\{{.*\}}|\s\S.*)$", re.IGNORECASE)
+CELL = re.compile(rf"\s*({QUOTED}|[^,]*?)\s*(?:,|$)")
+# Of a sparse row: column and value. Python refuses to read numbers of thousands of digits.
+PAIR = re.compile(rf"\s*(\d{{1,18}})\s+({QUOTED}|[^,\s]+)\s*(?:,|$)")
+# How MEKA says in the name of the relation that the first n, or the last n, columns are labels.
+MEKA = re.compile(r"-C\s+(-?\d{1,9})(?!\d)", re.IGNORECASE)
+NUMERIC = ("numeric", "real", "integer")
+# Features are float32.
+LARGEST = float(np.finfo(np.float32).max)
+
+
+class Attribute(NamedTuple):
+    """A column; ``values`` are those a nominal one may have, in the order of the file."""
+
+    name: str
+    values: tuple[str, ...] | None = None
+
+    @property
+    def codes(self) -> dict[str, float]:
+        """Numbers for the values: their own if they are numbers, else their place."""
+        values = self.values or ()
+        if all(map(is_finite, values)):
+            return {value: float(value) for value in values}
+        return {value: float(place) for place, value in enumerate(values)}
+
+    @property
+    def expected(self) -> str:
+        """What a cell of the column may hold."""
+        words = "a finite number" if self.values is None else " or ".join(self.values)
+        return words if len(words) <= 100 else words[:99] + "…"
+
+
+def unquoted(text: str) -> str:
+    """Without quotes, and without the backslashes that quotes need."""
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return text
+
+
+def cells_of(line: str) -> list[str]:
+    """Cells with commas between, quotes taken off."""
+    # Most lines have none, and need no regular expression.
+    if "'" not in line and '"' not in line:
+        return [cell.strip() for cell in line.split(",")]
+    cells = list(CELL.finditer(line))
+    if len(cells) > 1 and not cells[-2].group().endswith(","):
+        cells.pop()  # the empty match behind the last cell
+    return [unquoted(match[1]) for match in cells]
+
+
+def read_header(
+    path: Path, lines: Iterator[tuple[int, str]]
+) -> tuple[tuple[Attribute, ...], int | None]:
+    """Columns, and how many MEKA says are labels; the lines go on after ``@data``."""
+    relation, attributes, number = "", [], 0
+    for number, text in lines:
+        word = text.lower()
+        if word.startswith("@relation"):
+            relation = unquoted(text[len("@relation") :].strip())
+        elif word.startswith("@attribute"):
+            match = ATTRIBUTE.match(text)
+            if match is None:
+                raise wrong(path, number, "@attribute name type", text)
+            name, kind = unquoted(match[1]), match[2].strip()
+            is_nominal = kind.startswith("{")
+            if not is_nominal and kind.split()[0].lower() not in NUMERIC:
+                raise wrong(path, number, "a numeric or a nominal attribute", kind)
+            values = tuple(cells_of(kind[1:-1].strip())) if is_nominal else None
+            attributes.append(Attribute(name, values))
+        elif word.startswith("@data"):
+            if not attributes:
+                raise wrong(path, number, "attributes before @data", text)
+            meka = MEKA.search(relation)
+            return tuple(attributes), int(meka[1]) if meka else None
+        else:
+            raise wrong(path, number, "@relation, @attribute or @data", text)
+    raise wrong(path, number + 1, "@data", "the end of the file")
+
+
+def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence[Attribute]) -> Any:
+    """All columns as numbers: CSR if some row is sparse, else an array."""
+    # From the text of a cell to its number; KeyError or ValueError for what does not fit.
+    converters: list[Callable[[str], float]] = [
+        _finite if attribute.values is None else attribute.codes.__getitem__
+        for attribute in attributes
+    ]
+    width = len(attributes)
+    rows, is_sparse, everywhere = SparseRows(), False, range(width)
+    for number, text in lines:
+        columns: Sequence[int] = everywhere
+        if text.startswith("{"):
+            if not is_sparse:
+                _check_zeros(path, attributes)
+            is_sparse = True
+            inside = text[1:-1].strip()
+            pairs = list(PAIR.finditer(inside))
+            columns, cells = [int(pair[1]) for pair in pairs], [unquoted(pair[2]) for pair in pairs]
+            is_whole = text.endswith("}") and sum(len(pair[0]) for pair in pairs) == len(inside)
+            if not is_whole or max(columns, default=0) >= width:
+                raise _wrong_pairs(path, number, text, width)
+        else:
+            cells = cells_of(text)
+            if len(cells) != width:
+                raise wrong(path, number, f"{width} cells", f"{len(cells)} cells")
+        values = []
+        for column, cell in zip(columns, cells, strict=True):
+            try:
+                values.append(converters[column](cell))
+            except (ValueError, KeyError):
+                if columns is not everywhere:
+                    raise _wrong_pairs(path, number, text, width) from None
+                attribute = attributes[column]
+                expected = f"{attribute.expected} in {shown(attribute.name)}"
+                raise wrong(path, number, expected, cell) from None
+        rows.add(columns, values)
+    if not is_sparse:
+        return np.array(rows.values).reshape(len(rows), width)
+    matrix = rows.matrix(width)
+    matrix.eliminate_zeros()  # dense rows among the sparse ones store all their cells
+    return matrix
+
+
+def _wrong_pairs(path: Path, number: int, text: str, width: int) -> ValueError:
+    expected = f"{{column value, …}} with columns from 0 to {width - 1} and values as declared"
+    return wrong(path, number, expected, text)
+
+
+def _check_zeros(path: Path, attributes: Sequence[Attribute]) -> None:
+    """A sparse row leaves out zeros, and the first value of nominal columns."""
+    for attribute in attributes:
+        if attribute.values is not None and attribute.codes[attribute.values[0]] != 0:
+            raise ValueError(
+                f"{path}: expected 0 as the first value of {attribute.name!r} in a file of "
+                f"sparse rows, got {attribute.values[0]!r}"
+            )
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not abs(value) <= LARGEST:
+        raise ValueError("not finite")
+    return value
+
+
+def read_arff(
+    path: str | Path,
+    test: str | Path | None = None,
+    *,
+    labels: int | str | Path | Sequence[str] | None = None,
+    task: str | None = None,
+    name: str | None = None,
+) -> Dataset:
+    """Read an ARFF file of dense or sparse rows.
+
+    Which columns are labels is said by ``labels``; else by ``-C n`` in the name of the relation
+    (MEKA); else by an XML file beside it that is called as the ARFF file is (Mulan). Without any
+    of these the last column, a nominal one, is the class. Nominal features are read as numbers if
+    their values are numbers, else as the place of the value in the declaration. A missing value
+    (``?``) is an error.
+
+    Parameters
+    ----------
+    path : str or Path
+        Plain or compressed (.gz, .bz2, .xz).
+    test : str or Path, optional
+        File of the test part.
+    labels : int, path of an XML file, or sequence of str, optional
+        A number n means the first n columns, −n the last n; a path is the XML file of Mulan; a
+        sequence names the columns.
+    task : {"binary", "multiclass"}, optional
+        For files with one class column; by default binary if it has two values.
+    name : str, optional
+        By default that of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read_arff
+    >>> _ = Path("toy.arff").write_text('''@relation 'toy: -C 2'
+    ... @attribute 'is red' {0,1}
+    ... @attribute big {0,1}
+    ... @attribute width numeric
+    ... @data
+    ... 1,0,2.5
+    ... {1 1, 2 4}
+    ... ''')
+    >>> toy = read_arff("toy.arff")
+    >>> toy.X.toarray().tolist(), toy.y.toarray().tolist(), toy.labels
+    ([[2.5], [4.0]], [[1, 0], [0, 1]], ('is red', 'big'))
+    """
+    paths = [Path(file) for file in (path, test) if file is not None]
+    attributes: tuple[Attribute, ...] = ()
+    tables: list[Any] = []
+    meka = None
+    for file in paths:
+        lines = (
+            (number, line.strip())
+            for number, line in numbered_lines(file)
+            if line.strip() and not line.lstrip().startswith("%")
+        )
+        own, count = read_header(file, lines)
+        if not tables:
+            attributes, meka = own, count
+        elif own != attributes:
+            raise ValueError(f"{file}: expected the attributes of {paths[0]}, got others")
+        tables.append(read_rows(file, lines, attributes))
+    columns = _label_columns(paths[0], attributes, meka if labels is None else labels)
+    if columns is None:
+        parts, titles = _with_class(paths[0], attributes[-1], tables)
+        return assemble(paths[0], parts, name=name, labels=titles, task=task)
+    features = np.setdiff1d(np.arange(len(attributes)), columns)
+    parts = []
+    for file, table in zip(paths, tables, strict=True):
+        target = sparse.csr_array(table[:, columns])
+        target.eliminate_zeros()  # of labels only ones are stored
+        if not np.all(target.data == 1):
+            odd = float(target.data[target.data != 1][0])
+            raise ValueError(f"{file}: expected labels to be 0 or 1, got {odd:g}")
+        parts.append(Part(table[:, features], target.astype(np.int8)))
+    return assemble(paths[0], parts, name=name, labels=[attributes[j].name for j in columns])
+
+
+def _with_class(
+    path: Path, last: Attribute, tables: Sequence[Any]
+) -> tuple[list[Part], tuple[str, ...]]:
+    """The last column as the class, ids in the order of its declaration."""
+    if last.values is None:
+        raise ValueError(
+            f"{path}: expected labels= or -C in the relation, or a last attribute that is nominal, "
+            f"got the number {last.name!r}"
+        )
+    # Columns went through float32, and so must the codes.
+    named = {float(np.float32(code)): value for value, code in last.codes.items()}
+    parts = []
+    for table in tables:
+        column = table[:, [-1]]
+        dense = column.toarray() if sparse.issparse(column) else column
+        parts.append(Part(table[:, :-1], [named[code] for code in dense.ravel().tolist()]))
+    return parts, last.values
+
+
+def _label_columns(path: Path, attributes: Sequence[Attribute], labels: Any) -> list[int] | None:
+    """Indices of label columns, or None if there is a class column instead."""
+    beside = path.with_name(bare_name(path) + ".xml")  # as Mulan's data sets come
+    if labels is None and beside.is_file():
+        labels = beside
+    if labels is None:
+        return None
+    count, names = len(attributes), [attribute.name for attribute in attributes]
+    if isinstance(labels, int):
+        if not 0 < abs(labels) <= count:
+            raise ValueError(f"{path}: expected from 1 to {count} label columns, got {abs(labels)}")
+        return list(range(count))[:labels] if labels > 0 else list(range(count))[labels:]
+    titles = _names_in_xml(Path(labels)) if isinstance(labels, str | Path) else list(labels)
+    for title in titles:
+        if title not in names:
+            raise ValueError(f"{path}: expected a label {title!r}, got none{nearest(title, names)}")
+    return sorted(map(names.index, titles))
+
+
+def _names_in_xml(path: Path) -> list[str]:
+    """Labels of Mulan's XML file, whatever their hierarchy."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise ValueError(f"{path}, line {error.position[0]}: expected XML, {error}") from error
+    # Tags may have a namespace before them, in braces.
+    labels = [tag.get("name") for tag in root.iter() if tag.tag.rpartition("}")[2] == "label"]
+    names = [name for name in labels if name is not None]
+    if not names:
+        raise ValueError(f"{path}: expected elements <label name=…>, got none")
+    return names

@@ -1,0 +1,130 @@
+"""Tables with a column, or several, of labels."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from omma._validate import nearest
+from omma.datasets.csv_text import CsvFile
+from omma.datasets.dataset import Dataset, Part, assemble, is_finite
+from omma.datasets.text import ending, numbered_lines, opened_text, wrong
+
+DELIMITERS = (",", ";", "\t")
+Column = int | str
+
+
+def read_csv(
+    path: str | Path,
+    test: str | Path | None = None,
+    *,
+    labels: Column | Sequence[Column] = -1,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    task: str | None = None,
+    name: str | None = None,
+) -> Dataset:
+    r"""Read a table whose other columns are numbers.
+
+    Parameters
+    ----------
+    path : str or Path
+        Plain or compressed (.gz, .bz2, .xz).
+    test : str or Path, optional
+        File of the test part.
+    labels : int, str, or a sequence of them
+        The column of the class, by name or by index; the last by default. A sequence names
+        columns of 0 and 1, one a label.
+    header : bool, optional
+        Whether the first line names the columns. By default it does; but a first line that could
+        as well be a row, because all its features are numbers, is an error.
+    delimiter : str, optional
+        By default a tab in a file that ends in .tsv; else a comma, or where the first line has
+        none a semicolon or a tab.
+    task : {"binary", "multiclass"}, optional
+        By default binary if there are two classes.
+    name : str, optional
+        By default that of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read_csv
+    >>> _ = Path("toy.csv").write_text("width,kind,height\n1,cat,2\n3,dog,4\n")
+    >>> toy = read_csv("toy.csv", labels="kind")
+    >>> toy.X.tolist(), toy.y.tolist(), toy.labels
+    ([[1.0, 2.0], [3.0, 4.0]], [0, 1], ('cat', 'dog'))
+    """
+    paths = [Path(file) for file in (path, test) if file is not None]
+    separator = delimiter or delimiter_of(paths[0])
+    parts, names = [], None
+    for file in paths:
+        with opened_text(file, errors="backslashreplace") as lines:
+            part, names = _part(CsvFile(file, lines, separator), labels, header)
+        parts.append(part)
+    return assemble(paths[0], parts, name=name, labels=names, task=task)
+
+
+def delimiter_of(path: Path) -> str:
+    """What stands between the cells of the first line, outside of quotes."""
+    if ending(path) == ".tsv":
+        return "\t"
+    lines = (line for _, line in numbered_lines(path) if line.strip())
+    # A name in quotes may have any sign in it.
+    bare = re.sub(r'"[^"]*"', "", next(lines, ""))
+    return next((sign for sign in DELIMITERS if sign in bare), ",")
+
+
+def _part(
+    table: CsvFile, labels: Column | Sequence[Column], header: bool | None
+) -> tuple[Part, list[str] | None]:
+    """Features and labels of one file, and the names of labels if there are several."""
+    has_class = isinstance(labels, int | str)
+    columns: list[Any] = [labels] if isinstance(labels, int | str) else list(labels)
+    path, first = table.path, table.first
+    names = None if header is False else first
+    places = [_place(path, column, names, len(first)) for column in columns]
+    features = [place for place in range(len(first)) if place not in places]
+    text = str(table.separator).join(first)
+    if not features:
+        raise wrong(path, 1, "columns of features beside those of labels", text)
+    # A column that is called by its name needs a line of names.
+    by_name = any(isinstance(column, str) for column in columns)
+    if header is None and not by_name and all(is_finite(first[place]) for place in features):
+        expected = "names of columns (pass header=False if this is a row, or header=True)"
+        raise wrong(path, 1, expected, text)
+    numbers, texts, lines = table.columns(names is not None, tuple(places) if has_class else ())
+    values = numbers if has_class else numbers[:, features]
+    # Features are float32: what it cannot hold would become infinite.
+    infinite = ~(np.abs(values) <= np.finfo(np.float32).max)
+    if infinite.any():
+        row = int(infinite.any(axis=1).argmax())
+        raise wrong(path, lines[row], "finite numbers", values[row][infinite[row]][0].item())
+    values = values.astype(np.float32)
+    if has_class:
+        if "" in texts[0]:
+            raise wrong(path, lines[texts[0].index("")], "a class", "")
+        return Part(values, texts[0]), None
+    target = numbers[:, places]
+    odd = ~np.isin(target, (0.0, 1.0))
+    if odd.any():
+        row = int(odd.any(axis=1).argmax())
+        got = f"{target[row][odd[row]][0]:g}"
+        raise wrong(path, lines[row], "0 or 1 in a column of a label", got)
+    titles = None if names is None else [names[place] for place in places]
+    return Part(values, sparse.csr_array(target.astype(np.int8))), titles
+
+
+def _place(path: Path, column: Column, names: list[str] | None, width: int) -> int:
+    """The index of a column given by name or index."""
+    if isinstance(column, int):
+        if not -width <= column < width:
+            raise wrong(path, 1, f"labels to be a column from {-width} to {width - 1}", column)
+        return column % width
+    if names is None or column not in names:
+        hint = "pass header=True to use names" if names is None else "names of this file"
+        raise wrong(path, 1, f"labels to be {hint}{nearest(column, names or ())}", column)
+    return names.index(column)

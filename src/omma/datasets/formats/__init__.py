@@ -1,1 +1,0 @@
-"""Formats that data come in: one file each, and what they share."""

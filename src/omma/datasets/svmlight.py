@@ -1,0 +1,323 @@
+"""Rows of ``labels feature:value feature:value …``: svmlight, and text of the XC repository.
+
+svmlight is what LIBSVM and LIBLINEAR read, too; the Extreme Classification Repository puts a line
+with the numbers of rows, features and labels first. Matrices of labels are kept in the same way.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from scipy import sparse
+
+from omma._validate import check_choice, repeated
+from omma.datasets.dataset import TASKS, Dataset, Part, SparseRows, assemble
+from omma.datasets.text import numbered_lines, wrong
+from omma.npz import HIGHEST
+
+PAIR = "feature:value, a whole number of at least 0 and a finite number"
+LABELS = "labels as whole numbers of at least 0 with commas between"
+HEADER = "a header of three whole numbers: rows, features, labels"
+# Groups of ranking problems, as SVMrank writes them: rows are decided one by one here.
+QUERY = re.compile(r"(?:^|\s)qid:\S*")
+LARGEST = float(np.finfo(np.float32).max)
+
+Line = tuple[int, str, str]  # number of the line, its labels, its features
+Entries = tuple[list[int], list[float]]  # columns of a row, and their values
+
+
+def read_svmlight(
+    path: str | Path,
+    test: str | Path | None = None,
+    *,
+    task: str | None = None,
+    first: int | None = None,
+    first_label: int | None = None,
+    n_features: int | None = None,
+    n_labels: int | None = None,
+    name: str | None = None,
+) -> Dataset:
+    r"""Read svmlight or LIBSVM text: ``label feature:value feature:value``.
+
+    Empty lines and what follows ``#`` are passed over, and so is ``qid:…``.
+
+    Parameters
+    ----------
+    path : str or Path
+        Plain or compressed (.gz, .bz2, .xz).
+    test : str or Path, optional
+        File of the test part.
+    task : {"binary", "multiclass", "multilabel"}, optional
+        Multi-label rows look like ``1,5 3:0.2``. By default they are expected if some row has a
+        comma in its labels, or none.
+    first, first_label : {0, 1}, optional
+        The lowest number that a feature, and a label of a multi-label row, can have. By default 0
+        if some feature (some label) has that number, else 1.
+    n_features, n_labels : int, optional
+        By default as many as the highest number asks for.
+    name : str, optional
+        By default that of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read_svmlight
+    >>> _ = Path("toy.svm").write_text("+1 1:0.5 3:1  # comment\n-1 2:2\n")
+    >>> toy = read_svmlight("toy.svm")
+    >>> toy.X.toarray().tolist(), toy.y.tolist(), toy.labels
+    ([[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]], [1, 0], ('-1', '1'))
+    """
+    check_choice("read_svmlight", "task", task, (None, *TASKS))
+    for option, value in (("first", first), ("first_label", first_label)):
+        if value not in (None, 0, 1):
+            raise ValueError(f"{option} of read_svmlight must be 0, 1 or None, got {value!r}")
+    paths = [Path(file) for file in (path, test) if file is not None]
+    lists = task == "multilabel" or (task is None and any(map(_has_lists, paths)))
+    # Both parts must agree on the first number and on the width, so they are shifted together.
+    parts = [_part(file, _lines(file, lists), lists) for file in paths]
+    features = _from_first("feature", [part.X for part in parts], first, n_features)
+    targets = [part.y for part in parts]
+    if lists:
+        targets = _from_first("label", targets, first_label, n_labels)
+    parts = [Part(*pair) for pair in zip(features, targets, strict=True)]
+    return assemble(paths[0], parts, name=name, task=task)
+
+
+def read_xc(
+    path: str | Path, test: str | Path | None = None, *, name: str | None = None
+) -> Dataset:
+    r"""Read text of the Extreme Classification Repository.
+
+    The first line has the numbers of rows, features and labels; every other line is a row,
+    ``label,label feature:value feature:value``, both counted from 0. A row may have no labels (it
+    begins with a blank) and no features.
+
+    Parameters
+    ----------
+    path : str or Path
+        Plain or compressed (.gz, .bz2, .xz).
+    test : str or Path, optional
+        File of the test part.
+    name : str, optional
+        By default that of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read_xc
+    >>> _ = Path("toy.txt").write_text("2 3 4\n0,3 1:0.5 2:1\n 0:2\n")
+    >>> toy = read_xc("toy.txt")
+    >>> toy.X.toarray().tolist(), toy.y.toarray().tolist()
+    ([[0.0, 0.5, 1.0], [2.0, 0.0, 0.0]], [[1, 0, 0, 1], [0, 0, 0, 0]])
+    """
+    paths = [Path(file) for file in (path, test) if file is not None]
+    parts = []
+    for file in paths:
+        lines = numbered_lines(file)
+        line = next(lines, (1, ""))[1]
+        header = header_of(line)
+        if header is None:
+            raise wrong(file, 1, f"{HEADER} (without one, read it as svmlight)", line)
+        n, d, m = header
+        part = _part(file, (divide(*row) for row in _counted(file, lines, n)), lists=True)
+        parts.append(Part(_widen(file, part.X, d, "feature"), _widen(file, part.y, m, "label")))
+    return assemble(paths[0], parts, name=name)
+
+
+def header_of(line: str, sizes: tuple[int, ...] = (3,)) -> tuple[int, ...] | None:
+    """The three numbers of a header, or so many others, or None if the line is none."""
+    words = line.split()
+    # Less than 19 digits fit into 64 bits.
+    if len(words) not in sizes or not all(word.isdecimal() and len(word) < 19 for word in words):
+        return None
+    return tuple(map(int, words))
+
+
+def divide(number: int, line: str) -> Line:
+    """Labels end at the first blank; a row that begins with a blank or a pair has none."""
+    if not line or line[0].isspace():
+        return number, "", line
+    head, *tail = line.split(None, 1) if "\t" in line else line.split(" ", 1)
+    # A pair in front means that the row has no labels, as in files of the repository.
+    return (number, "", line) if ":" in head else (number, head, tail[0] if tail else "")
+
+
+def _lines(path: Path, lists: bool) -> Iterator[Line]:
+    """Rows without comments; a line with nothing else is none."""
+    for number, line in numbered_lines(path):
+        bare = line.partition("#")[0].rstrip()
+        if not bare:
+            continue
+        row = divide(number, QUERY.sub("", bare) if "qid:" in bare else bare)
+        if not lists and not row[1]:
+            raise wrong(path, number, "a label before the features", line)
+        yield row
+
+
+def _has_lists(path: Path) -> bool:
+    """Whether some row has a list of labels, or none."""
+    return any(not head or "," in head for _, head, _ in _lines(path, True))
+
+
+def _part(path: Path, lines: Iterator[Line], lists: bool) -> Part:
+    """Features, and indicators of lists of labels or else the text before the features."""
+    features, labels, texts = SparseRows(), SparseRows("b"), []
+    for number, head, tail in lines:
+        features.add(*_parsed(path, number, tail, PAIR, parse_pairs))
+        if lists:
+            labels.add(*_parsed(path, number, head, LABELS, parse_labels, "\n"))
+        else:
+            texts.append(head)
+    indicators = labels.matrix()
+    indicators.data[:] = 1  # a label named twice is there once
+    return Part(features.matrix(), indicators if lists else texts)
+
+
+def parse_pairs(text: str, largest: float = LARGEST) -> Entries:
+    """Columns and values of ``column:value column:value …``; ValueError if it is none."""
+    # Three tokens an entry, so that all columns, and all values, are parsed by one call.
+    tokens = text.replace(":", " : ").split()
+    if 3 * tokens[1::3].count(":") != len(tokens):
+        raise ValueError("not made of pairs")
+    values = list(map(float, tokens[2::3]))
+    # A sum is finite only where all values are.
+    if values and not (isfinite(sum(values)) and max(map(abs, values)) <= largest):
+        raise ValueError("not finite")
+    return _in_range(list(map(int, tokens[::3]))), values
+
+
+def parse_labels(text: str) -> Entries:
+    """Labels, with commas between, as columns of ones; ValueError if some are no whole numbers."""
+    labels = _in_range(list(map(int, text.split(",")))) if text else []
+    return labels, [1] * len(labels)
+
+
+def _in_range(columns: list[int]) -> list[int]:
+    if columns and not 0 <= min(columns) <= max(columns) < HIGHEST:
+        raise ValueError("out of range")
+    return columns
+
+
+def _parsed(
+    path: Path,
+    number: int,
+    text: str,
+    expected: str,
+    parse: Callable[[str], Entries],
+    cut: str | None = None,
+) -> Entries:
+    """Entries of a row; of a wrong one the first piece that is none is named."""
+    try:
+        return parse(text)
+    except (ValueError, OverflowError) as error:
+        for piece in text.split(cut):
+            try:
+                fits = bool(piece and parse(piece))
+            except (ValueError, OverflowError):
+                fits = False
+            if not fits:
+                raise wrong(path, number, expected, piece) from error
+        raise wrong(path, number, f"a row of {expected}", text) from error
+
+
+def _from_first(noun: str, blocks: list[Any], first: int | None, width: int | None) -> list[Any]:
+    """Columns from the first possible number to the last, in all parts alike."""
+    # LIBSVM counts from 1, many other programs from 0: a number 0 tells.
+    zero = any((block.indices == 0).any() for block in blocks)
+    if first is None:
+        first = 0 if zero else 1
+    if first == 1 and zero:
+        raise ValueError(f"{noun}s counted from 1 were expected by read_svmlight, got number 0")
+    least = max(0, *(block.shape[1] - first for block in blocks))
+    if width is not None and least > width:
+        raise ValueError(f"n_{noun}s of read_svmlight must be at least {least}, got {width}")
+    return [
+        sparse.csr_array(
+            (block.data, block.indices - first, block.indptr),
+            shape=(block.shape[0], least if width is None else width),
+        )
+        for block in blocks
+    ]
+
+
+def _counted(path: Path, lines: Iterable[tuple[int, str]], n: int) -> Iterator[tuple[int, str]]:
+    """As many rows as the header says, then nothing but empty lines."""
+    last = 1
+    for number, line in lines:
+        if number <= n + 1:
+            last = number
+            yield number, line
+        elif line.strip():
+            raise wrong(path, number, f"no more than {n} rows, as the header says", line)
+    if last != n + 1:
+        raise wrong(path, last, f"{n} rows, as the header says", last - 1)
+
+
+def _widen(path: Path, matrix: Any, width: int, noun: str) -> Any:
+    """As wide as the header says."""
+    if width > HIGHEST:
+        raise wrong(path, 1, f"at most {HIGHEST} {noun}s", width)
+    if matrix.shape[1] > width:
+        entry = (matrix.indices >= width).argmax()
+        line = int(matrix.indptr.searchsorted(entry, side="right")) + 1
+        raise wrong(path, line, f"{noun}s from 0 to {width - 1}", int(matrix.indices[entry]))
+    parts = (matrix.data, matrix.indices, matrix.indptr)
+    return sparse.csr_array(parts, shape=(matrix.shape[0], width))
+
+
+def is_sized(lines: list[str]) -> bool:
+    """Whether the first line is the size of a matrix, and what follows is no table of numbers."""
+    if not lines or header_of(lines[0], (2, 3)) is None:
+        return False
+    # Two whole numbers may also be the first row of a table of two columns.
+    body = next((line for line in lines[1:] if line.strip()), "")
+    return ":" in body or len(body.split()) < 2
+
+
+def read_sized(path: Path, lines: list[str]) -> sparse.csr_array:
+    """A matrix as the repository writes it: values, or ones where the file holds labels.
+
+    After ``n m`` a line holds ``label:value label:value …``, or ``label,label,…`` alone. In data
+    files, whose size is ``n d m``, labels come before features; of those, labels are read.
+    """
+    size = [int(cell) for cell in lines[0].split()]
+    body = [
+        (number, (divide(number, line)[1] if len(size) == 3 else line).strip())
+        for number, line in _counted(path, enumerate(lines[1:], start=2), size[0])
+    ]
+    has_values = any(":" in text for _, text in body)
+    rows = SparseRows("d" if has_values else "b")
+    # Values of matrices are float64; those of features above must fit into float32.
+    wide_pairs = partial(parse_pairs, largest=sys.float_info.max)
+    for number, text in body:
+        if has_values:
+            entries = _parsed(path, number, text, "label:value", wide_pairs)
+        else:
+            entries = _parsed(path, number, text, "a label", parse_labels, ",")
+        twice = repeated(entries[0])
+        if twice is not None:
+            raise ValueError(f"{path}, line {number}: expected each label once, got {twice} twice")
+        rows.add(*entries)
+    return _widen(path, rows.matrix(), size[-1], "label")
+
+
+def write_sized(file: TextIO, matrix: Any) -> None:
+    """``n m``, then labels where all values are one, else ``label:value``."""
+    csr = sparse.csr_array(matrix if matrix.ndim == 2 else matrix.reshape(-1, 1))
+    csr.eliminate_zeros()
+    file.write(f"{csr.shape[0]} {csr.shape[1]}\n")
+    # Decisions are ones alone; float64 values are written so that they read back the same.
+    plain = csr.dtype.kind in "iub" and bool((csr.data == 1).all())
+    for row in range(csr.shape[0]):
+        entries = slice(csr.indptr[row], csr.indptr[row + 1])
+        ids = csr.indices[entries].tolist()
+        if plain:
+            file.write(",".join(map(str, ids)) + "\n")
+        else:
+            pairs = zip(ids, csr.data[entries].tolist(), strict=True)
+            file.write(" ".join(f"{label}:{value!r}" for label, value in pairs) + "\n")

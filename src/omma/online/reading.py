@@ -1,0 +1,177 @@
+"""Rows of ``predict`` and ``update``, in the form that kernels take; read before any is counted.
+
+The first functions are for the usual case, one row of arrays. They return None, and say nothing of
+what is wrong, where a row needs a closer look.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._validate import check_number
+from omma.metrics import Metric
+from omma.online.codec import Decision
+from omma.policies import Policy
+from omma.rows.arrays import HEAVIEST, read_numbers, read_weights
+from omma.rows.row import (
+    PartlyKnown,
+    Row,
+    SparseRow,
+    are_ids,
+    label_rows,
+    prediction_rows,
+    probability_rows,
+)
+
+CSR = (sparse.csr_array, sparse.csr_matrix)
+FLOAT64 = np.dtype(np.float64)
+
+
+def quick_csr_row(matrix: Any, m: int) -> SparseRow | None:
+    """The ids and values that a CSR matrix of one row stores; the ids may be anything."""
+    if type(matrix) not in CSR or matrix.shape != (1, m):
+        return None
+    ids, values, indptr = matrix.indices, matrix.data, matrix.indptr
+    is_whole = len(ids) == len(values) == indptr[1] and indptr[0] == 0
+    if not is_whole or ids.dtype != np.int32 or not (ids.flags.carray and values.flags.carray):
+        return None
+    return ids, values
+
+
+def quick_label_ids(y: Any, m: int) -> NDArray[Any] | None:
+    """The labels of a sparse row of indicators."""
+    stored = quick_csr_row(y, m)
+    if stored is None:
+        return None
+    ids: NDArray[np.int32] = stored[0].copy()
+    values = stored[1]
+    if not len(ids):
+        return ids
+    are_labels = ids[0] >= 0 and ids[-1] < m and (ids[1:] > ids[:-1]).all()
+    return ids if are_labels and (values == 1).all() else None
+
+
+def class_indicators(label: int, m: int) -> NDArray[np.float64]:
+    """The indicators of a row of one class."""
+    indicators = np.zeros(m)
+    indicators[label] = 1.0
+    return indicators
+
+
+def quick_indicators(y: Any, m: int) -> NDArray[np.float64] | None:
+    """One row of indicators, in memory of its own: kernels write to it."""
+    if type(y) is list and len(y) == m > 1:
+        y = np.array(y)
+    if type(y) is not np.ndarray or y.shape != (m,) or y.dtype.kind not in "fiub":
+        return None
+    indicators = y.astype(FLOAT64)
+    # NaN marks labels that are unknown; a dot product finds one faster than isnan and any.
+    is_partial = y.dtype.kind == "f" and np.isnan(indicators.dot(indicators))
+    return None if is_partial else indicators
+
+
+def array_of(values: list[Any]) -> Any:
+    """A list as an array, if it can be one; others say what is wrong with it."""
+    try:
+        return np.array(values)
+    except ValueError:
+        return values
+
+
+@lru_cache(maxsize=100)
+def _empty_row(kind: Any, m: int) -> Any:
+    return kind((1, m), dtype=np.int8)
+
+
+def csr_of_ids(ids: NDArray[np.int32], m: int, kind: Any = CSR[0]) -> Any:
+    """A CSR matrix of one row, with ones at the labels of these ids.
+
+    SciPy's constructor looks for errors in the arrays, which takes longer than deciding the row: so
+    all but the arrays is taken from a matrix that it has made before.
+
+    >>> csr_of_ids(np.array([2, 0], dtype=np.int32), 3).toarray()
+    array([[1, 0, 1]], dtype=int8)
+    """
+    row = kind.__new__(kind)
+    vars(row).update(vars(_empty_row(kind, m)))
+    row.data, row.indices = np.ones(len(ids), dtype=np.int8), ids.copy()
+    row.indptr = np.array((0, len(ids)), dtype=np.int32)
+    return row
+
+
+def decisions_of(owner: str, prediction: Any, eta: Any, m: int) -> list[Decision]:
+    """A decision for each row of a prediction, and of its probabilities where these are known."""
+    is_sparse = sparse.issparse(prediction)
+    rows = prediction_rows(owner, prediction, is_sparse, m)
+    if eta is None:
+        return [Decision(row) for row in rows]
+    etas: list[Row] = probability_rows(owner, eta, is_sparse, m)
+    check_as_many(owner, "eta", len(etas), "predictions", len(rows))
+    return [Decision(*row) for row in zip(rows, etas, strict=True)]
+
+
+def check_as_many(owner: str, parameter: str, rows: int, others: str, count: int) -> None:
+    """Refuse another number of rows than of ids, or of predictions."""
+    if rows != count:
+        raise ValueError(
+            f"{parameter} of {owner} must have as many rows as there are {others}, {count}, got "
+            f"{rows}"
+        )
+
+
+def labels_of(
+    y: Any, count: int, is_sparse: bool, m: int, policy: Policy, metric: Metric | None, soft: bool
+) -> list[Any]:
+    """True labels of each row, ids where it ``is_sparse``; None where none of them is known.
+
+    ``soft`` says that decisions look at probabilities, so that a row without labels counts, too.
+    """
+    can_miss = soft and not policy.needs_labels
+    only = "only what counts estimates, as omma.Auto, learns without labels"
+    if y is None:
+        if not can_miss:
+            raise ValueError(f"y of update must be given: {only}")
+        return [None] * count
+    has_ids = are_ids(y, count, m)
+    if has_ids and policy.budget is None:
+        raise ValueError(
+            "y of update has class ids, and the policy has no budget: pass k=1 to predict "
+            "one class a row, or y as indicators"
+        )
+    rows = label_rows("update", y, is_sparse, m, are_ids=has_ids)
+    whole = policy.whole_rows(metric)  # why rows must be labelled in full, or None
+    for row in rows:
+        if row is None and not can_miss:
+            raise ValueError(f"y of update must have a label that is known in each row: {only}")
+        if isinstance(row, PartlyKnown) and whole is not None:
+            raise ValueError(
+                f"y of update must have all labels of a row or none{whole}, got a part"
+            )
+        if metric is not None and metric.single_label and isinstance(row, np.ndarray):
+            classes = len(row) if is_sparse else int(row.sum())
+            if classes != 1:
+                raise ValueError(
+                    "y of update must have exactly one label a row for "
+                    f"{metric.name}, got {classes}"
+                )
+    return rows
+
+
+def weights_of(weight: Any, count: int) -> list[float]:
+    """The weight of each row."""
+    # The usual case, which needs no array.
+    if type(weight) is float and 0.0 <= weight <= HEAVIEST:
+        return [weight] * count
+    weights = read_numbers("update", "weight", weight).ravel()
+    if len(weights) == 1:
+        check_number("update", "weight", weights[0].item(), low=0.0, high=HEAVIEST)
+        weights = np.repeat(weights, count)
+    else:
+        weights = read_weights("update", weights, count, "weight")
+    numbers: list[float] = weights.astype(np.float64).tolist()
+    return numbers

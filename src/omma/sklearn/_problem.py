@@ -1,0 +1,175 @@
+"""The kind of problem that y is, and how y and decisions are translated for it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from omma._validate import shown
+from omma.metrics import Metric
+from omma.metrics.base import OF_CLASSES
+from omma.rows.arrays import sound_csr
+from omma.rows.frames import Names, open_table
+from omma.rows.labels import refuse_labels
+
+OWNER = "MetricClassifier"
+BINARY, MULTICLASS, MULTILABEL = "binary", "multiclass", "multilabel"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """How y becomes labels of omma, and decisions become predictions of scikit-learn.
+
+    ``kind`` is BINARY where one of two classes is the positive one, as a metric of one label needs
+    it; MULTICLASS for one class a row, also of two; MULTILABEL for indicators. ``dtype`` and
+    ``is_sparse`` are those of y. ``positive`` is the place of the positive class among the classes.
+    """
+
+    kind: str
+    classes: NDArray[Any]
+    names: Names | None
+    dtype: Any
+    is_sparse: bool = False
+    positive: int = 1
+
+    @property
+    def m(self) -> int:
+        """The number of columns that decisions are made of."""
+        return 1 if self.kind == BINARY else len(self.classes)
+
+    def encode(self, y: Any) -> Any:
+        """True labels as omma takes them: 0/1, class ids, or indicators."""
+        if self.kind == MULTILABEL:
+            values = open_table(OWNER, "y", y, self.names).values
+            is_sparse = sparse.issparse(values)
+            values = sound_csr(OWNER, "y", values) if is_sparse else np.asarray(values)
+            if values.ndim != 2 or values.shape[1] != len(self.classes):
+                raise ValueError(
+                    f"y of {OWNER} must have {len(self.classes)} columns, got shape {values.shape}"
+                )
+            _check_indicators(values)
+            return values
+        values = np.asarray(column_or_1d(y))
+        unknown = ~np.isin(values, self.classes)
+        if unknown.any():
+            raise ValueError(
+                f"y of {OWNER} must hold the classes {shown(self.classes.tolist())}, got "
+                f"{shown(values[unknown][0])}"
+            )
+        ids = np.searchsorted(self.classes, values)  # classes are sorted
+        return (ids == self.positive).astype(np.int8) if self.kind == BINARY else ids
+
+    def check_same_classes(self, classes: Any) -> None:
+        """Refuse other classes than those of the first call."""
+        known = _of_one_output(classes)  # estimators of many labels take a list for each
+        if known is None or self.kind == MULTILABEL:
+            return
+        if not np.array_equal(np.unique(np.asarray(known)), self.classes):
+            raise ValueError(
+                f"`classes={shown(classes)}` is not the same as on last call to partial_fit, "
+                f"was: {shown(self.classes.tolist())}"
+            )
+
+    def ordered(self, y: Any) -> Any:
+        """The user's own y; a frame of labels with its columns in the order of the names."""
+        if self.kind != MULTILABEL or self.names is None:
+            return y
+        table = open_table(OWNER, "y", y, self.names)
+        if not table.is_reordered:
+            return y
+        in_our_order = replace(table.restore_type, columns=list(self.names), column_order=None)
+        return in_our_order(table.values)
+
+    def decode(self, decisions: Any) -> Any:
+        """Decisions as scikit-learn predicts: classes, or indicators of y's own type."""
+        if self.kind == BINARY:
+            # A decision of 1 means the positive class, which may be the first of the two.
+            return self.classes[decisions if self.positive == 1 else 1 - decisions]
+        if self.kind == MULTICLASS:
+            ids = decisions.indices if sparse.issparse(decisions) else decisions.argmax(axis=1)
+            return self.classes[ids]
+        if self.is_sparse or sparse.issparse(decisions):
+            return sparse.csr_matrix(decisions, dtype=self.dtype)
+        return decisions.astype(self.dtype)
+
+
+def _of_one_output(classes: Any) -> Any:
+    """Classes of one output; those of several say nothing that indicators do not."""
+    return None if classes is None or np.ndim(classes[0]) else classes
+
+
+def _check_indicators(values: Any) -> None:
+    """Refuse anything but zeros and ones, before an estimator is trained on it."""
+    rows, entries = np.arange(values.shape[0]), values
+    if sparse.issparse(values):
+        rows, entries = np.repeat(rows, np.diff(values.indptr)), values.data
+    if entries.dtype.kind not in "fiub":
+        raise TypeError(f"y of {OWNER} must hold numbers, got the type {entries.dtype}")
+    wrong = np.flatnonzero(((entries != 0) & (entries != 1)).reshape(len(rows), -1).any(axis=1))
+    if len(wrong):
+        refuse_labels(OWNER, "y", int(rows[wrong[0]]), np.atleast_1d(entries[wrong[0]]))
+
+
+def read_problem(y: Any, metric: Metric, classes: Any = None, pos_label: Any = None) -> Problem:
+    """Read the problem from y; ``classes`` are all that may come, where y has but some."""
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y")
+    if kind == "multilabel-indicator":
+        if pos_label is not None:
+            _refuse_pos_label(pos_label, "indicators of labels")
+        table = open_table(OWNER, "y", y)  # a frame brings the names of its columns
+        values = table.values if hasattr(table.values, "shape") else np.asarray(table.values)
+        labels = np.arange(values.shape[1])
+        return Problem(MULTILABEL, labels, table.names, values.dtype, sparse.issparse(values))
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"y of {OWNER} must be classes or 0/1 indicators. Unknown label type: {kind}"
+        )
+    values = np.asarray(column_or_1d(y, warn=True))
+    classes = _of_one_output(classes)
+    known = np.unique(values if classes is None else np.asarray(classes))
+    if len(known) < 2:
+        raise ValueError(
+            f"y of {OWNER} must have at least two classes, got one class, {shown(known.tolist())}"
+        )
+    # Two classes and a metric over both, such as macro_f1, are decided as one class a row.
+    binary = metric.binary and len(known) == 2
+    if metric.binary and metric.name in OF_CLASSES and not binary:  # another number over classes
+        raise ValueError(
+            f"metric of {OWNER} must be one of classes for {len(known)} classes, got "
+            f"{metric.name}: use multiclass_{metric.name}"
+        )
+    if not binary:  # a metric of one label says what to use for several classes
+        metric.check_labels(len(known))
+    positive = _positive(known, metric, pos_label)
+    names = tuple(str(name) for name in (known[[positive]] if binary else known))
+    kind = BINARY if binary else MULTICLASS
+    return Problem(kind, known, names, known.dtype, positive=positive)
+
+
+def _positive(known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
+    """The place of the positive one of two classes, by scikit-learn's convention."""
+    classes = known.tolist()
+    if pos_label is not None:
+        if len(classes) != 2 or pos_label not in classes:
+            _refuse_pos_label(pos_label, f"the classes {shown(classes)}")
+        return int(classes.index(pos_label))
+    if metric.binary and classes not in ([0, 1], [-1, 1]):  # False and True are 0 and 1
+        raise ValueError(
+            f"pos_label of {OWNER} must be given where {metric.name} is to be that of one of the "
+            f"classes {classes[0]!r} and {classes[1]!r}: pass pos_label={classes[0]!r} or "
+            f"pos_label={classes[1]!r}"
+            + (f", or use multiclass_{metric.name}" if metric.name in OF_CLASSES else "")
+        )
+    return 1
+
+
+def _refuse_pos_label(pos_label: Any, y_has: str) -> None:
+    raise ValueError(
+        f"pos_label of {OWNER} must be one of two classes, got {shown(pos_label)} where y has "
+        f"{y_has}"
+    )

@@ -1,0 +1,185 @@
+"""The last rows of a stream, for policies that decide by these alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, UNIT, N
+from omma.kernels.window import (
+    COLUMNS,
+    END,
+    END_ID,
+    END_VALUE,
+    FIRST,
+    FIRST_ID,
+    FIRST_VALUE,
+    HELD,
+    KIND,
+    LABELLED,
+    LENGTH,
+    NUMBERS,
+    SINCE,
+    STORED,
+    TIMED,
+    Recent,
+)
+from omma.state_parts import check_array
+
+Array = NDArray[Any]
+ROOM = 256  # entries that there is room for from the start
+FILED = [HELD, LENGTH, SINCE]  # of `numbers`: the others say where things lie, and begin at 0
+
+
+@dataclass(eq=False)
+class SlidingWindow:
+    """What the last rows added to the counts, so that it can be taken off (``kernels.window``)."""
+
+    ids: NDArray[np.int32]  # labels of all rows one after another
+    values: NDArray[np.float64]  # and their probabilities
+    rows: NDArray[np.int32]  # how many of each a row has
+    weights: NDArray[np.float64]
+    numbers: NDArray[np.int64]  # where what is kept begins and ends, and how many rows are held
+    pace: NDArray[np.float64]  # as of a state which forgets: of calibration and prices
+
+    @classmethod
+    def start(cls, length: int) -> SlidingWindow:
+        """No rows yet, of so many at most.
+
+        Calibration follows labels step by step, and no step can be taken back. It fades instead,
+        so fast that what it looks at is as old on the whole, length / 2 rows, and as much, length
+        rows in the sense of a variance: a weight of exp(-2 / length) a row does both.
+        """
+        numbers = np.zeros(NUMBERS, dtype=np.int64)
+        numbers[LENGTH] = length
+        return cls(
+            np.empty(ROOM, dtype=np.int32),
+            np.empty(ROOM),
+            np.empty((ROOM, COLUMNS), dtype=np.int32),
+            np.empty(ROOM),
+            numbers,
+            np.array([1.0, np.exp(2.0 / length), 0.0]),
+        )
+
+    @property
+    def length(self) -> int:
+        """How many rows it has at most."""
+        return int(self.numbers[LENGTH])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return sum(array.nbytes for array in (self.ids, self.values, self.rows, self.weights))
+
+    def kernel(self, m: int) -> Recent:
+        """The rows as the kernels know them, for m labels."""
+        return Recent(self.ids, self.values, self.rows, self.weights, self.numbers, np.zeros(m))
+
+    def make_room(self, rows: int, ids: int, values: int) -> bool:
+        """See to it that so much more can be put at the end; whether arrays were exchanged."""
+        numbers, exchanged = self.numbers, False
+        for names, first, end, more in (
+            (("rows", "weights"), FIRST, END, rows),
+            (("ids",), FIRST_ID, END_ID, ids),
+            (("values",), FIRST_VALUE, END_VALUE, values),
+        ):
+            if numbers[end] + more <= len(getattr(self, names[0])):
+                continue
+            used = int(numbers[end] - numbers[first])
+            for name in names:
+                array = getattr(self, name)
+                # Seldom: each time there is room for as much again.
+                shape = (used + max(more, used, ROOM), *array.shape[1:])
+                grown = np.empty(shape, dtype=array.dtype)
+                grown[:used] = array[numbers[first] : numbers[end]]
+                setattr(self, name, grown)
+            numbers[first], numbers[end] = 0, used
+            exchanged = True
+        return exchanged
+
+    def trim(self) -> None:
+        """Give back the room that is not used."""
+        self.__dict__.update(SlidingWindow.from_arrays(self.arrays()).__dict__)
+
+    def arrays(self) -> dict[str, Array]:
+        """What is kept as plain arrays, for a file."""
+        numbers = self.numbers
+        part = slice(numbers[FIRST], numbers[END])
+        return {
+            "ids": self.ids[numbers[FIRST_ID] : numbers[END_ID]],
+            "values": self.values[numbers[FIRST_VALUE] : numbers[END_VALUE]],
+            "rows": self.rows[part],
+            "weights": self.weights[part],
+            "numbers": numbers[FILED],
+            "pace": self.pace,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Array]) -> SlidingWindow:
+        """What ``arrays`` gave, copied."""
+        # A file has no room to spare, so everything begins at 0 and ends where arrays end.
+        numbers = np.zeros(NUMBERS, dtype=np.int64)
+        numbers[FILED] = arrays["numbers"]
+        window = cls(
+            np.array(arrays["ids"], dtype=np.int32),
+            np.array(arrays["values"], dtype=np.float64),
+            np.array(arrays["rows"], dtype=np.int32),
+            np.array(arrays["weights"], dtype=np.float64),
+            numbers,
+            np.array(arrays["pace"], dtype=np.float64),
+        )
+        numbers[[END, END_ID, END_VALUE]] = (
+            len(window.rows),
+            len(window.ids),
+            len(window.values),
+        )
+        return window
+
+    def check(self, arrays: dict[str, Array]) -> None:
+        """Refuse arrays that are not those of such a window: kernels follow ids without looking."""
+        missing = [name for name in self.arrays() if name not in arrays]
+        if missing:
+            raise ValueError(f"recent_{missing[0]} of a state must be given, got nothing")
+        ids, values, rows, weights, numbers, pace = (arrays[name] for name in self.arrays())
+        kinds = [(ids, "iu"), (values, "f"), (rows, "iu"), (weights, "f"), (numbers, "iu")]
+        # Kinds first: comparisons of text, or of another shape, would raise something else.
+        sound = all(array.dtype.kind in kind for array, kind in kinds) and numbers.shape == (3,)
+        sound = sound and rows.ndim == 2 and rows.shape == (len(weights), COLUMNS)
+        sound = sound and ids.ndim == values.ndim == weights.ndim == 1
+        if not sound or not (np.isfinite(values).all() and np.isfinite(weights).all()):
+            raise ValueError("the rows of a window must be vectors of numbers, and are not")
+        entries = rows[:, :KIND].astype(np.int64)
+        timed = (rows[:, KIND] & TIMED) > 0
+        # Lists must fill their arrays exactly: kernels walk them from end to end.
+        fits = (
+            (entries >= 0).all()
+            and ((rows[:, KIND] > 0) & (rows[:, KIND] <= TIMED + LABELLED)).all()
+            and entries.sum() == len(ids)
+            and entries[:, STORED].sum() == len(values)
+            and (ids >= 0).all()
+            and ((values > 0) & (values <= 1)).all()
+            and (weights > 0).all()
+            and timed.sum() == numbers[0] <= numbers[1]
+            and (not len(timed) or bool(timed[0]))
+            and 0 <= numbers[2] < numbers[1]
+        )
+        if not fits:
+            raise ValueError("the rows of a window do not fit together")
+        check_array("recent_pace", pace, self.pace.shape, signed=False)
+        if numbers[1] != self.length or pace[GROWTH] != self.pace[GROWTH]:
+            raise ValueError(
+                f"a state of this window must have {self.length} rows, got {numbers[1]}"
+            )
+        if not 1.0 <= pace[UNIT] < LARGEST_UNIT or pace[ERAS] != np.floor(pace[ERAS]):
+            raise ValueError(f"pace of a window must be at least 1, got {pace.tolist()}")
+
+    @staticmethod
+    def check_labels(arrays: dict[str, Array], m: int) -> None:
+        """Refuse a state whose counts are of rows or labels that its window does not have."""
+        if len(arrays["recent_ids"]) and arrays["recent_ids"].max() >= m:
+            raise ValueError("the rows of a window do not fit together")
+        if arrays["totals"][N] > 0 and not len(arrays["recent_rows"]):
+            raise ValueError("the counts of a window are of rows that are not in it")

@@ -1,0 +1,317 @@
+"""What a state is made of: sets of counts, what calibration has learned, and what limits cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omma.kernels.calibrate import (
+    CURVE_BOTH,
+    CURVE_INTERCEPT,
+    CURVE_SLOPE,
+    FLATTEST,
+    INTERCEPT,
+    LABELLED,
+    SHARED,
+    SLOPE,
+    START_CURVE,
+    START_PRECISION,
+    STEEPEST,
+)
+from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, POSITIVE, SUM_TP, TP, UNIT, N
+
+Array = NDArray[Any]
+START_PRICE = 1.0
+START_SPREAD = 1e-12  # the first row moves a price by about one, whatever it missed by
+# Soft labels and weights are fractions, and sums of fractions are rounded: as a part of all rows,
+# and of sums over labels.
+ROUNDING = 1e-9
+SUM_ROUNDING = 1e-6
+NEGATIVE = 1e-9  # sums of fractions may end below zero by rounding: as a part of the largest
+
+
+def check_array(
+    name: str, array: Any, shape: tuple[int, ...] | None, *, signed: bool = True
+) -> None:
+    """Refuse an array that cannot be a state's: kernels believe what they are given."""
+    expected = f"{name} of a state must be finite numbers of shape {shape}"
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        raise ValueError(f"{expected}, got {'nothing' if array is None else array.dtype}")
+    if array.shape != shape or not np.isfinite(array).all():
+        wrong = "what is not finite" if array.shape == shape else f"shape {array.shape}"
+        raise ValueError(f"{expected}, got {wrong}")
+    if not signed and array.size and array.min() < -NEGATIVE * max(1.0, float(array.max())):
+        raise ValueError(f"{name} of a state must be at least 0, got {array.min():g}")
+
+
+def check_pace(pace: Any, expected: Array) -> None:
+    """Refuse a pace that no stream with this half-life can have."""
+    check_array("pace", pace, expected.shape, signed=False)
+    right = 1.0 <= pace[UNIT] < LARGEST_UNIT and pace[ERAS] == np.floor(pace[ERAS])
+    if not right or pace[GROWTH] != expected[GROWTH]:
+        raise ValueError(
+            f"pace of a state must have a weight of at least 1 that grows by {expected[GROWTH]!r} "
+            f"a row, got {pace.tolist()}"
+        )
+
+
+def check_counts(cells: Array, totals: Array, missed: Array | None) -> None:
+    """Refuse counts that no stream has: tp <= predicted <= n, tp <= positive <= n for each label.
+
+    >>> check_counts(np.array([[2.0], [1.0], [3.0]]), np.array([5.0, 0, 0, 0]), None)
+    Traceback (most recent call last):
+    ...
+    ValueError: counts of a state must have tp <= predicted, got 2 of 1 in label 0
+    """
+    (tp, predicted, positive), n = cells, np.full(cells.shape[1], totals[N])
+    # Each comparison by name, so that the sentence says which count is too large.
+    slack = ROUNDING * max(1.0, float(totals[N]))
+    for name, lower, bound, upper in (
+        ("tp", tp, "predicted", predicted),
+        ("tp", tp, "positive", positive),
+        ("predicted", predicted, "n", n),
+        ("positive", positive, "n", n),
+        ("missed", n if missed is None else missed, "n", n),
+    ):
+        wrong = np.flatnonzero(lower > upper + slack)
+        if len(wrong):
+            j = wrong[0]
+            raise ValueError(
+                f"counts of a state must have {name} <= {bound}, got {lower[j]:g} of {upper[j]:g} "
+                f"in label {j}"
+            )
+    expected = cells.sum(axis=1)
+    apart = np.abs(totals[SUM_TP:] - expected) > SUM_ROUNDING * np.maximum(1.0, expected)
+    wrong = np.flatnonzero(apart & (totals[SUM_TP:] != 0.0))  # zero: a metric that needs no sums
+    if len(wrong):
+        raise ValueError(
+            f"totals of a state must be sums over its counts, got {totals[SUM_TP + wrong[0]]:g} "
+            f"in place of {expected[wrong[0]]:g}"
+        )
+
+
+def in_proportion(cells: Array, rows: float, missed: Array | None) -> Array:
+    """Counts of labels as if each had been known in all rows: times rows / rows known.
+
+    >>> cells = np.array([[2.0, 2.0], [3.0, 3.0], [4.0, 4.0]])
+    >>> in_proportion(cells, 8.0, np.array([0.0, 4.0]))[:, 1]
+    array([4., 6., 8.])
+    """
+    if missed is None:
+        return cells
+    known = rows - missed
+    ever = known > 0.0
+    return np.asarray(np.where(ever, rows / np.where(ever, known, 1.0), 1.0) * cells)
+
+
+@dataclass(frozen=True, eq=False)
+class CountSet:
+    """One of the sets of counts of a state, which it is a view of.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (3, m)
+        True positives, predictions and occurrences of each label.
+    totals : ndarray
+        The number of rows, and sums over labels for the metrics that need them.
+    missed : ndarray of shape (m,) or None
+        Where rows were labelled in part, how much weight of rows each label was unknown in: the
+        counts of a label are of the others.
+    """
+
+    cells: NDArray[np.float64]
+    totals: NDArray[np.float64]
+    missed: NDArray[np.float64] | None = None
+
+    @property
+    def rows(self) -> float:
+        """The number of rows, or their weight."""
+        return float(self.totals[N])
+
+    @property
+    def in_proportion(self) -> NDArray[np.float64]:
+        """The cells as if each label had been known in all rows."""
+        return in_proportion(self.cells, float(self.totals[N]), self.missed)
+
+
+@dataclass(eq=False)
+class StatePart:
+    """Arrays that go into a file, and come back from one."""
+
+    SIGNED: ClassVar[tuple[str, ...]] = ()  # those that may hold numbers below zero
+
+    def arrays(self) -> dict[str, Array]:
+        """All of it as plain arrays, for a file."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def check(self, arrays: dict[str, Array]) -> None:
+        """Refuse arrays that are not those of such a part."""
+        for name, own in self.arrays().items():
+            check_array(name, arrays.get(name), own.shape, signed=name in self.SIGNED)
+
+
+@dataclass(eq=False)
+class Calibration(StatePart):
+    """What online calibration has learned: c = σ(a·logit(η) + b + b_j).
+
+    Attributes
+    ----------
+    shared : ndarray
+        a, b, the curvature by both (three numbers), and the weight of rows whose labels came.
+    bias, precision : ndarray of shape (m,)
+        b_j of each label, and how much was learned of it: what is known before the first row is not
+        stored, so that both of them and the curvature add up.
+    """
+
+    SIGNED = ("shared", "bias")
+
+    shared: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    precision: NDArray[np.float64]
+
+    @classmethod
+    def start(cls, m: int) -> Calibration:
+        """Nothing learned yet: probabilities pass as they are."""
+        shared = np.zeros(SHARED)
+        shared[SLOPE] = 1.0
+        return cls(shared, np.zeros(m), np.zeros(m))
+
+    @property
+    def slope(self) -> float:
+        """The slope a, within its bounds; a sum of calibrations may go past them."""
+        return float(np.clip(self.shared[SLOPE], FLATTEST, STEEPEST))
+
+    @property
+    def offsets(self) -> NDArray[np.float64]:
+        """The offset b + b_j of each label."""
+        return np.asarray(self.shared[INTERCEPT] + self.bias)
+
+    @property
+    def rows(self) -> float:
+        """The weight of the rows that it was learned from."""
+        return float(self.shared[LABELLED])
+
+    def take(self, slope: float, intercept: float, bias: Any) -> None:
+        """Calibrate by these numbers, as if they had been learned."""
+        self.shared[SLOPE], self.shared[INTERCEPT] = slope, intercept
+        self.shared[LABELLED] = 1.0
+        self.bias[...] = bias
+
+    def _curvature(self) -> NDArray[np.float64]:
+        """Second derivatives of the log-loss by a and b."""
+        by_slope, by_both, by_intercept = self.shared[CURVE_SLOPE : CURVE_INTERCEPT + 1]
+        return np.array([[by_slope, by_both], [by_both, by_intercept]])
+
+    def combined(self, other: Calibration, sign: float, unit: float = 1.0) -> Calibration:
+        """Add or subtract (``sign``) what was learned elsewhere.
+
+        Each side is weighed by its curvature, as estimates are by their precision. Both began at
+        a = 1, b = b_j = 0; that start counts once, in the ``unit`` that rows have now.
+        """
+        start, identity = START_CURVE * unit * np.eye(2), np.array([1.0, 0.0])
+        curvature = self._curvature() + sign * other._curvature()
+        pull = (start + self._curvature()) @ self.shared[:2]
+        pull = pull + sign * ((start + other._curvature()) @ other.shared[:2] - start @ identity)
+        shared = np.empty(SHARED)
+        shared[:2] = np.linalg.solve(start + curvature, pull)
+        shared[CURVE_SLOPE], shared[CURVE_BOTH] = curvature[0]
+        shared[CURVE_INTERCEPT] = curvature[1, 1]
+        shared[LABELLED] = self.shared[LABELLED] + sign * other.shared[LABELLED]
+        # The same for each bias, which has a curvature of its own and no other number beside it.
+        begin = START_PRECISION * unit
+        precision = self.precision + sign * other.precision
+        bias = (begin + self.precision) * self.bias
+        bias = (bias + sign * (begin + other.precision) * other.bias) / (begin + precision)
+        return Calibration(shared, bias, precision)
+
+    def __add__(self, other: Calibration) -> Calibration:
+        return self.combined(other, 1.0)
+
+
+@dataclass(eq=False)
+class Prices(StatePart):
+    """What each limit costs now.
+
+    Attributes
+    ----------
+    mu, spread : ndarray with a number for each limit
+        The price, and the sum of squares of what rows missed the limit by.
+    rates : ndarray
+        Where a limit asks for the mean of recalls: the sum of those of labels that occurred, and
+        how many these are. Else it is empty.
+    mean : ndarray with a number for each limit
+        The mean so far of where the price stood: the price up to one, and one more than its
+        logarithm beyond. Row t weighs t ** 2, so that the start is soon forgotten.
+    """
+
+    mu: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    mean: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if not len(self.mean):  # of an earlier release: where it stands
+            self.mean = np.where(self.mu < 1.0, self.mu, 1.0 + np.log(np.maximum(self.mu, 1.0)))
+
+    @property
+    def settled(self) -> NDArray[np.float64]:
+        """The price of a rule that will stand still: at the mean of where it stood.
+
+        >>> prices = Prices.start(1)
+        >>> prices.mean[:] = 1.0 + np.log(20.0)
+        >>> prices.settled.round(6)
+        array([20.])
+        """
+        return np.where(self.mean < 1.0, self.mean, np.exp(np.maximum(self.mean, 1.0) - 1.0))
+
+    @classmethod
+    def start(cls, limits: int, *, rates: bool = False) -> Prices:
+        """The prices before the first row."""
+        mu, spread = np.full(limits, START_PRICE), np.full(limits, START_SPREAD)
+        return cls(mu, spread, np.zeros(2 if rates else 0))
+
+    def settle(self, cells: Array) -> None:
+        """Work out the sum of recalls from counts."""
+        if len(self.rates):
+            # A label that never occurred has no recall, and is not in the mean.
+            occurred = cells[POSITIVE] > 0
+            recalls = cells[TP][occurred] / cells[POSITIVE][occurred]
+            self.rates[:] = recalls.sum(), occurred.sum()
+
+    def __add__(self, other: Prices) -> Prices:
+        """Both: a price weighs by how much it moved."""
+        self._check_alike(other)
+        # Both moved on rows of their own; who saw more of them knows the price better.
+        spread = self.spread + other.spread
+        mu = (self.mu * self.spread + other.mu * other.spread) / spread
+        mean = (self.mean * self.spread + other.mean * other.spread) / spread
+        return Prices(mu, spread, self.rates.copy(), mean)
+
+    def __sub__(self, other: Prices) -> Prices:
+        """Without those rows: the price stays, and moves as freely as before them."""
+        self._check_alike(other)
+        return self._with_spread(self.spread - other.spread)
+
+    def __mul__(self, factor: float) -> Prices:
+        """Forget: the price stays, and moves more freely."""
+        return self._with_spread(factor * self.spread)
+
+    def _with_spread(self, spread: Array) -> Prices:
+        spread = np.maximum(spread, START_SPREAD)
+        return Prices(self.mu.copy(), spread, self.rates.copy(), self.mean.copy())
+
+    def _check_alike(self, other: Prices) -> None:
+        mine, theirs = len(self.mu), len(other.mu)
+        if mine != theirs or len(self.rates) != len(other.rates):
+            raise ValueError(
+                f"states can be added for the same limits only, got {mine} and {theirs}"
+                f"{'' if mine != theirs else ', of which one is on macro_recall'}"
+            )
+
+    def check(self, arrays: dict[str, Array]) -> None:
+        super().check({"mean": self.mean, **arrays})  # an earlier release wrote no mean
+        if (arrays["spread"] <= 0.0).any():
+            raise ValueError("spread of prices must be positive")
