@@ -1,8 +1,8 @@
-"""Benchmarks: ``python -m benchmarks [CASE ...]``.
+"""Benchmarks: ``python -m benchmarks [CASE ...] [OPTIONS]``.
 
-Without a case, all that is about speed is measured, as tables of ratios; nothing is asserted, and
-the last line counts the targets met and missed. The other cases make tables of the documentation;
-each runs alone and has options of its own: ``python -m benchmarks CASE --help``.
+Without a case, all that is about speed is measured. Every case prints tables, of ratios where it is
+about speed; nothing is asserted, and the last line counts the targets met and missed. Options are
+the parameters of the cases: ``python -m benchmarks CASE --help`` lists them.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ import argparse
 import json
 import platform
 import sys
-from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks.measure import Table
-
-# What is about speed: a function of a module, which makes a table.
-SPEED = {
+# Each case is a function of a module, which yields tables.
+CASES = {
     "replays": "speed",
     "auto": "speed",
     "feedbacks": "speed",
@@ -30,18 +29,24 @@ SPEED = {
     "matrix": "speed",
     "growth": "speed",
     "memory": "speed",
-    "custom": "speed",
-    "baselines": "baselines",
     "imports": "startup",
     "first_answers": "startup",
-    "river_cost": "river_cost",
+    "coverage": "coverage",
+    "drift": "drift",
+    "limits": "limits",
+    "limits_drift": "drift",
+    "limits_real": "limits",
+    "peers": "peers",
+    "risk": "risk",
+    "river": "river",
+    "river_cost": "river",
+    "serve": "serve",
+    "soak": "soak",
+    "spark": "spark",
+    "starts": "starts",
+    "threads": "serve",
 }
-# A module each, with a function ``main`` that reads its own options.
-OTHERS = (
-    "drift", "likeness", "limits", "limits_drift", "limits_real", "peers", "risk", "river", "serve",
-    "sklearn_adapter", "soak", "spark", "starts", "threads",
-)  # fmt: skip
-BY_DEFAULT = tuple(name for name in SPEED if name != "river_cost")  # which needs river
+BY_DEFAULT = tuple(name for name, module in CASES.items() if module in ("speed", "startup"))
 
 
 def environment() -> dict[str, Any]:
@@ -62,43 +67,49 @@ def environment() -> dict[str, Any]:
     }
 
 
-def table_of(name: str, quick: bool) -> Table:
-    make: Callable[[bool], Table] = getattr(import_module(f"benchmarks.{SPEED[name]}"), name)
-    return make(quick)
+def options_of(functions: list[Any]) -> dict[str, Any]:
+    """What was asked for on the command line; the options are the parameters of all functions."""
+    about = __doc__ if len(functions) > 1 else sys.modules[functions[0].__module__].__doc__
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"Cases: {', '.join(CASES)}. Default: {', '.join(BY_DEFAULT)}.",
+    )
+    parser.add_argument("cases", nargs="*", metavar="CASE", choices=[*CASES, []])
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
+    parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+    defaults = {p.name: p.default for of in functions for p in signature(of).parameters.values()}
+    for name, default in defaults.items():
+        option: dict[str, Any] = {"type": str if default is None else type(default)}
+        if default is False:
+            option = {"action": "store_true"}
+        elif isinstance(default, tuple):
+            option = {"type": type(default[0]), "nargs": "+"}
+        parser.add_argument(f"--{name.replace('_', '-')}", default=default, **option)
+    return vars(parser.parse_args())
 
 
 def main() -> None:
     """Run the cases asked for."""
-    if len(sys.argv) > 1 and sys.argv[1] in OTHERS:
-        name = sys.argv.pop(1)
-        sys.argv[0] = f"python -m benchmarks {name}"
-        import_module(f"benchmarks.{name}").main()
-        return
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=f"About speed: {', '.join(SPEED)}.\nOthers, one at a time: {', '.join(OTHERS)}.",
-    )
-    parser.add_argument("cases", nargs="*", metavar="CASE")
-    parser.add_argument("--quick", action="store_true", help="a small version, for a smoke test")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
-    options = parser.parse_args()
-    unknown = [name for name in options.cases if name not in SPEED]
-    if unknown:
-        parser.error(f"unknown case {unknown[0]!r}: see --help")
+    names = list(takewhile(lambda word: not word.startswith("-"), sys.argv[1:])) or BY_DEFAULT
+    known = [name for name in names if name in CASES]
+    functions = [getattr(import_module(f"benchmarks.{CASES[name]}"), name) for name in known]
+    options = options_of(functions or [main])  # which refuses cases that are unknown
     console = Console()
     console.width = max(console.width, 140)
     console.print(" · ".join(f"{name} {value}" for name, value in environment().items()) + "\n")
-    tables = {}
-    for name in options.cases or BY_DEFAULT:
-        tables[name] = table_of(name, options.quick)
-        tables[name].show(console)
-    if options.json is not None:
-        content = {name: table.as_json() for name, table in tables.items()}
+    tables = []
+    for function in functions:
+        own = {name: options[name] for name in signature(function).parameters}
+        for table in function(**own):
+            table.show(console, markdown=options["markdown"])
+            tables.append(table)
+    if options["json"] is not None:
+        content = {table.title: table.as_json() for table in tables}
         text = json.dumps({"environment": environment(), **content}, indent=1, ensure_ascii=False)
-        options.json.write_text(text + "\n", encoding="utf-8")
-    targets = [target for table in tables.values() for target in table.targets]
+        options["json"].write_text(text + "\n", encoding="utf-8")
+    targets = [target for table in tables for target in table.targets]
     met = sum(target.met for target in targets)
     console.print(f"{met} targets met, {len(targets) - met} missed")
 

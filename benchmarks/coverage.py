@@ -1,8 +1,5 @@
 """How often the intervals of ``omma.choose`` cover the truth, and how optimistic its values are.
 
-    python -m benchmarks.coverage [--repeats 100] [--rows 200 500] [--cases labels] [--metric f1]
-    python -m benchmarks.coverage --pool pool.npz --metric macro_f1 [--subject-to "..."]
-
 Rows are drawn from a large pool of probabilities and labels; the truth is the metric of the chosen
 rule on the whole pool. A pool of your own is an archive with ``eta`` and ``y``. Without one, labels
 are drawn from known probabilities, and rules see these distorted and with noise.
@@ -10,17 +7,17 @@ are drawn from known probabilities, and rules see these distorted and with noise
 
 from __future__ import annotations
 
-import argparse
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 from scipy.special import expit, logit, softmax
 
 import omma
+from benchmarks.measure import Table
 
 Array = NDArray[Any]
 POOL = 50_000
@@ -65,7 +62,7 @@ def pool_of(kind: str, seed: int = 0) -> tuple[Array, Array]:
     return (noisy[:, 2], y[:, 2]) if kind == "binary" else (noisy, y)
 
 
-def coverage(eta: Array, y: Array, case: Case, n: int, repeats: int) -> Array:
+def judged(eta: Array, y: Array, case: Case, n: int, repeats: int) -> Array:
     """Means of: whether the intervals of value and lead cover, optimism, and width; in %."""
     results = []
     for seed in range(repeats):
@@ -73,10 +70,10 @@ def coverage(eta: Array, y: Array, case: Case, n: int, repeats: int) -> Array:
         choice = omma.choose(eta[rows], y[rows], case.metric, subject_to=case.subject_to, seed=seed)
         k, m, best = choice.rule.k, choice.rule.m, choice.best
         simple = omma.Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k)
-        truth, other = (value_of(rule, eta, y, case.metric) for rule in (choice.rule, simple))
+        truth, baseline = (value_of(rule, eta, y, case.metric) for rule in (choice.rule, simple))
         low, high = best.interval
         behind = choice["baseline"].behind_interval
-        covers_lead = behind[0] - 1e-9 <= other - truth <= behind[1] + 1e-9
+        covers_lead = behind[0] - 1e-9 <= baseline - truth <= behind[1] + 1e-9
         results.append((low <= truth <= high, covers_lead, best.value - truth, high - low))
     return 100.0 * np.mean(results, axis=0)
 
@@ -90,40 +87,39 @@ def value_of(rule: omma.Rule, eta: Array, y: Array, name: str) -> float:
     return metric.value(omma.Counts.from_labels(y.reshape(len(y), -1), decided))
 
 
-def main() -> None:
-    """Print a table, a line for each case and number of rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--rows", type=int, nargs="+", default=[200, 500, 2000, 10_000])
-    parser.add_argument("--cases", nargs="+", default=["binary", "classes", "labels"])
-    parser.add_argument("--pool", type=Path)
-    parser.add_argument("--metric")
-    parser.add_argument("--subject-to")
-    options = parser.parse_args()
-    cases = tuple(
-        case
-        for case in CASES
-        if case.kind in options.cases and options.metric in (None, case.metric)
-    )
-    if options.pool is not None:
-        cases = (Case(options.pool.stem, options.metric, options.subject_to),)
-    warnings.simplefilter("ignore")
-    console = Console(highlight=False, width=120)
-    layout = "{:8} {:28} {:24} {:>7} {:>10} {:>8} {:>9} {:>6}"
-    heads = ("data", "metric", "limit", "rows", "covered, %", "lead, %", "optimism", "width")
-    console.print(layout.format(*heads))
+def coverage(
+    repeats: int = 100,
+    rows: tuple[int, ...] = (200, 500, 2000, 10_000),
+    kinds: tuple[str, ...] = ("binary", "classes", "labels"),
+    metric: str | None = None,
+    pool: str | None = None,
+    subject_to: str | None = None,
+) -> Iterator[Table]:
+    """A line for each case and number of rows; a pool of one's own needs a metric."""
+    cases = [case for case in CASES if case.kind in kinds and metric in (None, case.metric)]
+    if pool is not None:
+        cases = [Case(Path(pool).stem, str(metric), subject_to)]
+    table = Table("Intervals of choose", f"means of {repeats} draws, in % and points")
     for case in cases:
-        if options.pool is None:
+        if pool is None:
             eta, y = pool_of(case.kind)
         else:
-            with np.load(options.pool) as archive:
+            with np.load(pool) as archive:
                 eta, y = archive["eta"], archive["y"]
-        for n in options.rows:
-            covered, leads, optimism, width = coverage(eta, y, case, n, options.repeats)
-            numbers = (f"{covered:.1f}", f"{leads:.1f}", f"{optimism:+.2f}", f"{width:.1f}")
-            limit = case.subject_to or ""
-            console.print(layout.format(case.kind, case.metric, limit, f"{n:,}", *numbers))
-
-
-if __name__ == "__main__":
-    main()
+        for n in rows:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                covered, leads, optimism, width = judged(eta, y, case, n, repeats)
+            table.rows.append(
+                {
+                    "data": case.kind,
+                    "metric": case.metric,
+                    "limit": case.subject_to or "",
+                    "rows": n,
+                    "covered, %": round(covered, 1),
+                    "lead, %": round(leads, 1),
+                    "optimism": f"{optimism:+.2f}",
+                    "width": round(width, 1),
+                }
+            )
+    yield table

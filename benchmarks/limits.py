@@ -1,21 +1,23 @@
 """How near limited policies come to the best that is possible, and how surely limits hold.
 
-    python -m benchmarks limits [--seeds 5] [--records file] [--figure picture] [--others]
+``limits`` replays `omma.Auto` with limits on a distribution that is known, over more and more rows,
+with probabilities as they are and distorted. Its best under each limit is exact: thresholds by
+bisection of prices on the distribution itself, not on a sample. Each run leaves a record, a line of
+JSON in ``--records``; ``--figure`` draws all records of the file, those of earlier runs among them.
+``--others 6`` judges further distributions in its place, made at random, on which nothing was
+chosen: from 3 to 40 labels, with bounds between where nothing is asked for and where hardly
+anything is left.
 
-replays `omma.Auto` with limits on a distribution that is known, over more and more rows, with
-probabilities as they are and distorted. Its best under each limit is exact: thresholds by bisection
-of prices on the distribution itself, not on a sample. Each run leaves a record, a line of JSON;
-`--figure` draws all records of the file, those of earlier runs among them.
-
-`--others` judges further distributions in its place, made at random, on which nothing was chosen:
-from 3 to 40 labels, with bounds between where nothing is asked for and where hardly anything is
-left.
+``limits_real`` fits the linear models of `omma-study run auto` to the training part of real sets
+(``OMMA_DATA`` is their folder), shuffles the test part, and judges the second half of that:
+`omma.Auto` as it goes on deciding, its rule after the first half, and thresholds tuned on the first
+half. A set that is not there is left out, with a sentence.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -25,16 +27,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from scipy.special import expit, logit
 
 import omma
 from benchmarks.measure import Table, add_line, at_least, at_most
 from omma.counts import Counts
 from omma.limits import read_limits
-from omma.policies.thresholds import CutSample, LabelCuts, best_cuts
+from omma.policies.thresholds import best_cuts
 
 Array = NDArray[Any]
 Record = dict[str, Any]
-ROWS = (1_000, 10_000, 100_000)
 GRID = 20_001  # places of a probability that the exact answer looks at
 DISTORTED = (0.6, 1.0)  # log-odds times this, and that more
 MARKERS = (".", "s")  # of cases, as there are more of them than colours
@@ -51,6 +53,14 @@ CASES = (
     ("macro_f1", ("micro_precision >= 0.7", "micro_recall >= 0.5")),
     ("macro_recall", ("micro_precision >= 0.7", "labels_per_row <= 2")),
     ("macro_gmean", ("micro_precision >= 0.5", "micro_recall >= 0.7")),
+)
+REAL_CASES = (
+    ("mammography", "f1", "predicted_rate <= 0.01"),
+    ("mammography", "recall", "precision >= 0.7"),
+    ("yeast", "macro_f1", "labels_per_row <= 4"),
+    ("yeast", "macro_recall", "micro_precision >= 0.7"),
+    ("rcv1_subsets", "macro_recall", "micro_precision >= 0.9"),
+    ("rcv1_subsets", "macro_f1", "labels_per_row <= 2"),
 )
 
 
@@ -70,51 +80,37 @@ class Known:
 TWENTY = Known(tuple(np.linspace(-4.5, 0.2, 20)), 1.5)  # from rare labels to one in two
 
 
-def sigmoid(z: Array) -> Array:
-    """The logistic function."""
-    found: Array = 1.0 / (1.0 + np.exp(-z))
-    return found
-
-
 def drawn(seed: int, n: int, known: Known = TWENTY) -> tuple[Array, Array]:
     """Rows of a known distribution: probabilities, and labels drawn from them."""
     rng = np.random.default_rng(seed)
-    eta = sigmoid(known.spread * rng.normal(size=(n, known.m)) + np.array(known.middles))
+    eta = expit(known.spread * rng.normal(size=(n, known.m)) + np.array(known.middles))
     return eta, (rng.random((n, known.m)) < eta).astype(np.int8)
 
 
-def distorted(eta: Array) -> Array:
-    """The same probabilities, wrong in slope and level."""
-    by, more = DISTORTED
-    return sigmoid(by * np.log(eta / (1.0 - eta)) + more)
-
-
-def cuts_of(middle: float, spread: float) -> LabelCuts:
-    """What each threshold of a label gives, as shares of all rows."""
+def cuts_of(middle: float, spread: float) -> Array:
+    """What each threshold of a label gives, as shares of all rows: see ``best_cuts``."""
     z = np.linspace(9.0, -9.0, GRID)
     weight = np.exp(-(z**2) / 2.0)
     weight /= weight.sum()
-    eta = sigmoid(spread * z + middle)
-    nothing = ([np.inf], [0.0], [0.0])
-    tp, predicted = np.cumsum(weight * eta), np.cumsum(weight)
-    pairs = zip(nothing, (eta, tp, predicted), strict=True)
-    thresholds, tp, predicted = (np.concatenate(pair) for pair in pairs)
-    positive = float((weight * eta).sum())
-    return LabelCuts(thresholds, tp, predicted, positive, n=1.0, everywhere=predicted)
+    eta = expit(spread * z + middle)
+    tp, predicted = (np.append(0.0, np.cumsum(cell)) for cell in (weight * eta, weight))
+    ones = np.ones(len(tp))
+    return np.stack((tp, predicted, tp[-1] * ones, ones, predicted))
 
 
 def best(metric: str, limits: Sequence[str], known: Known = TWENTY) -> tuple[float, Counts]:
     """The most that thresholds reach on a distribution under some limits, and what they count."""
-    found = omma.metric(metric)
-    cuts = [cuts_of(middle, known.spread) for middle in known.middles]
-    sample = CutSample(cuts, found.of, n=1.0, all_rows=1.0)  # type: ignore[attr-defined]
-    read = read_limits("benchmarks.limits", list(limits)) or ()
-    named = tuple(one.named(None, known.m, "benchmarks.limits") for one in read)
-    counts = sample.counts(best_cuts(sample, named))
-    return found.value(counts), counts
+    judge = omma.metric(metric)
+    labels = [cuts_of(middle, known.spread) for middle in known.middles]
+    bounds = read_limits("benchmarks.limits", list(limits)) or ()
+    named = tuple(bound.named(None, known.m, "benchmarks.limits") for bound in bounds)
+    chosen = best_cuts(labels, judge.of, named, n=1.0, all_rows=1.0)  # type: ignore[attr-defined]
+    cells = np.array([cells[:, cut] for cells, cut in zip(labels, chosen, strict=True)])
+    counts = Counts(cells[:, 0], cells[:, 1], cells[:, 2], 1.0)
+    return judge.value(counts), counts
 
 
-def others(count: int) -> Iterator[tuple[Known, str, tuple[str, ...]]]:
+def further(count: int) -> Iterator[tuple[Known, str, tuple[str, ...]]]:
     """Further distributions, and limits that cost something there."""
     for seed in range(count):
         rng = np.random.default_rng(1000 + seed)
@@ -133,54 +129,45 @@ def others(count: int) -> Iterator[tuple[Known, str, tuple[str, ...]]]:
         yield known, "macro_gmean", both
 
 
-def record(
-    metric: str, limits: Sequence[str], n: int, seed: int, wrong: bool, known: Known = TWENTY
-) -> Record:
-    """One replay."""
-    eta, y = drawn(seed, n, known)
-    policy = omma.Auto(metric, subject_to=list(limits))
-    trace = omma.replay(policy, distorted(eta) if wrong else eta, y, checkpoints=0)
-    return {
-        "metric": metric,
-        "limits": list(limits),
-        "rows": n,
-        "seed": seed,
-        "distorted": wrong,
-        "value": trace.value,
-        "excess": [one.excess for one in trace.limits],
-        "price": [one.price for one in trace.limits],
-    }
-
-
-def name_of(metric: str, limits: Sequence[str]) -> str:
-    """A case as tables and pictures show it."""
-    return f"{metric}, {' and '.join(limits)}"
-
-
-def runs(rows: Iterable[int], seeds: int, cases: Iterable[Any]) -> Iterable[Record]:
+def runs(rows: Iterable[int], seeds: int, cases: Iterable[Any]) -> Iterator[Record]:
     """Every replay, with the best that is possible."""
     for known, metric, limits in cases:
         most = best(metric, limits, known)[0]
         for n, seed, wrong in product(rows, range(seeds), (False, True)):
-            made = record(metric, limits, n, seed, wrong, known)
-            yield {**made, "best": most, "labels": known.m, "spread": round(known.spread, 3)}
+            eta, y = drawn(seed, n, known)
+            if wrong:
+                by, more = DISTORTED
+                eta = expit(by * logit(eta) + more)
+            trace = omma.replay(omma.Auto(metric, subject_to=list(limits)), eta, y, checkpoints=0)
+            yield {
+                "metric": metric,
+                "limits": list(limits),
+                "rows": n,
+                "seed": seed,
+                "distorted": wrong,
+                "value": trace.value,
+                "excess": [status.excess for status in trace.limits],
+                "price": [status.price for status in trace.limits],
+                "best": most,
+                "labels": known.m,
+                "spread": round(known.spread, 3),
+            }
 
 
 def summed(records: Sequence[Record]) -> dict[tuple[str, bool, int], tuple[float, float, float]]:
     """Of each case and number of rows: mean of value - best, mean and largest excess."""
     groups: dict[tuple[str, bool, int], list[Record]] = {}
-    for one in records:
-        name = name_of(one["metric"], one["limits"])
-        if one.get("labels", TWENTY.m) != TWENTY.m:
-            name = f"{one['labels']} labels, spread {one['spread']}, {name}"
-        key = (name, one["distorted"], one["rows"])
-        groups.setdefault(key, []).append(one)
-    found = {}
+    for run in records:
+        name = f"{run['metric']}, {' and '.join(run['limits'])}"
+        if run.get("labels", TWENTY.m) != TWENTY.m:
+            name = f"{run['labels']} labels, spread {run['spread']}, {name}"
+        groups.setdefault((name, run["distorted"], run["rows"]), []).append(run)
+    sums = {}
     for key, group in groups.items():
-        excess = [max(one["excess"]) for one in group]
-        short = float(np.mean([one["value"] - one["best"] for one in group]))
-        found[key] = (short, float(np.mean(excess)), float(np.max(excess)))
-    return found
+        excess = [max(run["excess"]) for run in group]
+        short = float(np.mean([run["value"] - run["best"] for run in group]))
+        sums[key] = (short, float(np.mean(excess)), float(np.max(excess)))
+    return sums
 
 
 def table(records: Sequence[Record]) -> Table:
@@ -209,19 +196,19 @@ def draw(records: Sequence[Record], path: Path) -> None:
     from omma.plots.frames import AXIS, FAINT, INK
     from omma.plots.palette import DASHES, LEARNING
 
-    found = summed(records)
+    sums = summed(records)
     figure = Figure(figsize=(11.0, 5.4))
     sides = figure.subplots(1, 2)
     figure.subplots_adjust(left=0.06, right=0.98, top=0.9, bottom=0.36, wspace=0.16)
     titles = ("value − best possible", "largest excess of any draw")
-    names = list(dict.fromkeys(case for case, _, _ in found))
-    for ax, title, which in zip(sides, titles, (0, 2), strict=True):
-        for case, wrong in dict.fromkeys((case, wrong) for case, wrong, _ in found):
+    names = list(dict.fromkeys(case for case, _, _ in sums))
+    for ax, title, part in zip(sides, titles, (0, 2), strict=True):
+        for case, wrong in dict.fromkeys((case, wrong) for case, wrong, _ in sums):
             line = sorted(
-                (n, each[which]) for (c, w, n), each in found.items() if (c, w) == (case, wrong)
+                (n, each[part]) for (c, w, n), each in sums.items() if (c, w) == (case, wrong)
             )
             again, color = divmod(names.index(case), len(LEARNING))
-            label = case if not wrong and which == 0 else None
+            label = case if not wrong and part == 0 else None
             ax.plot(
                 *zip(*line, strict=True),
                 color=LEARNING[color],
@@ -229,10 +216,10 @@ def draw(records: Sequence[Record], path: Path) -> None:
                 marker=MARKERS[again],
                 label=label,
             )
-        ax.axhline(NEAR if which else -NEAR, color=AXIS, linewidth=1.0, linestyle=DASHES[2])
+        ax.axhline(NEAR if part else -NEAR, color=AXIS, linewidth=1.0, linestyle=DASHES[2])
         ax.axhline(0.0, color=INK, linewidth=0.8)
         ax.set_xscale("log")
-        ax.set_xticks(sorted({n for _, _, n in found}))
+        ax.set_xticks(sorted({n for _, _, n in sums}))
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.minorticks_off()
         ax.set_title(title, loc="left", size=11, color=INK)
@@ -243,22 +230,67 @@ def draw(records: Sequence[Record], path: Path) -> None:
     save(figure, path)
 
 
-def main() -> None:
+def limits(
+    seeds: int = 5,
+    rows: tuple[int, ...] = (1_000, 10_000, 100_000),
+    records: str | None = None,
+    figure: str | None = None,
+    others: int = 0,
+) -> Iterator[Table]:
     """Run, record, show, draw."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rows", type=int, nargs="*", default=list(ROWS))
-    parser.add_argument("--records", type=Path, default=None)
-    parser.add_argument("--figure", type=Path, default=None)
-    parser.add_argument("--others", type=int, nargs="?", const=6, default=0)
-    given = parser.parse_args()
-    found = []
-    if given.records is not None and given.records.exists():
-        found = [json.loads(line) for line in given.records.read_text().splitlines()]
-    cases = others(given.others) if given.others else ((TWENTY, *case) for case in CASES)
-    for one in runs(given.rows, given.seeds, cases):
-        found.append(one)
-        add_line(given.records, one)
-    table(found).show(Console(width=140))
-    if given.figure is not None:
-        draw(found, given.figure)
+    done = []
+    if records is not None and Path(records).exists():
+        done = [json.loads(line) for line in Path(records).read_text().splitlines()]
+    cases = further(others) if others else ((TWENTY, *case) for case in CASES)
+    for run in runs(rows, seeds, cases):
+        done.append(run)
+        add_line(records, run)
+    yield table(done)
+    if figure is not None:
+        draw(done, Path(figure))
+
+
+def halves(batch: Any, metric: str, limit: str, seed: int) -> dict[str, tuple[float, float]]:
+    """Value and excess of each way to decide the second half."""
+    policy, middle = omma.Auto(metric, subject_to=limit), batch.n // 2
+    options: dict[str, Any] = {"checkpoints": 0, "predictions": False}
+    order = np.random.default_rng(seed).permutation(batch.n)
+    first, second = batch.take(order[:middle]), batch.take(order[middle:])
+    trace = omma.replay(policy, batch.take(order), **options)
+    before = omma.replay(policy, first, **options)
+    tuned = omma.TunedThresholds(metric, limit).fit(first).decision
+    counts = {"online": trace.counts - before.counts}
+    for name, rule in (("rule of Auto", before.rule), ("tuned", tuned)):
+        counts[name] = omma.replay(omma.FixedRule(rule, metric), second, **options).counts
+    bound = policy.limits[0].named(None, batch.m, "benchmarks")
+    judge = omma.metric(metric)
+    return {
+        name: (judge.value(of_way), bound.sign * (bound.bound - bound.value(of_way)))
+        for name, of_way in counts.items()
+    }
+
+
+def limits_real(seeds: int = 5, cache: str | None = None) -> Iterator[Table]:
+    """Limits on real sets: the second half of the stream, by what the first half taught."""
+    from omma_study.auto import SOURCES
+    from omma_study.estimates import EstimateCache
+
+    console, folder = Console(), Path(cache or Path(tempfile.gettempdir()) / "omma-limits")
+    estimates = EstimateCache(None, folder, console.print)
+    linear = {source.dataset: source for source in SOURCES if source.estimator["name"] != "boosted"}
+    note = f"second half of {seeds} shuffled streams; excess: mean and largest, in the limit"
+    table = Table("Limits on real sets", note)
+    for name, metric, limit in REAL_CASES:
+        try:
+            batch = estimates.estimates(linear[name], 0).batch
+        except FileNotFoundError as error:
+            console.print(str(error))
+            continue
+        runs = [halves(batch, metric, limit, seed) for seed in range(seeds)]
+        row: dict[str, Any] = {"set": name, "rows": batch.n, "metric": metric, "limit": limit}
+        for way in runs[0]:
+            values, excess = zip(*(run[way] for run in runs), strict=True)
+            row[f"{way}, %"] = round(100 * float(np.mean(values)), 2)
+            row[f"{way}: excess, most"] = f"{np.mean(excess):+.4f}, {max(excess):+.4f}"
+        table.rows.append(row)
+    yield table

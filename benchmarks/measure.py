@@ -113,8 +113,18 @@ class Table:
         """Every figure that has a limit."""
         return [cell for row in self.rows for cell in row.values() if isinstance(cell, Target)]
 
-    def show(self, console: Console) -> None:
+    def show(self, console: Console, *, markdown: bool = False) -> None:
         """Print the table, its title above and its note below."""
+        if not self.rows:
+            console.print(f"{self.title}: nothing was measured\n")
+            return
+        if markdown:
+            lines = [list(self.rows[0]), ["---"] * len(self.rows[0])]
+            lines += [list(map(shown, row.values())) for row in self.rows]
+            text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            options: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False}
+            console.print(f"### {self.title}\n\n{text}\n\n{self.note}\n", **options)
+            return
         table = RichTable(box=SIMPLE_HEAD)
         for name, cell in self.rows[0].items():
             table.add_column(name, justify="left" if isinstance(cell, str) else "right")
@@ -154,8 +164,8 @@ def stored(path: Path) -> Any:
     return sparse.load_npz(path).tocsr()
 
 
-def add_line(path: Path | None, record: Any) -> None:
+def add_line(path: str | None, record: Any) -> None:
     """Add a record to a file of them, where one is asked for."""
     if path is not None:
-        with path.open("a", encoding="utf-8") as file:
+        with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")

@@ -1,8 +1,6 @@
 """Rules that must keep a limit on rows not seen: ours with a margin, and MAPIE's risk control.
 
-    python -m benchmarks risk [--splits 200] [--rows 2000]
-
-leaves MAPIE out where it is not installed (`pip install mapie`). One label with a known
+MAPIE is left out where it is not installed (`pip install mapie`). One label with a known
 distribution: each split draws rows to fit a threshold on, and the precision or recall of that
 threshold on all other rows is known exactly. A method says how sure it is (90 %), and should break
 the limit in no more than 10 % of splits; what it gives for that is the other rate.
@@ -10,15 +8,14 @@ the limit in no more than 10 % of splits; what it gives for that is the other ra
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
+from scipy.special import expit
 
 import omma
 from benchmarks.measure import Table
@@ -33,8 +30,7 @@ TASKS = (("recall", "precision", 0.8), ("specificity", "recall", 0.8))
 
 def probabilities(z: Array) -> Array:
     """Of rows at some places of the distribution."""
-    found: Array = 1.0 / (1.0 + np.exp(-(SPREAD * z + MIDDLE)))
-    return found
+    return np.asarray(expit(SPREAD * z + MIDDLE))
 
 
 def drawn(seed: int, n: int) -> tuple[Array, Array]:
@@ -53,40 +49,22 @@ def truth(threshold: float) -> dict[str, float]:
     return {"precision": precision, "recall": tp / float((WEIGHT * eta).sum())}
 
 
-def tuned(margin: float) -> Callable[..., float]:
-    """Thresholds tuned under the limit, so many standard errors away from it."""
-
-    def fit(metric: str, limit: str, bound: float, eta: Array, y: Array) -> float:
-        wanted = omma.at_least(limit, bound, margin=margin)
-        found = omma.TunedThresholds(metric, subject_to=wanted).fit(eta, y)
-        return float(found.decision.thresholds[0])
-
-    return fit
+def tuned(metric: str, limit: omma.Limit, eta: Array, y: Array) -> omma.Rule:
+    """Thresholds tuned under the limit."""
+    return omma.TunedThresholds(metric, subject_to=limit).fit(eta, y).decision
 
 
-def streamed(margin: float) -> Callable[..., float]:
+def streamed(metric: str, limit: omma.Limit, eta: Array, y: Array) -> omma.Rule:
     """The rule of one pass, at its mean price."""
-
-    def fit(metric: str, limit: str, bound: float, eta: Array, y: Array) -> float:
-        wanted = omma.at_least(limit, bound, margin=margin)
-        trace = omma.replay(omma.Auto(metric, subject_to=wanted), eta, y, checkpoints=0)
-        return float(trace.rule.thresholds[0])
-
-    return fit
+    return omma.replay(omma.Auto(metric, subject_to=limit), eta, y, checkpoints=0).rule
 
 
-def chosen(margin: float) -> Callable[..., float]:
+def chosen(metric: str, limit: omma.Limit, eta: Array, y: Array) -> omma.Rule:
     """The rule that is recommended, of all that are judged on rows they have not seen."""
-
-    def fit(metric: str, limit: str, bound: float, eta: Array, y: Array) -> float:
-        wanted = omma.at_least(limit, bound, margin=margin)
-        found = omma.choose(eta, y, metric, subject_to=wanted, draws=2)
-        return float(found.rule.thresholds[0])
-
-    return fit
+    return omma.choose(eta, y, metric, subject_to=limit, draws=2).rule
 
 
-def classifier(margin: float) -> Callable[..., float]:
+def classifier(metric: str, limit: omma.Limit, eta: Array, y: Array) -> float:
     """What ``MetricClassifier`` keeps, its model fitted to the same rows.
 
     The model knows the log-odds but for their scale and level, and its probabilities rise with
@@ -96,14 +74,28 @@ def classifier(margin: float) -> Callable[..., float]:
 
     from omma.sklearn import MetricClassifier
 
-    def fit(metric: str, limit: str, bound: float, eta: Array, y: Array) -> float:
-        wanted = omma.at_least(limit, bound, margin=margin)
-        places = (np.log(eta / (1.0 - eta)) - MIDDLE) / SPREAD
-        model = MetricClassifier(LogisticRegression(), metric=metric, subject_to=wanted)
-        predicted = model.fit(places[:, np.newaxis], y).predict(GRID[:, np.newaxis])
-        return float(probabilities(GRID)[predicted.argmax()]) if predicted.any() else np.inf
+    places = (np.log(eta / (1.0 - eta)) - MIDDLE) / SPREAD
+    model = MetricClassifier(LogisticRegression(), metric=metric, subject_to=limit)
+    predicted = model.fit(places[:, np.newaxis], y).predict(GRID[:, np.newaxis])
+    return float(probabilities(GRID)[predicted.argmax()]) if predicted.any() else np.inf
 
-    return fit
+
+OURS = {
+    "TunedThresholds": tuned,
+    "Auto's rule": streamed,
+    "choose": chosen,
+    "MetricClassifier": classifier,
+}
+
+
+def with_margin(fit: Callable[..., Any], margin: float) -> Callable[..., float]:
+    """A threshold under a limit from which the rule stays so many standard errors away."""
+
+    def threshold(metric: str, limit: str, bound: float, eta: Array, y: Array) -> float:
+        rule = fit(metric, omma.at_least(limit, bound, margin=margin), eta, y)
+        return float(rule.thresholds[0] if isinstance(rule, omma.Rule) else rule)
+
+    return threshold
 
 
 def mapie(method: str) -> Callable[..., float]:
@@ -127,58 +119,38 @@ def mapie(method: str) -> Callable[..., float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # where no threshold is sure enough
             controller.calibrate(eta[:, np.newaxis], y)
-        found = controller.best_predict_param
-        return np.inf if found is None else float(found)
+        threshold = controller.best_predict_param
+        return np.inf if threshold is None else float(threshold)
 
     return fit
 
 
-def methods() -> dict[str, Callable[..., float]]:
-    """All that are compared, by name."""
-    theirs = {}
-    if find_spec("mapie") is not None:
-        theirs = {
-            "MAPIE, 90 % sure (default)": mapie("bonferroni_holm"),
-            "MAPIE, 90 % sure, fixed sequence": mapie("fixed_sequence"),
-        }
-    return {
-        **theirs,
-        f"TunedThresholds, margin {ERRORS:.2f}": tuned(ERRORS),
-        "TunedThresholds, no margin": tuned(0.0),
-        f"Auto's rule, margin {ERRORS:.2f}": streamed(ERRORS),
-        "Auto's rule, no margin": streamed(0.0),
-        f"choose, margin {ERRORS:.2f}": chosen(ERRORS),
-        "choose, no margin": chosen(0.0),
-        f"MetricClassifier, margin {ERRORS:.2f}": classifier(ERRORS),
-        "MetricClassifier, no margin": classifier(0.0),
-    }
-
-
-def compared(splits: int, rows: int) -> Table:
+def risk(splits: int = 200, rows: int = 2000) -> Iterator[Table]:
     """Violations and value of each method."""
-    lines = []
+    methods: dict[str, Callable[..., float]] = {}
+    if find_spec("mapie") is not None:
+        methods["MAPIE, 90 % sure (default)"] = mapie("bonferroni_holm")
+        methods["MAPIE, 90 % sure, fixed sequence"] = mapie("fixed_sequence")
+    for name, fit in OURS.items():
+        methods[f"{name}, margin {ERRORS:.2f}"] = with_margin(fit, ERRORS)
+        methods[f"{name}, no margin"] = with_margin(fit, 0.0)
+    table = Table("A limit on rows not seen", f"{splits} splits; judged exactly")
     for metric, limit, bound in TASKS:
-        other = "precision" if limit == "recall" else "recall"
-        for name, fit in methods().items():
-            found = [truth(fit(metric, limit, bound, *drawn(seed, rows))) for seed in range(splits)]
-            kept = np.array([one[limit] for one in found])
-            lines.append(
+        counterpart = "precision" if limit == "recall" else "recall"
+        for name, threshold in methods.items():
+            rates = [
+                truth(threshold(metric, limit, bound, *drawn(seed, rows))) for seed in range(splits)
+            ]
+            reached = np.array([of_split[limit] for of_split in rates])
+            gained = np.mean([of_split[counterpart] for of_split in rates])
+            table.rows.append(
                 {
                     "method": name,
                     "limit": f"{limit} >= {bound:g}",
                     "rows": rows,
-                    "broken, %": round(100 * float(np.mean(kept < bound - 1e-9)), 1),
-                    "limit reached": round(float(kept.mean()), 4),
-                    "the other rate": round(float(np.mean([one[other] for one in found])), 4),
+                    "broken, %": round(100 * float(np.mean(reached < bound - 1e-9)), 1),
+                    "limit reached": round(float(reached.mean()), 4),
+                    "the other rate": round(float(gained), 4),
                 }
             )
-    return Table("A limit on rows not seen", f"{splits} splits; judged exactly", lines)
-
-
-def main() -> None:
-    """Compare, and show it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--splits", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=2000)
-    given = parser.parse_args()
-    compared(given.splits, given.rows).show(Console(width=120))
+    yield table

@@ -1,41 +1,140 @@
 """Streams of river, decided by the model itself and by `omma.river.MetricClassifier`.
 
-    python -m benchmarks river                         # what docs/recipes/river.md shows
-    python -m benchmarks river --others --data FOLDER  # streams that the hedge was not made on
-    python -m benchmarks river --only Phishing --models "naive Bayes" --record runs.jsonl
-    python -m benchmarks river --cost                  # what the wrapper costs a row
-
 A row is decided, then learned. The model learns the same either way, so it runs once: its
-probabilities go to one wrapper for each metric by way of `Recorded`. Shown is each metric of the
-model's own decisions in percent, and what the wrapper adds; `docs/make_river.py` makes the page's
-tables of what `--record` wrote.
+probabilities go to one wrapper for each metric by way of `Recorded`. ``river`` shows each metric of
+the model's own decisions in percent, and what the wrapper adds, on the streams that its hedge was
+made for, or with ``--others`` on those it was looked at afterwards: generators that change in the
+middle or all along, and, with ``--data FOLDER``, data sets in the order of their files.
+`docs/make_river.py` makes the page's tables of what ``--record`` wrote.
+
+``river_cost`` shows what the wrapper adds to a model that only hands on probabilities, and what the
+steps of the policy take by themselves in the same runs.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable, Iterable
+import random
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from river import forest, linear_model, multiclass, naive_bayes, preprocessing, tree
+import numpy as np
+from river import base, datasets, forest, linear_model, multiclass, naive_bayes, preprocessing, tree
+from river.datasets import synth
+from scipy import sparse
 
-from benchmarks.measure import add_line
-from benchmarks.river_cost import Recorded
-from benchmarks.streams import OTHERS, STREAMS, of_folder
+from benchmarks.measure import Table, add_line, at_most, race, stored
 from omma.river import Metric, MetricClassifier
 
+Rows = Iterator[tuple[dict[str, Any], Any]]
+Streams = dict[str, tuple[bool, Callable[[], Rows]]]
 METRICS = {
     True: ("f1", "mcc", "gmean", "balanced_accuracy"),
     False: ("macro_f1", "multiclass_mcc", "multiclass_gmean", "multiclass_balanced_accuracy"),
 }
+COST_ROWS = 1000
+COST_LIMIT = 15.0  # microseconds a row
 
 
-def logistic(yes_or_no: bool) -> Any:
+def changing(kind: Any, before: int, after: int, n: int, seed: int = 1, **options: Any) -> Rows:
+    """A stream whose concept, which has a number, becomes another one in the middle."""
+    concept = "variant" if kind is synth.SEA else "classification_function"
+    first = kind(**{concept: before}, seed=seed, **options)
+    second = kind(**{concept: after}, seed=seed + 1, **options)
+    return synth.ConceptDriftStream(first, second, seed=1, position=n // 2, width=50).take(n)
+
+
+def clouds(n_classes: int = 2) -> Rows:
+    """Clusters that move."""
+    stream = synth.RandomRBFDrift(
+        seed_model=1, seed_sample=1, n_classes=n_classes, n_centroids=20, change_speed=0.01,
+        n_drift_centroids=10,
+    )  # fmt: skip
+    return stream.take(5000)
+
+
+def still_clouds() -> Rows:
+    shape: dict[str, int] = {"n_classes": 2, "n_features": 6, "n_centroids": 30}
+    return synth.RandomRBF(seed_model=4, seed_sample=4, **shape).take(4000)
+
+
+def hyperplane() -> Rows:
+    stream = synth.Hyperplane(seed=1, n_drift_features=5, mag_change=0.001, noise_percentage=0.05)
+    return stream.take(5000)
+
+
+def random_tree(seed: int, n_classes: int) -> Rows:
+    return synth.RandomTree(seed_tree=seed, seed_sample=1, n_classes=n_classes).take(4000)
+
+
+def leds() -> Rows:
+    return synth.LEDDrift(seed=1, noise_percentage=0.2, n_drift_features=4).take(4000)
+
+
+def anomalies() -> Rows:
+    return iter(synth.AnomalySine(seed=1, n_samples=4000, n_anomalies=400))
+
+
+AGRAWAL, SEA, SINE, STAGGER = synth.Agrawal, synth.SEA, synth.Sine, synth.STAGGER
+# Name: whether one class of two is looked for, and the rows.
+STREAMS: Streams = {
+    "Phishing": (True, lambda: iter(datasets.Phishing())),
+    "Bananas": (True, lambda: iter(datasets.Bananas())),
+    "SEA with drift": (True, partial(changing, SEA, 0, 3, 10_000)),
+    "Shuttle, 20,000 rows": (True, lambda: datasets.Shuttle().take(20_000)),
+    "ImageSegments": (False, lambda: iter(datasets.ImageSegments())),
+}
+OTHERS: Streams = {
+    "SEA, noisy": (True, partial(changing, SEA, 0, 3, 5000, noise=0.2)),
+    "Agrawal": (True, partial(changing, AGRAWAL, 0, 4, 5000)),
+    "Hyperplane": (True, hyperplane),
+    "moving clouds": (True, clouds),
+    "Sine": (True, partial(changing, SINE, 0, 2, 5000)),
+    "Mixed": (True, partial(changing, synth.Mixed, 0, 1, 5000)),
+    "LED": (False, leds),
+    "five moving clouds": (False, partial(clouds, 5)),
+    "Agrawal 1, 6": (True, partial(changing, AGRAWAL, 1, 6, 4000, seed=3)),
+    "Agrawal 2, 8, noisy": (True, partial(changing, AGRAWAL, 2, 8, 4000, 3, perturbation=0.2)),
+    "Agrawal 4, 0": (True, partial(changing, AGRAWAL, 4, 0, 4000, seed=7)),
+    "Agrawal 7": (True, lambda: AGRAWAL(classification_function=7, seed=5).take(4000)),
+    "STAGGER 0, 2": (True, partial(changing, STAGGER, 0, 2, 4000)),
+    "STAGGER 1, 0": (True, partial(changing, STAGGER, 1, 0, 4000)),
+    "random tree": (True, partial(random_tree, 1, 2)),
+    "random tree, 4 classes": (False, partial(random_tree, 3, 4)),
+    "Waveform": (False, lambda: synth.Waveform(seed=1).take(3000)),
+    "still clouds": (True, still_clouds),
+    "anomalies of a sine": (True, anomalies),
+    "Sine, balanced": (True, partial(changing, SINE, 1, 3, 4000, 3, balance_classes=True)),
+    "SEA 1, 2, noisy": (True, partial(changing, SEA, 1, 2, 4000, 3, noise=0.1)),
+}
+# Sets of a folder: where to start, how many rows, and the classes looked for, None for all.
+SETS: dict[str, tuple[int, int, set[int] | None]] = {
+    "mammography": (0, 11_183, {1}),
+    "covtype": (100_000, 5000, {5, 6}),
+    "kddcup99": (0, 5000, {0, 1, 2}),
+}
+
+
+def rows_of_set(folder: Path, start: int, n: int, positive: set[int] | None) -> Rows:
+    """The rows of a set as river has them."""
+    X, y = (stored(folder / f"{name}.npz") for name in "XY")
+    features = X[start : start + n]
+    features = features.toarray() if sparse.issparse(features) else features
+    names = [f"x{j}" for j in range(features.shape[1])]
+    for row, label in islice(zip(features.tolist(), y[start:].tolist(), strict=False), n):
+        yield (
+            dict(zip(names, row, strict=True)),
+            label if positive is None else label in positive,
+        )
+
+
+def logistic(is_binary: bool) -> Any:
     model = linear_model.LogisticRegression()
-    many = model if yes_or_no else multiclass.OneVsRestClassifier(model)
-    return preprocessing.StandardScaler() | many
+    return preprocessing.StandardScaler() | (
+        model if is_binary else multiclass.OneVsRestClassifier(model)
+    )
 
 
 MODELS: dict[str, Callable[[bool], Any]] = {
@@ -46,56 +145,104 @@ MODELS: dict[str, Callable[[bool], Any]] = {
 }
 
 
-class Judged:
-    """One metric of a model's own decisions and of the wrapper's."""
+class Recorded(base.Classifier):
+    """A model whose probabilities are in the row."""
 
-    def __init__(self, metric: str) -> None:
-        self.plain, self.wrapped = Metric(metric), Metric(metric)
-        self.model = MetricClassifier(Recorded(), metric)
+    _multiclass = True
 
-    def see(self, row: dict[str, Any], y: Any, own: Any) -> None:
-        given = self.model.predict_one(row)
-        self.model.learn_one(row, y)
-        if row["eta"]:  # a model that has seen nothing decides nothing
-            self.plain.update(y, own)
-            self.wrapped.update(y, given)
+    def predict_proba_one(self, x: dict[str, Any], **kwargs: Any) -> Any:
+        return x["eta"]
+
+    def learn_one(self, x: dict[str, Any], y: Any) -> None:
+        pass
 
 
-def measure(yes_or_no: bool, stream: Iterable[Any], model: Any) -> dict[str, tuple[float, float]]:
-    """Of each metric, what both ways give in percent."""
-    judges = {metric: Judged(metric) for metric in METRICS[yes_or_no]}
+def measure(is_binary: bool, stream: Iterable[Any], model: Any) -> dict[str, tuple[float, float]]:
+    """Of each metric, what the model's own decisions and the wrapper's give in percent."""
+    names = METRICS[is_binary]
+    judges = [(MetricClassifier(Recorded(), name), Metric(name), Metric(name)) for name in names]
     for number, (x, label) in enumerate(stream):
-        y = bool(label) if yes_or_no else label
+        y = bool(label) if is_binary else label
         eta, own = model.predict_proba_one(x), model.predict_one(x)
         row = {"eta": dict(eta), "row": number}  # as a row without this is like another one
-        for judge in judges.values():
-            judge.see(row, y, own)
+        for wrapper, plain, wrapped in judges:
+            decision = wrapper.predict_one(row)
+            wrapper.learn_one(row, y)
+            if eta:  # a model that has seen nothing decides nothing
+                plain.update(y, own)
+                wrapped.update(y, decision)
         model.learn_one(x, y)
-    return {
-        metric: (100 * judge.plain.get(), 100 * judge.wrapped.get())
-        for metric, judge in judges.items()
-    }
+    values = [(100 * plain.get(), 100 * wrapped.get()) for _, plain, wrapped in judges]
+    return dict(zip(names, values, strict=True))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", help="a stream")
-    parser.add_argument("--models", help="models, with commas between them")
-    parser.add_argument("--others", action="store_true", help="streams not looked at before")
-    parser.add_argument("--data", type=Path, help="a folder of data sets, with --others")
-    parser.add_argument("--record", type=Path, help="a file to which a line is added for each run")
-    asked = parser.parse_args()
-    streams = {**OTHERS, **(of_folder(asked.data) if asked.data else {})}
-    streams = streams if asked.others else STREAMS
-    models = asked.models.split(",") if asked.models else list(MODELS)
-    for name, (yes_or_no, stream) in streams.items():
-        for title in models:
-            if asked.only not in (None, name):
-                continue
-            start = time.process_time()
-            values = measure(yes_or_no, stream(), MODELS[title](yes_or_no))
-            one = {"stream": name, "model": title, "values": values, "new": asked.others}
-            shown = (f"{metric} {a:.1f} {b - a:+.1f}" for metric, (a, b) in values.items())
-            seconds = time.process_time() - start
-            print(f"{name}, {title}: {', '.join(shown)} ({seconds:.0f} s)", flush=True)
-            add_line(asked.record, one)
+def river(
+    only: str | None = None,
+    models: str = ",".join(MODELS),
+    others: bool = False,
+    data: str | None = None,
+    record: str | None = None,
+) -> Iterator[Table]:
+    """``only`` one stream; models with commas between them; a file that records are added to."""
+    streams = {**OTHERS} if others else {**STREAMS}
+    if others and data is not None:
+        for name, (start, n, positive) in SETS.items():
+            rows = partial(rows_of_set, Path(data) / name, start, n, positive)
+            if (Path(data) / name / "X.npz").exists():
+                streams[name] = (positive is not None, rows)
+    table = Table("The model itself, and what the wrapper adds", "in %, after the last row")
+    for name, (is_binary, stream) in streams.items():
+        for title in models.split(",") if only in (None, name) else ():
+            values = measure(is_binary, stream(), MODELS[title](is_binary))
+            run = {"stream": name, "model": title, "values": values, "new": others}
+            add_line(record, run)
+            cells = (f"{metric} {a:.1f} {b - a:+.1f}" for metric, (a, b) in values.items())
+            table.rows.append({"stream": name, "model": title, "metrics": ", ".join(cells)})
+    yield table
+
+
+def rows_of(classes: int) -> list[tuple[dict[str, Any], Any]]:
+    """Rows of a few features, with probabilities that are right."""
+    rng, rows = random.Random(0), []
+    for _ in range(COST_ROWS):
+        weights = [rng.random() ** 3 for _ in range(classes)]
+        y = rng.choices(range(classes), weights)[0]
+        eta = {label: weight / sum(weights) for label, weight in enumerate(weights)}
+        rows.append(({"a": rng.random(), "b": rng.random(), "eta": eta}, y))
+    return rows
+
+
+def pass_over(model: Any, rows: list[Any]) -> None:
+    """Predict and learn all rows."""
+    for x, y in rows:
+        model.predict_one(x)
+        model.learn_one(x, y)
+
+
+def step_alone(model: Any, classes: int) -> None:
+    """The policy's own steps, as many as there are rows."""
+    policy, m = model._growing.policy, 1 if model._binary else classes
+    engine = policy.engine(policy.init(m))
+    eta, y = np.full(m, 0.3), np.zeros(m)
+    for _ in range(COST_ROWS):
+        engine.learn(eta, y, engine.decide(eta), 1.0)
+
+
+def river_cost(quick: bool = False) -> Iterator[Table]:
+    """What the wrapper costs."""
+    table = Table("What the wrapper costs", "Microseconds a row: decided, and its label learned.")
+    for metric, classes in (("f1", 2), ("macro_f1", 7)):
+        rows = rows_of(classes)
+        models = {
+            "the default": MetricClassifier(Recorded(), metric, pos_val=1),
+            "without a hedge": MetricClassifier(Recorded(), metric, pos_val=1, hedge=False),
+            "OMMA": MetricClassifier(Recorded(), metric, pos_val=1, feedback="labels"),
+        }
+        calls = {name: partial(pass_over, model, rows) for name, model in models.items()}
+        calls["steps of Auto alone"] = partial(step_alone, models["without a hedge"], classes)
+        seconds = race(*calls.values(), rounds=3 if quick else 40)
+        figures = [1e6 * each / COST_ROWS for each in seconds]
+        row = {"metric": metric, "classes": classes, **dict(zip(calls, figures, strict=True))}
+        row["the default"] = at_most(figures[0], COST_LIMIT)
+        table.rows.append(row)
+    yield table

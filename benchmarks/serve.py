@@ -1,14 +1,15 @@
-"""What ``omma serve`` serves, beside the bare learner: ``python -m benchmarks serve``.
+"""What ``omma serve`` serves beside the bare learner, and what threads get of one learner.
 
-One server, and 1 and 4 clients, each a process with one connection that is kept open: it asks for a
-decision by id and then tells its labels, again and again. Rows a request is how many go at once.
-What others do on the machine slows all of that down, but hardly the time that the server itself
-works for a row, which is told beside it.
+``serve``: one server, and 1 and 4 clients, each a process with one connection that is kept open: it
+asks for a decision by id and then tells its labels, again and again. Rows a request is how many go
+at once. ``threads``: how many rows a learner serves from 1, 2, 4 and 8 threads, also with the
+free-threaded build of Python. What others do on the machine slows all of that down, but hardly the
+work of the server or of the process for a row, which is told beside it.
 """
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import json
 import multiprocessing
 import os
@@ -18,15 +19,18 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import omma
+from benchmarks.measure import Table
 
 RUN = "import sys; from omma.cli import main; sys.exit(main())"
 
@@ -37,8 +41,8 @@ def request(path: str, content: Any) -> bytes:
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def ask(connection: socket.socket, wanted: bytes) -> None:
-    connection.sendall(wanted)
+def ask(connection: socket.socket, content: bytes) -> None:
+    connection.sendall(content)
     answer = connection.recv(65536)
     length = int(re.search(rb"content-length: (\d+)", answer).group(1))  # type: ignore[union-attr]
     end = answer.index(b"\r\n\r\n") + 4 + length
@@ -60,9 +64,11 @@ def client(port: int, number: int, seconds: float, m: int, rows: int, out: Any) 
         while time.perf_counter() < ends:
             places = [(t + i) % 256 for i in range(rows)]
             keys = [f"{number} {t + i}" for i in range(rows)]
-            asked = [{"id": k, "eta": eta[p].tolist()} for k, p in zip(keys, places, strict=True)]
-            told = [{"id": k, "y": y[p].tolist()} for k, p in zip(keys, places, strict=True)]
-            first, second = request("/decide", asked), request("/labels", told)
+            questions = [
+                {"id": k, "eta": eta[p].tolist()} for k, p in zip(keys, places, strict=True)
+            ]
+            answers = [{"id": k, "y": y[p].tolist()} for k, p in zip(keys, places, strict=True)]
+            first, second = request("/decide", questions), request("/labels", answers)
             begun = time.perf_counter()
             ask(connection, first)
             took.append(time.perf_counter() - begun)
@@ -83,14 +89,14 @@ def served(m: int, *more: str) -> Iterator[tuple[int, int]]:
     command = [sys.executable, "-c", RUN, "serve", "--port", "0", "--metric", "macro_f1", *more]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        found = None
-        while found is None:
-            found = re.match(r"Listening on http://127\.0\.0\.1:(\d+)", process.stderr.readline())
-        port = int(found[1])
+        line = None
+        while line is None:
+            line = re.match(r"Listening on http://127\.0\.0\.1:(\d+)", process.stderr.readline())
+        port = int(line[1])
         with socket.create_connection(("127.0.0.1", port)) as first:  # compiles
             for names in (["warm"], ["two", "rows"]):
-                ask(first, request("/decide", [{"id": one, "eta": [0.5] * m} for one in names]))
-                ask(first, request("/labels", [{"id": one, "y": [0] * m} for one in names]))
+                ask(first, request("/decide", [{"id": name, "eta": [0.5] * m} for name in names]))
+                ask(first, request("/labels", [{"id": name, "y": [0] * m} for name in names]))
         yield port, process.pid
         process.send_signal(signal.SIGTERM)
         process.wait(60)
@@ -107,21 +113,26 @@ def measured(
         for i in range(clients)
     ]
     before = worked(process)
-    for one in running:
-        one.start()
-    found = [queue.get() for _ in running]
-    for one in running:
-        one.join()
-    count = sum(t for t, _ in found)
+    for process_of_client in running:
+        process_of_client.start()
+    answers = [queue.get() for _ in running]
+    for process_of_client in running:
+        process_of_client.join()
+    count = sum(t for t, _ in answers)
     work = (worked(process) - before) / count
-    return count / seconds, np.concatenate([took for _, took in found]), work
+    return count / seconds, np.concatenate([took for _, took in answers]), work
+
+
+def sample(m: int) -> tuple[Any, Any]:
+    """Probabilities and labels to go round in."""
+    rng = np.random.default_rng(0)
+    eta = rng.random((256, m))
+    return eta, (rng.random((256, m)) < eta).astype(np.int8)
 
 
 def bare(m: int, count: int) -> tuple[float, float]:
     """Rows a second of the learner itself, decided and learned by id, and seconds of work."""
-    rng = np.random.default_rng(0)
-    eta = rng.random((256, m))
-    y = (rng.random((256, m)) < eta).astype(np.int8)
+    eta, y = sample(m)
     learner = omma.OnlineClassifier(omma.Auto("macro_f1"), m)
     for t in range(-100, count):
         if t == 0:
@@ -131,24 +142,74 @@ def bare(m: int, count: int) -> tuple[float, float]:
     return count / (time.perf_counter() - begun), (time.thread_time() - before) / count
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--labels", type=int, default=46)
-    parser.add_argument("--rows", type=int, default=10_000, help="of the bare learner")
-    options = parser.parse_args()
-    m = options.labels
-    print(f"m = {m}, Auto('macro_f1'); each row is decided by id, then labelled by id")
-    rate, work = bare(m, options.rows)
-    print(f"the bare learner: {rate:,.0f} rows/s, {1e6 * work:.0f} µs of work a row")
+def serve(seconds: float = 5.0, labels: int = 46, rows: int = 10_000) -> Iterator[Table]:
+    """Each row is decided by id, then labelled by id; ``rows`` are those of the bare learner."""
+    table = Table(
+        f"omma serve, Auto('macro_f1'), {labels} labels",
+        "decisions a second, milliseconds of requests, microseconds of the server's work a row",
+    )
+    rate, work = bare(labels, rows)
+    head = {"clients": "the bare learner", "rows a request": 1, "journal": ""}
+    blank = {"half within": None, "99 % within": None}
+    table.rows.append({**head, "rows/s": round(rate), **blank, "work µs": 1e6 * work})
     with tempfile.TemporaryDirectory() as folder:
-        for title, more in (("", ()), (", with a journal", ("--journal", f"{folder}/j"))):
-            with served(m, *more) as server:
-                for rows in (1, 100):
-                    for clients in (1, 4):
-                        rate, took, work = measured(*server, clients, options.seconds, m, rows)
-                        half, most = (1e3 * np.quantile(took, one) for one in (0.5, 0.99))
-                        told = f"{rate:,.0f} decisions/s, half of requests within {half:.1f} ms"
-                        who = f"{clients} client{'s' * (clients > 1)}, {rows} a request{title}"
-                        told += f", 99 % within {most:.1f} ms, {1e6 * work:.0f} µs of work a row"
-                        print(f"{who}: {told}", flush=True)
+        for journal, more in (("", ()), ("yes", ("--journal", f"{folder}/j"))):
+            with served(labels, *more) as server:
+                for size, clients in product((1, 100), (1, 4)):
+                    rate, took, work = measured(*server, clients, seconds, labels, size)
+                    half, most = (1e3 * float(np.quantile(took, share)) for share in (0.5, 0.99))
+                    head = {"clients": str(clients), "rows a request": size, "journal": journal}
+                    within = {"half within": half, "99 % within": most}
+                    row = {**head, "rows/s": round(rate), **within, "work µs": 1e6 * work}
+                    table.rows.append(row)
+    yield table
+
+
+def rows_per_second(work: Callable[[int], None], threads: int, count: int) -> tuple[float, float]:
+    """Rows of all threads together by the clock on the wall, and seconds of work for a row."""
+    ready = threading.Barrier(threads + 1)
+
+    def run() -> None:
+        ready.wait()
+        work(count)
+
+    running = [threading.Thread(target=run) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    ready.wait()
+    begun, before = time.perf_counter(), time.process_time()
+    for thread in running:
+        thread.join()
+    rows = threads * count
+    return rows / (time.perf_counter() - begun), (time.process_time() - before) / rows
+
+
+def threads(rows: int = 20_000) -> Iterator[Table]:
+    """A learner that is shared by threads."""
+    locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+    lock = "one thread at a time" if locked else "no GIL"
+    title = f"Rows a second by threads, Python {sys.version.split()[0]}, {lock}"
+    table = Table(title, "in brackets the work of the process for a row")
+    for m, count in ((46, rows), (5_000, rows // 20)):
+        eta, y = sample(m)
+        learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), m, max_waiting=10**6)
+        numbers = itertools.count()  # no id comes twice
+
+        def predict(times: int, learner: Any = learner, eta: Any = eta) -> None:
+            for i in range(times):
+                learner.predict(eta[i % 256])
+
+        def by_id(times: int, learner: Any = learner, eta: Any = eta, y: Any = y) -> None:
+            for i in range(times):
+                key = next(numbers)  # noqa: B023
+                learner.predict(eta[i % 256], id=key)
+                learner.update(y[i % 256], id=key)
+
+        for name, work in {"predict": predict, "predict and update by id": by_id}.items():
+            work(10)
+            row: dict[str, Any] = {"labels": m, "what": name}
+            for n in (1, 2, 4, 8):
+                rate, spent = max(rows_per_second(work, n, count // n) for _ in range(3))
+                row[f"{n} threads"] = f"{rate:,.0f} ({1e6 * spent:.0f} µs)"
+            table.rows.append(row)
+    yield table

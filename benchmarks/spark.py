@@ -1,12 +1,11 @@
 """omma.spark: rows a second, quality against the merge interval, and how long recovery takes.
 
-python -m benchmarks spark [--quick] needs omma[spark] and Java 17; --only quality needs neither.
-Tables are Markdown. Seconds on the processor do not depend on what else runs; those on the wall do.
+It needs omma[spark] and Java 17; ``--only quality`` needs neither. Seconds on the processor do not
+depend on what else runs; those on the wall do.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -15,14 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import omma
-from benchmarks.measure import race
-from omma.merging import Part, handed_out, merged
+from benchmarks.measure import Table, race
+from omma.batch_step import WorkerPart, handed_out, merged
 
 LABELS = 200
 SIZES = (100, 1_000, 10_000, 20_000)
@@ -39,88 +40,67 @@ def rows_of(n: int, seed: int = 0) -> tuple[Any, Any]:
     return eta, (rng.random((n, LABELS)) < eta).astype(np.int8)
 
 
-def line(*cells: Any) -> None:
-    print("| " + " | ".join(str(one) for one in cells) + " |", flush=True)
-
-
-def head(*cells: Any) -> None:
-    line(*cells)
-    line(*("---" for _ in cells))
-
-
-def quality(n: int) -> None:
+def quality(n: int) -> Table:
     """Macro-F1 of batches of S rows spread over two workers, against one row after another."""
     eta, y = rows_of(n)
-    wrong = eta**1.5  # what calibration has to find out
     metric = omma.metric("macro_f1")
     cases = {
         "`OMMA`, prior 1": (POLICY, eta),
         "`Auto`": (omma.Auto("macro_f1"), eta),
-        "`Auto`, probabilities ** 1.5": (omma.Auto("macro_f1"), wrong),
+        # What calibration has to find out.
+        "`Auto`, probabilities ** 1.5": (omma.Auto("macro_f1"), eta**1.5),
     }
-    print(f"\nmacro-F1, {n:,} rows, {LABELS} labels; loss against one row after another, in %\n")
-    head("rows between merges", *cases)
     alone = {name: omma.replay(policy, p, y).value for name, (policy, p) in cases.items()}
-    line("value of 1", *(f"{100 * value:.2f}" for value in alone.values()))
+    values = {name: f"{100 * value:.2f}" for name, value in alone.items()}
+    rows: list[dict[str, Any]] = [{"rows between merges": "value of 1", **values}]
     for size in SIZES:
-        lost = []
+        row = {"rows between merges": f"{size:,}"}
         for name, (policy, p) in cases.items():
             value = metric.score(y, merged_every(policy, p, y, size))
-            lost.append(f"{100 * (alone[name] - value) / alone[name]:.2f}".replace("-", "−"))
-        line(f"{size:,}", *lost)
+            row[name] = f"{100 * (alone[name] - value) / alone[name]:.2f}".replace("-", "−")
+        rows.append(row)
+    note = "loss against one row after another, in %"
+    return Table(f"macro-F1, {n:,} rows, {LABELS} labels", note, rows)
 
 
 def merged_every(policy: Any, eta: Any, y: Any, size: int, workers: int = 2) -> Any:
     """Decisions where all rows between two merges are decided on one state."""
-    state, made = policy.init(eta.shape[1]), np.empty(y.shape, dtype=np.int8)
+    state, decisions = policy.init(eta.shape[1]), np.empty(y.shape, dtype=np.int8)
     for start in range(0, len(eta), size):
         deltas = []
         for rows in np.array_split(np.arange(start, min(start + size, len(eta))), workers):
-            part = Part(policy, handed_out(state))
-            made[rows] = part.decide(eta[rows], y[rows])
+            part = WorkerPart(policy, handed_out(state))
+            decisions[rows] = part.decide(eta[rows], y[rows])
             deltas.append(part.delta)
-        state = merged(state, [one for one in deltas if one is not None])
-    return made
+        state = merged(state, [delta for delta in deltas if delta is not None])
+    return decisions
 
 
-def alone(eta: Any, y: Any, size: int) -> float:
-    """Rows a CPU second of one process that merges as often; best of three."""
-    (seconds,) = race(lambda: merged_every(POLICY, eta, y, size, workers=1), rounds=3)
-    return len(eta) / seconds
-
-
-def speed(sizes: dict[int, int]) -> None:
+def speed(sizes: dict[int, int]) -> Table:
     """Rows a second of one process and of Spark, and what a billion rows a day need of it."""
-    print(
-        f"\nrows a second of the processor, {LABELS} labels; Spark also reads and writes Parquet\n"
-    )
-    head(
-        "rows a batch",
-        "one process",
-        "Spark, 1 core",
-        "Spark, 2 cores",
-        "seconds a batch, 1 / 2 cores",
-        "first batch, s",
-        "cores for 10⁹ rows a day",
-    )
+    note = "of the processor; Spark also reads and writes Parquet"
+    table = Table(f"rows a second, {LABELS} labels", note)
     for size, batches in sizes.items():
         eta, y = rows_of(size)
-        plain = alone(eta, y, size)
+        call = partial(merged_every, POLICY, eta, y, size, workers=1)
+        (seconds,) = race(call, rounds=3)
         with tempfile.TemporaryDirectory() as room:
             write(Path(room) / "in", eta, y, batches)
-            one, two = (on_spark(Path(room), cores) for cores in (1, 2))
-        needed = DAY / (size / two["cpu"])
-        line(
-            f"{size:,}",
-            f"{plain:,.0f}",
-            *(
-                f"{size / found['cpu']:,.0f} (wall {size / found['wall']:,.0f})"
-                for found in (one, two)
-            ),
-            f"{one['wall']:.2f} / {two['wall']:.2f}",
-            f"{one['first']:.1f} / {two['first']:.1f}",
-            f"{needed:.2f}",
+            one_core, two_cores = (on_spark(Path(room), cores) for cores in (1, 2))
+        both = (one_core, two_cores)
+        rates = [f"{size / t['cpu']:,.0f} (wall {size / t['wall']:,.0f})" for t in both]
+        table.rows.append(
+            {
+                "rows a batch": size,
+                "one process": round(size / seconds),
+                "Spark, 1 core": rates[0],
+                "Spark, 2 cores": rates[1],
+                "seconds a batch, 1 / 2 cores": " / ".join(f"{t['wall']:.2f}" for t in both),
+                "first batch, s": " / ".join(f"{t['first']:.1f}" for t in both),
+                "cores for 10⁹ rows a day": round(DAY / (size / two_cores["cpu"]), 2),
+            }
         )
+    return table
 
 
 def on_spark(folder: Path, cores: int) -> dict[str, float]:
@@ -128,16 +108,17 @@ def on_spark(folder: Path, cores: int) -> dict[str, float]:
 
     A JVM goes on compiling what it runs for many batches; what that takes is in the first half.
     """
-    command = [sys.executable, "-m", "benchmarks", "spark", "--child", str(folder), str(cores)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    if said.returncode:
-        raise RuntimeError(said.stderr[-3000:])
-    found: dict[str, float] = json.loads(said.stdout.splitlines()[-1])
-    return found
+    code = "import sys; from benchmarks import spark; spark.child(sys.argv[1], int(sys.argv[2]))"
+    command = [sys.executable, "-c", code, str(folder), str(cores)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise RuntimeError(run.stderr[-3000:])
+    return dict(json.loads(run.stdout.splitlines()[-1]))
 
 
-def child(folder: Path, cores: int) -> None:
+def child(path: str, cores: int) -> None:
     """Run the files of a folder as a stream, one a batch."""
+    folder = Path(path)
     sys.path.insert(0, str(TESTS))
     from spark_session import begin
 
@@ -164,13 +145,10 @@ def child(folder: Path, cores: int) -> None:
         time.sleep(0.05)
     spent = cpu_seconds() - before
     query.awaitTermination()
-    done = [one["batchDuration"] / 1000 for one in query.recentProgress if one["numInputRows"]]
-    found = {
-        "first": done[0],
-        "wall": float(np.median(done[at:])),
-        "cpu": spent / (len(done) - at),
-    }
-    print(json.dumps(found))
+    batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
+    done = [batch["batchDuration"] / 1000 for batch in batches]
+    wall, cpu = float(np.median(done[at:])), spent / (len(done) - at)
+    print(json.dumps({"first": done[0], "wall": wall, "cpu": cpu}))
     spark.stop()
 
 
@@ -184,7 +162,7 @@ def cpu_seconds() -> float:
             parts = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         except (FileNotFoundError, ProcessLookupError):  # it ended: its parent has its time
             continue
-        ticks += sum(int(one) for one in parts[11:15])  # with children that have ended
+        ticks += sum(map(int, parts[11:15]))  # with children that have ended
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -207,43 +185,49 @@ def write(folder: Path, eta: Any, y: Any, batches: int) -> None:
         os.utime(folder / f"{number:03}.parquet", (1_000_000 + 10 * number,) * 2)
 
 
-def first_rows() -> None:
+def first_rows() -> Table:
     """Seconds of a fresh worker for its first 10,000 rows, with and without machine code."""
     sys.path.insert(0, str(TESTS))
     from spark_worker import first_rows as fresh, prepare
 
     eta, y = rows_of(10_000)
-    print("\nthe first 10,000 rows of a fresh worker, imports included, in seconds\n")
-    head("policy", "machine code on disk", "of the processor", "on the wall")
+    table = Table("the first 10,000 rows of a fresh worker", "seconds, imports included")
     for policy in (POLICY, omma.Auto("macro_f1")):
         with tempfile.TemporaryDirectory() as room:
             prepare(f"{room}/work", policy, eta, y)
-            for there in ("no", "yes"):
+            for on_disk in ("no", "yes"):
                 wall, cpu = fresh(f"{room}/work", f"{room}/cache")
-                line(f"`{type(policy).__name__}`", there, f"{cpu:.1f}", f"{wall:.1f}")
+                head = {"policy": f"`{type(policy).__name__}`", "machine code on disk": on_disk}
+                times = {"of the processor": round(cpu, 1), "on the wall": round(wall, 1)}
+                table.rows.append({**head, **times})
+    return table
 
 
-def recovery() -> None:
+def recovery() -> Table:
     """Seconds from a kill to the end of the batch that was not finished."""
     sys.path.insert(0, str(TESTS))
-    print("\nafter a kill, in seconds on the wall; batches of 300 rows\n")
-    head("killed", "batch that was hit", "batch after it", "a new driver is up after")
-    with tempfile.TemporaryDirectory() as room:
-        hit, after = durations(Path(room), "worker")
-        line("a Python worker", f"{hit:.1f}", f"{after:.1f}", "")
-    with tempfile.TemporaryDirectory() as room:
-        hit, after = durations(Path(room), "executor")
-        line("an executor of two", f"{hit:.1f}", f"{after:.1f}", "")
-    with tempfile.TemporaryDirectory() as room:
-        folder = Path(room)
-        code = run_child(folder, "before")
-        assert code == -signal.SIGKILL, code
-        died = time.perf_counter()
-        code = run_child(folder, "resume")
-        assert code == 0, (folder / "log").read_text()[-2000:]
-        up, hit, after = json.loads((folder / "seconds").read_text())
-        line("the driver", f"{hit:.1f}", f"{after:.1f}", f"{up:.1f}")
-        print(f"\nall batches done {time.perf_counter() - died:.1f} s after the driver was killed")
+    table = Table("after a kill", "seconds on the wall; batches of 300 rows")
+    victims = {
+        "a Python worker": "worker",
+        "an executor of two": "executor",
+        "the driver": "resume",
+    }
+    for victim, point in victims.items():
+        with tempfile.TemporaryDirectory() as room:
+            folder = Path(room)
+            if point == "resume":
+                code = run_child(folder, "before")
+                assert code == -signal.SIGKILL, code
+            began = time.perf_counter()
+            code = run_child(folder, point)
+            assert code == 0, (folder / "log").read_text()[-2000:]
+            up, hit, after = json.loads((folder / "seconds").read_text())
+            row = {"killed": victim, "batch that was hit": round(hit, 1)}
+            row["batch after it"] = round(after, 1)
+            row["a new driver is up after"] = round(up, 1) if point == "resume" else ""
+            row["all batches done after"] = round(time.perf_counter() - began, 1)
+            table.rows.append(row)
+    return table
 
 
 def run_child(folder: Path, point: str) -> int:
@@ -252,30 +236,17 @@ def run_child(folder: Path, point: str) -> int:
         return subprocess.run(command, stdout=log, stderr=log, check=False).returncode
 
 
-def durations(folder: Path, point: str) -> tuple[float, float]:
-    code = run_child(folder, point)
-    assert code == 0, (folder / "log").read_text()[-2000:]
-    _, hit, after = json.loads((folder / "seconds").read_text())
-    return hit, after
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=("first", "recovery", "speed", "quality"))
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        child(Path(given.child[0]), int(given.child[1]))
-        return
-    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    parts = {
+def spark(quick: bool = False, only: str | None = None) -> Iterator[Table]:
+    """``only`` one of first, recovery, speed, quality."""
+    parts: dict[str, Callable[[], Table]] = {
         "first": first_rows,
         "recovery": recovery,
-        "speed": lambda: speed({20_000: 8} if given.quick else {20_000: 40, 100_000: 16}),
-        "quality": lambda: quality(20_000 if given.quick else 100_000),
+        "speed": lambda: speed({20_000: 8} if quick else {20_000: 40, 100_000: 16}),
+        "quality": lambda: quality(20_000 if quick else 100_000),
     }
     for name, part in parts.items():
-        if given.only in (None, name):
-            part()
-    print(f"\nload after: {os.getloadavg()[0]:.1f}")
+        if only in (None, name):
+            load = f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+            table = part()
+            table.note = f"{table.note}; {load}, after: {os.getloadavg()[0]:.1f}"
+            yield table

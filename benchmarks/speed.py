@@ -6,7 +6,7 @@ import gc
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -42,7 +42,7 @@ def targets_of(shape: Shape, metrics: tuple[str, ...]) -> list[tuple[int | None,
     return [(k, metric) for k in (None, 3) for metric in metrics]
 
 
-def replays(quick: bool) -> Table:
+def replays(quick: bool = False) -> Iterator[Table]:
     """Every shape, budget and metric."""
     plain_rows = 100 if quick else 500
     table = Table(
@@ -56,7 +56,7 @@ def replays(quick: bool) -> Table:
         eta, y = shape.data()
         for k, metric in targets_of(shape, ("macro_f1", "macro_gmean", "micro_f1")):
             table.rows.append(against_plain(shape, eta, y, metric, k, plain_rows, quick))
-    return table
+    yield table
 
 
 def against_plain(
@@ -117,7 +117,7 @@ def times_of(policies: list[Any], eta: Any, y: Any, rounds: int) -> list[float]:
     return race(*calls, rounds=rounds)
 
 
-def auto(quick: bool) -> Table:
+def auto(quick: bool = False) -> Iterator[Table]:
     """What calibration and two kinds of counts cost: ``Auto`` against OMMA, on the same rows."""
     table = Table(
         "Auto against OMMA",
@@ -141,15 +141,21 @@ def auto(quick: bool) -> Table:
                     "Auto/OMMA": at_most(whole / base, AUTO[shape.kind]),
                 }
             )
-    return table
+    yield table
 
 
-def feedbacks(quick: bool) -> Table:
+def f1_copy(tp: float, fp: float, fn: float, tn: float) -> float:
+    """F1 as a user would write it."""
+    return 2 * tp / (2 * tp + fp + fn + 1e-9)
+
+
+def feedbacks(quick: bool = False) -> Iterator[Table]:
     """Estimates, weights, other means and rows without labels, against labels alone."""
     table = Table(
         "what else a row may bring, against macro F1 of labels",
         "Best of several runs that take turns, thread time, whole calls.",
     )
+    own_f1 = omma.metrics.custom(f1_copy, average="macro")
     for shape in [SMALL] if quick else [SMALL, MIDDLE, SPARSE]:
         eta, y = shape.data()
         rng = np.random.default_rng(0)
@@ -160,6 +166,7 @@ def feedbacks(quick: bool) -> Table:
                 "labels": (omma.OMMA("macro_f1", k=k), omma.Batch.of(eta, y)),
                 "estimates": (omma.OMMA("macro_f1", k=k, feedback="estimates"), (eta, y)),
                 "H-mean": (omma.OMMA("macro_hmean", k=k), (eta, y)),
+                "a user's copy of F1": (omma.OMMA(own_f1, k=k), (eta, y)),
                 "weights": (omma.OMMA("macro_f1", k=k), weighted),
                 "half of the rows labelled": (omma.Auto("macro_f1", k=k), half),
             }
@@ -173,7 +180,7 @@ def feedbacks(quick: bool) -> Table:
             for name, each in zip(cases, seconds, strict=True):
                 head = {"shape": str(shape), "layout": shape.kind, "k": str(k), "what": name}
                 table.rows.append({**head, "ms": 1e3 * each, "times labels": each / seconds[0]})
-    return table
+    yield table
 
 
 MANY = """
@@ -191,7 +198,7 @@ print(1e9 * seconds / eta.nnz, peak / 1e3, (peak - before) / 1e3)
 """
 
 
-def many_labels(quick: bool) -> Table:
+def many_labels(quick: bool = False) -> Iterator[Table]:
     """Sparse rows of very many labels, each in a process of its own."""
     table = Table(
         "many labels, CSR, macro F1@3, 50 stored a row",
@@ -212,36 +219,7 @@ def many_labels(quick: bool) -> Table:
                 "MB of replays": added,
             }
         )
-    return table
-
-
-def f1_copy(tp: float, fp: float, fn: float, tn: float) -> float:
-    """F1 as a user would write it."""
-    return 2 * tp / (2 * tp + fp + fn + 1e-9)
-
-
-def custom(quick: bool) -> Table:
-    """A user's own copy of F1 against the built-in, once both are compiled."""
-    table = Table("a custom copy of macro F1 against the built-in", "Once compiled, whole calls.")
-    copy = omma.metrics.custom(f1_copy, average="macro")
-    for shape in [SMALL] if quick else [SMALL, MIDDLE, SPARSE]:
-        eta, y = shape.data()
-        for k in (None, 3):
-            policies = [omma.OMMA("macro_f1", k=k), omma.OMMA(copy, k=k)]
-            first, second = (omma.replay(policy, eta, y).predictions for policy in policies)
-            built_in, own = times_of(policies, eta, y, 7)
-            table.rows.append(
-                {
-                    "shape": str(shape),
-                    "layout": shape.kind,
-                    "k": str(k),
-                    "built-in ms": 1e3 * built_in,
-                    "custom ms": 1e3 * own,
-                    "custom/built-in": at_most(own / built_in, 4),
-                    "same": agreement(plain.labels_of(second), first),
-                }
-            )
-    return table
+    yield table
 
 
 # Single rows
@@ -264,7 +242,7 @@ def walk(policy: Any, etas: Any, ys: Any, m: int = 46, *, late: bool = False) ->
     return later if late else at_once
 
 
-def steps(quick: bool) -> Table:
+def steps(quick: bool = False) -> Iterator[Table]:
     """One predict and update from Python."""
     table = Table(
         "one predict + update from Python",
@@ -294,10 +272,10 @@ def steps(quick: bool) -> Table:
     for what, (call, limit) in cases.items():
         (seconds,) = race(call, at_least=0.2 if quick else 1, rounds=3)
         table.rows.append({"what": what, "µs a row": at_most(1e6 * seconds / n, limit)})
-    return table
+    yield table
 
 
-def matrix(quick: bool) -> Table:
+def matrix(quick: bool = False) -> Iterator[Table]:
     """Many rows decided at once, against what the same decisions take once compiled."""
     table = Table(
         "a matrix of 1,000 rows decided at once, m = 46",
@@ -326,13 +304,13 @@ def matrix(quick: bool) -> Table:
                 "ratio": ratio,
             }
         )
-    return table
+    yield table
 
 
 # Growth
 
 
-def growth(quick: bool) -> Table:
+def growth(quick: bool = False) -> Iterator[Table]:
     """Exponents of time in rows, labels and stored entries."""
     table = Table(
         "growth of time, macro F1",
@@ -373,10 +351,10 @@ def growth(quick: bool) -> Table:
                     "exponent": at_most(exponent(sizes, times), limit),
                 }
             )
-    return table
+    yield table
 
 
-def memory(quick: bool) -> Table:
+def memory(quick: bool = False) -> Iterator[Table]:
     """Peak memory of a replay beyond its inputs and predictions, against the number of rows."""
     table = Table(
         "peak memory beyond inputs and predictions, macro F1",
@@ -403,7 +381,7 @@ def memory(quick: bool) -> Table:
                     "times": at_most(large / small, 1.1),
                 }
             )
-    return table
+    yield table
 
 
 def peak(eta: Any, y: Any, k: int | None, keep: bool) -> float:
@@ -412,8 +390,10 @@ def peak(eta: Any, y: Any, k: int | None, keep: bool) -> float:
     omma.replay(policy, eta[:100], y[:100], predictions=keep)
     gc.collect()
     tracemalloc.start()
-    made = omma.replay(policy, eta, y, predictions=keep).predictions
+    predictions = omma.replay(policy, eta, y, predictions=keep).predictions
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    parts = (made.data, made.indices, made.indptr) if sparse.issparse(made) else (made,)
+    parts = [predictions]
+    if sparse.issparse(predictions):
+        parts = [predictions.data, predictions.indices, predictions.indptr]
     return float(most - sum(part.nbytes for part in parts if part is not None))

@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 
 from benchmarks.measure import Row, Table, at_most
 
@@ -103,7 +104,7 @@ def run(code: str, cache: str | None = None) -> float:
     return float(done.stdout)
 
 
-def imports(quick: bool) -> Table:
+def imports(quick: bool = False) -> Iterator[Table]:
     """Import time of omma against what it cannot do without."""
     table = Table("import, in a process of its own", "Medians of processor time; they take turns.")
     theirs = IMPORT.format(modules="numpy, scipy.sparse, numba")
@@ -111,8 +112,8 @@ def imports(quick: bool) -> Table:
     for code in codes:
         run(code)  # bytecode and the disk's cache are there for all
     turns = [[run(code) for code in (theirs, *codes)] for _ in range(3 if quick else 11)]
-    base, *every = (statistics.median(column) for column in zip(*turns, strict=True))
-    for what, seconds in zip(IMPORTED.values(), every, strict=True):
+    base, *ours = (statistics.median(column) for column in zip(*turns, strict=True))
+    for what, seconds in zip(IMPORTED.values(), ours, strict=True):
         table.rows.append(
             {
                 "what": what,
@@ -121,7 +122,7 @@ def imports(quick: bool) -> Table:
                 "ratio": at_most(seconds / base, 1.2),
             }
         )
-    return table
+    yield table
 
 
 def cold_and_warm(code: str, runs: int) -> tuple[float, float]:
@@ -134,7 +135,7 @@ def cold_and_warm(code: str, runs: int) -> tuple[float, float]:
     return min(cold), min(warm)
 
 
-def first_answers(quick: bool) -> Table:
+def first_answers(quick: bool = False) -> Iterator[Table]:
     """First calls of a fresh process, with nothing compiled yet and with all of it on disk."""
     runs = 1 if quick else 3
     table = Table(
@@ -149,7 +150,7 @@ def first_answers(quick: bool) -> Table:
     if not quick:
         cold, warm = cold_and_warm(DEMO, runs)
         table.rows.append(row("omma demo, whole, with import", cold, 15.0, warm, None))
-    return table
+    yield table
 
 
 def row(what: str, cold: float, limit: float | None, warm: float, warm_limit: float | None) -> Row:
