@@ -1,7 +1,5 @@
 """What the page of the study says of each claim: a verdict, a sentence with numbers, a table."""
 
-from __future__ import annotations
-
 import json
 import re
 from statistics import median
@@ -46,21 +44,22 @@ PRECISION = "macro_precision@3"
 FIXED = (LABELS, CLASSES)
 TASKS = {LABELS: "multilabel", CLASSES: "multiclass"}
 OURS = ["omma", "omma_eta"]
+# What ``verdict`` writes, to be read again for the table of claims.
 VERDICT = re.compile(r"\*\*([^*]+) here\*\* \((\d+ of \d+)\)")
 
 
-def verdict(good, cells):
+def verdict(n_good, cells):
     """In bold, whether a claim holds in nearly all cells, in most, or in fewer."""
-    share = good / cells if cells else 0.0
+    share = n_good / cells if cells else 0.0
     most = "Holds in most cells" if share > MOST else "Does not hold"
     word = "Holds" if share >= NEARLY_ALL else most
-    return f"**{word} here** ({good} of {cells})."
+    return f"**{word} here** ({n_good} of {cells})."
 
 
-def claims(said):
-    """All claims in one table; ``said`` has the text of each, whose first verdict counts."""
+def claims(by_claim):
+    """All claims in one table; ``by_claim`` has the text of each, whose first verdict counts."""
     rows = []
-    for claim, text in said.items():
+    for claim, text in by_claim.items():
         match = VERDICT.search(text)
         rows.append([claim, *((match[1].lower(), match[2]) if match else ("not measured", ""))])
     return table(["claim", "here it", "cells"], rows)
@@ -76,10 +75,10 @@ def thresholds():
     ).replace("%", " %")
 
 
-def name_of(place, what=TASKS):
+def name_of(place, kinds=TASKS):
     """A dataset with its task or its suite."""
     suite, dataset, _ = place
-    return f"{dataset} ({what[suite] if what else suite})"
+    return f"{dataset} ({kinds[suite] if kinds else suite})"
 
 
 def cell_rows(rows, policies, name=lambda place: place[1]):
@@ -101,12 +100,15 @@ def data_table(study):
     for section in (
         section for suite in (LABELS, CLASSES, ADAM, ONLINE) for section in study.of(suite)
     ):
-        told = section.estimator
-        fitted = f"{told['train_rows']:,} rows" if "train_rows" in told else "as they come"
+        estimator = section.estimator
+        fitted = (
+            f"{estimator['train_rows']:,} rows" if "train_rows" in estimator else "as they come"
+        )
         share = f"{100 * rare_share(section):.0f} %"
         rows.append([
             section.dataset, section.suite, f"{section.n:,}", f"{section.m:,}", share,
-            "η is known" if told["name"] == "known" else fitted, chosen(told), _sequences(section),
+            "η is known" if estimator["name"] == "known" else fitted, chosen(estimator),
+            _sequences(section),
         ])  # fmt: skip
     head = ["dataset", "suite", "rows", "labels", f"labels under {RARE} times", "fitted to",
             "chosen", "sequences"]  # fmt: skip
@@ -115,6 +117,7 @@ def data_table(study):
 
 def _sequences(section):
     """Over how many, which policies have fewer, and which of the suite were not run."""
+    # Variants of a policy by feedback and start count as one.
     fewest = section.by_prior["sequences"].groupby(lambda place: family(place[0])).min()
     fewer = [f"{name} {count}" for name, count in fewest.items() if count < section.seeds]
     lacking = set(suite_of(section.suite).all_policies) - set(section.policies)
@@ -122,20 +125,21 @@ def _sequences(section):
     return ", ".join([str(section.seeds), *fewer, *without])
 
 
-def chosen(told):
+def chosen(estimator):
     """What the estimator chose for itself."""
-    words = [f"C = {told['C']:g}"] if "C" in told else []
-    if "learning_rate" in told:
-        words.append(f"rate {told['learning_rate']:g}")
-    if told["name"] == "online":
-        words.append(f"l2 {told['l2']:g}")
-        words.append("standardised" if told.get("standardise") else "raw")
+    words = [f"C = {estimator['C']:g}"] if "C" in estimator else []
+    if "learning_rate" in estimator:
+        words.append(f"rate {estimator['learning_rate']:g}")
+    if estimator["name"] == "online":
+        words.append(f"l2 {estimator['l2']:g}")
+        words.append("standardised" if estimator.get("standardise") else "raw")
     return ", ".join(words) or "–"
 
 
 def news20(study):
     """The tables beside the paper's."""
     parts = []
+    # The same set under three estimators.
     suites = {
         CLASSES: "multinomial", ADAM: "softmax by Adam", LABELS: "one logistic regression a class",
     }  # fmt: skip
@@ -143,7 +147,8 @@ def news20(study):
         section = study.sections.get((suite, "news20"))
         if section is None:
             continue
-        away = [
+        # Where several of ours stand for one of the paper's, the one that decides as its code.
+        distances = [
             abs(section.cells.at[place, "mean"] - figure)
             for place in section.cells.index
             if decides_as_paper(place[0], section.policies)
@@ -152,9 +157,9 @@ def news20(study):
         parts.append(
             f"**{suite}** ({name}, {chosen(section.estimator)}):\n\n"
             f"{markdown(table_of(section))}\n\n"
-            f"Of the policies that decide as the paper's code, the {len(away)} cells that the "
-            f"paper has are {100 * median(away):.2f} points from it in the median, and "
-            f"{100 * max(away):.2f} at most.\n"
+            f"Of the policies that decide as the paper's code, the {len(distances)} cells that the "
+            f"paper has are {100 * median(distances):.2f} points from it in the median, and "
+            f"{100 * max(distances):.2f} at most.\n"
         )
     return "\n".join(parts)
 
@@ -162,7 +167,7 @@ def news20(study):
 def cause(study):
     """Why the paper's Online-FW is so far below ours: where it starts."""
     section = study.sections[CLASSES, "news20"]
-    told = [
+    values = [
         f"on {heading(target)} it has {percent(section.mean('online_fw', target))} from the top k, "
         f"{percent(section.mean('online_fw_random', target))} from random starts, and "
         f"{percent(section.figure('online_fw_random', target))} in the paper"
@@ -171,7 +176,7 @@ def cause(study):
     return (
         "Online-FW with a budget is far better here than in the paper. **The cause is where it "
         "starts.** The code behind the paper's tables starts every run of Frank-Wolfe from a "
-        "classifier drawn at random, ours from the top k: " + "; ".join(told) + ". Each run by "
+        "classifier drawn at random, ours from the top k: " + "; ".join(values) + ". Each run by "
         "itself is good, but the labels that take up surplus predictions change with every run "
         "([more on it](differences.md#frank-wolfe-where-it-starts))."
     )
@@ -180,9 +185,10 @@ def cause(study):
 def starts(study):
     """Both Frank-Wolfes, from each start."""
     names = ("online_fw", "online_fw_random", "offline_fw_top", "offline_fw_random", "offline_fw")
-    shown = study.rows(*FIXED, targets=(PRECISION, "macro_gmean", "multiclass_gmean@1"))
+    examples = study.rows(*FIXED, targets=(PRECISION, "macro_gmean", "multiclass_gmean@1"))
     online = gaps(study.rows(*FIXED, targets=[PRECISION]), "online_fw", "online_fw_random")
     rows = study.rows(*FIXED)
+    # A difference of 0 to the baseline: the run ended where it began.
     top, random, best = (gaps(rows, name, "baseline") for name in names[2:])
     words = (
         f"Online, the top is the better start on macro precision@3 in "
@@ -199,19 +205,20 @@ def starts(study):
     )
     head = ["dataset", "metric", "online, top", "online, random", "offline, top", "offline, random",
             "offline, better by the sample"]  # fmt: skip
-    return f"{words}\n\n{table(head, cell_rows(shown, names, name_of))}"
+    return f"{words}\n\n{table(head, cell_rows(examples, names, name_of))}"
 
 
 def both_greedys(study):
     """The expected metric against the metric at expected counts."""
     lead = gaps(study.rows(*FIXED), "greedy_plug_in", "greedy")
+    # Stable, so that equal differences stay in the order of the page.
     ends = lead.sort_values(key=lambda gap: -gap.abs(), kind="stable")[:3]
-    told = "; ".join(f"{points(gap)} {at(place)}" for place, gap in ends.items())
+    largest = "; ".join(f"{points(gap)} {at(place)}" for place, gap in ends.items())
     return (
         f"The paper's appendix defines Greedy by the expected metric; its code takes the metric at "
         f"the expected counts (*plug-in*). With the best λ for each they are close in "
         f"{(lead.abs() <= CLOSE).sum()} of {len(lead)} cells; the largest differences, plug-in "
-        f"minus exact, are {told}."
+        f"minus exact, are {largest}."
     )
 
 
@@ -219,6 +226,7 @@ def auto(study):
     """Auto, which has no λ, against OMMA with the best of five."""
     rows = study.rows(*FIXED, ONLINE)
     rows = rows.assign(gap=rows["auto"] - rows[OURS].max(axis=1)).dropna(subset="gap")
+    # Both ends of the range.
     order = rows.sort_values("gap", kind="stable")
     ends = pd.concat([order[:5], rows.sort_values("gap", ascending=False, kind="stable")[:5]])
     lines = cell_rows(ends, [*OURS, "auto"], lambda place: name_of(place, None))
@@ -239,6 +247,7 @@ def adam(study):
     """Both estimators of classes."""
     names = ["baseline", "online_fw", "omma", "omma_eta", "auto"]
     adam = study.rows(ADAM)
+    # Sets that have both estimators.
     adam = adam[[(CLASSES, dataset) in study.sections for _, dataset, _ in adam.index]]
     multinomial = study.means.loc[[(CLASSES, *place[1:]) for place in adam.index], names]
     rows = [
@@ -302,9 +311,9 @@ def precision(study):
     """OMMA against Online-FW on precision@3."""
     names = ("baseline", "online_fw_random", "online_fw", "online_fw_eta", "omma", "omma_eta",
              "auto", "offline_fw")  # fmt: skip
-    shown = study.rows(*FIXED, targets=[PRECISION])
-    rows = [[name, *values] for name, _, *values in cell_rows(shown, names, name_of)]
-    top, random = (gaps(shown, "omma", name) for name in ("online_fw", "online_fw_random"))
+    means = study.rows(*FIXED, targets=[PRECISION])
+    rows = [[name, *values] for name, _, *values in cell_rows(means, names, name_of)]
+    top, random = (gaps(means, "omma", name) for name in ("online_fw", "online_fw_random"))
     words = (
         f"{verdict((top >= 0).sum(), len(top))} OMMA against Online-FW from the top, "
         f"the better start, on macro precision@3; it is better by {100 * top.median():.1f} points "
@@ -318,13 +327,13 @@ def elsewhere(study):
     """OMMA against Online-FW on all but precision@3."""
     lead = gaps(study.rows(*FIXED), "omma", "online_fw")
     lead = lead.drop(PRECISION, level="target")
-    told = " and ".join(
+    extremes = " and ".join(
         f"{points(lead[place])} points {at(place)}" for place in (lead.idxmin(), lead.idxmax())
     )
     return (
         f"On the other metrics, of {len(lead)} cells, OMMA is better by more than half a point "
         f"in {(lead > CLOSE).sum()}, Online-FW in {(lead < -CLOSE).sum()}; the rest are closer. "
-        f"The extremes are {told}."
+        f"The extremes are {extremes}."
     )
 
 
@@ -338,15 +347,15 @@ def rare(study):
          *map(points, by_set.loc[section.dataset, list(MACRO)])]
         for section in sections
     ]  # fmt: skip
-    told = []
+    by_group = []
     for name, has_many in (("with rare labels", True), ("without", False)):
         group = [
             section.dataset for section in sections if (rare_share(section) > MANY_RARE) is has_many
         ]
         lead = by_set.loc[group, list(MACRO[:3])].to_numpy()
-        told.append(f"on sets {name} in {(lead > 0).sum()} of {lead.size} cells")
+        by_group.append(f"on sets {name} in {(lead > 0).sum()} of {lead.size} cells")
     words = (
-        "OMMA(η̂) is better than OMMA by macro F1, F1@3 or recall@3 " + ", ".join(told) + ". "
+        "OMMA(η̂) is better than OMMA by macro F1, F1@3 or recall@3 " + ", ".join(by_group) + ". "
         "Differences in points, each with its best λ:"
     )
     head = ["dataset", "labels", f"under {RARE} times", *heads(MACRO)]
@@ -355,15 +364,15 @@ def rare(study):
 
 def sensitivity(study):
     """How much depends on λ."""
-    rows, less = [], []
+    rows, is_less = [], []
     for section in study.of(LABELS):
         by_cell = section.by_prior["mean"].groupby(["policy", "target"])
         spread = by_cell.max() - by_cell.min()
-        both = [(spread["omma", target], spread["omma_eta", target]) for target in MACRO]
-        less += [estimates <= labels for labels, estimates in both]
-        rows.append([section.dataset, *(f"{100 * a:.2f} / {100 * b:.2f}" for a, b in both)])
+        spreads = [(spread["omma", target], spread["omma_eta", target]) for target in MACRO]
+        is_less += [estimates <= labels for labels, estimates in spreads]
+        rows.append([section.dataset, *(f"{100 * a:.2f} / {100 * b:.2f}" for a, b in spreads)])
     words = (
-        f"{verdict(sum(less), len(less))} Points between the best and the "
+        f"{verdict(sum(is_less), len(is_less))} Points between the best and the "
         "worst of the five λ, OMMA / OMMA(η̂):"
     )
     return f"{words}\n\n{table(['dataset', *heads(MACRO)], rows)}"
@@ -379,35 +388,38 @@ def online(study):
 
 def _lower(study):
     """Online against fixed, the same policy."""
-    both = ("micro_f1", "macro_f1", "macro_f1@3", PRECISION, "macro_gmean")
-    online = study.rows(ONLINE, targets=both)
+    targets = ("micro_f1", "macro_f1", "macro_f1@3", PRECISION, "macro_gmean")
+    online = study.rows(ONLINE, targets=targets)
     online = online[[(LABELS, dataset) in study.sections for _, dataset, _ in online.index]]
     fixed = study.means.loc[[(LABELS, *place[1:]) for place in online.index]]
-    less = (online[OURS].to_numpy() - fixed[OURS].to_numpy()).ravel()
+    differences = (online[OURS].to_numpy() - fixed[OURS].to_numpy()).ravel()
+    # A line for each set, a column for each metric: the rows come in that order.
     cells = [
         f"{percent(a)} / {percent(b)}"
         for a, b in zip(online["omma_eta"], fixed["omma_eta"], strict=True)
     ]
     names = list(dict.fromkeys(place[1] for place in online.index))
-    rows = [[name, *cells[i * len(both) :][: len(both)]] for i, name in enumerate(names)]
+    rows = [[name, *cells[i * len(targets) :][: len(targets)]] for i, name in enumerate(names)]
     return (
         f"*The average over the sequence is lower than with a fixed estimator*: "
-        f"{verdict((less < 0).sum(), less.size)} OMMA and OMMA(η̂) on five metrics; the median "
-        f"difference is {points(median(less))} points, from {points(less.min())} to "
-        f"{points(less.max())}. OMMA(η̂) with the online / the fixed estimator:\n\n"
-        f"{table(['dataset', *heads(both)], rows)}"
+        f"{verdict((differences < 0).sum(), differences.size)} OMMA and OMMA(η̂) on five metrics; "
+        f"the median difference is {points(median(differences))} points, from "
+        f"{points(differences.min())} to {points(differences.max())}. OMMA(η̂) with the "
+        f"online / the fixed estimator:\n\n"
+        f"{table(['dataset', *heads(targets)], rows)}"
     )
 
 
 def on_par(study):
     """OMMA against the paper's other algorithms."""
     rows = study.rows(ONLINE)
+    # Policies that are not run for a metric are NaN, which max skips.
     rivals = rows.drop(columns=[*OURS, "auto"]).max(axis=1)
-    good = (rows[OURS].max(axis=1) >= rivals - CLOSE).sum()
-    told = []
+    n_good = (rows[OURS].max(axis=1) >= rivals - CLOSE).sum()
+    ahead_of_starts = []
     for policy, start in (("online_fw", "the top"), ("online_fw_random", "random starts")):
         ahead = gaps(study.rows(ONLINE, targets=[PRECISION]), "omma", policy)
-        told.append(
+        ahead_of_starts.append(
             f"from {start} on {(ahead > 0).sum()} of {len(ahead)} sets, by "
             f"{points(ahead.median())} points in the median"
         )
@@ -419,20 +431,20 @@ def on_par(study):
     without = f" Online-FW was not run on {', '.join(lacking)}." if lacking else ""
     return (
         f"*OMMA is in most cases on par with the other algorithms, or better*: "
-        f"{verdict(good, len(rows))} The better of OMMA and OMMA(η̂) against the best of the "
+        f"{verdict(n_good, len(rows))} The better of OMMA and OMMA(η̂) against the best of the "
         f"paper's other algorithms, each with its best λ: no more than {100 * CLOSE:g} points "
         f"below it. On macro precision@3 OMMA is better than Online-FW "
-        f"{', and than that '.join(told)}.{without}"
+        f"{', and than that '.join(ahead_of_starts)}.{without}"
     )
 
 
 def _chosen_online(study):
     """What the estimators chose."""
-    told = [section.estimator for section in study.of(ONLINE)]
+    reports = [section.estimator for section in study.of(ONLINE)]
     return (
         "Of the first sequences, "
-        f"{sum(not report.get('standardise') for report in told)} of {len(told)} "
-        f"chose raw features, {sum(report['l2'] > 0 for report in told)} "
+        f"{sum(not report.get('standardise') for report in reports)} of {len(reports)} "
+        f"chose raw features, {sum(report['l2'] > 0 for report in reports)} "
         "an l2 above 0 (see the first table). An earlier version of this page had running "
         "standardization everywhere and no l2, and most of what it said of online estimators was "
         "due to that."
@@ -486,6 +498,7 @@ def times(study):
     clock = pd.read_json(TIMES, lines=True)
     clock = clock.pivot(index=["suite", "dataset"], columns="policy", values="seconds")
     timed = [section for suite in FIXED for section in study.of(suite)]
+    # Sets in the order of the page; those that were not timed get dashes.
     clock = clock.reindex(
         [(section.suite, section.dataset) for section in timed], columns=list(TIMED)
     )

@@ -1,7 +1,5 @@
 """What the pages of the study share: the records as sections, and their means in one table."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -31,11 +29,12 @@ class Study(NamedTuple):
 
     def of(self, suite):
         """The sections of a suite, those with the fewest rare labels first."""
-        mine = [section for (name, _), section in self.sections.items() if name == suite]
-        return sorted(mine, key=lambda section: (rare_share(section), section.dataset))
+        of_suite = [section for (name, _), section in self.sections.items() if name == suite]
+        return sorted(of_suite, key=lambda section: (rare_share(section), section.dataset))
 
     def rows(self, *suites, targets=None):
         """The rows of ``means`` of some suites and metrics."""
+        # Targets in the order of the sections, which is the paper's.
         keys = [
             (suite, section.dataset, target)
             for suite in suites
@@ -68,6 +67,7 @@ def finished(records):
 
 
 def _is_whole(section, policy):
+    # How many λ were run for each metric.
     tried = section.by_prior.loc[policy].groupby("target").size()
     n_priors = len(section.priors) if POLICIES[policy].prior else 1
     return all(

@@ -7,8 +7,6 @@ Without RECORDS the page is written again from study/records/auto.jsonl.xz. Ever
 verdict on it comes from records.
 """
 
-from __future__ import annotations
-
 import sys
 
 import click
@@ -24,6 +22,9 @@ TEXT = """# Auto: the evidence
 
 This page is written by `study/pages/make_auto.py` from records of `omma-study run auto`; every
 number comes from them, and `study/records/auto.jsonl.xz` holds them.
+The records of macro precision are older than the present `Auto`, which no longer keeps the luck
+of early hits. On made-up streams it scores lower over the whole stream than before, and higher
+over the second half.
 
 OMMA leaves two choices open that decide the result and that nobody can make in advance: labels or
 estimates as feedback, and the prior λ. `omma.Auto` has one setting for everything. Here it stands
@@ -118,6 +119,7 @@ def page(records):
     absent = [name for name in auto.DATASETS if name not in sizes]
     goals = auto.goals(cells)
     reached = sum(goal.holds for goal in goals)
+    # Tables go to their sections by the first word of their titles.
     by_kind = {
         kind: "\n".join(drawn(table) for table in tables if table.title.startswith(kind))
         for kind in ("Goals", "Means", "Lost")

@@ -8,8 +8,6 @@
 Every number on the page comes from the records.
 """
 
-from __future__ import annotations
-
 import sys
 
 import click
@@ -101,7 +99,9 @@ The paper's difference to its first row, and ours, in points.
 
 def streams(study):
     """All sections, labels before classes, those of fewer labels first."""
-    return sorted(study.sections.values(), key=lambda one: (MADE.index(one.suite), one.m, one.n))
+    return sorted(
+        study.sections.values(), key=lambda stream: (MADE.index(stream.suite), stream.m, stream.n)
+    )
 
 
 def first_rows(study):
@@ -131,12 +131,12 @@ def match_words(rows):
     """How many cells of the first row are within 2 points, and which are not."""
     off = rows[(rows["ours"] - rows["paper"]).abs() > NEAR]
     words = f"{len(rows) - len(off)} of {len(rows)} cells are within 2 points"
-    named = ", ".join(off["dataset"] + " " + off["target"])
-    more = (
-        f"; the others are {named}. On Ledgar the paper's G- and H-mean are 0: some class is never "
+    names = ", ".join(off["dataset"] + " " + off["target"])
+    others = (
+        f"; the others are {names}. On Ledgar the paper's G- and H-mean are 0: some class is never "
         "the likeliest of its rows, which a stream of independent observations does not give"
     )
-    return f"{words}{more if named else ''}."
+    return f"{words}{others if names else ''}."
 
 
 def pairs(study):
@@ -146,6 +146,7 @@ def pairs(study):
         name = section.stands_for
         for target, (metric, k) in section.targets.items():
             first, ours = find("fixed", name, BASELINE, metric, k), section.mean(BASELINE, target)
+            # A first row of 0 says only that some class was never predicted.
             if not first or ours is None:
                 continue
             for policy in POLICIES:
@@ -159,6 +160,7 @@ def pairs(study):
 def agreement(pairs):
     """Correlations, how many cells are alike within 2 points, how many have the same sign."""
     paper, ours = pairs["paper"], pairs["ours"]
+    # The sign of a small difference is chance.
     clear = paper.abs() > NEAR
     return {
         "cells": len(pairs),
@@ -182,25 +184,26 @@ def grouped(pairs, field, names):
     """A line for each value of a field."""
     lines = []
     for name in names:
-        said = agreement(pairs[pairs[field] == name])
-        if said["cells"] > 2:
-            same = f"{said['same']} of {said['clear']}" if said["clear"] else "–"
+        stats = agreement(pairs[pairs[field] == name])
+        # Two dots always lie on a line.
+        if stats["cells"] > 2:
+            same = f"{stats['same']} of {stats['clear']}" if stats["clear"] else "–"
             lines.append([
-                title(name), said["cells"], f"{said['pearson']:.2f}", f"{said['spearman']:.2f}",
-                percent(said["off"]), f"{100 * said['above']:+.2f}", same,
+                title(name), stats["cells"], f"{stats['pearson']:.2f}", f"{stats['spearman']:.2f}",
+                percent(stats["off"]), f"{100 * stats['above']:+.2f}", same,
             ])  # fmt: skip
     return table(HEAD, lines)
 
 
 def summary(pairs):
     """The agreement of all cells, in words."""
-    said = agreement(pairs)
+    stats = agreement(pairs)
     return (
-        f"Over all {said['cells']} cells the correlation is **{said['pearson']:.2f}** (Pearson; "
-        f"of ranks {said['spearman']:.2f}). Half of them are within {100 * said['off']:.1f} points "
-        f"of each other, {100 * said['near']:.0f} % within 2. Of the {said['clear']} where the "
-        f"paper's difference is more than 2 points either way, "
-        f"{100 * said['same'] / said['clear']:.0f} % have the same sign here."
+        f"Over all {stats['cells']} cells the correlation is **{stats['pearson']:.2f}** (Pearson; "
+        f"of ranks {stats['spearman']:.2f}). Half of them are within {100 * stats['off']:.1f} "
+        f"points of each other, {100 * stats['near']:.0f} % within 2. Of the {stats['clear']} "
+        f"where the paper's difference is more than 2 points either way, "
+        f"{100 * stats['same'] / stats['clear']:.0f} % have the same sign here."
     )
 
 
@@ -224,32 +227,38 @@ def sequences(study):
     for section in streams(study):
         for policy in section.policies:
             tried = section.by_prior.loc[policy]
-            many = tried["sequences"].min()
+            n_sequences = tried["sequences"].min()
             priors = tried.groupby("target").size().min()
-            if many < SEEDS or priors < (len(PRIORS) if KNOWN[policy].prior else 1):
-                groups.setdefault((section.stands_for, many, priors), []).append(title(policy))
+            if n_sequences < SEEDS or priors < (len(PRIORS) if KNOWN[policy].prior else 1):
+                # Policies of a set that have the same amounts; then sets with the same policies.
+                groups.setdefault((section.stands_for, n_sequences, priors), []).append(
+                    title(policy)
+                )
     sets = {}
     for (name, *amounts), policies in groups.items():
         sets.setdefault((*amounts, " / ".join(policies)), []).append(name)
-    told = [
-        f"{policies}: {many} sequence{'s' if many > 1 else ''}, {priors} λ on {', '.join(names)}"
-        for (many, priors, policies), names in sets.items()
+    fewer = [
+        f"{policies}: {n_sequences} sequence{'s' if n_sequences > 1 else ''}, {priors} λ on "
+        f"{', '.join(names)}"
+        for (n_sequences, priors, policies), names in sets.items()
     ]
     words = f"Values are means over {SEEDS} sequences with the best of {len(PRIORS)} λ, as in the "
-    return f"{words}paper, but for these. {'; '.join(told)}." if told else f"{words}paper."
+    return f"{words}paper, but for these. {'; '.join(fewer)}." if fewer else f"{words}paper."
 
 
 def left_out(study):
     """What was not run, in words."""
-    there = {section.stands_for for section in streams(study)}
-    told = [name for name in SHAPES if name not in there]
-    told += [
+    present = {section.stands_for for section in streams(study)}
+    absent = [name for name in SHAPES if name not in present]
+    absent += [
         f"{title(policy)} on {section.stands_for}"
         for section in streams(study)
         for policy in POLICIES
         if policy in suite_of(section.suite).all_policies and policy not in section.policies
     ]
-    return f"Not run: {', '.join(told)}." if told else "All nine sets, all methods of the paper."
+    return (
+        f"Not run: {', '.join(absent)}." if absent else "All nine sets, all methods of the paper."
+    )
 
 
 def draw(pairs):
@@ -257,17 +266,18 @@ def draw(pairs):
     figure = Figure(figsize=(7.4, 5.6), layout="constrained")
     ax = figure.add_subplot()
     values = 100 * pairs[["paper", "ours"]]
-    ends = (values.min().min() - 3, values.max().max() + 3)
-    ax.plot(ends, ends, color="#999999", linewidth=0.8, zorder=1)
+    limits = (values.min().min() - 3, values.max().max() + 3)
+    ax.plot(limits, limits, color="#999999", linewidth=0.8, zorder=1)
     ax.axhline(0, color="#d9d9d9", linewidth=0.8, zorder=0)
     ax.axvline(0, color="#d9d9d9", linewidth=0.8, zorder=0)
     for policy in POLICIES:
-        mine, color = values[pairs["policy"] == policy], color_of(policy)
+        dots, color = values[pairs["policy"] == policy], color_of(policy)
+        # Open dots for policies that count estimates.
         fill = "white" if policy.endswith(ETA) else color
         look = {"color": color, "markerfacecolor": fill, "markersize": 6.5, "alpha": 0.8}
-        ax.plot(mine["paper"], mine["ours"], "o", label=title(policy), **look)
-    ax.set_xlim(*ends)
-    ax.set_ylim(*ends)
+        ax.plot(dots["paper"], dots["ours"], "o", label=title(policy), **look)
+    ax.set_xlim(*limits)
+    ax.set_ylim(*limits)
     ax.set_xlabel("the paper: better than its first row by, points")
     ax.set_ylabel("on the stream of the same shape, points")
     ax.spines[["top", "right"]].set_visible(False)
@@ -278,10 +288,10 @@ def draw(pairs):
 def page(study):
     """The text of the page."""
     differences, rows = pairs(study), first_rows(study)
-    said = agreement(differences)
+    stats = agreement(differences)
     alt = (
-        f"Differences to the first row of the paper's tables against ours, {said['cells']} dots "
-        f"about a diagonal, correlation {said['pearson']:.2f}"
+        f"Differences to the first row of the paper's tables against ours, {stats['cells']} dots "
+        f"about a diagonal, correlation {stats['pearson']:.2f}"
     )
     return PAGE.format(
         match_words=match_words(rows),
@@ -310,9 +320,13 @@ def slim(record):
 
 if __name__ == "__main__":
     for place in sys.argv[1:]:
-        wanted = {BASELINE, "auto", *POLICIES}
-        fresh = (one for one in read(place) if one["suite"] in MADE and one["result"])
-        pack((slim(one) for one in fresh if policy_of(one) in wanted), RECORDS)
+        policies = {BASELINE, "auto", *POLICIES}
+        fresh = [
+            slim(record)
+            for record in read(place)
+            if record["suite"] in MADE and record["result"] and policy_of(record) in policies
+        ]
+        pack(fresh, RECORDS)
     study = load(packed(*MADE))
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     draw(pairs(study)).savefig(PICTURE, dpi=100, facecolor="white")

@@ -7,8 +7,6 @@
 Every number and every verdict on the page comes from the records.
 """
 
-from __future__ import annotations
-
 import sys
 
 import click
@@ -151,16 +149,17 @@ figures).
 
 def missing(study):
     """Which sets of the suites were not run to the end; those that nobody can have here apart."""
+    # Of the paper's own sets only this one can be had.
     available = [
         name for name, entry in CATALOGUE.items() if entry.paper is None or name == "news20"
     ]
-    told = []
+    parts = []
     for name in SUITES:
         sets = [dataset for dataset in suite(name).datasets if dataset in available]
         lacking = [f"`{dataset}`" for dataset in sets if (name, dataset) not in study.sections]
         if lacking:
-            told.append(f"{', '.join(lacking)} ({name})")
-    return f" Not on this page: {'; '.join(told)}." if told else ""
+            parts.append(f"{', '.join(lacking)} ({name})")
+    return f" Not on this page: {'; '.join(parts)}." if parts else ""
 
 
 def page(study):
@@ -170,7 +169,7 @@ def page(study):
              "precision", "elsewhere", "rare", "sensitivity", "online", "times")  # fmt: skip
     texts = {name: getattr(claims, name)(study) for name in parts}
     texts["means"] = claims.means_above_top(study)
-    said = {
+    by_claim = {
         "OMMA is as good as Greedy": texts["greedy"],
         "OMMA is better than Online-FW on macro precision@3": texts["precision"],
         "OMMA(η̂) depends less on λ": texts["sensitivity"],
@@ -180,7 +179,7 @@ def page(study):
     }
     return PAGE.format(
         **texts,
-        claims=claims.claims(said),
+        claims=claims.claims(by_claim),
         missing=missing(study),
         thresholds=claims.thresholds(),
         data=claims.data_table(study),
@@ -200,13 +199,13 @@ def draw(study):
     """Three pictures: running values, values by λ, and where estimates help."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     first, last = shown(study)
-    who = ("greedy", "greedy_eta", "omma", "omma_eta", "online_fw", "online_fw_eta")
-    drawn = {
+    policies = ("greedy", "greedy_eta", "omma", "omma_eta", "online_fw", "online_fw_eta")
+    pictures = {
         "running": figures.draw(first, targets=("macro_f1@3", "macro_precision@3")),
-        "priors": figures.draw(last, True, ("macro_f1", "macro_f1@3"), who),
+        "priors": figures.draw(last, True, ("macro_f1", "macro_f1@3"), policies),
         "rare": draw_rare(study),
     }
-    for name, figure in drawn.items():
+    for name, figure in pictures.items():
         figure.savefig(PICTURES / f"{name}.png", dpi=100, facecolor="white")
 
 
@@ -232,6 +231,7 @@ def dots(names, gaps):
         ax.plot(values, places, "o", color=color, markersize=7, label=metric)
     ax.axvline(0, color="#999999", linewidth=0.8)
     ax.set_yticks(range(len(names)), names)
+    # The first dataset on top.
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.spines[:].set_visible(False)
     ax.grid(color="#e4e4e4", linewidth=0.8)
@@ -254,6 +254,7 @@ def merged(folder):
     sources = set(map(_source, fresh))
     names = {f"{suite}-{dataset}{PACKED}" for suite, dataset, _ in sources}
     files = [path for path in packed(*SUITES) if path.name in names]
+    # A new run of the same key replaces the old one.
     old = {key_of(record): record for record in read(files) if _source(record) in sources}
     records = {**old, **{key_of(record): record for record in fresh}}
     order = sorted(records.values(), key=lambda record: record["spec"]["seed"])

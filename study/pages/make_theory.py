@@ -6,8 +6,6 @@ Takes some minutes; records are kept in FOLDER (default omma-records), and those
 not made again. They are packed into study/records: a test says that the tables are what they give.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 
@@ -26,12 +24,13 @@ def refreshed(page, records):
     """The page with the tables of these records made anew; other tables stay."""
     texts = {}
     for suite in theory.suites():
-        mine = [record for record in records if record["suite"] == suite.name]
-        for number, table in enumerate(theory.tables(mine), start=1):
+        of_suite = [record for record in records if record["suite"] == suite.name]
+        for number, table in enumerate(theory.tables(of_suite), start=1):
             frame = table.frame.map(escaped).rename(columns=escaped)
             text = markdown(table._replace(frame=frame))
             texts[suite.name, number] = f"*{escaped(table.title)}*\n\n{text}"
 
+    # A table whose records are not there stays as it was.
     def replaced(match):
         text = texts.get((match[3], int(match[2])))
         return match[0] if text is None else f"{match[1]}\n{text}\n\n{match[4]}"
@@ -46,6 +45,7 @@ if __name__ == "__main__":
     pack(records, RECORDS)
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name, figure in theory.figures(records).items():
+        # The repository keeps every version of a picture.
         small = {"optimize": True}
         figure.savefig(PICTURES / f"{name}.png", dpi=80, facecolor="white", pil_kwargs=small)
     PAGE.write_text(refreshed(PAGE.read_text(encoding="utf-8"), records), encoding="utf-8")

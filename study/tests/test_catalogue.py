@@ -18,8 +18,7 @@ from data_folder import require
 from scipy import sparse
 
 from omma.datasets import Dataset, read, write_folder
-from omma_study.datasets import CATALOGUE, Entry, File, downloads, load
-from omma_study.datasets.library import _is_folder as is_folder
+from omma_study.datasets import CATALOGUE, Entry, File, load, loading
 
 XC = "2 3 4\n0,3 1:3 2:4\n 0:2\n"
 TEST = "1 3 4\n2 2:5\n"
@@ -99,6 +98,11 @@ def test_the_papers_nine_sets_have_entries():
     assert found["News20"].n - found["News20"].split == 7532
 
 
+def is_folder(path):
+    """Whether a dataset was written there."""
+    return all((path / name).is_file() for name in ("X.npz", "Y.npz", "meta.json"))
+
+
 def test_every_paper_set_that_needs_one_has_a_stand_in():
     stood_for = {name for entry in CATALOGUE.values() for name in entry.stands_for}
     assert stood_for == {e.paper for e in CATALOGUE.values() if e.paper} - {"News20"}
@@ -116,7 +120,7 @@ def test_every_entry_is_whole(entry):
     assert (len(entry.files) == 2) <= (entry.split is not None)
 
 
-FETCHED = downloads.FETCHERS
+FETCHED = loading.FETCHERS
 
 
 def test_nothing_is_downloaded_unless_asked_for(toy, tmp_path):
@@ -133,7 +137,7 @@ def test_files_are_downloaded_prepared_and_kept(toy, tmp_path, monkeypatch):
     assert is_folder(tmp_path / "toy")
     meta = json.loads((tmp_path / "toy" / "meta.json").read_text())
     assert (meta["source"], meta["licence"]) == ("a server", "CC0")
-    monkeypatch.setattr("omma_study.datasets.downloads.download_files", None)
+    monkeypatch.setattr("omma_study.datasets.loading.download_file", None)
     expect_toy(load("toy", folder=tmp_path))
     expect_toy(load("toy", folder=tmp_path, download=True))
 
@@ -198,7 +202,7 @@ def test_a_member_that_is_too_large_is_not_unpacked(toy, server, tmp_path, monke
     digest = archive_of(served, train=b"0" * 5000)
     file = File("train.txt", f"{address}/evil.tar.gz", digest, "train")
     change(monkeypatch, toy, files=(file, toy.files[1]))
-    monkeypatch.setattr("omma_study.datasets.downloads.LARGEST_MEMBER", 4999)
+    monkeypatch.setattr("omma_study.datasets.loading.LARGEST_MEMBER", 4999)
     with pytest.raises(ValueError, match=r"expected at most 4,999 bytes in train, got 5,000"):
         load("toy", folder=tmp_path, download=True)
     assert not (tmp_path / "toy" / "train.txt").exists()
@@ -259,7 +263,7 @@ def test_a_wrong_hash_is_an_error_though_others_go_unverified(toy, tmp_path, mon
     "entry", [e for e in CATALOGUE.values() if e.downloadable and e.files], ids=lambda e: e.name
 )
 def test_addresses_of_the_catalogue_are_pinned_or_refused(entry, tmp_path, monkeypatch):
-    monkeypatch.setattr("omma_study.datasets.downloads.download_files", None)
+    monkeypatch.setattr("omma_study.datasets.loading.download_file", None)
     for file in entry.files:
         assert file.url.startswith("https://")
         assert "/HEAD/" not in file.url or file.sha256 is None

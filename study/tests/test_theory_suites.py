@@ -10,16 +10,7 @@ from omma_study.records import read
 from omma_study.runs import perform
 from omma_study.theory import figures, run, suites, tables
 from omma_study.theory.cases import CASES, policy
-from omma_study.theory.simulations import (
-    adversary,
-    agreement,
-    bounds,
-    estimation,
-    population,
-    regret,
-    shift,
-    smoothing,
-)
+from omma_study.theory.simulations import bounds, estimation, order, regret, rules
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +32,7 @@ def records_of(suite, folder, wanted=lambda spec: True):
 def test_regret_shrinks_for_f1_and_not_for_precision_at_1(folder):
     chosen = ("f1", "macro-precision-at-1")
     found = records_of(
-        regret.SUITE,
+        regret.REGRET,
         folder,
         lambda spec: spec["dataset"] in chosen and spec["policy"] in ("OMMA", "OFO"),
     )
@@ -70,30 +61,30 @@ def test_regret_of_a_ratio_shrinks_nearly_as_one_by_n(folder):
 
 def test_the_last_rule_is_worth_more_on_the_population_than_one_drawn_from_all(folder):
     (record,) = records_of(
-        population.SUITE, folder, lambda spec: (spec["dataset"], spec["policy"]) == ("f1", "OMMA")
+        rules.POPULATION, folder, lambda spec: (spec["dataset"], spec["policy"]) == ("f1", "OMMA")
     )
-    ends = {way: record["result"][way]["shortfall"][-1] for way in population.WAYS}
-    assert 0 <= ends[population.LAST] < ends[population.DRAWN] / 2
-    table = population.tables([record])[0]
-    assert table.frame["classifier"].tolist() == list(population.WAYS)
-    assert "population" in population.SUITE.figures([record])
+    ends = {way: record["result"][way]["shortfall"][-1] for way in rules.WAYS}
+    assert 0 <= ends[rules.LAST] < ends[rules.DRAWN] / 2
+    table = rules.POPULATION.tables([record])[0]
+    assert table.frame["classifier"].tolist() == list(rules.WAYS)
+    assert "population" in rules.POPULATION.figures([record])
 
 
 def test_rules_are_those_that_omma_had():
-    problem = CASES["f1"].problem()
+    problem = CASES["f1"].problem
     chosen = policy("OMMA", problem.metric)
     stream = problem.distribution.draw(300, np.random.default_rng(0))
-    times = population.moments(300)
+    times = rules.moments(300)
     assert {1, 100, 215, 300} >= set(times) & {1, 100, 215, 300} >= {1, 100, 215}
-    rules = population.rules_of(problem, chosen, stream, times)
-    for n, rule in zip(times[::9], rules[::9], strict=True):
+    seen = rules.rules_of(problem, chosen, stream, times)
+    for n, rule in zip(times[::9], seen[::9], strict=True):
         trace = omma.replay(chosen, stream.eta[:n], stream.y[:n], checkpoints=0)
         np.testing.assert_allclose(rule.thresholds, trace.rule.thresholds, rtol=1e-9)
 
 
 def test_bounds_are_never_crossed(folder):
-    found = records_of(bounds.SUITE, folder)
-    assert {r["spec"]["dataset"] for r in found} == set(bounds.EVERY)
+    found = records_of(bounds.BOUNDS, folder)
+    assert {r["spec"]["dataset"] for r in found} == set(bounds.UTILITIES)
     for record in found:
         result = record["result"]
         shortfall, error, bound = (
@@ -106,7 +97,7 @@ def test_bounds_are_never_crossed(folder):
 
 def test_regret_grows_with_the_error_of_estimates(folder):
     found = records_of(
-        estimation.SUITE,
+        estimation.ESTIMATION,
         folder,
         lambda spec: spec["dataset"] == "binary" and spec["distortion"] in ("noise", "bias"),
     )
@@ -135,7 +126,7 @@ def test_a_crossing_is_found_between_strengths():
 
 
 def test_smoothing_helps_where_there_is_a_kink(folder):
-    found = {r["spec"]["way"]: r["result"] for r in records_of(smoothing.SUITE, folder)}
+    found = {r["spec"]["way"]: r["result"] for r in records_of(bounds.SMOOTHING, folder)}
     kinked = found.pop("with its kink")
     for result in found.values():
         assert (np.array(result["shortfall"]) < result["bound"]).all()
@@ -145,7 +136,7 @@ def test_smoothing_helps_where_there_is_a_kink(folder):
 
 
 def test_the_adversary(folder):
-    found = {r["label"]: r["result"] for r in records_of(adversary.SUITE, folder)}
+    found = {r["label"]: r["result"] for r in records_of(order.ADVERSARY, folder)}
     for result in found.values():
         for worse, error, least in zip(
             np.max(result["regret"], axis=1),
@@ -159,7 +150,7 @@ def test_the_adversary(folder):
     assert at_end["hedge 0.833"] == pytest.approx(1 / 36, abs=0.006)
     assert at_end["hedge 0.833"] == min(at_end.values())
     for who, result in found.items():
-        limit = adversary.worst_regret(result["share"][-1])
+        limit = order.worst_regret(result["share"][-1])
         assert at_end[who] == pytest.approx(limit, abs=0.008)
 
 
@@ -170,13 +161,13 @@ def test_worst_regret_of_a_share_is_what_the_best_second_half_leaves():
         first = np.minimum((share + later) / 3, (2 - share - later) / 6).max()
         second = np.minimum((2 * share + later) / 6, (3 - share - 2 * later) / 6).max()
         worst = max(2 / 9 - first, 1 / 3 - second)
-        assert adversary.worst_regret(share) == pytest.approx(worst, abs=1e-3)
+        assert order.worst_regret(share) == pytest.approx(worst, abs=1e-3)
     shares = np.linspace(0, 1, 1201)
-    assert shares[np.argmin(adversary.worst_regret(shares))] == pytest.approx(adversary.SAFEST)
+    assert shares[np.argmin(order.worst_regret(shares))] == pytest.approx(order.SAFEST)
 
 
 def test_after_a_shift_old_counts_are_in_the_way(folder):
-    found = records_of(shift.SUITE, folder)
+    found = records_of(order.SHIFT, folder)
     rarer = {r["label"]: r["result"] for r in found if r["spec"]["shift"] == "rarer"}
     before, after = rarer["OMMA"]["halves"]
     assert before == pytest.approx(rarer["OMMA, begun anew"]["halves"][0])
@@ -185,7 +176,7 @@ def test_after_a_shift_old_counts_are_in_the_way(folder):
 
 
 def test_greedy_and_omma_agree_more_and_more(folder):
-    found = records_of(agreement.SUITE, folder, lambda spec: spec["dataset"] in ("f1", "binary"))
+    found = records_of(rules.AGREEMENT, folder, lambda spec: spec["dataset"] in ("f1", "binary"))
     for record in found:
         result = record["result"]
         assert result["same"][-1] < 0.1 * result["same"][0]
@@ -195,10 +186,10 @@ def test_greedy_and_omma_agree_more_and_more(folder):
 
 
 def test_greedys_rule_is_that_of_the_library():
-    problem = CASES["macro-f1"].problem()
+    problem = CASES["macro-f1"].problem
     stream = problem.distribution.draw(400, np.random.default_rng(0))
     trace = omma.replay(omma.Greedy(problem.metric), stream.eta, stream.y)
-    rule = agreement.greedy_rule(problem.metric, trace.counts, None)
+    rule = rules.greedy_rule(problem.metric, trace.counts, None)
     np.testing.assert_allclose(rule.thresholds, trace.rule.thresholds, rtol=1e-5)
 
 

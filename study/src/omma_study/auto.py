@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from threading import Lock
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from omma_study.runs import CACHE, Job, Progress, Summary, perform
 from omma_study.tables import Table, plain, title
 
 SUITE = "auto"
+TITLE = "Auto against OMMA with every feedback and λ, probabilities as they are and distorted"
 USUAL_PRIOR = 1e-6
 TREES = "boosted"
 LEAST = 1e-7  # logits of probabilities nearer to 0 or 1 are those of this one
@@ -59,6 +59,7 @@ SOURCES = (  # the quickest first: an early end leaves whole sets
     Source("covtype", "multiclass", "fixed", _TREES, max_train=20_000),
 )
 DATASETS = tuple(dict.fromkeys(source.dataset for source in SOURCES))
+# Those of the paper's tables; of one label, the usual ones.
 METRICS = {
     "multilabel": (
         "micro_f1", "macro_f1", "macro_f1@3", "macro_recall@3", "macro_precision@3",
@@ -111,6 +112,7 @@ def distorted(eta: Any, name: str) -> Any:
 def contenders(target: str, priors: Sequence[float]) -> dict[str, omma.Policy]:
     """The policies of a cell by name; λ follows the name where it was chosen."""
     metric, k = omma.metrics.read_target(target)
+    # The most probable class, where there is one a row.
     top = 1 if metric.multiclass else k
     policies: dict[str, omma.Policy] = {
         "baseline": omma.Threshold(0.5) if top is None else omma.TopK(top)
@@ -118,6 +120,7 @@ def contenders(target: str, priors: Sequence[float]) -> dict[str, omma.Policy]:
     for prior in priors:
         policies[f"omma {plain(prior)}"] = omma.OMMA(metric, k, prior=prior)
         policies[f"omma_eta {plain(prior)}"] = omma.OMMA(metric, k, "estimates", prior)
+    # Two parts of Auto, each by itself.
     policies["both"] = omma.OMMA(metric, k, "both")
     policies["calibrated"] = omma.OMMA(metric, k, "estimates", calibration="online")
     policies["auto"] = omma.Auto(metric, k)
@@ -137,37 +140,23 @@ def specs(
             yield source, {**source.spec, **cell, "priors": list(priors), "seed": seed}
 
 
-def size() -> int:
-    """How many records a whole run leaves."""
-    return sum(1 for _ in specs(SOURCES))
+def run_cell(cache: EstimateCache, source: Source, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """All policies on one sequence of one cell."""
 
+    def distort() -> omma.Batch:
+        estimates = cache.estimates(source, 0)
+        return omma.Batch.of(distorted(estimates.eta, spec["distortion"]), estimates.y)
 
-class AutoBench:
-    """Runs cells; the rows of the last distortion are kept for the next run."""
-
-    def __init__(self, cache: EstimateCache) -> None:
-        self.cache = cache
-        self._lock = Lock()
-        self._latest: tuple[Any, Any] = (None, None)
-
-    def run(self, source: Source, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """All policies on one sequence of one cell."""
-        key = (repr(source), spec["distortion"])
-        with self._lock:
-            if self._latest[0] != key:
-                estimates = self.cache.estimates(source, 0)
-                eta = distorted(estimates.eta, spec["distortion"])
-                self._latest = key, omma.Batch.of(eta, estimates.y)
-            batch = self._latest[1]
-        started = perf_counter()
-        how: dict[str, Any] = {"seed": spec["seed"], "predictions": False, "checkpoints": 0}
-        policies = contenders(title(spec["metric"], spec["k"]), spec["priors"])
-        values = {
-            name: omma.replay(policy, batch, metric=spec["metric"], **how).value
-            for name, policy in policies.items()
-        }
-        result = {"values": values, "rows": batch.n, "labels": batch.m}
-        return {"result": result, "seconds": {"run": perf_counter() - started}}
+    batch = cache.once(f"{source} {spec['distortion']}", distort)
+    started = perf_counter()
+    options: dict[str, Any] = {"seed": spec["seed"], "predictions": False, "checkpoints": 0}
+    policies = contenders(title(spec["metric"], spec["k"]), spec["priors"])
+    values = {
+        name: omma.replay(policy, batch, metric=spec["metric"], **options).value
+        for name, policy in policies.items()
+    }
+    result = {"values": values, "rows": batch.n, "labels": batch.m}
+    return {"result": result, "seconds": {"run": perf_counter() - started}}
 
 
 def run(
@@ -189,16 +178,15 @@ def run(
     """
     known = list(dict.fromkeys(source.dataset for source in sources))
     names = [choice(f"a dataset of {SUITE}", name, known) for name in datasets or known]
-    bench = AutoBench(
-        EstimateCache(None if data is None else Path(data), Path(out) / CACHE, report)
-    )
+    cache = EstimateCache(data, Path(out) / CACHE, report)
+    # A dataset may have several sources: a linear model, and trees.
     chosen = [source for source in sources if source.dataset in names]
-    missing = bench.cache.missing(chosen)
-    there = [source for source in chosen if source.dataset not in missing]
+    missing = cache.missing(chosen)
+    available = [source for source in chosen if source.dataset not in missing]
     amount = seeds or (1 if quick else SEEDS), (USUAL_PRIOR,) if quick else PRIORS
     jobs = [
-        Job(SUITE, spec, "Auto", partial(bench.run, source, spec), kind="auto")
-        for source, spec in specs(there, *amount)
+        Job(SUITE, spec, "Auto", partial(run_cell, cache, source, spec), kind="auto")
+        for source, spec in specs(available, *amount)
     ]
     return perform(jobs, out, n_jobs=n_jobs, progress=progress, report=report, missing=missing)
 
@@ -230,10 +218,12 @@ def cells(records: Iterable[Record]) -> pd.DataFrame:
     groups = full.drop(columns="n_priors").groupby(keys, sort=False)
     table = groups.mean().assign(sequences=groups["sequences"].sum()).reset_index()
     table["better"] = table[[LABELS, ESTIMATES]].max(axis=1)
+    # Either feedback with any λ.
     table["hindsight"] = table[[name for name in table if name.startswith("omma")]].max(axis=1)
     table["gain"] = table["auto"] - table["better"]
     table["lost"] = table["gain"] < -SLACK
     table["design"] = table["dataset"].isin(DESIGN)
+    # Tables list distortions as they are defined, not by the alphabet.
     order = {name: place for place, name in enumerate((*DISTORTIONS, OF_TREES))}
     return table.sort_values("distortion", key=lambda names: names.map(order), kind="stable")
 
@@ -260,6 +250,7 @@ def goals(cells: pd.DataFrame) -> list[Goal]:
     return [
         Goal(below, 95.0, 100 * float((~cells["lost"]).mean()), "%"),
         Goal("mean gain over the better of the two", 2.5, 100 * float(cells["gain"].mean())),
+        # None where all probabilities were distorted.
         *[Goal("the same where probabilities are as they are", 0.5, 100 * float(as_is.mean()))]
         * bool(len(as_is)),
         Goal("mean difference to the best λ and feedback in hindsight", 0.0, hindsight),
@@ -281,52 +272,44 @@ COLUMNS = {
 def tables(records: Iterable[Record]) -> list[Table]:
     """Goals, means by distortion, by metric and by set, and the lost cells."""
     all_cells = cells(records)
+    design = all_cells["design"]
+    tables = []
     parts = {
         "all sets": all_cells,
-        "sets of the design": all_cells[all_cells["design"]],
-        "other sets": all_cells[~all_cells["design"]],
+        "sets of the design": all_cells[design],
+        "other sets": all_cells[~design],
     }
-    shown_tables = [
-        _goals(f"Goals, {name} ({len(part)} cells)", part)
-        for name, part in parts.items()
-        if name == "all sets" or 0 < len(part) < len(all_cells)
-    ]
+    for name, part in parts.items():
+        if name != "all sets" and len(part) in (0, len(all_cells)):
+            continue  # there is nothing to tell apart
+        rows = [
+            {
+                "goal": goal.words,
+                "to reach": f"{goal.target:g} {goal.unit}",
+                "reached": f"{goal.reached:.2f} {goal.unit}",
+                "": "yes" if goal.holds else "no",
+            }
+            for goal in goals(part)
+        ]
+        tables.append(Table(f"Goals, {name} ({len(part)} cells)", pd.DataFrame(rows)))
     for head, column in (("distortion",) * 2, ("metric",) * 2, ("set", "dataset")):
-        shown_tables.append(Table(f"Means by {head}, in %", _means(all_cells, head, column)))
+        groups = dict(iter(all_cells.groupby(column, sort=False))) | {"all": all_cells}
+        rows = [
+            {
+                head: name,
+                "cells": str(len(group)),
+                **{title: f"{100 * group[key].mean():.2f}" for key, title in COLUMNS.items()},
+                "gain": f"{100 * group['gain'].mean():+.2f}",
+                "lost": str(group["lost"].sum()),
+            }
+            for name, group in groups.items()
+        ]
+        tables.append(Table(f"Means by {head}, in %", pd.DataFrame(rows)))
     lost = all_cells[all_cells["lost"]].sort_values("gain")
     if len(lost):
-        shown = lost[[LABELS, ESTIMATES, "auto"]].map(lambda value: f"{100 * value:.2f}")
+        values = lost[[LABELS, ESTIMATES, "auto"]].map(lambda value: f"{100 * value:.2f}")
         frame = lost[["dataset", "distortion", "metric"]].rename(columns={"dataset": "set"})
-        frame = pd.concat([frame, shown.rename(columns=COLUMNS)], axis=1)
+        frame = pd.concat([frame, values.rename(columns=COLUMNS)], axis=1)
         frame["gain"] = lost["gain"].map(lambda value: f"{100 * value:+.2f}")
-        shown_tables.append(Table(f"Lost cells, in % ({len(lost)})", frame, words=3))
-    return shown_tables
-
-
-def _goals(title: str, part: pd.DataFrame) -> Table:
-    rows = [
-        {
-            "goal": goal.words,
-            "to reach": f"{goal.target:g} {goal.unit}",
-            "reached": f"{goal.reached:.2f} {goal.unit}",
-            "": "yes" if goal.holds else "no",
-        }
-        for goal in goals(part)
-    ]
-    return Table(title, pd.DataFrame(rows))
-
-
-def _means(cells: pd.DataFrame, head: str, column: str) -> pd.DataFrame:
-    """A row for each group, and one for all."""
-    groups = dict(iter(cells.groupby(column, sort=False))) | {"all": cells}
-    rows = [
-        {
-            head: name,
-            "cells": str(len(group)),
-            **{title: f"{100 * group[key].mean():.2f}" for key, title in COLUMNS.items()},
-            "gain": f"{100 * group['gain'].mean():+.2f}",
-            "lost": str(group["lost"].sum()),
-        }
-        for name, group in groups.items()
-    ]
-    return pd.DataFrame(rows)
+        tables.append(Table(f"Lost cells, in % ({len(lost)})", frame, words=3))
+    return tables

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 import pandas as pd
+from rich.console import Console
+from rich.progress import track
 
 from omma_study import auto, config, figures, runs, tables, theory
 from omma_study.datasets import CATALOGUE
@@ -17,6 +19,7 @@ from omma_study.records import Record, read
 
 RECORDS = Path("omma-records")
 FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
+# One page that needs no other file, so its style is in it.
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 1rem auto; max-width: 1400px }
 td, th { padding: .1rem .6rem; text-align: right; white-space: nowrap }
@@ -35,6 +38,7 @@ def one_line() -> Iterator[None]:
     """Show an error in one line."""
     try:
         yield
+    # str(error) would begin with a number in brackets.
     except OSError as error:
         where = f"'{error.filename}': " if error.filename else ""
         raise click.ClickException(f"{where}{error.strerror or error}") from error
@@ -60,9 +64,6 @@ def _names(context: Any, parameter: Any, text: str | None) -> list[str] | None:
 
 
 def _bar(records: Any, total: int) -> Any:
-    from rich.console import Console
-    from rich.progress import track
-
     return track(records, "Runs", total, console=Console(stderr=True), transient=True)
 
 
@@ -104,14 +105,17 @@ def run(
     """  # noqa: D301
     # A bar in a terminal; elsewhere, such as in a log, a line a minute.
     progress = _bar if sys.stderr.isatty() else runs.once_a_minute(say)
-    how: dict[str, Any] = {"n_jobs": jobs, "progress": progress, "report": say}
+    options: dict[str, Any] = {"n_jobs": jobs, "progress": progress, "report": say}
     if policies is not None and (suite == "auto" or suite.startswith("theory")):
         raise click.ClickException(f"--policies is for suites of policies, and {suite} is none")
+    # Theory and Auto are no TOML files: they have grids of their own.
     with one_line():
         if suite.startswith("theory"):
-            summary = theory.run(suite, out, quick=quick, **how)
+            summary = theory.run(suite, out, quick=quick, **options)
         elif suite == auto.SUITE:
-            summary = auto.run(out, data=data, datasets=datasets, seeds=seeds, quick=quick, **how)
+            summary = auto.run(
+                out, data=data, datasets=datasets, seeds=seeds, quick=quick, **options
+            )
         else:
             limited = config.suite(suite).limited(
                 datasets=datasets,
@@ -119,15 +123,12 @@ def run(
                 seeds=1 if quick and seeds is None else seeds,
                 priors=[1e-6] if quick else None,
             )
-            summary = runs.run(limited, out, data=data, **how)
-    _tell(summary, out, strict)
-
-
-def _tell(summary: runs.Summary, out: Path, strict: bool) -> None:
-    """What became of the runs, and an exit code that says whether anything failed."""
+            summary = runs.run(limited, out, data=data, **options)
+    # What became of the runs, and an exit code that says whether anything failed.
     for name, sentence in summary.missing.items():
         say(f"Skipped {name}: {sentence}")
     click.echo(f"Runs: {summary}. Records are in {out}")
+    # 130 is what shells report after Ctrl-C.
     if summary.left:
         raise click.exceptions.Exit(130)
     if summary.failed:
@@ -178,12 +179,18 @@ def report(
             if (suite is None or record["suite"] == suite)
             and (datasets is None or record["spec"].get("dataset") in datasets)
         ]
+        # Failed runs are no reason to show nothing, but alone they show nothing.
         done = [record for record in records if record["result"]]
         if not done:
             where = ", ".join(map(str, places or (RECORDS,)))
             raise ValueError(f"{where} holds no finished runs that fit")
         if form == "png":
-            for path in to_png(records, output or Path("omma-figures")):
+            folder = output or Path("omma-figures")
+            paths = figures.to_png(_of("study", records), folder)
+            for name, figure in theory.figures(_of("theory", records)).items():
+                paths.append(folder / f"theory-{name}.png")
+                figure.savefig(paths[-1], dpi=100, facecolor="white")
+            for path in paths:
                 click.echo(f"Wrote {path}")
             return
         text = to_text(records, form, extended)
@@ -195,46 +202,37 @@ def report(
 
 
 def _of(kind: str, records: list[Record]) -> list[Record]:
-    mine = [record for record in records if record["kind"] == kind]
-    return mine if any(record["result"] for record in mine) else []
+    of_kind = [record for record in records if record["kind"] == kind]
+    return of_kind if any(record["result"] for record in of_kind) else []
 
 
 def to_text(records: list[Record], form: str, extended: bool = False) -> str:
     """Records of the study, of the theory and of Auto, in a format that is text."""
     study = _of("study", records)
+    # Programs want numbers, a line a cell; tables of the others hold texts.
     if form == "csv" and study:
         return tables.cells_csv(study)
     sections = tables.sections(study)
     if form in ("latex", "html"):
-        shown = tables.paper_tables(sections, form, extended=extended)
+        all_tables = tables.paper_tables(sections, form, extended=extended)
     else:
-        shown = [tables.table_of(section, form, extended=extended) for section in sections]
-    shown += theory.tables(_of("theory", records))
-    shown += auto.tables(_of("auto", records)) if _of("auto", records) else []
-    text = tables.written(shown, form)
+        all_tables = [tables.table_of(section, form, extended=extended) for section in sections]
+    all_tables += theory.tables(_of("theory", records))
+    all_tables += auto.tables(_of("auto", records)) if _of("auto", records) else []
+    text = tables.written(all_tables, form)
     if form != "html":
         return text
     pictures = [figures.draw(section) for section in sections]
     pictures += theory.figures(_of("theory", records)).values()
-    body = text + "\n".join(map(_inline, pictures))
+    images = []
+    for picture in pictures:  # within the page, so that it needs no other file
+        file = io.BytesIO()
+        picture.savefig(file, dpi=100, facecolor="white")
+        source = base64.b64encode(file.getvalue()).decode()
+        images.append(f'<img alt="" src="data:image/png;base64,{source}">')
+    body = text + "\n".join(images)
     return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>omma: the study</title>' \
            f"<style>{STYLE}</style><body>{body}</body></html>\n"  # fmt: skip
-
-
-def _inline(figure: Any) -> str:
-    """A picture within the page, so that it needs no other file."""
-    file = io.BytesIO()
-    figure.savefig(file, dpi=100, facecolor="white")
-    return f'<img alt="" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'
-
-
-def to_png(records: list[Record], folder: Path) -> list[Path]:
-    """Pictures of the study and of the theory, as files in a folder."""
-    paths = figures.to_png(_of("study", records), folder)
-    for name, figure in theory.figures(_of("theory", records)).items():
-        paths.append(folder / f"theory-{name}.png")
-        figure.savefig(paths[-1], dpi=100, facecolor="white")
-    return paths
 
 
 @main.command("list")
@@ -248,7 +246,16 @@ def list_command(what: str, as_json: bool) -> None:
         omma-study list suites
         omma-study list datasets --json
     """  # noqa: D301
-    table = _datasets() if what == "datasets" else _suites()
+    if what == "datasets":
+        columns = ["name", "task", "n", "d", "m", "split", "paper", "licence", "source", "title"]
+        rows = [[getattr(entry, column) for column in columns] for entry in CATALOGUE.values()]
+        table = pd.DataFrame(rows, columns=columns, dtype=object)
+    else:
+        all_suites: list[Any] = [*config.suites(), *theory.suites()]
+        listed = [(suite.name, len(suite.runs), suite.title) for suite in all_suites]
+        listed.append((auto.SUITE, len(list(auto.specs(auto.SOURCES))), auto.TITLE))
+        table = pd.DataFrame(listed, columns=["suite", "runs", "title"])
+    # All columns, for programs.
     if as_json:
         click.echo(table.to_json(orient="records", force_ascii=False))
         return
@@ -257,17 +264,3 @@ def list_command(what: str, as_json: bool) -> None:
     for name in table.columns[[type(value) is str for value in table.iloc[0]]]:
         table[name] = table[name].str.ljust(table[name].str.len().max())  # pandas aligns right
     click.echo(table.to_string(index=False, justify="left"))
-
-
-def _datasets() -> pd.DataFrame:
-    columns = ["name", "task", "n", "d", "m", "split", "paper", "licence", "source", "title"]
-    rows = [[getattr(entry, column) for column in columns] for entry in CATALOGUE.values()]
-    return pd.DataFrame(rows, columns=columns, dtype=object)
-
-
-def _suites() -> pd.DataFrame:
-    all_suites: list[Any] = [*config.suites(), *theory.suites()]
-    rows = [(suite.name, len(suite.runs), suite.title) for suite in all_suites]
-    title = "Auto against OMMA with every feedback and λ, probabilities as they are and distorted"
-    rows.append((auto.SUITE, auto.size(), title))
-    return pd.DataFrame(rows, columns=["suite", "runs", "title"])

@@ -16,11 +16,13 @@ from omma_study import estimators
 from omma_study.checks import choice
 from omma_study.policies import ETA, POLICIES, supports
 
+# The standard library reads TOML from 3.11 on.
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+# Shuffled sequences, as in the paper.
 SEEDS = 5
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # the λ that the paper tries
 KNOWN = "known"  # in place of an estimator: the probabilities that made-up data were drawn with
@@ -31,6 +33,7 @@ ESTIMATORS = {
     "boosted": estimators.BoostedTrees,
     "online": estimators.OnlineLinear,
 }
+# Which estimators each protocol can have.
 PROTOCOLS = {
     "fixed": ("logistic", "multinomial", "adam", "boosted", KNOWN),
     "online": ("online", KNOWN),
@@ -62,6 +65,7 @@ class Source:
     @property
     def spec(self) -> dict[str, Any]:
         """As records name it; unused fields are left out."""
+        # So that records written before a field existed still name the same run.
         return {name: value for name, value in vars(self).items() if value}
 
 
@@ -155,9 +159,9 @@ class Suite:
     ) -> "Suite":
         """The same suite with fewer datasets, policies, sequences or priors."""
         for chosen, known in ((datasets, self.datasets), (policies, self.all_policies)):
-            what = "dataset" if known is self.datasets else "policy"
+            kind = "dataset" if known is self.datasets else "policy"
             for name in chosen or ():
-                choice(f"a {what} of the suite {self.name!r}", name, known)
+                choice(f"a {kind} of the suite {self.name!r}", name, known)
         return self._limited(datasets, policies, seeds, priors)
 
     def _limited(self, datasets: Any, policies: Any, seeds: Any, priors: Any) -> "Suite":
@@ -212,6 +216,7 @@ def parse(name: str, text: str) -> Suite:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{owner} is no TOML: {error}") from error
     _check_keys(owner, toml, KEYS)
+    # A suite of suites has nothing of its own.
     if "suites" in toml:
         _check_keys(f"{owner}, which runs other suites,", toml, ("title", "paper", "suites"))
         parts = tuple(suite(part) for part in _names(owner, toml, "suites"))
@@ -279,13 +284,15 @@ def _sources(owner: str, toml: Mapping[str, Any], protocol: str) -> Iterator[Sou
         table = tables.get(name, {})
         known = ("max_train", "estimator", "task", "made")
         _check_keys(f"[dataset.{name}] of {owner}", table, known)
+        # A dataset may change single options, or the whole estimator.
         estimator = {**default, **table.get("estimator", {})}
         choice(f"the estimator of {owner}", estimator.get("name"), PROTOCOLS[protocol])
+        # Made only to check its options.
         if estimator["name"] != KNOWN:
             make_estimator(estimator)
         task = choice(f"task of {owner}", table.get("task", toml.get("task")), TASKS)
-        made = table.get("made", {})
-        yield Source(name, task, protocol, estimator, made, table.get("max_train"))
+        synthetic = table.get("made", {})
+        yield Source(name, task, protocol, estimator, synthetic, table.get("max_train"))
 
 
 def _target(text: str) -> tuple[str, int | None]:

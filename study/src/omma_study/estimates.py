@@ -19,8 +19,10 @@ from omma_study.config import KNOWN, Source, make_estimator
 from omma_study.datasets import like, load
 from omma_study.records import versions
 
+# Made-up data by the name of their generator, as suites write it.
 GENERATORS: dict[str, Callable[..., Any]] = {"like": like, "long_tail": long_tail}
 TEST = 0.3  # the share of test rows where there is no split, as in the paper
+# Sequences are shuffled by their own seeds; the split is the same for all.
 SPLIT_SEED = 0
 IN_MEMORY = 4  # the latest datasets and estimates: runs come ordered by their source
 
@@ -48,20 +50,12 @@ class Estimates:
         return omma.Batch.of(self.eta, self.y)
 
 
-def as_labels(classes: Dataset) -> Dataset:
-    """The same data with an indicator for each class."""
-    ones = np.ones(classes.n, dtype=np.int8)
-    parts = (ones, classes.y, np.arange(classes.n + 1))
-    y = sparse.csr_array(parts, shape=(classes.n, classes.m))
-    return Dataset(classes.name, "multilabel", classes.X, y, classes.split, classes.labels)
-
-
 def _fitted(estimator: Any, train: Dataset, test: Dataset, versions: Any) -> tuple[Any, ...]:
     """Probabilities of both parts, what the estimator reports, and seconds."""
     started = time.perf_counter()
     # The training part may lack classes that the test part has.
-    more = {"n_labels": train.m} if train.task == "multiclass" else {}
-    model = make_estimator(estimator).fit(train.X, train.y, **more)
+    options = {"n_labels": train.m} if train.task == "multiclass" else {}
+    model = make_estimator(estimator).fit(train.X, train.y, **options)
     eta = model.predict_proba(test.X), model.predict_proba(train.X)
     return *eta, model.report, time.perf_counter() - started
 
@@ -77,11 +71,11 @@ class EstimateCache:
     """Estimates from memory, from its folder, or from the estimator."""
 
     def __init__(
-        self, data: Path | None, folder: Path, report: Callable[[str], None] | None = None
+        self, data: str | Path | None, folder: Path, report: Callable[[str], None] | None = None
     ) -> None:
         self.data = data
         self.report = report
-        # joblib keys by arguments and code; versions are an argument, as other ones round anew.
+        # A study that was interrupted, or another suite, finds them there again.
         memory = joblib.Memory(folder, verbose=0)
         self._fitted, self._along = memory.cache(_fitted), memory.cache(_along)
         self._lock = RLock()
@@ -90,6 +84,7 @@ class EstimateCache:
     def missing(self, sources: Iterable[Source]) -> dict[str, str]:
         """A sentence for each dataset that is not there."""
         sentences: dict[str, str] = {}
+        # Sources are not hashable, as options are dictionaries.
         for source in {repr(source): source for source in sources}.values():
             try:
                 self.dataset(source)
@@ -100,12 +95,13 @@ class EstimateCache:
     def dataset(self, source: Source) -> Dataset | Estimates:
         """The data of a source; classes become labels where the task is multi-label."""
         key = f"{source.dataset} {source.task} {source.made}"
-        return self._once(key, lambda: _load(source, self.data))
+        return self.once(key, lambda: self._load(source))
 
     def estimates(self, source: Source, seed: int) -> Estimates:
         """What a run decides on; with an online estimator, each seed has its own."""
         data = self.dataset(source)
         known = source.estimator["name"] == KNOWN
+        # Made-up data bring their probabilities; real ones need an estimator.
         if known != isinstance(data, Estimates):
             raise ValueError(
                 f"the estimator of {source.dataset!r} must {'not ' * known}be {KNOWN!r}: its "
@@ -113,59 +109,58 @@ class EstimateCache:
             )
         if isinstance(data, Estimates):
             return replace(data, train=None) if source.protocol == "online" else data
-        if source.protocol == "online":
-            return self._once(f"{source} {seed}", lambda: self._online(source, data, seed))
-        return self._once(f"{source}", lambda: self._fixed(source, data))
+        online = source.protocol == "online"
+        key = f"{source} {seed}" if online else f"{source}"
+        return self.once(key, lambda: self._estimated(source, data, seed if online else None))
 
-    def _once(self, key: str, make: Callable[[], Any]) -> Any:
-        """Made by one thread while others wait: an estimator uses all cores by itself."""
-        with self._lock:
-            if key not in self._latest:
-                self._latest[key] = make()
-                for old in list(self._latest)[:-IN_MEMORY]:
-                    del self._latest[old]
-            return self._latest[key]
-
-    def _fixed(self, source: Source, data: Dataset) -> Estimates:
+    def _estimated(self, source: Source, data: Dataset, seed: int | None) -> Estimates:
+        """Along a sequence that a seed orders, or of the test part after fitting."""
+        if seed is not None:
+            rows = data.take(np.random.default_rng(seed).permutation(data.n))
+            eta, report, seconds = self._call(self._along, source, rows)
+            return Estimates(eta, rows.y, None, data.labels, report, seconds, ordered=True)
         train, test = data.parts(seed=SPLIT_SEED, test=TEST)
         if source.max_train is not None and source.max_train < train.n:
+            # Sorted again, so that rows keep their order.
             order = np.random.default_rng(SPLIT_SEED).permutation(train.n)
             train = train.take(np.sort(order[: source.max_train]))
         eta, train_eta, report, seconds = self._call(self._fitted, source, train, test)
-        return Estimates(
-            eta,
-            test.y,
-            (train_eta, train.y),
-            data.labels,
-            {**report, "train_rows": train.n},
-            seconds,
-        )
+        report = {**report, "train_rows": train.n}
+        return Estimates(eta, test.y, (train_eta, train.y), data.labels, report, seconds)
 
-    def _online(self, source: Source, data: Dataset, seed: int) -> Estimates:
-        rows = data.take(np.random.default_rng(seed).permutation(data.n))
-        eta, report, seconds = self._call(self._along, source, rows)
-        return Estimates(eta, rows.y, None, data.labels, report, seconds, ordered=True)
+    def once(self, key: str, make: Callable[[], Any]) -> Any:
+        """Made by one thread while others wait: an estimator uses all cores by itself."""
+        with self._lock:
+            value = self._latest.pop(key) if key in self._latest else make()
+            self._latest[key] = value  # at the end: what was not used for longest goes first
+            for old in list(self._latest)[:-IN_MEMORY]:
+                del self._latest[old]
+            return value
 
     def _call(self, cached: Any, source: Source, *parts: Dataset) -> Any:
+        # joblib keys by arguments and code; versions are an argument, as other ones round anew.
         arguments = (dict(source.estimator), *parts, versions())
         if self.report is not None and not cached.check_call_in_cache(*arguments):
             rows = f"{sum(part.n for part in parts):,} rows"
             self.report(f"Estimating {source.dataset} by {source.estimator['name']}, {rows}")
         return cached(*arguments)
 
-
-def _load(source: Source, folder: Path | None) -> Dataset | Estimates:
-    if source.made:
-        options = dict(source.made)
-        draw = GENERATORS[choice("by of made-up data", options.pop("by", None), GENERATORS)]
-        seed = options.pop("seed", 0)
-        eta, y = draw(**options, seed=seed)
-        return Estimates(eta, y, train=draw(**options, seed=seed + 1))
-    data = load(source.dataset, folder)
-    if source.task == "multilabel" and data.task == "multiclass":
-        return as_labels(data)
-    if source.task != data.task:
-        raise ValueError(
-            f"the dataset {source.dataset!r} is {data.task} and cannot be run as {source.task}"
-        )
-    return data
+    def _load(self, source: Source) -> Dataset | Estimates:
+        if source.made:
+            options = dict(source.made)
+            draw = GENERATORS[choice("by of made-up data", options.pop("by", None), GENERATORS)]
+            seed = options.pop("seed", 0)
+            eta, y = draw(**options, seed=seed)
+            # Where policies are fitted, another draw is the training part.
+            return Estimates(eta, y, train=draw(**options, seed=seed + 1))
+        data = load(source.dataset, self.data)
+        if source.task == "multilabel" and data.task == "multiclass":
+            # An indicator for each class: row i stores a one in the column of its class.
+            parts = (np.ones(data.n, dtype=np.int8), data.y, np.arange(data.n + 1))
+            y = sparse.csr_array(parts, shape=(data.n, data.m))
+            return Dataset(data.name, "multilabel", data.X, y, data.split, data.labels)
+        if source.task != data.task:
+            raise ValueError(
+                f"the dataset {source.dataset!r} is {data.task} and cannot be run as {source.task}"
+            )
+        return data

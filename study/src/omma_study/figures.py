@@ -30,9 +30,11 @@ def _band(section: Section, policy: str, target: str, by_prior: bool) -> Band:
         )
     runs = section.runs
     prior = section.cells.at[(policy, target), "prior"]
+    # NaN, of policies without λ, is not equal to itself.
     same = runs["prior"].isna() if math.isnan(prior) else runs["prior"] == prior
     best = runs[(runs["policy"] == policy) & (runs["target"] == target) & same]
     curves = np.array([history["values"] for history in best["history"]])
+    # One sequence has no deviation.
     std = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.full(curves.shape[1], np.nan)
     return Band(np.array(best["history"].iloc[0]["rows"]), curves.mean(axis=0), std, **look)
 

@@ -26,6 +26,7 @@ class NamedPolicy:
 
 def _with_feedback(name: str, title: str, make: Callable[..., Any]) -> dict[str, NamedPolicy]:
     """A policy that counts labels, and the same with estimates in their place."""
+    # The sign of estimates goes before what tells variants apart: "Greedy(η̂), plug-in".
     first, comma, variant = title.partition(",")
     return {
         name: NamedPolicy(title, partial(make, "labels"), prior=True),
@@ -36,6 +37,7 @@ def _with_feedback(name: str, title: str, make: Callable[..., Any]) -> dict[str,
 
 
 def _ofo(feedback: Any, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
+    # F1 of one label is a macro average of one.
     average: Any = {"macro_f1": "macro", "f1": "macro", "micro_f1": "micro"}.get(metric.name)
     if k is not None or average is None:
         raise ValueError("OFO is for f1, macro_f1 and micro_f1 without a budget")
@@ -107,6 +109,7 @@ def supports(name: str, metric: str, k: int | None) -> bool:
     >>> supports("ofo", "macro_f1", None), supports("ofo", "macro_f1", 3)
     (True, False)
     """
+    # Constructors know best what they are for.
     try:
         POLICIES[name].make(omma.metric(metric), k, 0.0)
     except ValueError:

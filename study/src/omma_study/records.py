@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
+# Readers refuse other formats in place of misreading them.
 FORMAT = 1
 PACKED = ".jsonl.xz"
+# Numbers may change in the last digits with any of these.
 PACKAGES = ("omma", "numpy", "scipy", "numba", "scikit-learn")
 ROUNDED = 4  # digits of packed running values, which are drawn and not compared
 MANY = 200  # labels, of which packed counts are of the first sequence alone
@@ -123,6 +125,7 @@ def write(folder: str | Path, record: Record) -> Path:
     True
     """
     path = Path(folder) / f"{safe(record['suite'])}.jsonl"
+    # One write of one line: what is killed in between leaves half a line at most.
     path.parent.mkdir(parents=True, exist_ok=True)
     line = to_json(record).encode() + b"\n"
     with path.open("a+b") as file:
@@ -158,6 +161,7 @@ def read(
     records: dict[str, Record] = {}
     for record in scan(places, bad=bad):
         key = key_of(record)
+        # A run that failed was tried again later.
         if key not in records or records[key]["result"] is None:
             records[key] = record
     return list(records.values())
@@ -168,6 +172,7 @@ def scan(
 ) -> Iterator[Record]:
     """All records one by one, as ``read`` finds them: those of a whole study fill the memory."""
     places = [places] if isinstance(places, str | Path) else places
+    # A file may lie in a folder that is named, too; it is read once.
     for path in sorted({path for place in places for path in _files(Path(place))}):
         opened = lzma.open if path.suffix == ".xz" else open
         number = 0
@@ -180,6 +185,7 @@ def scan(
                         _report(f"{path}, line {number} is no record: {error}", bad, error)
                         continue
                     yield record
+        # A compressed file that is cut off has no lines to go on with.
         except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
             _report(f"{path}, line {number + 1} is no record: {error}", bad, error)
 
@@ -210,6 +216,7 @@ def _checked(record: Any) -> Record:
         raise ValueError(f"its format must be {FORMAT}, got {record['format']}")
     if (record["result"] is None) == (record["error"] is None):
         raise ValueError("a record must have either a result or an error")
+    # Tables of the study read these without asking again.
     if record["kind"] == "study":
         for part, names in (("spec", STUDY_SPEC), ("result", STUDY_RESULT)):
             missing = [name for name in names if name not in (record[part] or names)]
@@ -229,6 +236,7 @@ def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
     >>> read("folder-of-pack") == [record]
     True
     """
+    # All lines of a file at once: xz packs records that are alike far better together.
     texts: dict[Path, str] = {}
     for record in records:
         if record["result"] is not None:
@@ -244,6 +252,7 @@ def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
 
 def _slim(record: Record) -> Record:
     """The record with the digits and the counts that tables and figures show."""
+    # Digits beyond these are noise, and do not compress.
     seconds = {name: float(f"{value:.3g}") for name, value in record["seconds"].items()}
     result = dict(record["result"])
     if history := result.get("history"):

@@ -13,7 +13,7 @@ import joblib
 
 import omma
 from omma_study.config import Run, Suite, make_policy
-from omma_study.estimates import EstimateCache, Estimates
+from omma_study.estimates import EstimateCache
 from omma_study.policies import POLICIES
 from omma_study.records import Record, key_of, make, scan, to_json, write
 
@@ -89,9 +89,11 @@ def perform(
     """
     Path(folder).mkdir(parents=True, exist_ok=True)  # known before hours of work, not after
     warn = report or (lambda sentence: None)
+    # By key alone: the records of a whole study do not fit the memory.
     finished = {key_of(record) for record in scan(folder, bad=warn) if record["result"]}
     all_jobs = list(jobs)
     todo = [job for job in all_jobs if key_of(vars(job)) not in finished]
+    # As they finish, so that each is on disk at once.
     parallel = joblib.Parallel(n_jobs, prefer="threads", return_as="generator_unordered")
     records = parallel(joblib.delayed(job.record)() for job in todo)
     done = failed = 0
@@ -104,9 +106,10 @@ def perform(
                 done += record["error"] is None
                 if error := record["error"]:
                     failed += 1
-                    what = " ".join(str(value) for value in record["spec"].values())
+                    spec = " ".join(str(value) for value in record["spec"].values())
+                    # The rest of the message is in the record.
                     first = (error["message"].splitlines() or [""])[0]
-                    warn(f"{record['suite']} {what} failed with {error['type']}: {first}")
+                    warn(f"{record['suite']} {spec} failed with {error['type']}: {first}")
     except KeyboardInterrupt:  # the summary says that some are left
         records.close()
     left = len(todo) - done - failed
@@ -145,7 +148,8 @@ def run(
     >>> print(omma_study.run(omma_study.suite("smoke").limited(seeds=1), "records-of-smoke"))
     32 done, 0 there before, 0 failed
     """
-    bench = Bench(EstimateCache(None if data is None else Path(data), Path(out) / CACHE, report))
+    bench = Bench(EstimateCache(data, Path(out) / CACHE, report))
+    # Data are looked for before any run, so that all that is missing is told at once.
     missing = bench.cache.missing(run.source for run in suite.runs)
     jobs = [
         Job(run.suite, run.spec, POLICIES[run.policy].title, partial(bench.run, run))
@@ -166,13 +170,32 @@ class Bench:
 
     def run(self, run: Run) -> dict[str, Any]:
         """One run: the parts of its record, times taken apart."""
-        estimates = self.cache.estimates(run.source, run.seed)
-        policy, fit_seconds = self._policy(run, estimates)
-        compile_seconds = self._compile(run, policy, estimates)
+        estimates, trained = (
+            self.cache.estimates(run.source, run.seed),
+            POLICIES[run.policy].trained,
+        )
+        policy = make_policy(run.policy, omma.metric(run.metric), run.k, run.prior, run.options)
+        seconds = {"compile": 0.0, "estimate": estimates.seconds}
+        key = (repr(run.source), run.policy, run.metric, run.k)
+        with self._lock:
+            if trained:  # all sequences share the policy, and the first of them fits it
+                if key not in self._trained:
+                    train, started = estimates.train or (), time.perf_counter()
+                    self._trained[key] = policy.fit(*train), time.perf_counter() - started
+                policy, seconds["fit"] = self._trained[key]
+            # Decide a few rows first, so that compiling is not timed as running. Dense and sparse
+            # rows, and each metric, compile loops of their own.
+            if key not in self._warm:
+                self._warm.add(key)
+                started = time.perf_counter()
+                first_rows = estimates.batch.take(slice(WARM))
+                omma.replay(policy, first_rows, metric=run.metric, predictions=False, checkpoints=1)
+                seconds["compile"] = time.perf_counter() - started
         trace = omma.replay(
             policy,
             estimates.batch,
             metric=run.metric,
+            # Where the estimator learned along the sequence, its order is that of the rows.
             seed=None if estimates.ordered else run.seed,
             predictions=False,
             checkpoints=run.checkpoints,
@@ -191,41 +214,10 @@ class Bench:
             },
             "names": estimates.names,
         }
-        seconds = {
-            "compile": compile_seconds,
-            "estimate": estimates.seconds,
-            "run": trace.seconds,
-            "evaluate": time.perf_counter() - replayed,  # the running values
-            **({"fit": fit_seconds} if POLICIES[run.policy].trained else {}),
-        }
+        # The running values of the history are computed when they are asked for.
+        seconds |= {"run": trace.seconds, "evaluate": time.perf_counter() - replayed}
         estimator = {"name": run.source.estimator["name"], **estimates.report}
         return {"result": result, "seconds": seconds, "estimator": estimator}
-
-    def _compile(self, run: Run, policy: Any, estimates: Estimates) -> float:
-        """Decide a few rows first, so that compiling is not timed as running."""
-        # Dense and sparse rows, and each metric, compile loops of their own.
-        key = (run.policy, run.metric, run.k, repr(run.source))
-        with self._lock:
-            if key in self._warm:
-                return 0.0
-            self._warm.add(key)
-            started = time.perf_counter()
-            few = estimates.batch.take(slice(WARM))
-            omma.replay(policy, few, metric=run.metric, predictions=False, checkpoints=1)
-            return time.perf_counter() - started
-
-    def _policy(self, run: Run, estimates: Estimates) -> tuple[Any, float]:
-        """The policy, and how long fitting it took."""
-        metric = omma.metric(run.metric)
-        policy = make_policy(run.policy, metric, run.k, run.prior, run.options)
-        if not POLICIES[run.policy].trained:
-            return policy, 0.0
-        key = (repr(run.source), run.policy, run.metric, run.k)
-        with self._lock:  # all sequences share it, and the first of them fits it
-            if key not in self._trained:
-                train, started = estimates.train or (), time.perf_counter()
-                self._trained[key] = policy.fit(*train), time.perf_counter() - started
-            return self._trained[key]
 
 
 def once_a_minute(
@@ -240,12 +232,12 @@ def once_a_minute(
     """
 
     def progress(records: Iterable[Record], total: int) -> Iterator[Record]:
-        start = said = clock()
+        start = last_told = clock()
         for done, record in enumerate(records, start=1):
             yield record
             now = clock()
-            if now - said >= 60 and done < total:  # at the end a summary follows
-                said, spent = now, (now - start) / 60
+            if now - last_told >= 60 and done < total:  # at the end a summary follows
+                last_told, spent = now, (now - start) / 60
                 left = spent * (total - done) / done
                 say(f"{done:,} of {total:,} runs, {spent:.0f} min, about {left:.0f} min left")
 

@@ -6,7 +6,6 @@ A section holds the records of one dataset with one estimator in one suite.
 from __future__ import annotations
 
 import html
-import io
 import math
 import re
 from collections.abc import Collection, Iterable
@@ -30,6 +29,7 @@ STAND_INS = {
     "kddcup99": "Ledgar-LexGlue",
     "covtype": "Caltech-256",
 }
+# As the paper heads its columns.
 AVERAGES = {"micro": "Micro", "macro": "Macro", "multiclass": "Multi-class"}
 RATES = {
     "f1": "F1", "recall": "recall", "precision": "precision", "gmean": "G-mean",
@@ -56,6 +56,7 @@ def figures() -> pd.DataFrame:
 
 def find(protocol: str, dataset: str | None, policy: str, metric: str, k: int | None) -> Any:
     """The paper's value of a cell, under the paper's name of the dataset; None if it has none."""
+    # The paper's name of the policy, where ours decides as its code does.
     method = "top_k_or_half" if policy == "baseline" else VARIANTS.get(policy, policy)
     place = (protocol, dataset, method, metric, k or 0)
     return float(figures().loc[place, "value"]) if place in figures().index else None
@@ -156,10 +157,11 @@ class Section:
         counts = [record["result"]["counts"] for record in done if record["result"]["counts"]]
         self.positive = np.array(counts[0]["positive"] if counts else [])
         # Made-up data under the name of a set are not the paper's data.
-        made, entry = spec.get("made") or {}, CATALOGUE.get(self.dataset)
-        self.paper = None if entry is None or made else entry.paper
-        like = made.get("by") == "like"
-        self.stands_for = made.get("name") if like else STAND_INS.get(self.dataset)
+        synthetic, entry = spec.get("made") or {}, CATALOGUE.get(self.dataset)
+        self.paper = None if entry is None or synthetic else entry.paper
+        like = synthetic.get("by") == "like"
+        self.stands_for = synthetic.get("name") if like else STAND_INS.get(self.dataset)
+        # Of failed runs, too: their cells are shown as missing.
         targets = {(record["spec"]["metric"], record["spec"]["k"]) for record in records}
         self.targets = {title(*target): target for target in sorted(targets, key=_place)}
         present = {policy_of(record) for record in records}
@@ -218,6 +220,7 @@ class Section:
 
 def sections(records: Iterable[Record]) -> list[Section]:
     """A section for each suite, dataset and estimator with a finished run, in their order."""
+    # Groups stand in the order in which records come.
     groups: dict[Any, list[Record]] = {}
     for record in records:
         if record["kind"] == "study":
@@ -254,16 +257,18 @@ def table_of(section: Section, form: str = "markdown", *, extended: bool = False
     texts: dict[str, list[str]] = {"policy": [POLICIES[name].title for name in section.policies]}
     for target, (metric, k) in section.targets.items():
         values = {policy: section.mean(policy, target) for policy in section.policies}
-        shown = {policy: f"{100 * v:.2f}" for policy, v in values.items() if v is not None}
+        numbers = {policy: f"{100 * v:.2f}" for policy, v in values.items() if v is not None}
         # Values that look equal are equal.
-        order = sorted({float(text) for text in shown.values()}, reverse=True)[:2]
+        # The two best values that are shown; all cells that show them are marked.
+        order = sorted({float(text) for text in numbers.values()}, reverse=True)[:2]
         marks = dict(zip(order, BOLD_ITALIC[form], strict=False))
         column = []
         for policy in section.policies:
-            if policy not in shown:
+            # Not run, or not possible.
+            if policy not in numbers:
                 column.append(MISSING if supports(policy, metric, k) else UNSUPPORTED)
                 continue
-            text, mark = shown[policy], marks.get(float(shown[policy]), "{}")
+            text, mark = numbers[policy], marks.get(float(numbers[policy]), "{}")
             cell = section.cells.loc[(policy, target)]
             if extended and not math.isnan(cell["std"]):
                 text += f" ± {100 * cell['std']:.2f}"
@@ -314,16 +319,16 @@ def plain(number: float) -> str:
 
 def _notes(section: Section) -> list[str]:
     """What readers have to know: how λ was chosen and η estimated."""
-    told = section.estimator
+    estimator, name = section.estimator, section.estimator["name"]
     notes = [f"Means over {section.seeds} shuffled sequences, in %."]
     if len(section.priors) > 1:
         tried = ", ".join(map(plain, section.priors))
         notes.append(f"λ is the best of {tried} for each entry, chosen with hindsight.")
     notes.append(f"{UNSUPPORTED} not supported, {PARTIAL} some runs are missing.")
     keys = ("C", "learning_rate", "train_rows")
-    options = ", ".join(f"{key} = {told[key]}" for key in keys if key in told)
-    how = "as the data were drawn with" if told["name"] == "known" else f"by {told['name']}"
-    notes.append(f"{section.dataset}: η̂ {how}{f' ({options})' * bool(options)}.")
+    options = ", ".join(f"{key} = {estimator[key]}" for key in keys if key in estimator)
+    origin = "as the data were drawn with" if name == "known" else f"by {name}"
+    notes.append(f"{section.dataset}: η̂ {origin}{f' ({options})' * bool(options)}.")
     if section.paper:
         notes.append("In brackets the paper's figure and the difference to it in points.")
     return notes
@@ -359,6 +364,7 @@ def written(tables: Iterable[Table], form: str) -> str:
         elif form == "latex":
             frame = frame.map(_latex).rename(columns=_latex)
             caption = escaped(f"{title}. {note}", form)
+            # Words to the left, numbers to the right.
             left = "l" * table.words + "r" * (frame.shape[1] - table.words)
             parts.append(frame.to_latex(index=False, caption=caption, column_format=left))
         elif form == "html":
@@ -380,6 +386,7 @@ def cells_csv(records: Iterable[Record]) -> str:
         metrics, budgets = zip(*frame["target"].map(section.targets), strict=True)
         frame["metric"], frame["k"] = metrics, pd.array(budgets, dtype="Int64")
         chosen = section.cells["prior"].reindex(pd.MultiIndex.from_frame(frame[CELL])).to_numpy()
+        # Policies without λ have nothing to choose.
         frame["chosen"] = (frame["prior"] == chosen) | frame["prior"].isna()
         values = [section.figure(*place) for place in frame[CELL].itertuples(index=False)]
         frame["paper"] = pd.Series(values, dtype=float).where(frame["chosen"])
@@ -387,6 +394,4 @@ def cells_csv(records: Iterable[Record]) -> str:
         names = ("suite", "dataset", "protocol", "n", "m")
         head = {name: getattr(section, name) for name in names}
         frames.append(frame.assign(**head, estimator=section.estimator["name"]))
-    out = io.StringIO()
-    pd.concat(frames).to_csv(out, index=False)
-    return out.getvalue()
+    return pd.concat(frames).to_csv(index=False)

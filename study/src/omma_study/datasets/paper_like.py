@@ -63,6 +63,7 @@ class Shape:
     def frequencies(self) -> NDArray[np.float64]:
         """The share of rows that each label is in, commonest first."""
         falling = 1.0 / np.arange(1, self.m + 1) ** self.tail
+        # At the upper end all labels would be as common as the commonest.
         low, high = 0.0, self.m * falling[0] / falling[-1]
         for _ in range(200):  # bisection for c; halving more often changes nothing
             middle = (low + high) / 2
@@ -155,22 +156,16 @@ def like(name: str, rows: int | None = None, *, seed: int = 0) -> tuple[Any, Any
     >>> eta.shape, classes.shape
     ((5, 20), (5,))
     """
-    shape = _shape(name)
+    entry = CATALOGUE.get(name)
+    paper = name if entry is None else entry.paper or name
+    shape = SHAPES[choice("name of like", paper, SHAPES)]
     n = shape.rows if rows is None else rows
     if n < 1:
         raise ValueError(f"rows of like must be at least 1, got {rows}")
     rng = np.random.default_rng(seed)
     if shape.classes:
         return draw_classes(shape, n, rng)
-    if shape.stored is None:
-        return draw_labels(shape, n, rng)
-    return draw_stored(shape, n, rng)
-
-
-def _shape(name: str) -> Shape:
-    entry = CATALOGUE.get(name)
-    paper = name if entry is None else entry.paper or name
-    return SHAPES[choice("name of like", paper, SHAPES)]
+    return draw_labels(shape, n, rng) if shape.stored is None else draw_stored(shape, n, rng)
 
 
 # Labels, each by itself
@@ -204,6 +199,7 @@ def draw_labels(
 
 def clearness(shape: Shape, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """By how much each row tells more than the mean row, as a column."""
+    # The mean of a log-normal number is 1 with this shift.
     log = shape.clarity * rng.standard_normal((n, 1)) - shape.clarity**2 / 2
     return np.asarray(np.exp(log))
 
@@ -218,44 +214,32 @@ def draw_stored(
     common it is. So label j is in a place of share F with probability f_j / F, and positive with
     probability f_j, as it should be.
     """
-    frequency = shape.frequencies()
-    signals = shape.signals()
+    frequency, signals = shape.frequencies(), shape.signals()
     first = places(frequency, shape.stored or shape.m)
-    block = max(1, BLOCK // len(first))
-    parts = [
-        _stored_block(min(block, n - start), shape, frequency, signals, first, rng)
-        for start in range(0, n, block)
-    ]
-    columns, eta, positive = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    starts = np.arange(0, eta.size + 1, len(first), dtype=np.int32)
-    truth = np.concatenate([[0], np.cumsum(positive.sum(axis=1))]).astype(np.int32)
-    ones = np.ones(int(truth[-1]), np.int8)
-    size = (n, shape.m)
-    return (
-        sparse.csr_array((eta.ravel(), columns.ravel(), starts), shape=size),
-        sparse.csr_array((ones, columns[positive], truth), shape=size),
-    )
-
-
-def _stored_block(
-    n: int,
-    shape: Shape,
-    frequency: NDArray[np.float64],
-    signals: NDArray[np.float64],
-    first: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]:
-    """Label in each place, its probability, and whether it is positive."""
+    last = np.append(first[1:], shape.m) - 1
     share = np.add.reduceat(frequency, first)
     upper = np.cumsum(frequency)
     lower = upper[first] - frequency[first]
-    size = (n, len(first))
-    labels = np.searchsorted(upper, lower + share * rng.random(size), side="right")
-    last = np.append(first[1:], len(frequency)) - 1
-    columns = np.clip(labels, first, last).astype(np.int32)  # sums round, places do not overlap
-    positive = rng.random(size) < share
-    signal = signals[columns] * clearness(shape, n, rng)
-    return columns, evidence(positive, share, signal, rng).astype(np.float32), positive
+    parts = []
+    step = max(1, BLOCK // len(first))
+    for start in range(0, n, step):
+        size = (min(step, n - start), len(first))
+        labels = np.searchsorted(upper, lower + share * rng.random(size), side="right")
+        # Sums round; places do not overlap.
+        columns = np.clip(labels, first, last).astype(np.int32)
+        positive = rng.random(size) < share
+        signal = signals[columns] * clearness(shape, size[0], rng)
+        eta = evidence(positive, share, signal, rng).astype(np.float32)
+        parts.append((columns, eta, positive))
+    columns, eta, positive = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    # All rows store as many probabilities, and as many ones as they have labels.
+    starts = np.arange(0, eta.size + 1, len(first), dtype=np.int32)
+    truth = np.concatenate([[0], np.cumsum(positive.sum(axis=1))]).astype(np.int32)
+    ones = np.ones(int(truth[-1]), np.int8)
+    return (
+        sparse.csr_array((eta.ravel(), columns.ravel(), starts), shape=(n, shape.m)),
+        sparse.csr_array((ones, columns[positive], truth), shape=(n, shape.m)),
+    )
 
 
 def places(frequency: NDArray[np.float64], count: int) -> NDArray[np.int64]:
@@ -281,17 +265,15 @@ def draw_classes(
     chosen = rng.choice(shape.m, n, p=share / share.sum())
     signal = shape.signals() * clearness(shape, n, rng)
     seen = rng.standard_normal((n, shape.m))
+    # The class that is there is seen at its signal, all others at 0.
     seen[np.arange(n), chosen] += signal[np.arange(n), chosen]
     log = np.log(share) + signal * seen - signal**2 / 2
     if shape.kin:
-        log += _pairs(shape, chosen, rng)
+        # A further observation of each pair of classes adds to the log-odds of both.
+        pair = np.minimum(np.arange(shape.m), np.arange(shape.m)[::-1])
+        of_pairs = rng.standard_normal((n, pair.max() + 1))
+        of_pairs[np.arange(n), pair[chosen]] += shape.kin
+        log += (shape.kin * of_pairs)[:, pair]
+    # Softmax; without the largest logit nothing overflows.
     powers = np.exp(log - log.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True), chosen
-
-
-def _pairs(shape: Shape, chosen: NDArray[np.int64], rng: np.random.Generator) -> Any:
-    """What a further observation of each pair of classes adds to their log-odds."""
-    pair = np.minimum(np.arange(shape.m), np.arange(shape.m)[::-1])
-    seen = rng.standard_normal((len(chosen), pair.max() + 1))
-    seen[np.arange(len(chosen)), pair[chosen]] += shape.kin
-    return (shape.kin * seen)[:, pair]

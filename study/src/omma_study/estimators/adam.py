@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -21,7 +21,7 @@ from omma_study.estimators.linear import (
     read_features,
     read_sample,
     sample,
-    scaler_of,
+    standardised,
 )
 
 Floats = NDArray[np.float64]
@@ -53,8 +53,9 @@ def _move(gradient, hyper, pace, weight, first, second):  # type: ignore[no-unty
 
 
 @compiled
-def _move_all(gradient, hyper, step, weights, first, second):  # type: ignore[no-untyped-def]
-    pace = _pace(hyper, step)
+def _move_all(gradient, hyper, weights, first, second, clock):  # type: ignore[no-untyped-def]
+    clock[0] += 1
+    pace = _pace(hyper, clock[0])
     for f in range(weights.shape[0]):
         _move(gradient[f], hyper, pace, weights[f], first[f], second[f])
 
@@ -62,7 +63,7 @@ def _move_all(gradient, hyper, step, weights, first, second):  # type: ignore[no
 @compiled
 def _run(  # type: ignore[no-untyped-def]
     is_sparse, starts, features, data, true_starts, true, learns, softmax, standardise, hyper,
-    clock, stats, weights, first, second, eta,
+    stats, weights, first, second, clock, eta,
 ):  # fmt: skip
     """Predict each row into ``eta``, then learn from it if asked to.
 
@@ -110,9 +111,11 @@ def _run(  # type: ignore[no-untyped-def]
             stats[1] += away * (row - stats[0])
 
 
-@dataclass
-class Moments:
-    """Weights (d + 1, m), the last row being intercepts, with their running means, and a clock."""
+class Moments(NamedTuple):
+    """Weights (d + 1, m), the last row being intercepts, with their running means, and a clock.
+
+    All four are changed in place.
+    """
 
     weights: Floats
     first: Floats
@@ -187,8 +190,7 @@ class LinearAdam:
         """Fit on class ids of shape (n,), or on indicators of shape (n, m)."""
         X, y, m = read_sample(X, y, n_labels)
         link = "logistic" if sparse.issparse(y) else "softmax"
-        scaler = scaler_of(self.standardise, X)
-        X = X if scaler is None else scaler.transform(X)
+        X, scaler = standardised(self.standardise, X)
         rate, l2, chosen = self._choose(X, y, m, link)
         weights, intercept = self._solve(X, y, m, link, rate, l2)
         report = {"learning_rate": rate, "l2": l2, "epochs": self.epochs, "rows": X.shape[0]}
@@ -217,9 +219,7 @@ class LinearAdam:
                 errors /= len(rows)
                 gradient[:-1] = features.T @ errors + l2 * state.weights[:-1]
                 gradient[-1] = errors.sum(axis=0)
-                state.clock[0] += 1
-                moments = state.weights, state.first, state.second
-                _move_all(gradient, hyper, state.clock[0], *moments)
+                _move_all(gradient, hyper, *state)
         return state.weights[:-1], state.weights[-1]
 
     def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[float, float, dict[str, Any]]:
@@ -230,6 +230,7 @@ class LinearAdam:
         if (rate is not None and l2 is not None) or len(rows) < 5:
             return 0.01 if rate is None else rate, 0.0 if l2 is None else l2, {}
         X, y = X[rows], y[rows]
+        # A single split: each loss is a whole fit.
         fit, judge = folds(len(rows), 5, rng)[0]
 
         def loss(rate: float, l2: float) -> float:
@@ -368,12 +369,13 @@ class OnlineLinear:
                 ),
             )
             tried.append((report, replace(candidate, learning_rate=rate)))
+        # Of equals the first: standardised, and with the least l2.
         report, best = min(tried, key=lambda pair: pair[0]["log_loss"])
         words = f"progressive log-loss of the first {X.shape[0]} rows"
-        told = {"chosen": words, "grid": report["grid"], "at_edge": report["at_edge"]}
+        summary = {"chosen": words, "grid": report["grid"], "at_edge": report["at_edge"]}
         if len(tried) > 1:
-            told["standardise"] = best.standardise
-            told["tried"] = [
+            summary["standardise"] = best.standardise
+            summary["tried"] = [
                 {
                     "l2": candidate.l2,
                     "standardise": candidate.standardise,
@@ -381,7 +383,7 @@ class OnlineLinear:
                 }
                 for report, candidate in tried
             ]
-        return best, told
+        return best, summary
 
 
 @dataclass
@@ -424,6 +426,7 @@ class OnlineModel:
                 f"X of OnlineModel must have {len(state.weights) - 1} features, and be dense where "
                 f"features are standardised; got {X.shape}"
             )
+        # Labels beyond those of the model would be followed out of its arrays.
         width = m if y is None else y.shape[1] if sparse.issparse(y) else y.max() + 1
         if width > m or (y is not None and sparse.issparse(y) != (self.link == "logistic")):
             raise ValueError(
@@ -432,18 +435,17 @@ class OnlineModel:
             )
         if sparse.issparse(X):
             rows = X.indptr.astype(np.int64), X.indices, X.data
-        else:
+        else:  # every row stores all features, which are named once
             rows = np.arange(n + 1) * d, np.arange(d), np.ascontiguousarray(X).ravel()
-        empty = np.zeros(n + 1, dtype=np.int64)
-        true = (empty, empty) if y is None else (np.arange(n + 1), y)
         if sparse.issparse(y):
-            true = y.indptr.astype(np.int64), y.indices
+            starts, labels = y.indptr.astype(np.int64), y.indices
+        else:  # one class a row, or nothing to learn from
+            starts = np.arange(n + 1) * (y is not None)
+            labels = np.zeros(0) if y is None else y
         eta = np.empty((n, m))
         flags = y is not None, self.link == "softmax", self.standardise
-        moments = state.weights, state.first, state.second
-        starts, labels = true
         _run(
             sparse.issparse(X), *rows, starts, labels.astype(np.int64), *flags, self.hyper,
-            state.clock, self.stats, *moments, eta,
+            self.stats, *state, eta,
         )  # fmt: skip
         return eta

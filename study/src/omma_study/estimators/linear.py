@@ -22,6 +22,7 @@ from omma.calibration import log_loss
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+# Two values to each power of ten.
 GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 BLOCK = 1 << 22  # numbers computed at a time when probabilities are predicted
 
@@ -46,6 +47,7 @@ def read_features(X: Any) -> Any:
 
 def read_sample(X: Any, y: Any, n_labels: int | None) -> tuple[Any, Any, int]:
     """Features, and labels as CSR indicators or as class ids, with how many there are."""
+    # A matrix holds indicators, a vector class ids.
     is_indicator = sparse.issparse(y) or np.ndim(y) == 2
     X, y = check_X_y(read_features(X), y, accept_sparse="csr", multi_output=is_indicator)
     if is_indicator:
@@ -55,8 +57,8 @@ def read_sample(X: Any, y: Any, n_labels: int | None) -> tuple[Any, Any, int]:
     else:
         values, y = y, y.astype(np.int64)
         m = n_labels or int(y.max()) + 1
-    good = np.isin(values, (0, 1)) if is_indicator else (values == y) & (y >= 0) & (y < m)
-    if not good.all():
+    is_valid = np.isin(values, (0, 1)) if is_indicator else (values == y) & (y >= 0) & (y < m)
+    if not is_valid.all():
         raise ValueError(
             "y must hold 0 and 1 in a matrix, or whole numbers from 0 as class ids, below n_labels "
             "where that is set"
@@ -64,15 +66,18 @@ def read_sample(X: Any, y: Any, n_labels: int | None) -> tuple[Any, Any, int]:
     return X, y, m
 
 
-def scaler_of(standardise: bool | str, X: Any) -> StandardScaler | None:
-    """Where features are brought to mean 0 and deviation 1: "auto" is where X is dense."""
+def standardised(standardise: bool | str, X: Any) -> tuple[Any, StandardScaler | None]:
+    """Features of mean 0 and deviation 1, and their scaler; "auto" is where X is dense."""
     if standardise not in (True, False, "auto") or (standardise is True and sparse.issparse(X)):
         raise ValueError(
             f"standardise must be True, False or 'auto', and not True for sparse X, whose zeros it "
             f"would fill; got {standardise!r}"
         )
     scales = not sparse.issparse(X) if standardise == "auto" else standardise
-    return StandardScaler(copy=True).fit(X) if scales else None
+    if not scales:
+        return X, None
+    scaler = StandardScaler(copy=True).fit(X)
+    return scaler.transform(X), scaler
 
 
 @dataclass(frozen=True)
@@ -107,16 +112,16 @@ class LinearModel:
         """Probability of each label in each row: (n, m), or CSR where ``keep`` is given."""
         X = read_features(X)
         m = len(self.intercept)
-        step = max(1, BLOCK // (m + X.shape[1]))
-        blocks = [self._block(X[start : start + step]) for start in range(0, X.shape[0], step)]
-        if self.keep is not None and self.keep < m:
-            return sparse.vstack([keep_largest(block, self.keep) for block in blocks], format="csr")
-        return np.concatenate(blocks)
-
-    def _block(self, X: Any) -> Floats:
-        scores = (X if self.scaler is None else self.scaler.transform(X)) @ self.weights
-        scores = scores.toarray() if sparse.issparse(scores) else np.asarray(scores)
-        return probabilities(scores + self.intercept, self.link)
+        keep = self.keep if self.keep is not None and self.keep < m else None
+        blocks: list[Any] = []
+        step = max(1, BLOCK // (m + X.shape[1]))  # all rows at once may not fit the memory
+        for start in range(0, X.shape[0], step):
+            rows = X[start : start + step]
+            scores = (rows if self.scaler is None else self.scaler.transform(rows)) @ self.weights
+            scores = scores.toarray() if sparse.issparse(scores) else np.asarray(scores)
+            eta = probabilities(scores + self.intercept, self.link)
+            blocks.append(eta if keep is None else keep_largest(eta, keep))
+        return np.concatenate(blocks) if keep is None else sparse.vstack(blocks, format="csr")
 
 
 def probabilities(scores: Floats, link: str) -> Floats:
@@ -182,11 +187,16 @@ def folds(n: int, count: int, rng: np.random.Generator) -> list[tuple[Rows, Rows
 
 
 def cross_validated(
-    estimator: Any, n: int, rng: np.random.Generator, loss: Callable[..., float | None]
+    estimator: Any,
+    n: int,
+    rng: np.random.Generator,
+    loss: Callable[..., float | None],
+    labels: int | None = None,
 ) -> tuple[float, dict[str, Any]]:
-    """The C of the grid with the least mean log-loss over folds, and a report.
+    """The C of the grid with the least mean log-loss over folds of n rows, and a report.
 
-    ``loss(C, fit, judge)`` is that of one fold; None where there is nothing to judge by.
+    ``loss(C, fit, judge)`` is that of one fold; None where there is nothing to judge by. It may be
+    that of some ``labels``, which the report says.
     """
     parts = folds(n, min(estimator.folds, n), rng)
 
@@ -196,7 +206,11 @@ def cross_validated(
         ]
         return float(np.mean(losses)) if losses else np.nan
 
-    return choose(estimator.grid, mean_loss)
+    C, report = choose(estimator.grid, mean_loss)
+    size = {"rows": n} if labels is None else {"rows": n, "labels": labels}
+    words = f"{n} rows" if labels is None else f"{labels} labels in {n} rows"
+    chosen_on = {"folds": estimator.folds, **size}
+    return C, {**report, "chosen": f"cross-validated log-loss of {words}", "chosen_on": chosen_on}
 
 
 @dataclass(frozen=True)
@@ -274,9 +288,9 @@ class LogisticRegression:
         if not sparse.issparse(Y):
             ones = np.ones(len(Y), dtype=np.int8)
             columns = sparse.csr_array((ones, Y, np.arange(len(Y) + 1)), shape=(len(Y), m))
+            # Of a yes or no the second class is the yes.
             Y = columns[:, [1]] if m <= 2 and n_labels != 2 else columns
-        scaler = scaler_of(self.standardise, X)
-        X = X if scaler is None else scaler.transform(X)
+        X, scaler = standardised(self.standardise, X)
         C, chosen = self._choose(X, Y) if self.C is None else (float(self.C), {})
         weights, intercept = self._solve(X, Y, C, self.truncate)
         never, always = (int(test(intercept).sum()) for test in (np.isneginf, np.isposinf))
@@ -315,6 +329,7 @@ class LogisticRegression:
         rows = sample(X.shape[0], self.max_rows, rng)
         X, Y = X[rows], Y[rows]
         seen = Y.sum(axis=0)
+        # Labels of all rows or of none have no loss to compare.
         varied = np.flatnonzero((seen > 0) & (seen < len(rows)))
         labels = varied[sample(len(varied), self.max_labels, rng)]
         if not len(labels) or len(rows) < 2:
@@ -329,15 +344,13 @@ class LogisticRegression:
             model = LinearModel(weights[:, learned], intercept[learned], "logistic")
             return log_loss(model.predict_proba(X[judge]), Y[judge][:, learned])
 
-        C, report = cross_validated(self, len(rows), rng, loss)
-        words = f"cross-validated log-loss of {len(labels)} labels in {len(rows)} rows"
-        chosen = {"folds": self.folds, "rows": len(rows), "labels": len(labels)}
-        return C, {**report, "chosen": words, "chosen_on": chosen}
+        return cross_validated(self, len(rows), rng, loss, len(labels))
 
 
 def _fit_label(options: Any, X: Any, positive: Any, truncate: float) -> tuple[Any, float]:
     """One label: its weights, and its intercept, which is infinite where nothing can be learned."""
     n, d = X.shape
+    # A label of all rows or of none: its probability is 1 or 0.
     weights, intercept = np.zeros(d), np.inf if len(positive) else -np.inf
     if 0 < len(positive) < n:
         y = np.zeros(n, dtype=np.int64)
@@ -401,8 +414,7 @@ class Multinomial:
         X, ids, m = read_sample(X, y, n_labels)
         if sparse.issparse(ids):
             raise ValueError("y of Multinomial must hold a class id for each row, got a matrix")
-        scaler = scaler_of(self.standardise, X)
-        X = X if scaler is None else scaler.transform(X)
+        X, scaler = standardised(self.standardise, X)
         C, chosen = self._choose(X, ids, m) if self.C is None else (float(self.C), {})
         weights, intercept, steps = self._solve(X, ids, m, C)
         report = {"C": C, "rows": len(ids), **chosen, "classes": m}
@@ -413,6 +425,7 @@ class Multinomial:
         """Weights (d, m), intercepts (m,) and the number of steps."""
         weights, intercept = np.zeros((X.shape[1], m)), np.full(m, -np.inf)
         seen = np.unique(ids)
+        # scikit-learn refuses to fit one class.
         if len(seen) == 1:
             intercept[seen] = 0.0
             return weights, intercept, 0
@@ -436,12 +449,11 @@ class Multinomial:
 
         def loss(C: float, fit: Rows, judge: Rows) -> float | None:
             weights, intercept, _ = self._solve(X[fit], ids[fit], m, C)
+            # Of a class that this fold did not fit the log-loss is infinite with every C.
             known = judge[np.isfinite(intercept[ids[judge]])]
             if not len(known):
                 return None
             model = LinearModel(weights, intercept, "softmax")
             return log_loss(model.predict_proba(X[known]), ids[known])
 
-        C, report = cross_validated(self, len(rows), rng, loss)
-        words = f"cross-validated log-loss of {len(rows)} rows"
-        return C, {**report, "chosen": words, "chosen_on": {"folds": self.folds, "rows": len(rows)}}
+        return cross_validated(self, len(rows), rng, loss)

@@ -80,6 +80,7 @@ class BoostedModel:
         """Probability of each label in each row."""
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
         eta = np.zeros((len(X), self.n_labels))
+        # One model of several classes has a column for each class that it saw.
         of_classes = len(self.models) < self.n_labels
         for place, model in enumerate(self.models):
             if isinstance(model, int):

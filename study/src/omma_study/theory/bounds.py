@@ -65,17 +65,18 @@ def constants(metric: Metric | str, frequencies: ArrayLike) -> Constants:
             "frequencies of constants must be numbers strictly between 0 and 1, one a label, got "
             f"{frequencies!r}"
         )
-    if isinstance(target, OverClasses):
-        return _over_classes(target, p)
+    if isinstance(target, OverClasses) and target.kind in CLASS_MEANS:
+        return CLASS_MEANS[target.kind](len(p), p)
     if isinstance(target, Micro):
         return _one_label(target.of, float(p.mean())).averaged(len(p))
     if isinstance(target, Macro):
+        # Labels have cells of their own, so gradients are at right angles to each other.
         parts = [_one_label(target.of, each) for each in p.tolist()]
         return Constants(
             math.hypot(*(part.lipschitz for part in parts)) / len(p),
             max(part.smoothness for part in parts) / len(p),
         )
-    if len(p) > 1:
+    if len(p) > 1 and not isinstance(target, OverClasses):
         raise ValueError(f"{target.name} is a metric of one label, got {len(p)} frequencies")
     return _one_label(target, float(p[0]))
 
@@ -114,6 +115,7 @@ def rate_constants(rate: Rate, p: float) -> Constants:
     # Linear forms are extreme at the corners of all (tp, fp) with this frequency.
     corners = np.array([(tp, fp, p - tp, 1.0 - p - fp) for tp, fp in product((0, p), (0, 1.0 - p))])
     below = float((corners @ under).min())
+    # Somewhere the ratio is 0/0, as precision is where nothing is predicted.
     if below <= 1e-15:
         return Constants(math.inf, math.inf)
     rates = (corners @ over) / (corners @ under)
@@ -130,14 +132,10 @@ def _in_cells(form: tuple[float, ...]) -> Vector:
     return np.array([tp + predicted + positive + n, predicted + n, positive + n, n], dtype=float)
 
 
-def _balanced(p: float) -> Constants:
-    return Constants(
-        0.5 * math.hypot(1.0 / p, 1.0 / (1.0 - p)), 0.5 * (1.0 + SQRT2) / min(p, 1.0 - p) ** 2
-    )
-
-
 MEANS: dict[str, Callable[[float], Constants]] = {
-    "arithmetic": _balanced,
+    "arithmetic": lambda p: Constants(
+        0.5 * math.hypot(1.0 / p, 1.0 / (1.0 - p)), 0.5 * (1.0 + SQRT2) / min(p, 1.0 - p) ** 2
+    ),
     # Infinitely steep at tpr = 0, and at tnr = 0.
     "geometric": lambda p: Constants(math.inf, math.inf),
     # The slope by a recall r is 2s²/(r + s)² ≤ 2, but it jumps where both are 0.
@@ -147,26 +145,18 @@ MEANS: dict[str, Callable[[float], Constants]] = {
     # Infinitely steep where nothing, or everything, is predicted.
     "correlation": lambda p: Constants(math.inf, math.inf),
 }
-
-
-def _over_classes(metric: OverClasses, p: Vector) -> Constants:
-    """Means of recalls C_jj / Σ_l C_jl of an m×m matrix; near 1 they are steep by all of a row."""
-    m = len(p)
-    if metric.kind == "accuracy":
-        return Constants(math.sqrt(m), 0.0)
-    rarest = float(p.min())
-    # The norm of the second derivative of C_jj / Σ_l C_jl at a recall of 1, times p_j².
-    bent = (m - 1) + math.sqrt(m * (m - 1))
-    if metric.kind == "balanced_accuracy":
-        steep = math.sqrt(m - 1) * float(np.linalg.norm(1.0 / p)) / m
-        return Constants(steep, bent / (m * rarest**2))
-    if metric.kind == "gmean":
-        return Constants(math.inf, math.inf)
-    if metric.kind == "hmean":
-        return Constants(m / rarest, math.inf)
-    if metric.kind == "qmean":
-        return Constants(math.sqrt((m - 1) / m) / rarest, math.inf)
-    raise ValueError(f"the constants of {metric.name} are not known")
+# Means of recalls C_jj / Σ_l C_jl of an m×m matrix; near 1 they are steep by all of a row.
+CLASS_MEANS: dict[str, Callable[[int, Vector], Constants]] = {
+    "accuracy": lambda m, p: Constants(math.sqrt(m), 0.0),
+    # (m − 1) + √(m(m − 1)) is the norm of the second derivative of a recall at 1, times p_j².
+    "balanced_accuracy": lambda m, p: Constants(
+        math.sqrt(m - 1) * float(np.linalg.norm(1.0 / p)) / m,
+        ((m - 1) + math.sqrt(m * (m - 1))) / (m * float(p.min()) ** 2),
+    ),
+    "gmean": lambda m, p: Constants(math.inf, math.inf),
+    "hmean": lambda m, p: Constants(m / float(p.min()), math.inf),
+    "qmean": lambda m, p: Constants(math.sqrt((m - 1) / m) / float(p.min()), math.inf),
+}
 
 
 @dataclass(frozen=True)
@@ -265,6 +255,7 @@ def smoothed_bound(
     0.12576
     """
     rows = _rows("smoothed_bound", n)
+    # Moreau's smoothing is there for every concave metric.
     form = Smoothing.moreau(lipschitz) if smoothing is None else smoothing
     first = 2.0 * np.sqrt(task.a * form.alpha * form.beta * (1.0 + np.log(rows)) / rows)
     return _plain(first + _estimation(lipschitz, task, error))
@@ -303,6 +294,7 @@ def frequency_bound(
     """
     rows = _rows("frequency_bound", n)
     steep, bent = constants.lipschitz, constants.smoothness
+    # n₀ of the proof: the rows after which frequencies are taken to be right.
     root = np.sqrt(rows)
     bound = (2.0 + 12.0 * task.a * steep * np.sqrt(np.log(rows))) / root
     bound = bound + bent * task.a * (1.0 + np.log(rows)) / rows + 2.0 * task.b * steep / rows
@@ -314,6 +306,7 @@ def frequency_bound(
 def _estimation(lipschitz: float, task: Task, error: float) -> float:
     if not error >= 0:
         raise ValueError(f"error of a bound must be at least 0, got {error!r}")
+    # An infinite constant times no error is no error.
     return 2.0 * task.b * lipschitz * error if error else 0.0
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 
 import omma
 from omma import Metric, Policy
@@ -15,7 +15,7 @@ from omma_study.theory.distributions import (
     LogisticNormal,
     Softmax,
 )
-from omma_study.theory.optimum import exhaustive, optimum
+from omma_study.theory.optimum import Optimum, exhaustive, optimum
 from omma_study.theory.regret import Distort, Measured, Problem, measure, until
 from omma_study.theory.simulation import Spec
 from omma_study.theory.utilities import Utility
@@ -23,7 +23,7 @@ from omma_study.theory.utilities import Utility
 OMMA, ESTIMATES, GREEDY, OFO, ONLINE = "OMMA", "OMMA(η̂)", "Greedy", "OFO", "Online-FW"
 AUTO = "Auto"
 USUAL = (OMMA, ESTIMATES, GREEDY, ONLINE)
-EVERY = (OMMA, ESTIMATES, GREEDY, OFO, ONLINE)
+WITH_OFO = (OMMA, ESTIMATES, GREEDY, OFO, ONLINE)  # which is for F1 alone
 FEWER = 300_000  # rows, where each costs more
 
 
@@ -36,33 +36,25 @@ class Case:
 
     name: str
     title: str
-    distribution: Callable[[], Distribution]
+    distribution: Distribution
     about: str | Callable[[], Utility]
     k: int | None = None
     entrants: tuple[str, ...] = USUAL
     rows: int = 1_000_000
     everything: bool = False  # whether all classifiers are tried, as the metric has local optima
 
+    @cached_property
     def problem(self) -> Problem:
-        """With its best classifier, found once."""
-        return _problem(self)
-
-
-@cache
-def _problem(case: Case) -> Problem:
-    distribution = case.distribution()
-    if isinstance(case.about, str):
-        metric = omma.metric(case.about)
-    else:
-        one_label = case.about().metric
-        metric = one_label if distribution.m == 1 else omma.metrics.macro(one_label)
-    # Macro-precision has local optima, in which Frank-Wolfe would stop.
-    if case.everything:
-        assert isinstance(distribution, Discrete)
-        best = exhaustive(metric, distribution, case.k)
-    else:
-        best = optimum(metric, distribution, case.k)
-    return Problem(distribution, metric, best, case.k)
+        """With its best classifier."""
+        if isinstance(self.about, str):
+            metric = omma.metric(self.about)
+        else:
+            of_label = self.about().metric
+            metric = of_label if self.distribution.m == 1 else omma.metrics.macro(of_label)
+        # Macro-precision has local optima, in which Frank-Wolfe would stop.
+        search: Callable[..., Optimum] = exhaustive if self.everything else optimum
+        best = search(metric, self.distribution, self.k)
+        return Problem(self.distribution, metric, best, self.k)
 
 
 def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
@@ -72,6 +64,7 @@ def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
     >>> policy("Greedy", omma.metric("f1")).prior
     1e-06
     """
+    # Made when asked for, as some metrics are not for all of them.
     makers: dict[str, Callable[[], Policy]] = {
         OMMA: lambda: omma.OMMA(metric, k),
         ESTIMATES: lambda: omma.OMMA(metric, k, "estimates"),
@@ -90,58 +83,47 @@ def measured(problem: Problem, spec: Spec, distort: Distort | None = None) -> Me
     return measure(problem, chosen, rows, spec["sequences"], seed=spec["seed"], distort=distort)
 
 
-def beta() -> Independent:
-    """One label; a fifth of the rows have it, and half of them are easy to tell."""
-    return Independent(Beta(0.5, 2.0))
-
-
-def five_kinds() -> Discrete:
-    """One label and five kinds of rows, rarer the more probable the label is."""
-    return Discrete([0.05, 0.2, 0.4, 0.6, 0.9], [5, 4, 3, 2, 1])
-
-
-def five_labels() -> Independent:
-    """Five labels, each rarer than the one before."""
-    return Independent(*(LogisticNormal(-1.0 - 0.5 * j, 1.5) for j in range(5)))
-
-
-def four_classes() -> Softmax:
-    """Four classes, each rarer than the one before."""
-    return Softmax([0.0, -0.5, -1.0, -1.5], spread=1.5)
-
-
-def six_kinds() -> Discrete:
-    """Three classes and six kinds of rows."""
-    points = [
+# One label; a fifth of the rows have it, and half of them are easy to tell.
+ONE_LABEL = Independent(Beta(0.5, 2.0))
+# One label and five kinds of rows, rarer the more probable the label is.
+FIVE_KINDS = Discrete([0.05, 0.2, 0.4, 0.6, 0.9], [5, 4, 3, 2, 1])
+# Labels and classes, each rarer than the one before.
+TWO_LABELS = Independent(LogisticNormal(-1.0, 1.5), LogisticNormal(-2.0, 1.5))
+FIVE_LABELS = Independent(*(LogisticNormal(-1.0 - 0.5 * j, 1.5) for j in range(5)))
+FOUR_CLASSES = Softmax([0.0, -0.5, -1.0, -1.5], spread=1.5)
+# Three classes and six kinds of rows: few enough to try all classifiers.
+SIX_KINDS = Discrete(
+    [
         [0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7],
         [0.5, 0.4, 0.1], [0.3, 0.3, 0.4], [0.9, 0.05, 0.05],
-    ]  # fmt: skip
-    return Discrete(points, [3, 3, 2, 2, 2, 1], multiclass=True)
-
-
+    ],
+    [3, 3, 2, 2, 2, 1],
+    multiclass=True,
+)  # fmt: skip
 CASES = {
     case.name: case
     for case in (
-        Case("binary", "√((tp + δ)(tn + δ)), continuous", beta, utilities.geometric),
+        Case("binary", "√((tp + δ)(tn + δ)), continuous", ONE_LABEL, utilities.geometric),
         Case(
-            "binary-discrete", "harmonic mean of tp + δ, tn + δ, five kinds", five_kinds,
+            "binary-discrete", "harmonic mean of tp + δ, tn + δ, five kinds", FIVE_KINDS,
             utilities.harmonic,
         ),
         Case(
-            "multilabel-at-2", "macro √((tp + δ)(tn + δ)) at 2 of 5 labels", five_labels,
+            "multilabel-at-2", "macro √((tp + δ)(tn + δ)) at 2 of 5 labels", FIVE_LABELS,
             utilities.geometric, k=2, rows=FEWER,
         ),
         Case(
-            "multiclass", "H-mean of four classes", four_classes, "multiclass_hmean", k=1,
+            "multiclass", "H-mean of four classes", FOUR_CLASSES, "multiclass_hmean", k=1,
             entrants=(OMMA, ESTIMATES, ONLINE), rows=FEWER,
         ),
-        Case("f1", "F1 of one label, continuous", beta, "f1", entrants=EVERY),
+        Case("f1", "F1 of one label, continuous", ONE_LABEL, "f1", entrants=WITH_OFO),
         Case(
-            "macro-f1", "macro-F1 of 5 labels", five_labels, "macro_f1", entrants=EVERY, rows=FEWER
+            "macro-f1", "macro-F1 of 5 labels", FIVE_LABELS, "macro_f1", entrants=WITH_OFO,
+            rows=FEWER,
         ),
-        Case("macro-f1-at-2", "macro-F1 at 2 of 5 labels", five_labels, "macro_f1", 2, rows=FEWER),
+        Case("macro-f1-at-2", "macro-F1 at 2 of 5 labels", FIVE_LABELS, "macro_f1", 2, rows=FEWER),
         Case(
-            "macro-precision-at-1", "macro-precision at 1 of 3 classes", six_kinds,
+            "macro-precision-at-1", "macro-precision at 1 of 3 classes", SIX_KINDS,
             "macro_precision", k=1, rows=FEWER, everything=True,
         ),
     )

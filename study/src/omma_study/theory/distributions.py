@@ -98,10 +98,15 @@ class Discrete(Distribution):
         self.points = np.array(points, dtype=np.float64)
         if self.points.ndim == 1:
             self.points = self.points[:, np.newaxis]
+        # Kinds that come equally often where nothing is said.
         raw = np.ones(len(self.points)) if weights is None else np.array(weights, dtype=np.float64)
-        good = ((self.points >= 0) & (self.points <= 1)).all()
-        good &= not multiclass or np.allclose(self.points.sum(axis=1), 1.0)
-        if not good or raw.shape != (len(self.points),) or not ((raw >= 0).all() and raw.sum() > 0):
+        is_valid = ((self.points >= 0) & (self.points <= 1)).all()
+        is_valid &= not multiclass or np.allclose(self.points.sum(axis=1), 1.0)
+        if (
+            not is_valid
+            or raw.shape != (len(self.points),)
+            or not ((raw >= 0).all() and raw.sum() > 0)
+        ):
             raise ValueError(
                 "points of Discrete must be rows of probabilities, which add up to 1 where "
                 "multiclass, and weights a number of at least 0 for each"
@@ -167,6 +172,7 @@ class LogisticNormal:
         return special.expit(self.mean + self.spread * special.ndtri(share))
 
     def above(self, threshold: float) -> tuple[float, float]:
+        # Nothing reaches it, and its logit is infinite.
         if threshold >= 1.0:
             return 0.0, 0.0
         start = (special.logit(max(threshold, 0.0)) - self.mean) / self.spread
@@ -238,6 +244,7 @@ class Softmax(Distribution):
         self.means = np.array(means, dtype=np.float64)
         self.m = len(self.means)
         self.spread = spread
+        # Quantiles of the normal distribution at evenly spread points.
         logits = self.means + spread * special.ndtri(_sobol(self.m))
         self.support = Discrete(special.softmax(logits, axis=1), multiclass=True)
         self.frequencies = self.support.frequencies

@@ -144,6 +144,7 @@ def exhaustive(metric: Metric, distribution: Discrete, k: int | None = None) -> 
     m, points = distribution.m, len(distribution.points)
     # All decisions about one row.
     picks = [np.flatnonzero(row) for row in product((0, 1), repeat=m)]
+    # With a budget exactly k of the labels.
     picks = picks if k is None else [np.array(pick) for pick in combinations(range(m), k)]
     options = np.array([np.isin(np.arange(m), pick) for pick in picks], dtype=np.int8)
     size = len(options) ** points

@@ -31,6 +31,7 @@ def until(last: int) -> list[int]:
     >>> until(10_000)
     [100, 215, 464, 1000, 2154, 4642, 10000]
     """
+    # 10^(6/3) = 100 is the first.
     powers = np.arange(6, 3 * np.log10(last) + 0.5) / 3
     return [round(10**power) for power in powers.tolist()]
 
@@ -79,6 +80,7 @@ def fitted_rate(
     # A mean that is negative in some bootstrap samples is zero within its error.
     if not (values.mean(axis=0) > 0).all() or usable.mean() < 0.95:
         return None
+    # The slope of least squares is a weighted sum of the logarithms of values.
     weights = logs - logs.mean()
     weights = weights / (weights @ weights)
     low, high = np.quantile(np.log(means[usable]) @ weights, (0.025, 0.975))
@@ -148,47 +150,33 @@ def measure(
     [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
     """
     places = np.array(sorted(rows), dtype=np.int64)
+    metric, best, rule = problem.metric, problem.best, problem.best.rule
     shortfalls = []
     for number in range(sequences):
         rng = np.random.default_rng((seed, number))
         stream = problem.distribution.draw(int(places[-1]), rng)
-        told = stream if distort is None else stream._replace(eta=distort(stream.eta, rng))
-        decided = decisions(problem, policy, told)
-        reference = _best_decisions(problem, stream, number)
-        shortfalls.append(
-            [_shortfall(problem, stream, one, places) for one in (decided, reference)]
-        )
+        estimated = stream if distort is None else stream._replace(eta=distort(stream.eta, rng))
+        if isinstance(best.classifier, Mixture):  # rules are drawn anew for each sequence
+            mixture = Mixture(best.classifier.rules, best.classifier.shares, seed=number + 1)
+            reference = decisions(metric, mixture, stream)
+        else:
+            reference = best.classifier[stream.places]
+        # Control variates: each of these has mean zero, whatever the policy decides.
+        gains = ((stream.eta * rule.slope + rule.offset) * rule.predict(stream.eta)).sum(axis=1)
+        by_frequency = (stream.y - problem.distribution.frequencies) @ best.by_positive
+        pair = []
+        for decided in (decisions(metric, policy, estimated), reference):
+            noise = ((stream.y - stream.eta) * decided) @ rule.slope
+            zero_mean = cumulative(noise + (gains - best.gain + by_frequency), places) / places
+            values = [metric.value(counts) for counts in counts_at(stream.y, decided, places)]
+            pair.append(best.value - np.array(values) + zero_mean)
+        shortfalls.append(pair)
     return Measured(places, *np.array(shortfalls).transpose(1, 0, 2))
 
 
-def decisions(problem: Problem, policy: Policy, stream: Stream) -> Any:
+def decisions(metric: Metric | str, policy: Policy, stream: Stream) -> Any:
     """What a policy does on a stream."""
-    return omma.replay(
-        policy, stream.eta, stream.y, metric=problem.metric, checkpoints=0
-    ).predictions
-
-
-def _best_decisions(problem: Problem, stream: Stream, seed: int) -> Any:
-    """What the best classifier does on a stream."""
-    classifier = problem.best.classifier
-    if isinstance(classifier, Mixture):
-        drawn = Mixture(classifier.rules, classifier.shares, seed=seed + 1)
-        return decisions(problem, drawn, stream)
-    return classifier[stream.places]
-
-
-def _shortfall(
-    problem: Problem, stream: Stream, decided: NDArray[np.int8], rows: NDArray[np.int64]
-) -> Vector:
-    """ψ(C*) minus the metric so far, without the part that is zero on average."""
-    best, rule = problem.best, problem.best.rule
-    gains = ((stream.eta * rule.slope + rule.offset) * rule.predict(stream.eta)).sum(axis=1)
-    often = (stream.y - problem.distribution.frequencies) @ best.by_positive
-    noise = ((stream.y - stream.eta) * decided) @ rule.slope
-    # Control variates: each of the three sums has mean zero, whatever the policy decides.
-    known = cumulative(noise + (gains - best.gain + often), rows) / rows
-    values = [problem.metric.value(counts) for counts in counts_at(stream.y, decided, rows)]
-    return best.value - np.array(values) + known
+    return omma.replay(policy, stream.eta, stream.y, metric=metric, checkpoints=0).predictions
 
 
 def counts_at(y: NDArray[Any], decided: NDArray[np.int8], rows: NDArray[np.int64]) -> list[Counts]:
@@ -202,6 +190,7 @@ def counts_at(y: NDArray[Any], decided: NDArray[np.int8], rows: NDArray[np.int64
 
 def cumulative(values: NDArray[Any], rows: NDArray[np.int64]) -> Vector:
     """Sums of the first rows, for each number of rows."""
+    # Sums between the places first: a cumulative sum of all rows would be as long as they are.
     starts = np.concatenate(([0], rows[:-1]))
     parts = np.add.reduceat(values[: rows[-1]], starts, axis=0, dtype=np.float64)
     return np.cumsum(parts, axis=0)

@@ -11,31 +11,22 @@ from omma_study.records import Record, key_of
 from omma_study.runs import Progress, Summary, perform
 from omma_study.tables import Table
 from omma_study.theory.simulation import Simulation
-from omma_study.theory.simulations import (
-    adversary,
-    agreement,
-    bounds,
-    estimation,
-    population,
-    regret,
-    shift,
-    smoothing,
-)
+from omma_study.theory.simulations import bounds, estimation, order, regret, rules
 
 ALL = "theory"
 _SUITES = {
     suite.name: suite
     for suite in (
-        regret.SUITE,
+        regret.REGRET,
         regret.RATIOS,
-        population.SUITE,
-        bounds.SUITE,
-        estimation.SUITE,
+        rules.POPULATION,
+        bounds.BOUNDS,
+        estimation.ESTIMATION,
         estimation.CALIBRATION,
-        smoothing.SUITE,
-        adversary.SUITE,
-        shift.SUITE,
-        agreement.SUITE,
+        bounds.SMOOTHING,
+        order.ADVERSARY,
+        order.SHIFT,
+        rules.AGREEMENT,
     )
 }
 
@@ -82,6 +73,7 @@ def run(
     >>> print(run("theory-shift", "records-of-run", quick=True))
     8 done, 0 there before, 0 failed
     """
+    # A wrong name is an error before anything is simulated.
     choice("a suite of the theory", name, (ALL, *_SUITES))
     chosen = suites() if name == ALL else [_SUITES[name]]
     jobs = [job for suite in chosen for job in suite.jobs(quick)]
@@ -90,15 +82,15 @@ def run(
 
 def tables(records: list[Record]) -> list[Table]:
     """Tables of what records of the theory say, suite by suite."""
-    return [table for suite, mine in _by_suite(records) for table in suite.tables(mine)]
+    return [table for suite, finished in _by_suite(records) for table in suite.tables(finished)]
 
 
 def figures(records: list[Record]) -> dict[str, Any]:
     """Figures of what records of the theory say, by name."""
-    drawn: dict[str, Any] = {}
-    for suite, mine in _by_suite(records):
-        drawn.update(suite.figures(mine))
-    return drawn
+    by_name: dict[str, Any] = {}
+    for suite, finished in _by_suite(records):
+        by_name.update(suite.figures(finished))
+    return by_name
 
 
 def _by_suite(records: list[Record]) -> list[tuple[Simulation, list[Record]]]:

@@ -99,6 +99,5 @@ def least() -> Utility:
 
 
 def _utility(psi: object, name: str, lipschitz: float, smoothness: float) -> Utility:
-    smooth = math.isfinite(smoothness)
-    metric = custom(psi, name=name, concave=True, smooth=smooth)  # type: ignore[arg-type]
+    metric = custom(psi, name=name, concave=True, smooth=True)  # type: ignore[arg-type]
     return Utility(metric, Constants(lipschitz, smoothness))  # type: ignore[arg-type]

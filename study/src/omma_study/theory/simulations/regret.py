@@ -10,11 +10,27 @@ from typing import Any
 import numpy as np
 
 from omma_study.records import Record
-from omma_study.theory.cases import CASES, ESTIMATES, OMMA, ONLINE, Case, beta, measured
-from omma_study.theory.distributions import Independent, LogisticNormal
-from omma_study.theory.figures import bound, curve, pictured
+from omma_study.theory.cases import (
+    CASES,
+    ESTIMATES,
+    OMMA,
+    ONE_LABEL,
+    ONLINE,
+    TWO_LABELS,
+    Case,
+    measured,
+)
 from omma_study.theory.regret import averaged, fitted_rate
-from omma_study.theory.simulation import Simulation, Spec, last, power_and_interval, table
+from omma_study.theory.simulation import (
+    Simulation,
+    Spec,
+    bound,
+    curve,
+    last,
+    pictured,
+    power_and_interval,
+    table,
+)
 
 ONLINE_ROWS = 100_000  # Online-FW looks at the past again and again
 LONG = 10_000_000
@@ -22,7 +38,7 @@ LONG = 10_000_000
 
 def simulate(cases: Mapping[str, Case], spec: Spec) -> dict[str, Any]:
     """Regret and shortfall of a policy on a problem, against the number of rows."""
-    problem = cases[spec["dataset"]].problem()
+    problem = cases[spec["dataset"]].problem
     curves = measured(problem, spec)
     return {
         "rows": curves.rows.tolist(),
@@ -49,9 +65,10 @@ def _row(cases: Mapping[str, Case], record: Record) -> dict[str, str]:
 
 def _draw(ax: Any, records: list[Record]) -> None:
     for record in records:
+        # A logarithmic axis shows nothing of it.
         negative = record["result"]["regret"][-1] < 0
-        said = {"label": f"{record['label']}: negative at the end"} if negative else {}
-        curve(ax, record, **said)
+        label = {"label": f"{record['label']}: negative at the end"} if negative else {}
+        curve(ax, record, **label)
     for result in (record["result"] for record in records if record["label"] == OMMA):
         rows = np.array(result["rows"], dtype=float)
         shape = np.log(rows) / rows  # drawn above the curves
@@ -59,7 +76,7 @@ def _draw(ax: Any, records: list[Record]) -> None:
         bound(ax, rows, 3.0 * highest * shape / shape[0], "shape of ln n / n")
 
 
-SUITE = Simulation(
+REGRET = Simulation(
     "theory-regret",
     "Regret against n on distributions that are known",
     [
@@ -82,32 +99,23 @@ SUITE = Simulation(
 )
 
 
-def two_labels() -> Independent:
-    """Two labels, one rarer than the other."""
-    return Independent(LogisticNormal(-1.0, 1.5), LogisticNormal(-2.0, 1.5))
-
-
 ALIKE: dict[str, Any] = {"entrants": (OMMA, ESTIMATES), "rows": LONG}
 RATIO_CASES = {
     case.name: case
     for case in (
-        Case("f1", "F1 of one label", beta, "f1", **ALIKE),
-        Case("micro-f1", "micro-F1 of two labels", two_labels, "micro_f1", **ALIKE),
-        Case("jaccard", "Jaccard of one label", beta, "jaccard", **ALIKE),
+        Case("f1", "F1 of one label", ONE_LABEL, "f1", **ALIKE),
+        Case("micro-f1", "micro-F1 of two labels", TWO_LABELS, "micro_f1", **ALIKE),
+        Case("jaccard", "Jaccard of one label", ONE_LABEL, "jaccard", **ALIKE),
     )
 }
 
 
-def constant(record: Record) -> str:
-    """Regret times n after 10,000 rows and at the end: level where regret falls as 1 / n."""
-    result = record["result"]
-    places = [result["rows"].index(n) for n in (10_000, result["rows"][-1])]
-    first, final = (result["regret"][i] * result["rows"][i] for i in places)
-    return f"{first:.2f}, {final:.2f}"
-
-
 def _ratio_row(record: Record) -> dict[str, str]:
-    return {**_row(RATIO_CASES, record), "n · regret, early and late": constant(record)}
+    """With regret times n after 10,000 rows and at the end: level where regret falls as 1 / n."""
+    rows, regret = record["result"]["rows"], record["result"]["regret"]
+    early = rows.index(10_000)
+    scaled = f"{regret[early] * rows[early]:.2f}, {regret[-1] * rows[-1]:.2f}"
+    return {**_row(RATIO_CASES, record), "n · regret, early and late": scaled}
 
 
 def _draw_ratios(ax: Any, records: list[Record]) -> None:
