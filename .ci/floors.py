@@ -1,22 +1,18 @@
-"""Prints the lowest versions that pyproject.toml allows, as pip takes them.
+"""Print the lowest versions that pyproject.toml allows, as pip takes them.
 
-    python .ci/floors.py dependencies plots sklearn test
+    python .ci/floors.py dependencies plots sklearn frames test
 
-An extra named stands for its own packages that are named below; a lower limit becomes the version.
+Of each extra, only packages of PACKAGES are printed, at their lower bound.
 """
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
-try:
-    import tomllib
-except ImportError:  # Python 3.10
-    from pip._vendor import tomli as tomllib
-
-# What the lane of the lowest versions runs on; other extras bring limits of their own.
-WANTED = {
-    "numpy", "scipy", "numba", "click", "rich", "tomli", "matplotlib", "scikit-learn",
+# Packages that the lane of the lowest versions needs; other extras have bounds of their own.
+PACKAGES = {
+    "numpy", "scipy", "numba", "click", "rich", "matplotlib", "scikit-learn",
     "pytest", "hypothesis", "pandas", "polars", "pyarrow",
 }  # fmt: skip
 
@@ -30,7 +26,7 @@ def floors(extras):
     for extra in extras:
         for line in given[extra]:
             name, _, rest = line.partition(">=")
-            if name in WANTED:
+            if name in PACKAGES:
                 version, _, marker = rest.partition(";")
                 version = version.partition(",")[0]  # without an upper bound
                 found[name] = f"{name}=={version.strip()}" + (f" ;{marker}" if marker else "")

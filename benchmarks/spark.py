@@ -1,7 +1,7 @@
 """omma.spark: rows a second, quality against the merge interval, and how long recovery takes.
 
-It needs omma[spark] and Java 17; ``--only quality`` needs neither. Seconds on the processor do not
-depend on what else runs; those on the wall do.
+It needs omma-learn[spark] and Java 17; ``--only quality`` needs neither. Seconds on the processor
+do not depend on what else runs; those on the wall do.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ SETTINGS = {
 def missing():
     """Why there can be no Spark here, in a sentence; None where there can."""
     if find_spec("pyspark") is None:
-        return 'PySpark is not installed: pip install "omma[spark]"'
+        return 'PySpark is not installed: pip install "omma-learn[spark]"'
     java = shutil.which("java")
     if java is None:
         return "Spark needs Java 17, which is not here"

@@ -144,7 +144,7 @@ def test_without_matplotlib_the_table_still_comes(invoke, tmp_path):
     done = invoke(*SMALL)
     assert done.exit_code == 0
     assert "macro_f1" in done.stdout
-    assert 'pip install "omma[plots]"' in done.stderr
+    assert 'pip install "omma-learn[plots]"' in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -153,7 +153,7 @@ def test_a_picture_that_was_asked_for_and_cannot_be_drawn_is_an_error(invoke):
     done = invoke(*SMALL, "--output", "a.png")
     assert done.exit_code == 1
     (line,) = done.stderr.strip().splitlines()
-    assert 'pip install "omma[plots]"' in line
+    assert 'pip install "omma-learn[plots]"' in line
 
 
 def test_version(invoke):

@@ -10,7 +10,7 @@ import pytest
 import omma
 
 distributed = pytest.importorskip(
-    "distributed", reason='Dask is not installed: pip install "omma[dask]"'
+    "distributed", reason='Dask is not installed: pip install "omma-learn[dask]"'
 )
 
 POLICY = omma.OMMA("macro_f1", prior=1.0)

@@ -103,7 +103,7 @@ def test_extras_that_are_named_exist():
     table = project.split("[project.optional-dependencies]")[1].split("\n[")[0]
     extras = set(re.findall(r"^(\w+) = ", table, re.MULTILINE))
     for page in [*PAGES, *(ROOT / "src").rglob("*.py")]:
-        found = re.findall(r'"(?:omma|\.)\[([\w,]+)\]"', page.read_text(encoding="utf-8"))
+        found = re.findall(r'"(?:omma-learn|\.)\[([\w,]+)\]"', page.read_text(encoding="utf-8"))
         for named in found:
             assert set(named.split(",")) <= extras, page
 
@@ -162,7 +162,7 @@ def test_the_gallery_is_made_of_the_examples(scripts, monkeypatch, tmp_path):
 
 
 needs_docs = pytest.mark.skipif(
-    not importlib.util.find_spec("mkdocstrings"), reason='needs pip install "omma[docs]"'
+    not importlib.util.find_spec("mkdocstrings"), reason='needs pip install "omma-learn[docs]"'
 )
 
 

@@ -7,7 +7,7 @@ from rules_elsewhere import ABSENT, COSTLY, COSTLY_CLASSES, calibrated, calibrat
 
 import omma
 
-pytest.importorskip("onnx", reason="onnx is not installed: pip install 'omma[onnx]'")
+pytest.importorskip("onnx", reason="onnx is not installed: pip install 'omma-learn[onnx]'")
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 

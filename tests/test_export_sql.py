@@ -36,7 +36,7 @@ class DuckDB(Sqlite):
     """The same, in DuckDB."""
 
     def __init__(self):
-        duckdb = pytest.importorskip("duckdb", reason="no DuckDB: pip install 'omma[sql]'")
+        duckdb = pytest.importorskip("duckdb", reason="no DuckDB: pip install 'omma-learn[sql]'")
         self.connection = duckdb.connect()
 
 

@@ -7,7 +7,9 @@ from rules_elsewhere import ABSENT, COSTLY, COSTLY_CLASSES, calibrated, calibrat
 
 import omma
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'omma[torch]'")
+torch = pytest.importorskip(
+    "torch", reason="PyTorch is not installed: pip install 'omma-learn[torch]'"
+)
 
 
 @given(decided())

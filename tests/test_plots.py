@@ -105,9 +105,9 @@ def test_traces_must_share_a_metric_and_have_a_history(traces):
 
 def test_missing_matplotlib_says_what_to_install(traces, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r'pip install "omma\[plots\]"'):
+    with pytest.raises(ImportError, match=r'pip install "omma-learn\[plots\]"'):
         plots.plot_running(traces)
-    with pytest.raises(ImportError, match=r'pip install "omma\[plots\]"'):
+    with pytest.raises(ImportError, match=r'pip install "omma-learn\[plots\]"'):
         plots.plot_panels({"macro_f1": traces})
 
 

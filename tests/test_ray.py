@@ -9,7 +9,7 @@ import pytest
 
 import omma
 
-ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "omma[ray]"')
+ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "omma-learn[ray]"')
 
 PAGE = Path(__file__).parents[1] / "docs/recipes/ray.md"
 AT = (0, 3)

@@ -967,6 +967,6 @@ def test_without_scikit_learn_it_says_what_to_install():
     code = "import sys; sys.modules['sklearn'] = None; import omma; import omma.sklearn"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (
-        'omma.sklearn needs scikit-learn, which is not installed: pip install "omma[sklearn]"'
+        'omma.sklearn needs scikit-learn, which is not installed: pip install "omma-learn[sklearn]"'
         in (done.stderr)
     )

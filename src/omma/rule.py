@@ -359,7 +359,7 @@ class Rule:
         >>> head(torch.tensor([[0.6, 0.05], [0.4, 0.3]])).tolist()  # doctest: +SKIP
         [[1, 0], [0, 1]]
         """
-        require("torch", "Rule.to_torch needs", '"omma[torch]"')
+        require("torch", "Rule.to_torch needs", '"omma-learn[torch]"')
         from omma.export.torch import RuleHead
 
         return RuleHead(self).eval()

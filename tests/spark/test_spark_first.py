@@ -9,7 +9,9 @@ import omma
 
 @pytest.mark.parametrize("policy", [omma.OMMA("macro_f1", prior=1.0), omma.Auto("macro_f1")])
 def test_a_fresh_worker_is_soon_at_work(tmp_path, policy):
-    pytest.importorskip("pyspark", reason='PySpark is not installed: pip install "omma[spark]"')
+    pytest.importorskip(
+        "pyspark", reason='PySpark is not installed: pip install "omma-learn[spark]"'
+    )
     from spark_worker import first_rows, prepare
 
     eta, y = long_stream(0, 1000, 20)

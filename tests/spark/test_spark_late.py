@@ -1,7 +1,7 @@
 """Labels in a stream of their own: counted once, with the decision that was made."""
 
 import os
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from spark_streams import as_ids, decisions
 import omma
 from omma.batch_step import handed_out, merged, settled
 
-START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+START = datetime(2026, 1, 1, tzinfo=UTC)
 M, SIZE = 5, 200
 
 

@@ -88,7 +88,7 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
         if error.name not in ("uvicorn", "h11"):
             raise
         raise click.ClickException(
-            f"omma serve needs {error.name}: pip install 'omma[serve]'."
+            f"omma serve needs {error.name}: pip install 'omma-learn[serve]'."
         ) from error
 
     from omma.cli.http import IDLE, Access, Connections, application

@@ -26,7 +26,7 @@ class Graph(Protocol):
 
 def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
     """The rule as an ``onnx.ModelProto``; ``Rule.to_onnx`` says more."""
-    onnx = require("onnx", "Rule.to_onnx needs", '"omma[onnx]"')
+    onnx = require("onnx", "Rule.to_onnx needs", '"omma-learn[onnx]"')
     check_choice("Rule.to_onnx", "dtype", dtype, ("float32", "float64"))
     helper, types = onnx.helper, onnx.TensorProto
     graph = OnnxGraph(helper, onnx.numpy_helper)

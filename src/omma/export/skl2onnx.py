@@ -21,7 +21,7 @@ ALIAS = "OmmaMetricClassifier"
 
 def register() -> None:
     """Tell skl2onnx how to convert ``MetricClassifier``; twice does no harm."""
-    skl2onnx = require("skl2onnx", "register_skl2onnx needs", '"omma[onnx]"')
+    skl2onnx = require("skl2onnx", "register_skl2onnx needs", '"omma-learn[onnx]"')
     skl2onnx.update_registered_converter(MetricClassifier, ALIAS, _shapes, _convert, parser=_parse)
 
 

@@ -11,7 +11,7 @@ TINIEST = np.nextafter(0.0, 1.0)  # a label of probability zero is never predict
 
 def classifier_of(rule: Any, estimator: Any, *, pos_label: Any = None) -> Any:
     """The rule as a classifier; ``Rule.to_sklearn`` says more."""
-    require("sklearn", "Rule.to_sklearn needs", '"omma[sklearn]"')
+    require("sklearn", "Rule.to_sklearn needs", '"omma-learn[sklearn]"')
     from sklearn.base import is_classifier
 
     if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):

@@ -23,7 +23,7 @@ AWAY = 16.0  # points from there to its name
 
 def require_matplotlib() -> None:
     """Say how to get matplotlib where it is missing."""
-    require("matplotlib", "plots need", '"omma[plots]"')
+    require("matplotlib", "plots need", '"omma-learn[plots]"')
 
 
 def new_figure(wide: float, high: float, **options: Any) -> Figure:

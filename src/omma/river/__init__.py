@@ -15,7 +15,7 @@ try:
     import river  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        'omma.river needs river, which is not installed: pip install "omma[river]"'
+        'omma.river needs river, which is not installed: pip install "omma-learn[river]"'
     ) from error
 
 from omma.river.classifier import (

@@ -8,7 +8,7 @@ try:
     import sklearn as _sklearn  # scikit-learn itself: this folder is omma.sklearn
 except ImportError as error:
     raise ImportError(
-        'omma.sklearn needs scikit-learn, which is not installed: pip install "omma[sklearn]"'
+        'omma.sklearn needs scikit-learn, which is not installed: pip install "omma-learn[sklearn]"'
     ) from error
 else:
     del _sklearn

@@ -10,7 +10,8 @@ try:
     import pyspark.sql  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        'omma.spark needs PySpark and Arrow, which are not installed: pip install "omma[spark]"'
+        "omma.spark needs PySpark and Arrow, which are not installed: "
+        'pip install "omma-learn[spark]"'
     ) from error
 
 from omma.spark.per_key import load_states, stream_per_key

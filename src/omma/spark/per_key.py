@@ -136,7 +136,7 @@ def check_state_store(spark: SparkSession) -> None:
     # PySpark talks to the state store in protobuf, and does not require it.
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise ImportError(
-            "stream_per_key needs protobuf, which is not installed: pip install 'omma[spark]'"
+            "stream_per_key needs protobuf, which is not installed: pip install 'omma-learn[spark]'"
         )
 
 

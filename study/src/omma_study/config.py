@@ -3,7 +3,7 @@
 Suites are TOML files: those of the folder ``suites``, and a user's own.
 """
 
-import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
@@ -15,12 +15,6 @@ import omma
 from omma_study import estimators
 from omma_study.checks import choice
 from omma_study.policies import ETA, POLICIES, supports
-
-# The standard library reads TOML from 3.11 on.
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 # Shuffled sequences, as in the paper.
 SEEDS = 5
