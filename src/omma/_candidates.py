@@ -19,8 +19,8 @@ def rows_short_of(rows: Probabilities, k: int) -> int:
         for _, block in blocks(rows.n, rows.rows_per_block, None):
             is_candidate = np.asarray(rows.array[block[0] : block[-1] + 1]) > 0
             if not is_candidate[:, :k].all():  # mostly the first k labels will do
-                short += np.count_nonzero(np.count_nonzero(is_candidate, axis=1) < k)
-        return int(short)
+                short += int(np.count_nonzero(np.count_nonzero(is_candidate, axis=1) < k))
+        return short
     # Zeros that are stored are no candidates either.
     candidates_before = np.concatenate(([0], np.cumsum(rows.matrix.data > 0)))
     return int(np.count_nonzero(np.diff(candidates_before[rows.matrix.indptr]) < k))

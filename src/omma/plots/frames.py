@@ -171,4 +171,4 @@ def spread(values: Sequence[float], gap: float, top: float | None = None) -> lis
         nearest = np.clip(nearest, min(0.0, highest), highest)
     places = np.empty(len(wishes))
     places[order] = nearest + steps
-    return places.tolist()  # type: ignore[no-any-return]
+    return places.tolist()

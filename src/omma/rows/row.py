@@ -149,6 +149,7 @@ def labels_of_row(owner: str, parameter: str, values: Any, is_sparse: bool, m: i
 def _rows(labels: TrueLabels, dtype: Any, is_sparse: bool) -> list[Any]:
     """Each row of labels by itself: indicators, or the ids of a sparse row; None if unknown."""
     places = np.arange(labels.values.shape[0])
+    rows: list[Any]
     if is_sparse:
         starts, ends, ids = labels.block(places)
         rows = [ids[start:end].copy() for start, end in zip(starts, ends, strict=True)]
