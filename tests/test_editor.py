@@ -119,8 +119,15 @@ def test_objects_are_tables_in_a_notebook(stream):
     eta, y = stream
     trace = omma.replay(omma.OMMA("macro_f1"), eta, y)
     compared = omma.compare(eta, y, metrics=["macro_f1"], policies=["baseline", "auto"])
-    for one in (trace, trace.counts, trace.rule, compared):
-        source = one._repr_html_()
+    choice = omma.choose(eta, y, "macro_f1")
+    curve = omma.curve(eta, y, "macro_f1", bootstrap=0)
+    policy = omma.Auto("macro_f1", subject_to="micro_precision >= 0.5")
+    learner = omma.OnlineClassifier(policy, n_labels=12)
+    assert "no labels yet" in learner._repr_html_()
+    learner.predict(eta[0])
+    learner.update(y[0])
+    for shown_object in (trace, trace.counts, trace.rule, compared, choice, curve, learner):
+        source = shown_object._repr_html_()
         shown = Shown(source)
         assert {"table", "td"} <= shown.tags
         assert not re.search("#[0-9a-fA-F]{3}|black|white", source)  # readable in the dark
@@ -128,6 +135,16 @@ def test_objects_are_tables_in_a_notebook(stream):
     assert "… and 2 more" in trace.counts._repr_html_()
     cell = compared.cell("auto", "macro_f1")
     assert f"{100 * cell.mean:.2f}" in compared._repr_html_()
+    choice_text, learner_text = (
+        "".join(Shown(shown_object._repr_html_()).text) for shown_object in (choice, learner)
+    )
+    assert choice_text.startswith(choice.verdict)
+    assert all(f"{100 * rule.value:.2f}" in choice_text for rule in choice.candidates)
+    assert f"label 0{curve[0].threshold:.4g}{curve[0].value:.4g}" in "".join(
+        Shown(curve._repr_html_()).text
+    )
+    assert f"macro_f1{learner.value:.4g}labels12" in learner_text
+    assert "micro_precision >= 0.5" in learner_text
 
 
 def test_rules_with_a_budget_show_what_they_rank_by():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from omma._html import html_table
 from omma._validate import check_number, check_positive_int, check_seed, shown
 from omma.metrics import LabelMetric, Macro, Metric, Micro, Sum, metric as find_metric
 from omma.metrics.names import MetricName
@@ -120,6 +121,12 @@ class Curve:
         )
         more = f", … {len(self) - 3} more" if len(self) > 3 else ""
         return f"<curve of {self.metric.name}, best {best}{more}>"
+
+    def _repr_html_(self) -> str:
+        rows = ((line.name, line.threshold, line.value) for line in self.lines)
+        head = ("label", "best threshold", self.metric.name.removeprefix("macro_"))
+        title = f"{self.metric.name} against the threshold"
+        return html_table(title, head, rows, len(self))
 
 
 def curve(

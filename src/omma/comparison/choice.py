@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omma._html import html_table
 from omma._validate import nearest
 from omma.calibration.reliability import CalibrationCheck
 from omma.comparison.intervals import Range
@@ -297,6 +298,14 @@ class Choice:
 
     def __rich__(self) -> Table:
         return self.table.__rich__()
+
+    def _repr_html_(self) -> str:
+        table = self.table
+        lines = zip(table.names, table.entries, strict=True)
+        rows = [(name, *(entry.instead for entry in entries)) for name, entries in lines]
+        notes = " ".join((self.note, *self.notes))
+        head = (table.head, *table.columns)
+        return html_table(self.verdict, head, rows, len(rows), notes, most=len(rows))
 
     def __str__(self) -> str:
         calibration = () if self.calibration is None else (str(self.calibration),)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma._candidates import candidates_of, warn_of_row, warn_of_rows
+from omma._html import html_table
 from omma._types import Arrays, Decisions, Frame, SparseMatrix
 from omma._validate import check_positive_int, shown
 from omma.certificate import Certificate, Gap
@@ -797,6 +798,21 @@ class OnlineClassifier:
     def __repr__(self) -> str:
         counted = f"{self.state.truth.rows:g} rows counted"
         return f"<online classifier of {self.policy!r}, {self.n_labels} labels, {counted}>"
+
+    def _repr_html_(self) -> str:
+        counts = self.counts
+        rows: list[tuple[str, Any]] = [("labels", self.n_labels), ("labelled rows", counts.n)]
+        if self.metric is not None:
+            value = self.metric.value(counts) if counts.n > 0 else "no labels yet"
+            rows.insert(0, (self.metric.name, value))
+            expected = self.expected_value
+            rows += [] if expected is None else [("expected by probabilities", expected)]
+        rows += [("waiting for labels by id", len(self.waiting))]
+        for status in self.limits:
+            limit, _, standing = str(status).partition(": ")
+            rows.append((limit, standing))
+        title = f"OnlineClassifier of {self.policy!r}"
+        return html_table(title, ("", "value"), rows, len(rows), most=len(rows))
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
