@@ -58,24 +58,40 @@ def agree(ours, theirs, gains, k, tolerance=1e-7):
 # Greedy
 
 
-def expected(f, counts, eta, prediction, eps=EPS):
+def fractions(counts, rows):
+    """Counts divided by the rows counted, or by the number of rows that will come."""
+    return naive.normalize(counts) if rows is None else counts / rows
+
+
+def expected(f, counts, eta, prediction, eps=EPS, rows=None):
     """E over y in {0, 1} of a label's metric, the row (y, prediction) counted in."""
     worth = []
     for y in (1, 0):
         more = np.array([y * prediction, (1 - y) * prediction, y * (1 - prediction), 0.0])
         more[3] = 1 - more.sum()
-        worth.append(f(*naive.normalize(counts + more), eps))
+        worth.append(f(*fractions(counts + more, rows), eps))
     return eta * worth[0] + (1 - eta) * worth[1]
 
 
-def at_expected(f, counts, eta, prediction, eps=EPS):
+def at_expected(f, counts, eta, prediction, eps=EPS, rows=None):
     """A label's metric at the counts expected once the row is counted in: the plug-in."""
     p = prediction
     more = np.array([eta * p, (1 - eta) * p, eta * (1 - p), (1 - eta) * (1 - p)])
-    return f(*naive.normalize(counts + more), eps)
+    return f(*fractions(counts + more, rows), eps)
 
 
-def greedy(f, eta, y, k=None, feedback="labels", prior=1e-6, weights=None, expectation=expected):
+def greedy(
+    f,
+    eta,
+    y,
+    k=None,
+    feedback="labels",
+    prior=1e-6,
+    weights=None,
+    expectation=expected,
+    eps=EPS,
+    rows=None,
+):
     """Predict where the expected macro metric is no less with the label than without it.
 
     Other labels add the same to both sides, so the difference is that of one label, over m.
@@ -89,7 +105,7 @@ def greedy(f, eta, y, k=None, feedback="labels", prior=1e-6, weights=None, expec
     predictions, gains = np.zeros((n, m), dtype=int), np.zeros((n, m))
     for t in range(n):
         for j in range(m):
-            with_it, without = (expectation(f, counts[j], eta[t, j], p) for p in (1, 0))
+            with_it, without = (expectation(f, counts[j], eta[t, j], p, eps, rows) for p in (1, 0))
             gains[t, j] = (with_it - without) / m
         predictions[t] = naive.choose(gains[t], eta[t], k)
         counts += naive.cells(labels[[t]], predictions[[t]], weights[t : t + 1])

@@ -118,13 +118,16 @@ def class_gains(mean):
     return found
 
 
-def plug_in_gains(psi, counts, eta, eps):
-    """ψ at the expected counts with the label, less ψ at those without it."""
+def plug_in_gains(psi, counts, eta, eps, rows=None):
+    """ψ at the expected counts with the label, less ψ at those without it.
+
+    Counts are divided by ``rows`` as the authors' code does, or by the rows so far.
+    """
     gains = []
     for cell, p in zip(counts, eta, strict=True):
         with_it = cell + np.array([p, 1 - p, 0.0, 0.0])
         without = cell + np.array([0.0, 0.0, p, 1 - p])
-        total = cell.sum() + 1
+        total = cell.sum() + 1 if rows is None else rows
         gains.append(psi(*(with_it / total), eps)[0] - psi(*(without / total), eps)[0])
     return np.array(gains) / len(eta)
 
@@ -168,12 +171,12 @@ def omma(name, eta, y, k, feedback, prior, eps=EPS):
     return decide(gains, eta, y, k, feedback, prior, eps)
 
 
-def greedy(name, eta, y, k, feedback, prior, eps=EPS):
+def greedy(name, eta, y, k, feedback, prior, eps=EPS, rows=None):
     """Decisions of the plug-in Greedy for a macro metric."""
     psi = LABELS[name.removeprefix("macro_")]
 
     def gains(counts, row, eps):
-        return plug_in_gains(psi, counts, row, eps)
+        return plug_in_gains(psi, counts, row, eps, rows)
 
     return decide(gains, eta, y, k, feedback, prior, eps, normal=False)
 

@@ -50,6 +50,28 @@ def test_decisions_are_those_of_the_expected_value(name, feedback):
     assert compared >= 0.8 * total  # ties must not have hidden the comparison
 
 
+@pytest.mark.parametrize("expectation", ["exact", "plug_in"])
+@pytest.mark.parametrize("name", ["f1", "precision", "gmean", "mcc"])
+def test_counts_are_divided_by_the_rows_that_will_come(name, expectation):
+    twin = {"exact": twins.expected, "plug_in": twins.at_expected}[expectation]
+    for k, feedback in product((None, 3), FEEDBACK):
+        eta, y = stream(7, n=30)
+        options = {"k": k, "feedback": feedback, "prior": 1e-3}
+        theirs, gains = twins.greedy(
+            naive.BINARY[name], eta, y, **options, expectation=twin, eps=1e-2, rows=30
+        )
+        policy = omma.Greedy(
+            f"macro_{name}", **options, expectation=expectation, rows=30, epsilon=1e-2
+        )
+        for layout in LAYOUTS.values():
+            ours = twins.dense(omma.replay(policy, layout(eta), y).predictions)
+            learner = omma.OnlineClassifier(policy, n_labels=4)
+            np.testing.assert_array_equal(twins.stepped(learner, layout(eta), y), ours)
+            assert agree(ours, theirs, gains, k) >= 24
+    with pytest.raises(ValueError, match="rows of Greedy must be a whole number of at least 1"):
+        omma.Greedy("macro_f1", rows=0)
+
+
 @given(
     name=st.sampled_from(METRICS),
     k=st.sampled_from(BUDGETS),

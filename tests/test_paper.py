@@ -67,6 +67,21 @@ def test_plug_in_greedy_decides_every_row_as_the_paper(name, k):
         same_everywhere(policy, eta, y, theirs, layout)
 
 
+@pytest.mark.parametrize("k", [None, 3])
+@pytest.mark.parametrize("name", ["macro_f1", "macro_precision"])
+def test_plug_in_greedy_divides_by_the_whole_sequence_as_the_authors_code(name, k):
+    eta, y = long_stream(6)
+    different = 0
+    for prior, feedback, layout in EVERY_WAY:
+        by_rows_so_far, by_all_rows = (
+            paper.greedy(name, eta, y, k, feedback, prior, 1e-2, rows) for rows in (None, len(eta))
+        )
+        policy = omma.Greedy(name, k, feedback, prior, "plug_in", rows=len(eta), epsilon=1e-2)
+        same_everywhere(policy, eta, y, by_all_rows, layout)
+        different += np.count_nonzero(by_rows_so_far != by_all_rows)
+    assert different > 0
+
+
 @pytest.mark.parametrize("name", ["macro_f1", "micro_f1", "macro_gmean"])
 def test_another_epsilon_is_the_papers_too(name):
     eta, y = long_stream(5)

@@ -35,6 +35,7 @@ from omma.kernels.objectives import (
     PlugIn,
     Sum,
     Weighted,
+    divisor_of,
     linear,
     partials,
     value,
@@ -252,32 +253,36 @@ def linear_gain(objective, ready, point, eta, tp, predicted, positive, slope, of
 
 
 @by_kind
-def difference(objective, point, inverse, cells, eta):
-    """How much one more prediction, right with probability η, changes an objective."""
+def difference(objective, point, inverse, whole, cells, eta):
+    """How much one more prediction, right with probability η, changes an objective.
+
+    ``cells`` times ``inverse`` are fractions, of which all rows make ``whole``.
+    """
 
 
 @difference.case(Macro)
-def difference_of_macro(objective, point, inverse, cells, eta):
+def difference_of_macro(objective, point, inverse, whole, cells, eta):
     tp, predicted, positive = cells
     positive *= inverse
     of, n = objective.of, point.rows
-    with_it = value(of, n, (tp + eta) * inverse, (predicted + 1.0) * inverse, positive, 1.0)
-    without = value(of, n, tp * inverse, predicted * inverse, positive, 1.0)
+    with_it = value(of, n, (tp + eta) * inverse, (predicted + 1.0) * inverse, positive, whole)
+    without = value(of, n, tp * inverse, predicted * inverse, positive, whole)
     return objective.weight / point.m * (with_it - without)
 
 
 @difference.case(Sum)
-def difference_of_sum(objective, point, inverse, cells, eta):
-    first = difference(objective.of, point, inverse, cells, eta)
-    return first + difference(objective.rest, point, inverse, cells, eta)
+def difference_of_sum(objective, point, inverse, whole, cells, eta):
+    first = difference(objective.of, point, inverse, whole, cells, eta)
+    return first + difference(objective.rest, point, inverse, whole, cells, eta)
 
 
 @gain.case(PlugIn)
 def plug_in_gain(objective, ready, point, eta, tp, predicted, positive, slope, offset):
     """Per row: the value at the expected counts with the label, less that without it."""
     prior, rows = point.prior, point.whole / point.inverse + 1.0
+    divisor, whole = divisor_of(objective.rows, rows)
     cells = tp + prior, predicted + 2.0 * prior, positive + 2.0 * prior + eta
-    return rows * difference(objective.of, point, 1.0 / rows, cells, eta)
+    return divisor * difference(objective.of, point, 1.0 / divisor, whole, cells, eta)
 
 
 # Extras: what an objective adds to single labels. The case of an objective without extras returns

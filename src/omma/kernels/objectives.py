@@ -91,9 +91,13 @@ class Own(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What one more row would change of a metric of one label, in place of its derivatives."""
+    """What one more row would change of a metric of one label, in place of its derivatives.
+
+    Counts are divided by ``rows``; zero stands for the rows so far, the present one included.
+    """
 
     of: Any
+    rows: float
 
 
 class Macro(NamedTuple):
@@ -216,9 +220,13 @@ class Sum(NamedTuple):
 
 
 class PlugIn(NamedTuple):
-    """A ``Macro`` or a sum of them, valued at the counts that one more row would leave."""
+    """A ``Macro`` or a sum of them, valued at the counts that one more row would leave.
+
+    Counts are divided by ``rows`` as in ``Change``.
+    """
 
     of: Any
+    rows: float
 
 
 def with_epsilon(kind: Any, epsilon: float) -> Any:
@@ -412,6 +420,14 @@ def partials_of_smaller(kind, point, tp, predicted, positive):
     return slope, offset
 
 
+@helper
+def divisor_of(fixed_rows, rows):
+    """By what counts are divided, and the number of rows so divided."""
+    if fixed_rows > 0.0:
+        return fixed_rows, rows / fixed_rows
+    return rows, 1.0
+
+
 @partials.case(Change)
 def partials_of_change(kind, point, tp, predicted, positive):
     """The expected value after one more row, per row, as a function of η (the paper's Greedy).
@@ -421,14 +437,15 @@ def partials_of_change(kind, point, tp, predicted, positive):
     """
     of, n = kind.of, point.rows
     rows = point.whole / point.inverse  # the prior included
-    step = 1.0 / (rows + 1.0)
+    divisor, whole = divisor_of(kind.rows, rows + 1.0)
+    step = 1.0 / divisor
     keep = rows * step
     tp, predicted, positive = tp * keep, predicted * keep, positive * keep
-    absent = value(of, n, tp, predicted + step, positive, 1.0)
-    absent -= value(of, n, tp, predicted, positive, 1.0)
-    present = value(of, n, tp + step, predicted + step, positive + step, 1.0)
-    present -= value(of, n, tp, predicted, positive + step, 1.0)
-    return (present - absent) * (rows + 1.0), absent * (rows + 1.0)
+    absent = value(of, n, tp, predicted + step, positive, whole)
+    absent -= value(of, n, tp, predicted, positive, whole)
+    present = value(of, n, tp + step, predicted + step, positive + step, whole)
+    present -= value(of, n, tp, predicted, positive + step, whole)
+    return (present - absent) * divisor, absent * divisor
 
 
 # The smaller of two rates: a kink, and its Moreau-Yosida smoothing (the paper's Remark on

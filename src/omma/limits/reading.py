@@ -19,6 +19,8 @@ TEXT = re.compile(
     r"\s*([\w.][\w.\-]*)\s*(?:\[\s*(.+?)\s*\])?\s*(>=|<=|≥|≤|=>|=<)\s*([^\s(]+)\s*"
     r"(?:\(\s*margin\s+([^\s)]+)\s*\)\s*)?"
 )
+STRICT = re.compile(r"[^<>=!]*[^<>=!\s]\s*([<>])\s*[^<>=\s][^<>=]*")  # as in "precision > 0.9"
+SEVERAL = re.compile(r"[^\[\]]*\[[^\]]*\]\s*[-+*/]|[\w.]+\s+[-+*/]\s")  # "recall[0] - recall[1]"
 ROUNDING = 1e-9  # sums of bounds differ by less
 SENSES = {"≥": ">=", "≤": "<=", "=>": ">=", "=<": "<="}
 
@@ -78,10 +80,21 @@ or 'micro_specificity'?
         index = limit.get("index")
         return replace(_limit(*parts), index=index if type(index) is int and index >= 0 else None)
     match = TEXT.fullmatch(limit) if isinstance(limit, str) else None
+    if isinstance(limit, str) and (strict := STRICT.fullmatch(limit)):
+        sign = strict[1]
+        raise ValueError(
+            f"a limit must be written with >= or <=, got {shown(limit)}: write "
+            f"{shown(limit.replace(sign, f'{sign}='))}"
+        )
+    if isinstance(limit, str) and SEVERAL.match(limit):
+        raise ValueError(
+            f"a limit must be on one rate, got an expression of several in {shown(limit)}: bound "
+            "each rate by itself, such as ['recall[0] >= 0.8', 'recall[1] >= 0.8']"
+        )
     if match is None:
         raise ValueError(
-            "a limit must be a text such as 'micro_precision >= 0.9', or what omma.at_least and "
-            f"omma.at_most make, got {shown(limit)}"
+            "a limit must be a text such as 'micro_precision >= 0.9', or made by omma.at_least or "
+            f"omma.at_most, got {shown(limit)}"
         )
     of, label, sense, *texts = match.groups()
     numbers = []

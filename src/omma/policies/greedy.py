@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from omma._validate import check_choice
+from omma._validate import check_choice, check_positive_int
 from omma.kernels.objectives import Change, Macro, PlugIn, Sum
 from omma.plan import Plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
@@ -35,6 +35,10 @@ class Greedy(MetricPolicy):
         the true positives and to the occurrences. That gain is no line in η, so that no rule has
         it: ``trace.rule`` is then OMMA's, the derivative that both tend to. Early in a stream, and
         for rare labels, the two decide very differently.
+    rows : int, optional
+        The number of rows that will come, if it is known. Counts are then divided by it from the
+        first row on, as in the code of the paper's tables, so that ε is added to counts as
+        ε·rows. The default divides by the rows so far.
 
     Examples
     --------
@@ -52,10 +56,12 @@ class Greedy(MetricPolicy):
     PARTIAL_LABELS: ClassVar[bool] = True
 
     expectation: str = "exact"
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("Greedy", "expectation", self.expectation, EXPECTATIONS)
+        self._set(rows=check_positive_int("Greedy", "rows", self.rows, optional=True))
         metric = self.objective
         if metric.needs_matrix or not decomposes(metric.term()):
             raise UnsupportedMetricError(
@@ -70,9 +76,9 @@ class Greedy(MetricPolicy):
     def plan(self, m: int) -> Plan:
         # F(ŷ) = E[ψ(C(yᵗ, ŷᵗ))] of the paper's Appendix A; OMMA is its first-order expansion.
         # The plug-in is ψ(E[C]) in place of E[ψ(C)], as in the code of the paper's tables.
-        plan = self.metric_plan
+        plan, rows = self.metric_plan, float(self.rows or 0)
         exact = self.expectation == "exact"
-        return replace(plan, term=changes(plan.term) if exact else PlugIn(plan.term))
+        return replace(plan, term=changes(plan.term, rows) if exact else PlugIn(plan.term, rows))
 
     def decide_rows(self, state: State, eta: Any) -> Any:
         if self.expectation == "exact":
@@ -95,8 +101,8 @@ def decomposes(term: Any) -> bool:
     return isinstance(term, Macro)
 
 
-def changes(term: Any) -> Any:
+def changes(term: Any, rows: float) -> Any:
     """The same objective with the change that one more row makes, in place of derivatives."""
     if isinstance(term, Sum):
-        return Sum(changes(term.of), changes(term.rest))
-    return Macro(term.weight, Change(term.of))
+        return Sum(changes(term.of, rows), changes(term.rest, rows))
+    return Macro(term.weight, Change(term.of, rows))
