@@ -127,13 +127,37 @@ def test_every_metric_is_in_the_reference(scripts):
     assert set(found) == set(omma.metrics.NAMES)
 
 
+def test_thresholds_are_compared_as_their_page_says(scripts):
+    """The quick tables, made anew: values may move a little as Auto does."""
+    made, page = scripts("make_thresholds"), (DOCS / "thresholds.md").read_text(encoding="utf-8")
+    for name in ("few", "budgets", "none"):
+        shown = page.partition(f"<!-- table {name} -->\n\n")[2].partition("\n\n")[0]
+        now = [float(number) for number in re.findall(r"0\.\d{3}", made.table(name))]
+        assert [float(number) for number in re.findall(r"0\.\d{3}", shown)] == pytest.approx(
+            now, abs=0.01
+        ), f"run python docs/make_thresholds.py: {name}"
+
+
+def test_pictures_are_up_to_date(scripts, tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib.testing.compare import compare_images
+
+    made = scripts("make_idea")
+    for name, draw in made.PICTURES.items():
+        path = tmp_path / f"{name}.png"
+        draw().savefig(path, dpi=made.DPI, facecolor="white")
+        # Other versions of matplotlib and FreeType draw letters a little differently.
+        difference = compare_images(str(made.FOLDER / f"{name}.png"), str(path), tol=8)
+        assert difference is None, f"run python docs/make_idea.py: {difference}"
+
+
 @pytest.fixture
 def scripts(monkeypatch):
     """The scripts that make pages, imported."""
     monkeypatch.syspath_prepend(str(DOCS))
     yield lambda module: importlib.import_module(module)
-    for module in ("make_cli", "make_gallery", "make_metrics", "hooks", "fences", "repository"):
-        sys.modules.pop(module, None)
+    for module in DOCS.glob("*.py"):
+        sys.modules.pop(module.stem, None)
 
 
 def test_the_reference_has_every_command_and_option(scripts):
