@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from omma._html import html_table
 from omma._validate import check_number, check_positive_int, check_seed, shown
-from omma.metrics import LabelMetric, Macro, Metric, Micro, Sum, metric as find_metric
+from omma.metrics import LabelMetric, Macro, Metric, Micro, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies.thresholds import ranked_labels, row_weights, threshold_rule
+from omma.policies.thresholds import pooled, ranked_labels, row_weights, threshold_rule
 from omma.rows.batch import Batch
 from omma.rule import Rule
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
-Cells = tuple[Floats, Floats, Floats, Floats]  # tp, predicted, positive, n
 POINTS = 400  # thresholds at which a band is worked out, at most
 AT_ONCE = 1 << 22  # weights of draws held in memory
 
@@ -194,35 +192,32 @@ def curve(
     all_names = sample.names or tuple(f"label {j}" for j in range(sample.m))
     places = range(sample.m) if labels is None else [_place(sample, label) for label in labels]
     names = [all_names[j] for j in places]
-    scans = [
-        _Scan.of(ranked.probabilities, ranked.rows, ranked.true[ranked.rows], ranked.true, 1)
-        for ranked in ranked_labels(sample, places)
-    ]
+    ranked = list(ranked_labels(sample, places))
     if is_common:
-        names, scans = [objective.name], [_pooled(scans)]
+        names, ranked = [objective.name], [pooled(ranked)]
     weight = row_weights(sample)
-
-    def values_at(scan: _Scan, draws: Floats, at: Places) -> Floats:
-        return _values(objective, scan.cells(draws, at), zero_division)
-
-    bands = [(np.empty(0, np.int64), np.empty(0), np.empty(0))] * len(scans)
+    # The fewest predictions come first in cuts, and the lowest threshold in lines.
+    cuts = [label.cuts for label in ranked]
+    thresholds = [label.thresholds(at)[::-1] for label, at in zip(ranked, cuts, strict=True)]
+    bands = [(np.empty(0, np.int64), np.empty(0), np.empty(0))] * len(ranked)
     if bootstrap:
-        spread = [_spread_places(scan.thresholds) for scan in scans]
-        drawn = [np.empty((len(at), bootstrap)) for at in spread]
+        spread = [_spread_places(of_label) for of_label in thresholds]
+        drawn = [np.empty((bootstrap, len(at))) for at in spread]
         for start, draws in _drawn_weights(weight, bootstrap, seed):  # the same for all lines
-            for scan, at, values in zip(scans, spread, drawn, strict=True):
-                values[:, start : start + draws.shape[1]] = values_at(scan, draws, at)
+            for label, of_label, at, values in zip(ranked, cuts, spread, drawn, strict=True):
+                cells = label.cells(of_label[::-1][at][::-1], draws)[..., ::-1]
+                values[start : start + len(draws)] = _values(objective, cells, zero_division)
         shares = ((1 - level) / 2, (1 + level) / 2)
         bands = [
-            (at, *np.quantile(values, shares, axis=1))
+            (at, *np.quantile(values, shares, axis=0))
             for at, values in zip(spread, drawn, strict=True)
         ]
     lines = []
-    for name, scan, band in zip(names, scans, bands, strict=True):
-        everywhere = np.arange(len(scan.thresholds))
-        values = values_at(scan, weight[:, np.newaxis], everywhere)[:, 0]
+    for name, label, at, rising, band in zip(names, ranked, cuts, thresholds, bands, strict=True):
+        cells = label.cells(at, weight[np.newaxis])[:, 0, ::-1]
+        values = _values(objective, cells, zero_division)
         best = len(values) - 1 - int(np.argmax(values[::-1]))  # of equals, the highest
-        lines.append(CurveLine(name, scan.thresholds, values, *band, best))
+        lines.append(CurveLine(name, rising, values, *band, best))
     rule = None
     if labels is None:
         best_thresholds = [line.threshold for line in lines] * (sample.m if is_common else 1)
@@ -232,7 +227,7 @@ def curve(
 
 def _has_common_threshold(metric: Metric) -> bool:
     """Whether all labels have one threshold; refuses metrics that do not go by thresholds."""
-    parts = [part for _, part in metric.terms] if isinstance(metric, Sum) else [metric]
+    parts = [part for _, part in metric.parts]
     kinds = {type(part) if isinstance(part, Macro | Micro) else LabelMetric for part in parts}
     have_thresholds = all(isinstance(part, LabelMetric | Macro | Micro) for part in parts)
     if not have_thresholds or len(kinds) > 1:
@@ -258,79 +253,23 @@ def _place(sample: Batch, label: Any) -> int:
     return int(label)
 
 
-@dataclass(frozen=True)
-class _Scan:
-    """All thresholds of some entries: probabilities above zero, the highest first.
-
-    ``positive`` is how many of the labels each row has, also where their probability is zero.
-    """
-
-    probabilities: Floats  # falling
-    rows: Places  # of these entries
-    hits: Floats  # 1 where the label of an entry is true
-    positive: Floats  # of each row of the sample
-    labels: int  # how many
-    thresholds: Floats  # rising, then infinity
-    ends: Places  # how many entries are predicted at each of them
-
-    @classmethod
-    def of(
-        cls, probabilities: Floats, rows: Places, hits: Floats, positive: Floats, labels: int
-    ) -> _Scan:
-        """Find the thresholds: a cut stands only where the probability changes."""
-        last = np.flatnonzero(np.diff(probabilities, append=-1.0))
-        thresholds = np.append(probabilities[last][::-1], np.inf)
-        ends = np.append(last[::-1] + 1, 0)
-        return cls(probabilities, rows, hits, positive, labels, thresholds, ends)
-
-    def cells(self, draws: Floats, at: Places) -> Cells:
-        """tp, predicted, positive and n of some thresholds, for a column of row weights a draw.
-
-        The first and the last threshold must be among them. Entries between two cuts lie side by
-        side, so they are a row of a sparse matrix, and one product sums them up for all draws.
-        """
-        edges = self.ends[at][::-1]
-        shape = (len(at) - 1, len(draws))
-        total = np.broadcast_to(draws.sum(axis=0) * self.labels, (len(at), draws.shape[1]))
-        positive = np.broadcast_to(self.positive @ draws, total.shape)
-        sums = []
-        for entries in (self.hits, np.ones(len(self.rows))):
-            between = sparse.csr_array((entries, self.rows, edges), shape=shape) @ draws
-            sums.append(np.cumsum(np.vstack((np.zeros(draws.shape[1]), between)), axis=0)[::-1])
-        # Weights may add up to more than their total by a rounding.
-        return sums[0], np.minimum(sums[1], total), positive, total
-
-
-def _pooled(scans: list[_Scan]) -> _Scan:
-    """The entries of all labels under one threshold."""
-    probabilities, rows, hits = (
-        np.concatenate([getattr(scan, name) for scan in scans])
-        for name in ("probabilities", "rows", "hits")
-    )
-    order = np.argsort(-probabilities, kind="stable")
-    positive = np.sum([scan.positive for scan in scans], axis=0)
-    return _Scan.of(probabilities[order], rows[order], hits[order], positive, len(scans))
-
-
-def _values(metric: Metric, cells: Cells, zero_division: float) -> Floats:
-    """The metric at cells that it takes for those of one label."""
-    if isinstance(metric, Sum):
-        terms = [weight * _values(part, cells, zero_division) for weight, part in metric.terms]
-        return np.asarray(np.sum(terms, axis=0))
-    of = metric.of if isinstance(metric, Macro | Micro) else metric
-    assert isinstance(of, LabelMetric)
-    return of.of_cells(*cells, zero_division)
+def _values(metric: Metric, cells: Floats, zero_division: float) -> Floats:
+    """The metric at cells (tp, predicted, positive, n) that it takes for those of one label."""
+    values = np.zeros(cells.shape[1:])
+    for weight, part in metric.parts:
+        assert part.per_label is not None
+        values += weight * part.per_label.of_cells(*cells, zero_division)
+    return values
 
 
 def _drawn_weights(weight: Floats, bootstrap: int, seed: int) -> Iterator[tuple[int, Floats]]:
-    """How often each row was drawn, times its weight: some draws at a time, a column each."""
+    """How often each row was drawn, times its weight: some draws at a time, a row each."""
     generator = np.random.default_rng(seed)
     n = len(weight)
     step = max(1, AT_ONCE // n)
     for start in range(0, bootstrap, step):
         size = min(step, bootstrap - start)
-        times = generator.multinomial(n, np.full(n, 1 / n), size=size)
-        yield start, np.ascontiguousarray(times.T * weight[:, np.newaxis])
+        yield start, generator.multinomial(n, np.full(n, 1 / n), size=size) * weight
 
 
 def _spread_places(thresholds: Floats) -> Places:

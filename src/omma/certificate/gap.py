@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from omma.kernels.certificate import KNOWN_W, ROWS_USED, SUM_W, SUM_WW
 from omma.metrics import Metric
-from omma.metrics.averages import Macro, Micro, OverClasses, Sum
-from omma.metrics.binary import Binary, LabelMetric, Minimum
+from omma.metrics.averages import Micro, OverClasses
+from omma.metrics.binary import Binary, Minimum
 
 TWO_SIDED, ONE_SIDED = 1.959964, 1.644854  # of 95%, by the normal distribution
 TOO_FAR = 4.0  # standard errors by which labels may differ from what probabilities promise
@@ -127,14 +127,19 @@ def effective_rows(sums: NDArray[np.float64]) -> float:
 
 def bounds(metric: Metric) -> tuple[float, float]:
     """Between which values a metric lies, as far as that is known."""
-    if isinstance(metric, Sum):
-        ends = [np.multiply(weight, bounds(part)) for weight, part in metric.terms if weight]
-        return float(sum(end.min() for end in ends)), float(sum(end.max() for end in ends))
-    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
-    if isinstance(label, (Binary, OverClasses, Minimum)):
-        signed = label.name.endswith(("mcc", "kappa"))
-        return (-1.0 if signed else 0.0), 1.0
-    return -math.inf, math.inf
+    low = high = 0.0
+    for weight, part in metric.parts:
+        ends = (-math.inf, math.inf)
+        if is_of_catalogue(part):
+            ends = (-1.0 if part.name.endswith(("mcc", "kappa")) else 0.0, 1.0)
+        low += min(weight * end for end in ends) if weight else 0.0
+        high += max(weight * end for end in ends) if weight else 0.0
+    return low, high
+
+
+def is_of_catalogue(metric: Metric) -> bool:
+    """Whether a metric has a known formula: not a sum, and not a user's own."""
+    return isinstance(metric.per_label, Binary | Minimum) or isinstance(metric, OverClasses)
 
 
 def weighted_mean(sums: NDArray[np.float64]) -> tuple[float, float]:
@@ -158,15 +163,14 @@ def weighted_mean(sums: NDArray[np.float64]) -> tuple[float, float]:
 
 def doubt_of_metric(metric: Metric, k: int | None) -> str:
     """Why a gap is no bound for a metric that is not concave."""
-    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
-    ratio = isinstance(label, LabelMetric) and label.linear_fractional
-    if k is None and ratio and not isinstance(metric, Micro):
+    label = metric.per_label
+    if k is None and label and label.linear_fractional and not isinstance(metric, Micro):
         return (
             f"{metric.name} is not concave but a ratio for each label: right where the decisions "
             "are nearly the best ones, and only in sign elsewhere"
         )
-    known = isinstance(label, (Binary, Minimum, OverClasses))
+    known_to_be = "" if is_of_catalogue(metric) else "known to be "
     return (
-        f"{metric.name} is not {'' if known else 'known to be '}concave: it says what decisions "
+        f"{metric.name} is not {known_to_be}concave: it says what decisions "
         "near those of OMMA could gain"
     )

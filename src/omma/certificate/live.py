@@ -17,7 +17,7 @@ from omma.engine import NO_IDS, NO_NUMBERS, Engine
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
 from omma.kernels.replay import Extras
-from omma.metrics import Metric, Sum, Weighted, smoothed
+from omma.metrics import Metric, Weighted, smoothed
 from omma.metrics.smoothed import is_minimum
 from omma.plan import fixed_plan
 from omma.policies.omma import OMMA
@@ -222,8 +222,7 @@ def check_metric(owner: str, metric: Metric) -> None:
         raise ValueError(
             f"gap of {owner} needs a metric of label counts, got {metric.name}, which has a matrix"
         )
-    terms = metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
-    if any(isinstance(part, Weighted) for _, part in terms):
+    if any(isinstance(part, Weighted) for _, part in metric.parts):
         raise ValueError(
             f"gap of {owner} needs a metric whose tangent is known, got {metric.name}: use its "
             "macro or micro average"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from omma.engine import Engine
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
-from omma.metrics.averages import Macro, Micro, OverClasses, Sum
+from omma.metrics.averages import Micro, OverClasses
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
 from omma.metrics.smoothed import is_minimum, value_at
@@ -37,18 +37,19 @@ def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.floa
     is added to the counts, except to those of labels that never or always occur: no prior may make
     a rate of 0/0 look attainable. For a concave metric it lies above the metric, as in Eq. (11).
     """
-    if isinstance(metric, Sum):
-        parts = [(factor, *tangent(part, state, prior)) for factor, part in metric.terms]
-        weights = sum(factor * part for factor, part, _ in parts)
-        return np.asarray(weights), float(sum(factor * start for factor, _, start in parts))
+    weights, intercept = np.zeros((3, state.m)), 0.0
     never, always = never_and_always(state)
-    if isinstance(metric, OverClasses):
-        return _with_absent(metric, state, prior, never)
-    if isinstance(metric, Micro):
-        never, always = (np.full(state.m, labels.all()) for labels in (never, always))
-    if not (never | always).any():
-        return plain(metric, state, prior)
-    return _with_settled(metric, state, prior, never, always)
+    for factor, part in metric.parts:
+        if isinstance(part, OverClasses):
+            of_part, start = _with_absent(part, state, prior, never)
+        elif isinstance(part, Micro):  # all labels together are settled, or none is
+            together = (np.full(state.m, labels.all()) for labels in (never, always))
+            of_part, start = _with_settled(part, state, prior, *together)
+        else:
+            of_part, start = _with_settled(part, state, prior, never, always)
+        weights += factor * of_part
+        intercept += factor * start
+    return weights, intercept
 
 
 def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float64], float]:
@@ -68,10 +69,12 @@ def _with_settled(
     metric: Metric, state: State, prior: float, never: Mask, always: Mask
 ) -> tuple[NDArray[np.float64], float]:
     """Of a metric of labels: settled ones are a line in how often they are predicted."""
-    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
-    assert isinstance(label, LabelMetric)
-    weights, intercept = np.zeros((3, state.m)), 0.0
     open_labels = ~(never | always)
+    if open_labels.all():
+        return plain(metric, state, prior)
+    label = metric.per_label
+    assert label is not None
+    weights, intercept = np.zeros((3, state.m)), 0.0
     if open_labels.any():
         cells = state.cells[:, open_labels]
         part = State.from_arrays({"cells": cells, "totals": state.totals})
@@ -184,17 +187,19 @@ def settled(metric: Metric, state: State) -> float:
 
 def _hanging(metric: Metric, never: Vector, always: Vector) -> float:
     """How much of a metric hangs on labels that occur never, or always, with some probability."""
-    if isinstance(metric, Sum):
-        return sum(abs(weight) * _hanging(part, never, always) for weight, part in metric.terms)
-    if isinstance(metric, OverClasses):
-        if metric.kind in ONE_IS_ENOUGH:
-            return float(min(never.sum(), 1.0))
-        by_class = metric.kind != "accuracy" and not metric.single_label
-        return float(never.mean() if by_class else never.prod())
-    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
-    if not isinstance(label, LabelMetric):
-        return 0.0
-    if isinstance(metric, Micro):
-        never, always = np.prod(never, keepdims=True), np.prod(always, keepdims=True)
-    at_never, at_always = divides_by_zero(label)
-    return float(at_never * never.mean() + at_always * always.mean())
+    hanging = 0.0
+    for weight, part in metric.parts:
+        if isinstance(part, OverClasses):
+            if part.kind in ONE_IS_ENOUGH:
+                share = min(never.sum(), 1.0)
+            else:
+                by_class = part.kind != "accuracy" and not part.single_label
+                share = never.mean() if by_class else never.prod()
+        elif part.per_label is None:
+            share = 0.0
+        else:
+            mean = np.prod if isinstance(part, Micro) else np.mean
+            at_never, at_always = divides_by_zero(part.per_label)
+            share = at_never * mean(never) + at_always * mean(always)
+        hanging += abs(weight) * float(share)
+    return hanging

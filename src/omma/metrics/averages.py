@@ -41,6 +41,10 @@ class OverLabels(Metric):
         )
 
     @property
+    def per_label(self) -> LabelMetric:
+        return self.of
+
+    @property
     def compiles(self) -> bool:
         return self.of.compiles
 
@@ -273,10 +277,11 @@ class Sum(Metric):
 
     def __post_init__(self) -> None:
         # A sum of sums is one sum, so that its terms are compiled once.
-        flat: list[tuple[float, Metric]] = []
-        for weight, metric in self.terms:
-            inner = metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
-            flat += [(weight * factor, part) for factor, part in inner]
+        flat = [
+            (weight * factor, part)
+            for weight, metric in self.terms
+            for factor, part in metric.parts
+        ]
         parts = [metric for _, metric in flat]
         if len({metric.binary for metric in parts}) > 1:
             names = ", ".join(metric.name for metric in parts)
@@ -298,6 +303,10 @@ class Sum(Metric):
             single_label=any(metric.single_label for metric in parts),
             needs_matrix=any(metric.needs_matrix for metric in parts),
         )
+
+    @property
+    def parts(self) -> Terms:
+        return self.terms
 
     @staticmethod
     def _join(terms: list[tuple[float, Metric]], names: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,9 @@ from omma.engine import Engine
 from omma.kernels.layout import EPSILON
 from omma.kernels.objectives import Nothing, with_epsilon
 from omma.plan import Plan
+
+if TYPE_CHECKING:
+    from omma.metrics.binary import LabelMetric
 
 Vector = NDArray[np.float64]
 NO_MATRIX = np.empty((0, 0))
@@ -103,6 +106,16 @@ class Metric(ABC):
     def matrix(self) -> NDArray[np.float64]:
         """The worth of predicting j where i is true; empty for metrics without costs."""
         return NO_MATRIX
+
+    @property
+    def per_label(self) -> LabelMetric | None:
+        """The metric of one label that this one is, or averages; None for other metrics."""
+        return None
+
+    @property
+    def parts(self) -> tuple[tuple[float, Metric], ...]:
+        """The metrics that a sum adds up, each with its factor; of others, the metric itself."""
+        return ((1.0, self),)
 
     @property
     def sums(self) -> int:

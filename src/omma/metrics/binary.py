@@ -79,6 +79,10 @@ class LabelMetric(Metric):
     def kind(self) -> Any:
         """The metric of one label as the kernels know it."""
 
+    @property
+    def per_label(self) -> LabelMetric:
+        return self
+
     def values(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:

@@ -143,9 +143,9 @@ def value_skipping(metric: Metric, counts: Counts) -> float:
     >>> macro_f1.value(counts), value_skipping(macro_f1, counts)
     (0.375, 0.75)
     """
-    # What is 0/0 is told by what changes with its worth.
     if isinstance(metric, Sum):
-        return float(sum(weight * value_skipping(part, counts) for weight, part in metric.terms))
+        return float(sum(weight * value_skipping(part, counts) for weight, part in metric.parts))
+    # What is 0/0 is told by what changes with its worth.
     if isinstance(metric, Macro):
         mean = "arithmetic"
         low, high = (metric.of_labels(counts, worth) for worth in (0.0, 1.0))

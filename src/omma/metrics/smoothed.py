@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -74,23 +73,23 @@ def smoothed(
         )
     if isinstance(kinked, OverClasses):
         return replace(kinked, smoothing=smoothing)
-    of_label: Any = kinked.of if isinstance(kinked, (Macro, Micro)) else kinked
+    of_label = kinked.per_label
+    assert isinstance(of_label, Minimum)
     if not of_label.concave:  # a ratio whose kink has no such smoothing
         raise ValueError(
             "metric of smoothed must be a minimum of rates whose denominators do not depend on "
             f"decisions, got {of_label.formula}"
         )
     name = f"smoothed_{of_label.name.removeprefix('smoothed_')}"
-    smooth: Minimum = replace(of_label, name=name, smoothing=smoothing)
-    return type(kinked)(smooth) if isinstance(kinked, (Macro, Micro)) else smooth
+    smooth = replace(of_label, name=name, smoothing=smoothing)
+    return type(kinked)(smooth) if isinstance(kinked, Macro | Micro) else smooth
 
 
 def is_minimum(metric: Metric) -> bool:
     """Whether a metric is a minimum of rates, smoothed or not."""
     if isinstance(metric, OverClasses):
         return metric.kind == "min_recall"
-    label = metric.of if isinstance(metric, (Macro, Micro)) else metric
-    return isinstance(label, Minimum)
+    return isinstance(metric.per_label, Minimum)
 
 
 def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:

@@ -1,7 +1,7 @@
-"""Policies: ways to keep a decision rule up to date.
+"""Policies: each keeps a decision rule up to date.
 
-A policy is a frozen description. All that changes while it runs is in its state, which ``init``
-makes, ``predict`` reads and ``update`` changes; ``replay`` runs a whole sequence at once.
+A policy is a frozen configuration. Whatever changes while it runs is in its state: ``init`` returns
+one, ``predict`` reads it, ``update`` changes it, and ``replay`` runs a whole sequence at once.
 """
 
 from collections.abc import Iterator
@@ -36,9 +36,9 @@ POLICIES: dict[str, type[Policy]] = {kind.__name__: kind for kind in _concrete(P
 
 
 def policy_from_json(content: Any, metric: Metric | None = None) -> Policy:
-    """Make a policy of its JSON; ``metric`` stands in for a metric that cannot be saved."""
+    """Make a policy from its JSON; ``metric`` is for a metric that cannot be saved."""
     if not isinstance(content, dict) or "policy" not in content:
-        raise ValueError(f"cannot make a policy of {shown(content)}")
+        raise ValueError(f"cannot make a policy from {shown(content)}")
     options = dict(content)
     name = options.pop("policy")
     if name not in POLICIES:

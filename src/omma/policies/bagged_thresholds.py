@@ -1,12 +1,12 @@
 """Thresholds averaged over bootstrap samples.
 
-The best cut of a small sample is an accident: near its top the metric is flat, and a handful of
-rows decide where the top is. ``bagged_rule`` averages over bootstrap samples: the rule predicts as
+The best cut of a small sample is noisy: near its maximum the metric is flat, and a handful of rows
+decide where the maximum is. ``bagged_rule`` averages over bootstrap samples: the rule predicts as
 many rows as their best cuts do, by the geometric mean. Out-of-bag rows compare these cuts with the
-rule made of calibrated probabilities; where that does as well, the two are averaged: calibration is
-wrong where probabilities are, but scatters less.
+rule of calibrated probabilities. Where that rule does as well, the two are averaged: calibration
+has bias where probabilities are wrong, but less variance.
 
-Of two classes, any metric is decided by a cut through the rank of the second class.
+Between two classes, any metric is decided by a cut through the ranking of the second class.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ BLOCK = 2_000_000  # numbers that are worked on at a time
 
 
 def learns_from_labels(policy: OMMA | Auto) -> bool:
-    """Whether a policy may be tuned on labels, and its metric be worked out at many cells."""
+    """Whether a policy may be tuned on labels, and its metric be computed at many cells."""
     return policy.feedback != "estimates" and policy.objective.compiles
 
 
 def has_cuts(policy: OMMA | Auto) -> bool:
-    """Whether each label is decided by itself; a budget ranks a row's labels against each other."""
+    """Whether each label has its own threshold; a budget ranks a row's labels instead."""
     no_budget = policy.budget is None and policy.at_most is None
     by_label = isinstance(policy.objective, Macro | LabelMetric)
     return no_budget and by_label and learns_from_labels(policy)

@@ -30,12 +30,12 @@ from omma.state import State
 
 
 class Policy(ABC):
-    """A way to decide rows one after another, learning in between.
+    """Decides rows one after another, and learns in between.
 
-    ``init(m)`` makes a state, ``predict(state, eta)`` decides a row and changes nothing,
-    ``update(state, eta, y, prediction)`` counts it, ``rule(state)`` is the rule now. Rules are
-    linear in the probabilities, at weights that follow the counts: a subclass says what its
-    ``plan`` is, and steps and replays run the same compiled code, so they give the same bits.
+    ``init(m)`` returns a state, ``predict(state, eta)`` decides a row and changes nothing,
+    ``update(state, eta, y, prediction)`` counts the row, ``rule(state)`` returns the present rule.
+    A subclass defines its ``plan``, which compiled code reads. Single steps and replays run the
+    same compiled code, so they return the same decisions, bit for bit.
     """
 
     feedback: Feedback = "labels"
@@ -98,33 +98,29 @@ class Policy(ABC):
         return self._rule(state).predict(eta)
 
     def update(self, state: Any, eta: Any, y: Any, prediction: Any, weight: float = 1.0) -> None:
-        """Count one decided row in the state."""
+        """Count one decided row in the state; labels that are NaN are unknown."""
         owner, m = f"update of {self!r}", state.m
         row = one_row(owner, eta, m)
         is_sparse = isinstance(row, tuple)
         refuse_row(owner, row[1] if isinstance(row, tuple) else row)
-        true = None if y is None else self._true(owner, y, is_sparse, m)
+        true = None if y is None else labels_of_row(owner, "y", y, is_sparse, m)
+        why = self.whole_rows(None) if isinstance(true, PartlyKnown) else None
+        if why is not None:
+            raise ValueError(f"y of {owner} must have all labels of a row or none{why}")
         chosen = labels_of_row(owner, "prediction", prediction, is_sparse, m)
         weight = check_number(owner, "weight", weight, low=0.0, high=HEAVIEST)
         self.engine(state).learn(row, true, chosen, weight)
 
-    def _true(self, owner: str, y: Any, is_sparse: bool, m: int) -> Any:
-        """True labels of one row; NaN is unknown."""
-        row = labels_of_row(owner, "y", y, is_sparse, m)
-        why = self.whole_rows(None) if isinstance(row, PartlyKnown) else None
-        if why is not None:
-            raise ValueError(f"y of {owner} must have all labels of a row or none{why}")
-        return row
-
     def rule(self, state: Any) -> Rule:
-        """The rule by which the next row would be decided; under limits, at their mean prices."""
+        """The rule that decides the next row; under limits, at their mean prices."""
         return self._rule(state, settled=True).folded()
 
     def expected_value(self, state: Any, metric: Metric | None = None) -> float | None:
-        """What probabilities expect the metric to be, over the rows that decisions look at.
+        """Estimate the metric from probabilities, over the rows that decisions look at.
 
-        It is as good as the probabilities, which ``Auto`` calibrates and corrects by the labels
-        that came. None where the policy counts labels alone, and for metrics of pairs of classes.
+        The estimate is as good as the probabilities; ``Auto`` calibrates them and corrects the
+        estimate by the labels that came. None where the policy counts labels only, and for metrics
+        of pairs of classes.
 
         >>> import omma
         >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
@@ -196,7 +192,7 @@ class Policy(ABC):
 
 
 class UnsupportedMetricError(ValueError):
-    """A policy was asked for a metric that it cannot maximize."""
+    """The policy cannot maximize this metric."""
 
 
 def whole_for(metric: Metric | None) -> str | None:
@@ -238,7 +234,7 @@ def check_task(
 
 
 class Maximizer(Policy):
-    """A policy that maximizes a metric, with or without a budget: what such policies share."""
+    """The base of policies that maximize a metric, with or without a budget and limits."""
 
     metric: MetricName | Metric | str
     k: int | None
@@ -384,8 +380,8 @@ def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None
         return None
     if k is not None:
         raise ValueError(
-            f"{owner} takes k (exactly so many labels a row) or at_most (up to so many), got "
-            f"k={k} and at_most={at_most}"
+            f"{owner} takes k (exactly k labels a row) or at_most (up to so many), not both, "
+            f"got k={k} and at_most={at_most}"
         )
     if metric.multiclass or metric.binary or metric.needs_matrix:
         kind = "one label" if metric.binary else "one class a row"
@@ -396,5 +392,5 @@ def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None
 
 
 def fit_first(policy: Any) -> str:
-    """A hint for an object that must be fitted before it is a policy; else nothing."""
+    """A hint for an object that must be fitted to become a policy; else an empty text."""
     return ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""

@@ -1,8 +1,9 @@
-"""The loop of Frank-Wolfe: mix linear rules, each the best answer to the metric linearized.
+"""The Frank-Wolfe loop: mix linear rules, each the best for the metric linearized at the mixture.
 
-Such an answer is a corner of what rules can count on a sample. Under a limit it is a mixture of two
-rules: the price of the limit is found by bisection, and of the rules just below and just above it
-as much is taken as the limit allows. Rates enter by their linear form at the bound, num - C den.
+Each rule is a corner of the set of counts that rules can have on a sample. Under a limit the corner
+is a mixture of two rules: bisection finds the price of the limit, and the rules just below and just
+above that price are mixed so that the limit holds exactly. Rates enter by their linear form at the
+bound, num − C·den.
 """
 
 from collections.abc import Callable
@@ -59,7 +60,7 @@ class Atom(NamedTuple):
 
 @dataclass
 class Solution:
-    """The rules that Frank-Wolfe mixes, with what each is worth alone."""
+    """The rules that Frank-Wolfe mixes, with the value of each alone."""
 
     atoms: list[Atom]
     values: Vector
@@ -90,11 +91,11 @@ def maximize(
     step: str = "line_search",
     limit: Limit | None = None,
 ) -> Solution:
-    """Mix linear rules until the linearized metric promises no more than the tolerance.
+    """Mix linear rules until the duality gap is at most the tolerance.
 
-    ``policy`` has the metric, its prior and ε; ``confusion(slope, offset)`` counts what a rule does
-    on the sample; ``start`` is the first rule. Under a ``limit`` each corner meets it, and so does
-    the mixture.
+    ``policy`` has the metric, its prior and ε; ``confusion(slope, offset)`` returns the counts of a
+    rule on the sample; ``start`` is the first rule. Under a ``limit`` each corner meets it, and so
+    does the mixture.
     """
     from omma.kernels import value as kernel  # here: serving does without it, and import is faster
 
@@ -154,7 +155,7 @@ def counted(atoms: list[Atom]) -> Vector:
 def best_response(
     confusion: Confusion, slope: Vector, offset: Vector, limit: Limit | None
 ) -> tuple[list[Atom], bool]:
-    """The rules that are best at given weights and keep the limit; whether they do keep it."""
+    """The best rules at given weights under the limit, and whether they keep it."""
 
     def at(price: float) -> Atom:
         weights = slope + price * by_tp, offset + price * by_predicted

@@ -1,4 +1,4 @@
-"""Rules that never change: what people use today, and what the others are compared with."""
+"""Fixed rules: a threshold, the top k, and any rule that was made before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omma.rule import Rule
 
 
 class FixedPolicy(Policy):
-    """A policy that learns nothing; ``metric``, where it has one, is what it was made for."""
+    """A policy that learns nothing; ``metric`` is the one that it was made for, if any."""
 
     metric: Any = None
 
@@ -79,7 +79,7 @@ class TopK(FixedPolicy):
 
 @dataclass(frozen=True)
 class FixedRule(FixedPolicy):
-    """Decide every row by a rule that is given.
+    """Decide every row by a fixed rule.
 
     >>> import omma
     >>> policy = omma.FixedRule(omma.Rule([1.0, 1.0], [-0.2, -0.8]))

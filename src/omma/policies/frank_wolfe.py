@@ -40,11 +40,11 @@ def check_metric(owner: str, metric: Metric) -> None:
 
 @dataclass(frozen=True)
 class FrankWolfe:
-    """The offline algorithm: fit a mixture of rules to a labelled sample.
+    """Fit a mixture of rules to a labelled sample: the paper's offline Frank-Wolfe.
 
-    Most metrics are not concave, and probabilities of rows that the estimator was fitted to are too
-    good: then a start may look as if no step could gain. So it starts several times and keeps the
-    mixture that is worth most on the sample; where that is a start itself, ``mixture.is_start`` and
+    Most metrics are not concave, and probabilities of rows that the estimator was fitted to are
+    overconfident: then no step from a start may seem to gain. So the algorithm starts several times
+    and keeps the best mixture on the sample; where that is a start itself, ``mixture.is_start`` and
     a warning say so. Fitting on out-of-fold probabilities is the better cure.
 
     Parameters
@@ -56,17 +56,17 @@ class FrankWolfe:
         budget; "random" from slopes in [0, 1) and offsets in [-1/2, 1/2) drawn by ``seed``, as the
         code of the paper's tables. "best" tries both, and keeps the better mixture.
     step : {"line_search", "2/(i+2)"}
-        How far to go in each iteration.
+        The step size of each iteration.
     max_iter : int
-        Stop after so many iterations, with a warning.
+        Stop after this number of iterations, with a warning.
     tolerance : float
         Stop when the duality gap is at most this.
     seed : int
-        Of the mixture's draws, and of the random start.
+        Seed of the mixture's draws and of the random start.
     subject_to : str or Limit, optional
         One limit that the mixture keeps on the sample, for concave metrics (recall, accuracy,
-        G- and H-mean …): there the mixture found is the best that keeps it, as far as its gap
-        says. Each step then takes some thirty passes over the sample.
+        G- and H-mean …): the mixture is then the best that keeps it, up to its gap. Each step takes
+        about thirty passes over the sample.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class FrankWolfe:
         """Warn of a run that did not end, or that ended where it began without proof."""
         if not solution.met:
             (limit,) = self.subject_to
-            message = f"FrankWolfe found no mixture that keeps {limit}: it comes as near as it can"
+            message = f"FrankWolfe found no mixture that keeps {limit}: the result comes nearest"
         elif not solution.converged:
             gap = solution.log[-1].gap if solution.log else float("nan")
             stuck = bool(solution.log) and solution.log[-1].step == 0.0
@@ -204,7 +204,7 @@ def check_sample(
     optional: bool = False,
     whole: str | None = None,
 ) -> None:
-    """Refuse what nothing can be fitted to; ``optional`` says that labels need not be known.
+    """Refuse samples that nothing can be fitted to; ``optional`` allows unknown labels.
 
     ``whole`` is why no row may be labelled in part, as of ``check_task``.
     """
@@ -222,9 +222,7 @@ def check_sample(
     if optional or known is None:
         return
     if not (batch.weights[known] if len(batch.weights) else known).any():
-        raise ValueError(
-            f"y of {owner} must have labels that are known, got none in rows of weight"
-        )
+        raise ValueError(f"y of {owner} must have known labels in rows of weight above 0, got none")
 
 
 class _Objective(MetricPolicy):

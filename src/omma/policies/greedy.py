@@ -18,11 +18,11 @@ EXPECTATIONS = ("exact", "plug_in")
 
 @dataclass(frozen=True, repr=False)
 class Greedy(MetricPolicy):
-    """Predict what makes the expected metric largest, the present row counted in.
+    """Predict whatever makes the expected metric largest, the present row included.
 
-    Where OMMA takes a derivative, Greedy takes the difference that the row would make; the two
-    decisions agree up to O(1/t²). It is for metrics that decompose over labels: ``macro_`` metrics,
-    those of one label, ``multiclass_balanced_accuracy``, and sums of these.
+    OMMA takes a derivative where Greedy takes the difference that the row would make; the two gains
+    agree up to O(1/t²). Greedy is for metrics that decompose over labels: ``macro_`` metrics,
+    metrics of one label, ``multiclass_balanced_accuracy``, and sums of these.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class Greedy(MetricPolicy):
         "exact" is the expected metric E[ψ], as the paper's appendix defines Greedy: each label of
         the row is present with probability η, and the gain is linear in η. "plug_in" is ψ at the
         expected counts, ψ(E[counts]), as the paper's experiments compute it: η itself is added to
-        the true positives and to the occurrences. That gain is no line in η, so that no rule has
-        it: ``trace.rule`` is then OMMA's, the derivative that both tend to. Early in a stream, and
-        for rare labels, the two decide very differently.
+        the true positives and to the occurrences. That gain is not linear in η, so no rule has it:
+        ``trace.rule`` is then OMMA's, which both approach. Early in a stream, and for rare labels,
+        the two decide very differently.
     rows : int, optional
         The number of rows that will come, if it is known. Counts are then divided by it from the
         first row on, as in the code of the paper's tables, so that ε is added to counts as
@@ -70,7 +70,7 @@ class Greedy(MetricPolicy):
             )
         if not metric.compiles:
             raise UnsupportedMetricError(
-                f"metric of Greedy must compile, not only its gradient; {metric.name} does not"
+                f"metric of Greedy must compile, not only its gradient, and {metric.name} does not"
             )
 
     def plan(self, m: int) -> Plan:
@@ -83,7 +83,7 @@ class Greedy(MetricPolicy):
     def decide_rows(self, state: State, eta: Any) -> Any:
         if self.expectation == "exact":
             return super().decide_rows(state, eta)
-        # No rule decides as the plug-in does: rows of no weight are decided, and count for nothing.
+        # No rule decides as the plug-in does, so rows of weight 0 are replayed: they count nothing.
         owner = f"predict of {self!r}"
         batch = Batch.read(owner, eta)
         if batch.m != state.m:

@@ -1,4 +1,4 @@
-"""The rows that online Frank-Wolfe keeps, for its next run to look at."""
+"""The rows that online Frank-Wolfe keeps for its next run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A mixture of rules: for each row one of them is drawn.
+"""A mixture of rules: one of them is drawn for each row.
 
-The draw for the t-th row is the t-th of a seeded generator, turned round the circle [0, 1) by the
-row's fingerprint. So a row that is asked for twice gets the same answer, other rows draw anew even
-where nothing is counted in between, stepping draws as replaying does, and dense rows as sparse.
+The draw for the t-th row is the t-th number of a seeded generator plus the row's fingerprint (a
+hash), modulo 1. So predicting a row twice gives the same decision, different rows get different
+draws even where nothing is counted in between, steps draw as replays do, and dense rows as sparse.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def fingerprint(eta: Row) -> Vector:
 
 @dataclass(frozen=True)
 class Iteration:
-    """One step of Frank-Wolfe: how far it went, and what the mixture was worth then.
+    """One step of Frank-Wolfe: its size, the value of the mixture after it, and the duality gap.
 
-    ``gap`` is what the linearized metric promised before the step. With ``feedback="estimates"``,
-    where the linear rule is the best answer to a linear metric, no mixture of classifiers is better
-    by more than that if the metric is concave; with labels the promise is only as good as eta.
+    ``gap`` is how much the linearized metric could gain before the step. With
+    ``feedback="estimates"`` and a concave metric, no mixture of classifiers is better by more than
+    that; with labels the bound is only as good as eta.
     """
 
     step: float
@@ -105,11 +105,11 @@ class DrawsRules(Policy):
         """The rules drawn for the next rows: the same whether one by one or all together."""
         generator = np.random.PCG64(self.seed)
         generator.advance(state.drawn)  # the t-th row has the t-th draw, whenever it is decided
-        # Turned round the circle [0, 1) a draw is as uniform as before, and differs between rows.
-        turned = np.random.Generator(generator).random(len(prints)) + prints
+        # Modulo 1 a draw plus a fingerprint is as uniform as before, and differs between rows.
+        draws = np.random.Generator(generator).random(len(prints)) + prints
         # Shares may add up to a little less than one: the last rule takes what is left.
         edges = np.cumsum(self.shares_of(state))
-        places = np.searchsorted(edges, turned - (turned >= 1.0), side="right")
+        places = np.searchsorted(edges, draws - (draws >= 1.0), side="right")
         return np.minimum(places, len(edges) - 1).astype(np.int32)
 
     def engine(self, state: Any) -> MixtureEngine:
@@ -121,7 +121,7 @@ class DrawsRules(Policy):
         return replay(self.owner, self.plan_of(state), Sequence(Batch(rows)), picks).predictions
 
     def rule(self, state: Any) -> Rule:
-        """One of the rules, drawn for the place alone: a row's own draw is turned by its hash."""
+        """One of the rules, drawn by the row number alone: rows add their own hash to it."""
         slope, offset = self.plan_of(state).term.rules[self.picks(state, np.zeros(1))[0]]
         return Rule(slope, offset, self.budget).named(self.names)
 
@@ -159,9 +159,9 @@ class MixtureEngine(Engine):
 class Mixture(DrawsRules, FixedPolicy):
     """Rules of which one is drawn for each row; what ``FrankWolfe.fit`` returns.
 
-    The draw for a row hangs on the seed, on how many rows were counted before, and on the row's own
-    probabilities: who asks twice gets the same answer, and who only asks, and never counts, still
-    gets each rule as often as its share. Equal rows between two counts are decided alike.
+    The draw for a row depends on the seed, on the number of rows counted before, and on the row's
+    own probabilities. So predicting a row twice gives the same decision, and each rule decides its
+    share of rows even if nothing is ever counted. Equal rows between two counts are decided alike.
 
     Parameters
     ----------
@@ -171,16 +171,16 @@ class Mixture(DrawsRules, FixedPolicy):
     metric : str or Metric, optional
         What it was made to maximize.
     seed : int
-        The draws are those of ``numpy.random.PCG64(seed)``, one a row, each turned round the circle
-        [0, 1) by a hash of the row.
+        The draws are those of ``numpy.random.PCG64(seed)``, one per row, each plus a hash of the
+        row, modulo 1.
     values : array-like, optional
-        What each rule alone was worth on the sample.
+        The metric of each rule alone on the sample.
     log : tuple of Iteration
         How the mixture was found.
     start : str, optional
         Where Frank-Wolfe started.
     is_start : bool
-        Whether it found nothing better than that: the mixture is then its start alone.
+        Whether it found nothing better: the mixture is then its start alone.
 
     Examples
     --------
@@ -210,13 +210,13 @@ class Mixture(DrawsRules, FixedPolicy):
         fits = shares.shape == (len(rules),) and np.isfinite(shares).all() and (shares >= 0).all()
         if not rules or not fits or shares.sum() <= 0:
             raise ValueError(
-                f"shares of Mixture must be a finite number of at least 0 for each of "
+                f"shares of Mixture must be finite numbers of at least 0, one for each of "
                 f"{len(rules)} rules, and not all 0, got {shown(self.shares)}"
             )
         if any(rule.matrix is not None for rule in rules):
             raise ValueError("rules of Mixture must have no matrix of costs")
         if len({(rule.m, rule.k) for rule in rules}) > 1:
-            raise ValueError("rules of Mixture must have one number of labels and one budget")
+            raise ValueError("rules of Mixture must all have the same number of labels and k")
         self._set(seed=check_seed("Mixture", self.seed), rules=rules, shares=shares / shares.sum())
         if self.metric is not None:
             self._set(metric=find_metric(self.metric))
@@ -235,7 +235,7 @@ class Mixture(DrawsRules, FixedPolicy):
             raise ValueError(f"the rules of Mixture are for {self.rules[0].m} labels, got {m}")
 
     def deterministic(self) -> Mixture:
-        """The one rule that was worth most on the sample; of equals, that of the largest share."""
+        """The rule with the highest value on the sample; of equals, that of the largest share."""
         order = self.shares if self.values is None else self.values
         best = int(np.lexsort((self.shares, order))[-1])
         values = None if self.values is None else np.array(self.values)[[best]]

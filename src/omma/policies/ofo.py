@@ -16,17 +16,17 @@ class OFO(Policy):
     """Predict a label where its probability reaches half of its F-measure so far.
 
     Busa-Fekete, Szörényi, Dembczyński and Hüllermeier, *Online F-measure optimization*, 2015. The
-    threshold is a/b, where a counts true positives and b labels and predictions; both start at the
-    prior. From equal nonzero counts it is OMMA's rule for F1.
+    threshold is a/b, where a counts true positives and b counts labels and predictions; both start
+    at the prior. At the same nonzero counts it is OMMA's rule for F1.
 
     Parameters
     ----------
     average : {"macro", "micro"}
-        A threshold for each label, or one for all.
+        "macro" has a threshold for each label, "micro" one for all labels.
     feedback : {"labels", "estimates"}
         Count true labels, or probabilities in their place.
     prior : float
-        Where a and b of each label start; "micro" adds them up, m times the prior in all. 0
+        The start value of a and b of each label; "micro" adds them up to m times the prior. 0
         predicts a label until it has been counted once.
 
     Examples

@@ -16,7 +16,7 @@ from omma.policies.base import MetricPolicy
 
 @dataclass(frozen=True, repr=False)
 class OMMA(MetricPolicy):
-    """Predict what gains most on the metric linearized at the counts so far.
+    """Predict whatever raises the metric most, linearized at the counts so far.
 
     Kotłowski, Wydmuch, Schultheis, Babbar and Dembczyński, *A General Online Algorithm for
     Optimizing Complex Performance Metrics*, ICML 2024: one pass, nothing remembered but counts.
@@ -30,25 +30,25 @@ class OMMA(MetricPolicy):
         Predict exactly k labels a row. None has no budget: each label has its own threshold, except
         that ``multiclass_`` metrics then take k = 1.
     feedback : {"labels", "estimates", "both"}
-        Count true labels, or, as OMMA(η̂), the probabilities in their place: then no label is ever
-        needed, which also helps where many labels are rare. "both" counts probabilities and
-        corrects them by the labels that came, as ``omma.Auto`` does.
+        "labels" counts true labels. "estimates", OMMA(η̂), counts probabilities in their place: it
+        needs no labels, which also helps where many labels are rare. "both" counts probabilities
+        and corrects them by the labels that came, as ``omma.Auto`` does.
     prior : float
         λ, added to each of the four cells of each label where the gradient is taken. 0 is the
         paper's plain rule, which predicts a label until it has been counted once.
     calibration : {None, "online"}
-        Calibrate probabilities by the labels that came, before anything is decided or counted.
+        "online" calibrates probabilities by the labels that came, before deciding and counting.
     at_most : int, optional
-        Predict the labels that gain, but no more than so many a row.
+        Predict the labels that raise the metric, but no more than this number a row.
     epsilon : float
         ε, added to the denominators of fractions where a gradient is taken; the paper's 1e-9. It
-        matters where a fraction is not far above it: with ``prior=0``, and for labels rarer than
-        one in 1/ε rows. 1e-6, which the code of the paper's tables used in macro and micro metrics,
-        pulls the thresholds of labels seen a few times in a million rows towards zero. A metric of
-        your own has what you wrote into it.
+        matters for fractions of about that size: with ``prior=0``, and for labels rarer than one in
+        1/ε rows. 1e-6, which the code of the paper's tables used in macro and micro metrics, pulls
+        the thresholds of labels seen a few times in a million rows towards zero. A metric of your
+        own has the ε that you wrote into it.
     subject_to : str, Limit, or list of these, optional
-        What must hold meanwhile, as for ``omma.Auto``. With ``feedback="estimates"`` limits are
-        held on estimates: they hold on labels as far as the probabilities are right.
+        Limits that must hold, as for ``omma.Auto``. With ``feedback="estimates"`` limits are held
+        on estimates: they hold on labels as far as the probabilities are right.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def warn_of_kink(name: str) -> None:
     """Say once that a rule which follows a minimum jumps."""
     warnings.warn(
         f"the rule that OMMA ends with for {name} may be worthless, as it follows whichever rate "
-        f"is smallest just now: use omma.metrics.smoothed({name!r}), or omma.Auto",
+        f"is smallest at the moment: use omma.metrics.smoothed({name!r}), or omma.Auto",
         UserWarning,
         stacklevel=4,
     )

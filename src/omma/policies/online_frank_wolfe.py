@@ -1,4 +1,4 @@
-"""Online Frank-Wolfe: the offline algorithm, run again and again on all rows so far."""
+"""Online Frank-Wolfe: the offline algorithm, rerun on all rows so far."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from omma.state_parts import check_array
 
 
 class OnlineFrankWolfeState(MixtureState):
-    """The present mixture, when the next run is due, and the rows that it will look at."""
+    """The present mixture, the row at which the next run is due, and the rows kept for it."""
 
     fixed = np.empty((0, 2, 0))
     shares = np.ones(1)
@@ -93,16 +93,16 @@ class OnlineFrankWolfe(DrawsRules, MetricPolicy):
     start : {"top", "random"}
         Where each run starts: from the top k (or the 0.5 threshold), or from a classifier drawn
         anew, slopes in [0, 1) and offsets in [-1/2, 1/2), as in the code of the paper's tables.
-        With a budget that matters much: labels that absorb surplus predictions then change with
-        every run, and precision suffers.
+        With a budget that matters: the labels that fill up the budget then change with every run,
+        which costs precision.
     first, growth : float
         The next run comes ``first * growth**i`` rows after the last.
     max_iter, tolerance
         As of ``omma.FrankWolfe``, for each run.
     history : int, optional
-        Look at no more than so many of the latest rows.
+        Use only this number of latest rows in each run.
     seed : int
-        Of the draws, and of random starts.
+        Seed of the draws and of random starts.
 
     Examples
     --------

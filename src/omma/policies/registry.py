@@ -1,7 +1,7 @@
-"""The registry: all policies that people call by a name, each once.
+"""The registry: every policy that can be called by a name.
 
-Tables, the command line, suites of the study and comparisons all read it here. To add a policy,
-write its file and one line of ``REGISTRY``.
+Comparisons, the command line and their tables read it. To add a policy, write its file and one
+line here.
 """
 
 from collections.abc import Callable
@@ -31,35 +31,30 @@ Make = Callable[..., Any]
 class PolicyEntry:
     """A policy by its name.
 
-    ``kind`` is ONLINE, TRAINED or STILL. ``make`` is a function of (metric, k, prior) that makes
-    the policy; for a trained one, it makes an object with a ``fit`` that does.
+    ``kind`` is ONLINE, TRAINED or STILL. ``make`` is a function of (metric, k, prior) that returns
+    the policy, or for a TRAINED one an object whose ``fit`` returns it.
     """
 
     name: str
-    title: str  # what tables call it
+    title: str  # in tables
     about: str  # how it decides, in a few words
     kind: str
     make: Make
-    priors: bool = False  # whether λ is to be chosen for it
 
     @property
     def labels(self) -> bool:
         """Whether it needs true labels to learn from."""
         return self.kind != STILL and not self.name.endswith(ETA) and self.name != "auto"
 
-    def check_train(self, train: Batch | None) -> None:
-        """Refuse to go without a sample where one is needed."""
-        if self.kind == TRAINED and train is None:
-            raise ValueError(
-                f"train of compare must be a pair (eta, y) for {self.name!r}, which learns "
-                "beforehand, got None"
-            )
-
     def policy(
         self, metric: Metric, k: int | None, prior: float, train: Batch | None = None
     ) -> Policy:
         """The policy for a metric and a budget, fitted where it learns beforehand."""
-        self.check_train(train)
+        if self.kind == TRAINED and train is None:
+            raise ValueError(
+                f"train of compare must be a pair (eta, y) for {self.name!r}, which is fitted "
+                "beforehand, got None"
+            )
         policy = self.make(metric, k, prior)
         return policy.fit(train) if self.kind == TRAINED else policy  # type: ignore[no-any-return]
 
@@ -81,14 +76,12 @@ def _tuned(metric: Metric, k: int | None, prior: float) -> TunedThresholds:
 def _both(
     name: str, title: str, about: str, make: Make, **options: Any
 ) -> tuple[PolicyEntry, PolicyEntry]:
-    """A policy from labels, and the same from probabilities in their place.
+    """A policy that counts labels, and the same policy counting probabilities.
 
     ``make`` is a function of (metric, k, feedback, prior), such as the class of the policy.
     """
-    # The hat comes before what is said of a variant: "Greedy(η̂), plug-in".
-    first, comma, how = title.partition(",")
-    hat = f"{first}({HAT_ETA}){comma}{how}"
-    soft = f"the same as {name}, η in place of labels"
+    # (η̂) stands before the name of a variant: "Greedy(η̂), plug-in".
+    first, comma, variant = title.partition(",")
     return (
         PolicyEntry(
             name,
@@ -96,15 +89,13 @@ def _both(
             about,
             ONLINE,
             lambda metric, k, prior: make(metric, k, "labels", prior, **options),
-            priors=True,
         ),
         PolicyEntry(
             name + ETA,
-            hat,
-            soft,
+            f"{first}({HAT_ETA}){comma}{variant}",
+            f"the same as {name}, counting probabilities in place of labels",
             ONLINE,
             lambda metric, k, prior: make(metric, k, "estimates", prior, **options),
-            priors=True,
         ),
     )
 
@@ -116,59 +107,59 @@ def _half_or_top(metric: Metric, k: int | None, prior: float) -> Policy:
 _HALF = f"Top-k / {HAT_ETA} ≥ 0.5"
 _ENTRIES = (
     PolicyEntry(
-        "baseline", _HALF, "the threshold 0.5; with a budget, the top k", STILL, _half_or_top
+        "baseline", _HALF, "the threshold 0.5, or the top k with a budget", STILL, _half_or_top
     ),
     PolicyEntry("top_k_or_half", _HALF, "another name of baseline", STILL, _half_or_top),
     PolicyEntry(
         "auto",
         "Auto",
-        "calibrates and learns from whatever labels come",
+        "calibrates probabilities and corrects counts by the labels that come",
         ONLINE,
         lambda metric, k, prior: Auto(metric, k),
     ),
-    *_both("omma", "OMMA", "what gains most on the metric at the counts so far", OMMA),
-    *_both("greedy", "Greedy", "what raises the expected metric most, this row included", Greedy),
+    *_both("omma", "OMMA", "whatever raises the metric most, given the counts so far", OMMA),
+    *_both(
+        "greedy", "Greedy", "whatever raises the expected metric most, this row included", Greedy
+    ),
     *_both(
         "greedy_plug_in",
         "Greedy, plug-in",
-        "the same at expected counts, as the code of the paper",
+        "the metric at expected counts, as in the code of the paper",
         Greedy,
         expectation="plug_in",
     ),
-    *_both("ofo", "OFO", "for F1: the threshold is half of the F1 so far", _ofo),
-    *_both(
-        "online_fw", "Online-FW", "Frank-Wolfe on all rows so far, which it keeps", OnlineFrankWolfe
-    ),
+    *_both("ofo", "OFO", "for F1 only: the threshold is half of the F1 so far", _ofo),
+    *_both("online_fw", "Online-FW", "Frank-Wolfe, rerun on all rows so far", OnlineFrankWolfe),
     *_both(
         "online_fw_random",
         "Online-FW, random",
-        "the same from random starts, as the code of the paper",
+        "Frank-Wolfe from random starts, as in the code of the paper",
         OnlineFrankWolfe,
         start="random",
     ),
     PolicyEntry(
         "offline_fw",
         "Offline-FW",
-        "Frank-Wolfe on a sample beforehand, the better of two starts",
+        "Frank-Wolfe on a training sample, the better of two starts",
         TRAINED,
         lambda metric, k, prior: FrankWolfe(metric, k, start="best"),
     ),
     PolicyEntry(
         "offline_fw_top",
         "Offline-FW, top",
-        "the same from the top k, or from 0.5",
+        "Frank-Wolfe on a training sample, from the top k or 0.5",
         TRAINED,
         lambda metric, k, prior: FrankWolfe(metric, k, start="top"),
     ),
     PolicyEntry(
         "offline_fw_random",
         "Offline-FW, random",
-        "the same from a random start, as the code of the paper",
+        "Frank-Wolfe on a training sample, from a random start",
         TRAINED,
         lambda metric, k, prior: FrankWolfe(metric, k, start="random"),
     ),
     PolicyEntry(
-        "tuned", "Tuned thresholds", "the best thresholds of a sample beforehand", TRAINED, _tuned
+        "tuned", "Tuned thresholds", "the best thresholds of a training sample", TRAINED, _tuned
     ),
 )
 REGISTRY: dict[str, PolicyEntry] = {entry.name: entry for entry in _ENTRIES}

@@ -1,16 +1,16 @@
-"""Threshold search: where to cut each label of a labelled sample.
+"""Threshold search: the best threshold of each label on a labelled sample.
 
-A cut predicts the most probable rows of a label, so many of them. The metrics here are means over
-labels, so each label has a value at each of its cuts. Three cases, by what ties labels together:
+A cut c predicts the c most probable rows of a label. The metrics here are means over labels, so
+each label has a value at each of its cuts. There are three cases:
 
-- No limits: each label's best cut by itself. One sort, and all cuts are tried.
+- No limits: each label has its own best cut, found by one sort and a look at all cuts.
 - Limits on a single label: all cuts are tried, and the best that meets all limits is exact.
 - Limits on many labels: each limit has a price. At given prices, each label's best cut of
-  value + Σ price · room is exact again; the right prices are searched for. A rate enters by its
-  linear form at the bound, num − C · den. The value of the best cuts is a convex function of the
-  prices (the Lagrange dual), least at the right ones: its minimum is found by cutting planes.
+  value + Σ price · room is exact again. A rate enters by its linear form at the bound, num − C·den.
+  The value of the best cuts is a convex function of the prices (the Lagrange dual), whose minimum
+  is found by cutting planes.
 
-Of all cuts tried under limits, those are taken that miss the limits least, and then are worth most.
+Of all cuts tried under limits, those that miss the limits least are chosen, and of these the best.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TunedThresholds:
-    """Exact thresholds for a macro metric, one sort a label: what people do by hand today.
+    """Exact thresholds for a macro metric on a labelled sample, by one sort a label.
 
     Parameters
     ----------
     metric : str or Metric
         A ``macro_`` metric, or one of one label.
     subject_to : str, Limit, or list of these, optional
-        What must hold on the sample, as for ``omma.Auto``. For one label the best cut that meets
-        all limits is exact; for many, the prices of limits are found by cutting planes, and what
-        is lost to the best is what one label's next cut is worth. Where no cuts meet the limits,
-        those that come nearest are taken.
+        Limits that must hold on the sample, as for ``omma.Auto``. For one label the best cut that
+        meets all limits is exact. For many labels, the prices of limits are found by cutting
+        planes; the result is within one label's next cut of the best. Where no cuts meet the
+        limits, those that come nearest are chosen.
 
     Examples
     --------
@@ -93,8 +93,8 @@ class TunedThresholds:
         """Find the thresholds that maximize the metric on a sample; of equals, the highest.
 
         Labels of probability zero are never predicted, as everywhere in this library. A label that
-        is unknown (NaN) in some rows is tuned on the others; limits on rates are held on known
-        labels, those on what is predicted on all rows.
+        is unknown (NaN) in some rows is tuned on the others. Limits on rates are held on known
+        labels, limits on predictions on all rows.
 
         >>> import omma
         >>> eta, y = [[0.9, 0.2], [0.6, 0.4], [0.3, 0.7]], [[1, 0], [float("nan"), 1], [0, 1]]
@@ -117,22 +117,29 @@ class TunedThresholds:
 
 @dataclass(frozen=True)
 class RankedLabel:
-    """Rows in which a label has a probability above zero, the most probable first.
+    """The entries of a label: rows in which its probability is above zero, the highest first.
 
-    ``true`` is 1 in all rows that have the label, and ``known`` is the weight of all rows in which
-    the label is known, zero elsewhere; both are in the order of the sample.
+    ``hits`` is 1 for each entry whose row has the label. ``true`` is 1 in all rows that have it,
+    and ``known`` is the weight of all rows in which it is known, zero elsewhere; both are in the
+    order of the sample. ``labels`` is how many labels share the threshold, as in ``pooled``.
     """
 
     rows: Ints
     probabilities: Floats
+    hits: Floats
     true: Floats
     known: Floats
+    labels: int = 1
 
     @property
     def cuts(self) -> Ints:
-        """How many rows may be predicted: equal probabilities are decided alike."""
+        """How many entries may be predicted: equal probabilities are decided alike."""
         changes = np.flatnonzero(np.diff(self.probabilities) != 0) + 1
         return np.unique(np.concatenate(([0], changes, [len(self.probabilities)])))
+
+    def thresholds(self, cuts: Ints) -> Floats:
+        """The probability of the last entry that each cut predicts; infinite for none."""
+        return np.append(np.inf, self.probabilities)[cuts]
 
     def threshold(self, predicted: float) -> float:
         """A probability between the rows that are predicted and those that are not."""
@@ -144,18 +151,35 @@ class RankedLabel:
     def cells(self, cuts: Ints, weight: Floats) -> Floats:
         """Counts (tp, predicted, positive, n) at each cut, of shape (4, samples, cuts).
 
-        ``weight`` is what each row weighs in each sample, of shape (samples, rows).
+        ``weight`` is what each row weighs in each sample, of shape (samples, rows); the first cut
+        is 0. Entries between two cuts lie side by side, so they are a row of a sparse matrix, and
+        one product sums them up for all samples.
         """
-        ranked = weight[:, self.rows]
         cells = np.zeros((4, len(weight), len(cuts)))
-        if cuts[-1] > 0:
-            for sums, added in ((cells[0], ranked * self.true[self.rows]), (cells[1], ranked)):
-                parts = np.add.reduceat(added[:, : cuts[-1]], cuts[:-1], axis=1)
-                sums[:, 1:] = parts.cumsum(axis=1)
+        shape = (len(cuts) - 1, weight.shape[1])
+        for sums, entries in ((cells[0], self.hits), (cells[1], np.ones(len(self.rows)))):
+            last = cuts[-1]
+            between = sparse.csr_array((entries[:last], self.rows[:last], cuts), shape=shape)
+            sums[:, 1:] = (between @ weight.T).cumsum(axis=0).T
         cells[2] = (weight @ self.true)[:, np.newaxis]
-        cells[3] = weight.sum(axis=1, keepdims=True)
+        cells[3] = self.labels * weight.sum(axis=1, keepdims=True)
         cells[1] = np.minimum(cells[1], cells[3])  # a rounding may add up to more than all rows
         return cells
+
+
+def pooled(labels: Sequence[RankedLabel]) -> RankedLabel:
+    """The entries of all labels under one threshold."""
+    rows, probabilities, hits = (
+        np.concatenate([getattr(label, name) for label in labels])
+        for name in ("rows", "probabilities", "hits")
+    )
+    order = np.argsort(-probabilities, kind="stable")
+    true, known = (
+        np.sum([getattr(label, name) for label in labels], axis=0) for name in ("true", "known")
+    )
+    return RankedLabel(
+        rows[order], probabilities[order], hits[order], true, known, labels=len(labels)
+    )
 
 
 def row_weights(sample: Batch) -> Floats:
@@ -189,7 +213,7 @@ def ranked_labels(sample: Batch, labels: Iterable[int]) -> Iterator[RankedLabel]
         if missing is not None:
             known = weight.copy()
             known[missing.indices[missing.indptr[j] : missing.indptr[j + 1]]] = 0.0
-        yield RankedLabel(rows[order], values[order], true, known)
+        yield RankedLabel(rows[order], values[order], true[rows[order]], true, known)
 
 
 def best_thresholds(sample: Batch, metric: LabelMetric, limits: tuple[Limit, ...]) -> Floats:
@@ -201,7 +225,7 @@ def best_thresholds(sample: Batch, metric: LabelMetric, limits: tuple[Limit, ...
         known = label.cells(cuts, label.known[np.newaxis])[:, 0]
         everywhere = label.cells(cuts, weight[np.newaxis])[PREDICTED, 0]
         labels.append(np.vstack((known, everywhere)))
-        thresholds.append(np.append(np.inf, label.probabilities)[cuts])
+        thresholds.append(label.thresholds(cuts))
     assert sample.labels is not None
     known_rows = sample.labels.known
     n = weight.sum() if known_rows is None else weight[known_rows].sum()

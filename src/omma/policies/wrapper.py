@@ -1,8 +1,4 @@
-"""Wrappers that change which rows the counts of a policy are of: all, with decay, or the last.
-
-``Forgetting`` is for data that drifts; with a ``Window`` decisions look at the last rows, and at no
-others.
-"""
+"""Wrappers for data that drifts: ``Forgetting`` decays counts, ``Window`` counts the last rows."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -26,7 +22,7 @@ def _delegated(name: str) -> Any:
 
 
 class PolicyWrapper(Policy):
-    """A policy that decides as the one inside does, which is a field ``policy``."""
+    """A policy that decides as the one in its field ``policy`` does."""
 
     policy: Policy
 
@@ -64,24 +60,24 @@ class PolicyWrapper(Policy):
 
 @dataclass(frozen=True)
 class Forgetting(PolicyWrapper):
-    """A policy whose counts fade: after ``half_life`` rows a row counts for half of a new one.
+    """A policy whose counts decay: after ``half_life`` rows a row counts for half of a new one.
 
-    Counts that hold for ever follow a world that changes more and more slowly, and where labels
-    become rare they may never recover. Here decisions look at the recent past: after many rows
-    at half_life / ln 2 of them, 1.44 half-lives. What was decided is still judged by all rows:
-    ``trace.counts`` and ``learner.counts`` do not fade. Counts, calibration and corrections fade
-    alike, without a pass over labels that a row does not touch.
+    Counts over all rows follow drift more and more slowly, and may never recover where labels
+    become rare. With decay, decisions look at the recent past: in the long run at half_life / ln 2
+    rows, 1.44 half-lives. Decisions are still judged by all rows: ``trace.counts`` and
+    ``learner.counts`` do not decay. Counts, calibration and corrections decay alike, without a pass
+    over labels that a row does not touch.
 
-    A row of any weight is one row of the half-life. Rows that are not counted, as without labels
-    where only labels are feedback, make nothing older.
+    A row of any weight is one row of the half-life. Rows that are not counted, such as rows without
+    labels where only labels are feedback, do not age the others.
 
     Parameters
     ----------
     policy : OMMA, Auto or OFO
-        What decides.
+        The policy that decides.
     half_life : float
-        After how many rows a row counts for half; at least 1. The page on drift says what the
-        default costs where nothing changes, and what it saves where something does.
+        Number of rows after which a row counts for half; at least 1. The page on drift shows what
+        the default costs without drift, and what it gains with drift.
 
     Examples
     --------
@@ -100,13 +96,13 @@ class Forgetting(PolicyWrapper):
     half_life: float = HALF_LIFE
 
     def __post_init__(self) -> None:
-        self.check_wrapped("whose counts can fade")
+        self.check_wrapped("whose counts can decay")
         check_number("Forgetting", "half_life", self.half_life, low=1.0)
 
     @property
     def growth(self) -> float:
-        """By what the weight of a row grows from one to the next."""
-        # Counts do not shrink, which would touch all labels at each row: new rows weigh more.
+        """The factor by which the weight of each row exceeds that of the row before it."""
+        # Shrinking old counts would touch all labels at each row: new rows weigh more instead.
         return float(2.0 ** (1.0 / self.half_life))
 
     def plan(self, m: int) -> Plan:
@@ -115,29 +111,28 @@ class Forgetting(PolicyWrapper):
 
 @dataclass(frozen=True)
 class Window(PolicyWrapper):
-    """A policy that decides by the last ``rows`` rows: what a row added is taken off again.
+    """A policy whose decisions look at the last ``rows`` rows only (a sliding window).
 
-    Where ``omma.Forgetting`` lets all rows fade, here a row counts in full, and then not at all. So
-    after a sudden change the past is gone for certain after so many rows; the price is memory, as
-    what each row added has to be kept: 24 bytes a row, 4 for each label predicted or true, and,
-    where probabilities are counted, 12 for each one above zero; there is room for up to twice as
-    much. A row of 46 labels takes 40 to 80 bytes with ``OMMA("macro_f1")`` and 600 to 1,200 with
-    ``Auto``.
+    ``omma.Forgetting`` decays all rows; here a row counts in full, and then not at all. So after a
+    sudden change the past is gone after ``rows`` rows. That takes memory, as the counts of each row
+    are kept to be subtracted later: 24 bytes a row, 4 for each label predicted or true, and, where
+    probabilities are counted, 12 for each one above zero; up to twice as much is allocated. A row
+    of 46 labels takes 40 to 80 bytes with ``OMMA("macro_f1")`` and 600 to 1,200 with ``Auto``.
 
-    What was decided is still judged by all rows: ``trace.counts`` and ``learner.counts`` are of
-    those. Labels that come late, by id, are counted when they come where only labels are feedback;
-    where probabilities are, these count from the decision and the labels from when they come, each
-    for as many rows. Steps of calibration and prices of limits cannot be taken back: they fade,
-    with a half-life of 0.35 ``rows``, so that they look at rows that are as old and as many on the
-    whole. States of windows cannot be added: which rows are the last is not known of two streams.
+    Decisions are still judged by all rows: ``trace.counts`` and ``learner.counts`` include them
+    all. Late labels (by id) are counted when they come. Where probabilities are counted, these
+    count from the decision on, and the labels from when they come, each for ``rows`` rows. Steps of
+    calibration and prices of limits cannot be subtracted: they decay with a half-life of 0.35
+    ``rows``, which looks at about as many rows of about the same age. States of windows cannot be
+    added: the order of rows in two streams is unknown.
 
     Parameters
     ----------
     policy : OMMA, Auto or OFO
-        What decides.
+        The policy that decides.
     rows : int
-        How many rows it looks at. A row of any weight above zero is one; rows that are not counted,
-        as without labels where only labels are feedback, are none.
+        The length of the window. A row of any weight above zero is one row; rows that are not
+        counted, such as rows without labels where only labels are feedback, are left out.
 
     Examples
     --------
@@ -152,14 +147,14 @@ class Window(PolicyWrapper):
     rows: int = ROWS
 
     def __post_init__(self) -> None:
-        self.check_wrapped("whose counts can be taken off")
+        self.check_wrapped("whose counts can be subtracted")
         self._set(rows=check_positive_int("Window", "rows", self.rows))
 
     def plan(self, m: int) -> Plan:
         return replace(self.policy.plan(m), window=self.rows)
 
     def whole_rows(self, metric: Metric | None) -> str | None:
-        # To take a row off again, its unknown labels would have to be kept beside its known ones.
+        # To subtract a row, its unknown labels would have to be kept beside its known ones.
         if self.feedback == "labels":
             return " for a Window that counts nothing but labels"
         return super().whole_rows(metric)
