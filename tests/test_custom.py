@@ -246,7 +246,7 @@ def three_arguments(tp, fp, fn):
 
 @pytest.mark.parametrize("psi", [unknown_function, text, three_arguments])
 def test_what_cannot_be_compiled_is_refused_with_reason_and_way_out(psi):
-    message = rf"psi of custom must be compiled, and {psi.__name__} cannot be: \S.*; pass gradient="
+    message = rf"psi of custom must compile, and {psi.__name__} does not: \S.*; pass gradient="
     with pytest.raises(ValueError, match=message):
         custom(psi)
 
@@ -292,7 +292,7 @@ def test_a_gradient_that_cannot_be_compiled_is_refused():
     def gradient(tp, fp, fn, tn):
         return [math.gamma(tp)] * 4
 
-    with pytest.raises(ValueError, match="gradient of custom must be compiled, and gradient"):
+    with pytest.raises(ValueError, match="gradient of custom must compile, and gradient"):
         custom(own_f1, gradient=gradient)
 
 

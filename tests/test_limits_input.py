@@ -57,7 +57,7 @@ def test_a_margin_in_a_text():
         ("precision >= 1.2", "bound of precision of a limit must be a number from 0 to 1, got 1.2"),
         ("micro_recall >= -1", "from 0 to 1, got -1"),
         ("labels_per_row <= 0", "must be above 0"),
-        ("macro_precision >= 0.5", "macro_precision cannot be a limit: it holds at a price"),
+        ("macro_precision >= 0.5", "macro_precision cannot be a limit: its price"),
         ("macro_f1 >= 0.5", "use micro_f1, or f1\\[j\\] of single labels"),
         ("micro_gmean >= 0.5", "no ratio of two sums"),
         ("mcc[1] >= 0.5", "no ratio of two sums"),

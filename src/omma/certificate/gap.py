@@ -19,7 +19,7 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Gap:
-    """The possible gain of any classifier with these probabilities and this budget.
+    """How much any decisions by these probabilities, with this budget, could still gain.
 
     Attributes
     ----------
@@ -34,15 +34,15 @@ class Gap:
     error : float
         The standard error of both.
     rows : int
-        How many rows it is estimated from: about the later three quarters of those with weight.
+        The number of rows behind the estimate: about the later three quarters of those with weight.
     heuristic : bool
         Whether it can be wrong by more than chance.
     reason : str
-        Why, in a sentence.
+        The reason, in a sentence.
     disagreement : float
-        By how many standard errors labels differ from what the probabilities promise, in the
-        direction that matters here; NaN where labels are unknown. Far from zero, the
-        probabilities are wrong, and so is the rest.
+        By how many standard errors labels differ from the probabilities, in the direction that
+        matters here; NaN where labels are unknown. Far from zero, the probabilities are wrong, and
+        so is the gap.
     """
 
     attainable: float
@@ -55,14 +55,14 @@ class Gap:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where what could be gained lies, with 95% confidence."""
+        """A 95% confidence interval of the possible gain."""
         if self.value is None:
             raise ValueError("a gap has an interval where labels are known")
         return self.value - TWO_SIDED * self.error, self.value + TWO_SIDED * self.error
 
     @property
     def upper(self) -> float:
-        """At most this can be gained, with 95% confidence."""
+        """An upper 95% confidence bound of the possible gain."""
         if self.value is None:
             raise ValueError("a gap has an upper end where labels are known")
         return self.value + ONE_SIDED * self.error
@@ -83,15 +83,15 @@ def gap_from(
 ) -> Gap:
     """The gap from sums over blocks of rows, one row of ``sums`` a block.
 
-    ``effective`` is how many rows of equal weight it is worth; ``unsure`` how much of the metric
-    hangs on labels that may not have occurred yet.
+    ``effective`` is the effective number of rows; ``unsure`` is how much of the metric depends on
+    labels that may not have occurred yet.
     """
     attainable, error = weighted_mean(sums[:, SUM_W:KNOWN_W])
     attainable = min(attainable, bounds(metric)[1])
     off, off_error = weighted_mean(sums[:, KNOWN_W:ROWS_USED])
     disagreement = off / off_error if off_error > 0 else math.nan
     rows = int(sums[:, ROWS_USED].sum())
-    # Why the gap can be wrong by more than chance; the first reason is told.
+    # The first reason why the gap can be wrong by more than chance.
     if effective < min(FEW_ROWS, 0.5 * rows):
         doubt = (
             f"a few rows have most of the weight, which makes {rows} rows worth {effective:.1f} of "
@@ -120,13 +120,13 @@ def gap_from(
 
 
 def effective_rows(sums: NDArray[np.float64]) -> float:
-    """How many rows of equal weight would tell as much: (Σw)² / Σw²."""
+    """The effective number of rows, (Σw)² / Σw²: as many of equal weight tell as much."""
     squares = float(sums[:, SUM_WW].sum())
     return float(sums[:, SUM_W].sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
 def bounds(metric: Metric) -> tuple[float, float]:
-    """Between which values a metric lies, as far as that is known."""
+    """The lowest and the highest value of a metric, as far as they are known."""
     low = high = 0.0
     for weight, part in metric.parts:
         ends = (-math.inf, math.inf)

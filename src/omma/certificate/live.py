@@ -1,4 +1,4 @@
-"""Rows taken in one after another, each for what its best decision is worth on a tangent."""
+"""The certificate of a stream: each row adds the value of its best decision on a tangent."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from omma.state import Shapes
 FIRST = 16  # rows before the first tangent
 GROWTH = 1.25  # of the number of rows between tangents
 SKIPPED = 0.25  # of the rows, at the start
-# Keeps tangents at rare labels from being too steep. It must be small: a prior makes labels look
-# more frequent than they are; with 1, the estimate fell below ψ(C*) on the first 200 rows of a
-# stream whose labels have frequencies near 0.03.
+# Keeps tangents at rare labels from being too steep. It must be small, as a prior makes labels
+# look more frequent than they are: with 1, the estimate fell below ψ(C*) on the first 200 rows of
+# a stream with label frequencies near 0.03.
 PRIOR = 0.1
 Look = Callable[[float | None], Gap | None]  # what is known, for values that come later
-HEAVIEST = 1e60  # in units; what is heavier still says no more, and its square would be no number
+HEAVIEST = 1e60  # weight of a row in units: the square of a larger one would overflow
 OF_TANGENTS = ("starts", "unseen", "sums")  # arrays that have a row for each tangent
 # How sums over rows grow with the unit of weights.
 SUM_POWERS = np.array([1, 2, 1, 2, 2, 1, 2, 1, 2, 2, 0])
@@ -68,11 +68,11 @@ class Certificate:
         self._replay: Replay | None = None
 
     def gap(self, value: float | None) -> Gap | None:
-        """The possible gain over a value; None while there are too few rows."""
+        """The gap to a value; None while there are too few rows."""
         return self.look()(value)
 
     def look(self) -> Look:
-        """The present estimate, as a function of a value that is worked out later."""
+        """The present gap as a function of a value that is computed later."""
         late = np.array(self.starts) >= max(SKIPPED * self.rows, 1.0)
         sums = self.sums[late]
         weight = sums[:, kernel.SUM_W]
@@ -84,7 +84,7 @@ class Certificate:
         return partial(gap_from, self.metric, self.shadow.budget, sums, effective, unsure)
 
     def replay(self, batch: Batch, rows: Rows) -> None:
-        """Take in some rows of a batch after those that came before, but for those of no weight."""
+        """Add rows of a batch; rows without weight are skipped."""
         if self._replay is None:
             sequence = Sequence(replace(batch, labels=None), keep=False)
             self._replay = Replay("gap", self._engine, sequence)
@@ -108,7 +108,7 @@ class Certificate:
             self._advance(len(block))
 
     def step(self, row: Row, true: Any, weight: float) -> None:
-        """Take in one row, with the ids of its labels where they are known, else None."""
+        """Add one row, with the ids of its labels, or None where they are unknown."""
         if weight <= 0.0:
             return
         weights = self._in_units(np.array([weight]))
@@ -128,7 +128,7 @@ class Certificate:
         extras: Any,
         longest: int,
     ) -> None:
-        """Add what rows are worth, each decided by the tangent."""
+        """Add the values of rows, each decided by the tangent."""
         slope, offset, _ = self.weights
         plan = fixed_plan(slope, offset, self.shadow.budget)
         engine = Engine(plan, plan.start(self.state.m))
@@ -141,13 +141,13 @@ class Certificate:
             kernel.certify_dense(*block, *true, extras, engine.spec, engine.memory(), *sums)
 
     def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weights of the next rows, as numbers of rows; none given are ones."""
+        """Weights of the next rows in units of the mean weight."""
         if self.unit <= 0.0:
             self.unit = float(weights[0]) if len(weights) else 1.0
         return np.minimum(weights, HEAVIEST * self.unit) / self.unit
 
     def _advance(self, rows: int) -> None:
-        """Count rows that were taken in; renew the tangent where that is due."""
+        """Count added rows; renew the tangent where that is due."""
         self.rows += rows
         if self.rows < self.next:
             return
@@ -176,7 +176,7 @@ class Certificate:
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that changes, as plain arrays, for a file."""
+        """Everything that changes, as plain arrays, for a file."""
         return {**self.state.arrays(), **self._own_arrays()}
 
     def shapes(self) -> Shapes:
@@ -185,7 +185,7 @@ class Certificate:
         return {**shapes, **dict.fromkeys(OF_TANGENTS)}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over what ``arrays`` gave."""
+        """Continue from what ``arrays`` returned."""
         tangents = len(arrays["starts"])
         for name, own in self._own_arrays().items():
             shape = (tangents, *own.shape[1:]) if name in OF_TANGENTS else own.shape
@@ -213,7 +213,7 @@ class Certificate:
 
 
 def _no_gap(value: float | None) -> None:
-    """The gap over any value, before there is anything to tell."""
+    """The gap to any value while there are too few rows."""
 
 
 def check_metric(owner: str, metric: Metric) -> None:

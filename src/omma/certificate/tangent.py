@@ -1,9 +1,9 @@
 """The tangent of a metric at some counts: a linear function of tp, predicted and positive.
 
-By probabilities that are all 0 (or all 1) a label is settled: its metric is a function of how often
-it is predicted alone, with the value of reports where a rate is 0/0. A prior would make such rates
-look attainable. A label whose probabilities are only small is not settled, but until it has been
-expected some times, a metric with a rate of 0/0 may count it as one that is.
+A label whose probabilities are all 0 (or all 1) is settled: its metric depends only on how often it
+is predicted, with the reported value where a rate is 0/0. A prior would make such rates look
+attainable. A label with small probabilities is not settled, but until its expected count is large
+enough, a metric with a rate of 0/0 may treat it as settled.
 """
 
 from typing import Any
@@ -170,23 +170,23 @@ def divides_by_zero(label: LabelMetric) -> tuple[bool, bool]:
 
 
 def unseen(metric: Metric, state: State, effective: float) -> float:
-    """About how much of the metric hangs on labels that may not have occurred yet, settled or not.
+    """About how much of the metric depends on labels that may not have occurred yet.
 
-    A label that is expected E times has not occurred with a probability of at most exp(−E).
-    ``effective`` is how many rows of equal weight the counts are worth.
+    A label with the expected count E has not occurred with a probability of at most exp(−E).
+    ``effective`` is the effective number of rows behind the counts.
     """
     rate = np.clip(state.cells[POSITIVE] / state.totals[N], 0.0, 1.0)
     return _hanging(metric, np.exp(-effective * rate), np.exp(-effective * (1.0 - rate)))
 
 
 def settled(metric: Metric, state: State) -> float:
-    """How much of it hangs on labels that are settled: there nothing is unsure."""
+    """How much of the metric depends on settled labels, where nothing is uncertain."""
     never, always = never_and_always(state)
     return _hanging(metric, never.astype(np.float64), always.astype(np.float64))
 
 
 def _hanging(metric: Metric, never: Vector, always: Vector) -> float:
-    """How much of a metric hangs on labels that occur never, or always, with some probability."""
+    """How much of a metric depends on labels that never or always occur with a probability."""
     hanging = 0.0
     for weight, part in metric.parts:
         if isinstance(part, OverClasses):

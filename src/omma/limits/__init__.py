@@ -1,8 +1,8 @@
-"""Limits: what must hold while a metric is maximized.
+"""Limits: constraints that hold while a metric is maximized.
 
-A limit is a text such as ``"micro_precision >= 0.9"`` or ``"recall[fraud] >= 0.8"``, or what
-``at_least`` and ``at_most`` make. Rates of one label, or of all labels counted together, are held
-by their linear form; so is the mean of recalls over labels, whose denominators no decision changes.
+A limit is a text such as ``"micro_precision >= 0.9"`` or ``"recall[fraud] >= 0.8"``, or made by
+``at_least`` or ``at_most``. Rates of one label, or of all labels counted together, are held by
+their linear form; so is the mean of recalls over labels, whose denominators no decision changes.
 """
 
 from omma.limits.compiled import limited, price_unit

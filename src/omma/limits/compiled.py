@@ -1,4 +1,4 @@
-"""Limits as the kernels know them: linear forms, sizes, and what their prices start from."""
+"""Limits as the kernels read them: linear forms, sizes, and weights of prices."""
 
 import math
 from typing import Any
@@ -22,20 +22,19 @@ from omma.kernels.limits import (
 from omma.limits.limit import Limit
 from omma.plan import Limited
 
-# What prices start from, near what they were found to end at on distributions that are known.
-# A floor on precision costs the more the fewer rows are as sure as that, and a floor that was
-# missed is slow to make up for.
+# Weights of prices, chosen so that prices start near where they ended on known distributions.
+# A floor on precision costs more the fewer rows are that sure, and is slow to make up for.
 FLOOR, SUREST = 0.7, 0.98
-# A floor on specificity, a budget of false alarms, costs the more the fewer of these it leaves.
+# A floor on specificity is a budget of false alarms: it costs more the fewer it leaves.
 ALARMS, FEWEST = 0.1, 1e-4
-SELDOM = 0.3  # one label that is predicted seldom costs little
-ESTIMATE = 20.0  # draws that a calibrated estimate is worth, as the excess of a row
+SELDOM = 0.3  # a limit on how often one label is predicted costs little
+ESTIMATE = 20.0  # draws that a calibrated estimate of a row's excess is worth
 
 
 def limited(limits: tuple[Limit, ...], m: int, *, calibrated: bool = False) -> Limited:
-    """Limits on known labels, as the kernels know them.
+    """Limits whose labels are known by place, as the kernels read them.
 
-    Where probabilities are ``calibrated``, prices first look at what these say of a row.
+    Where probabilities are ``calibrated``, prices first use the expected excess of a row.
     """
     numbers = np.zeros((len(limits), NUMBERS))
     kinds = [_fill(row, limit, m) for row, limit in zip(numbers, limits, strict=True)]
@@ -73,7 +72,7 @@ def _fill(row: Any, limit: Limit, m: int) -> int:
 
 
 def price_unit(limit: Limit, counts: Counts) -> float:
-    """How much of the metric one more of a limit costs, where its price in the kernels is one."""
+    """How much of the metric a unit of the limit costs at a price of 1 in the kernels."""
     row = np.zeros(NUMBERS)
     kind = _fill(row, limit, counts.m)
     if kind == MEAN:

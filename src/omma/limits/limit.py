@@ -1,6 +1,6 @@
-"""A limit: a bound on a rate, its value on some counts, and how sure that is.
+"""A limit: a bound on a rate, the rate's value at some counts, and its standard error.
 
-What can be bounded are rates, as ratios of two sums over rows.
+Rates can be bounded: ratios of two sums over rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ALIASES = {
     "multiclass_balanced_accuracy": "macro_recall",
     "weighted_recall": "micro_recall",
 }
-ELSEWHERE = {  # names that others have for these rates, or for what is missing to one
+ELSEWHERE = {  # other names of these rates, or of one minus them
     "sensitivity": "recall",
     "tpr": "recall",
     "tnr": "specificity",
@@ -41,7 +41,7 @@ ELSEWHERE = {  # names that others have for these rates, or for what is missing 
     "alert_rate": "predicted_rate",
     "selection_rate": "predicted_rate",
 }
-OF_ALL_LABELS = {  # what to bound in place of a rate of one label
+OF_ALL_LABELS = {  # to bound in place of a rate of one label
     "accuracy": "micro_accuracy, or multiclass_accuracy for one class a row",
     "predicted_rate": "labels_per_row",
 }
@@ -55,14 +55,14 @@ class Limit:
     Attributes
     ----------
     of : str
-        What is bounded: "micro_" and a rate, "macro_recall", "labels_per_row"; or of one label a
+        The bounded rate: "micro_" and a rate, "macro_recall", "labels_per_row"; or of one label a
         rate or "predicted_rate".
     sense : {">=", "<="}
     bound : float
     label : int or str, optional
-        The label that it is about, by its place or name.
+        The place or name of the bounded label.
     margin : float
-        How many standard errors to stay on the safe side of the bound.
+        The number of standard errors to stay on the safe side of the bound.
     index : int, optional
         The place of the label, once names are known.
 
@@ -90,17 +90,17 @@ class Limit:
 
     @property
     def sign(self) -> float:
-        """One where more is better, minus one where less is."""
+        """1 where more is better, −1 where less is."""
         return 1.0 if self.sense == ">=" else -1.0
 
     @property
     def needs_labels(self) -> bool:
-        """Whether only true labels, or estimates of them, tell its value."""
+        """Whether its value depends on true labels, and not on predictions alone."""
         return self.of not in STEADY_NAMES
 
     @property
     def over_all(self) -> bool:
-        """Whether it is about all labels, and not one of them."""
+        """Whether it bounds a rate over all labels, not of one label."""
         return self.of in ("labels_per_row", "macro_recall") or self.of.startswith("micro_")
 
     @property
@@ -118,18 +118,19 @@ class Limit:
         return form
 
     def variance_at(self, value: float) -> float:
-        """Of one draw of what is counted; labels a row are about Poisson, all else is yes or no."""
+        """The variance of one draw: Poisson for labels a row, Bernoulli for all else."""
         return max(value if self.of == "labels_per_row" else value * (1.0 - value), 0.0)
 
     def cells(self, counts: Counts) -> tuple[Any, Any, Any, float]:
-        """The counts that it looks at: (tp, predicted, positive, all)."""
-        # Counted over all labels together, each row has m cells; labels a row are per row.
+        """The counts of its rate: (tp, predicted, positive, n)."""
+        cells = (counts.tp, counts.predicted, counts.positive)
         if self.over_all:
-            whole = counts.n * (counts.m if self.of.startswith("micro_") else 1)
-            tp, predicted = counts.tp.sum(), counts.predicted.sum()
-            return tp, predicted, counts.positive.sum(), whole
-        j = 0 if self.index is None else self.index
-        return counts.tp[j], counts.predicted[j], counts.positive[j], counts.n
+            # Counted over all labels together, each row has m cells; labels a row are per row.
+            n = counts.n * (counts.m if self.of.startswith("micro_") else 1)
+            tp, predicted, positive = (cell.sum() for cell in cells)
+            return tp, predicted, positive, n
+        tp, predicted, positive = (cell[self.index or 0] for cell in cells)
+        return tp, predicted, positive, counts.n
 
     def value(self, counts: Counts) -> float:
         """The bounded rate at some counts; NaN where it is 0/0.
@@ -148,15 +149,15 @@ class Limit:
         return float(self.rate.of(*self.cells(counts), np.nan))
 
     def error(self, counts: Counts) -> float:
-        """The standard error of that value, as of independent draws; NaN where there are none."""
-        value = self.value(counts)
+        """The standard error of that value, as of independent draws; NaN without any."""
         if self.of == "macro_recall":
-            positive = counts.positive[counts.positive > 0]
-            recall = counts.tp[counts.positive > 0] / positive
-            spread = (recall * (1.0 - recall) / positive).sum()
-            return float(np.sqrt(spread) / max(len(positive), 1))
+            occurs = counts.positive > 0
+            positive = counts.positive[occurs]
+            recall = counts.tp[occurs] / positive
+            variance = (recall * (1.0 - recall) / positive).sum()
+            return float(np.sqrt(variance) / max(len(positive), 1))
         draws = self.draws(counts)
-        return math.sqrt(self.variance_at(value) / draws) if draws > 0 else math.nan
+        return math.sqrt(self.variance_at(self.value(counts)) / draws) if draws > 0 else math.nan
 
     def draws(self, counts: Counts) -> float:
         """The number of draws behind a rate, its denominator; NaN for a mean of rates.
@@ -172,8 +173,6 @@ class Limit:
 
     def tighter(self, counts: Counts) -> float:
         """By how much the margin tightens the bound: standard errors of a value at the bound."""
-        if not self.margin:
-            return 0.0
         draws = self.draws(counts)
         return self.margin * math.sqrt(self.variance_at(self.bound) / draws) if draws > 0 else 0.0
 
@@ -191,8 +190,8 @@ class Limit:
         if names is not None and str(self.label) in names:
             return replace(self, index=list(names).index(str(self.label)))
         if self.index is not None and self.index < m and names is None:
-            return self  # found before, among names that are not given again
-        # Where labels have numbers for names, a number is a name, and no place.
+            return self  # looked up before, by names that are not passed again
+        # Where labels have numbers for names, a number is a name, not a place.
         numbered = names is not None and all(name.removeprefix("-").isdecimal() for name in names)
         if isinstance(self.label, int) and not numbered:
             if self.label >= m:
@@ -221,7 +220,7 @@ class Limit:
 
 
 def own_name(name: str) -> str:
-    """A limit's name in the spelling of omma, where it is scikit-learn's or another.
+    """A limit's name in omma's spelling, where it is scikit-learn's or another.
 
     >>> own_name("recall_micro"), own_name("accuracy_score"), own_name("labels_per_row")
     ('micro_recall', 'micro_recall', 'labels_per_row')
@@ -230,11 +229,11 @@ def own_name(name: str) -> str:
         return name
     spelled = parse_target(name).name
     known = spelled in METRICS or FBETA.fullmatch(_of_one_label(spelled))
-    return ALIASES.get(spelled, spelled) if known else name  # as it was given, for its error
+    return ALIASES.get(spelled, spelled) if known else name  # as it was written, for its error
 
 
 def rate_of(name: str) -> Rate:
-    """The rate that a limit is on, or why it cannot be one."""
+    """The rate that a limit bounds; refuses names that no limit can have."""
     plain = _of_one_label(name)
     if FBETA.fullmatch(plain) and float(plain[1:]) > 0:
         metric: Any = fbeta(float(plain[1:]))
@@ -249,14 +248,14 @@ def rate_of(name: str) -> Rate:
     if not isinstance(metric, Binary) or metric.rate is None:
         raise ValueError(
             f"{name} cannot be a limit: it is no ratio of two sums over rows; bound the rates that "
-            "it is made of, such as recall and specificity"
+            "it is computed from, such as recall and specificity"
             + (f", or multiclass_{name}" if f"multiclass_{name}" in ALIASES else "")
         )
     if name.startswith("macro_") and plain != "recall":
         raise ValueError(
-            f"{name} cannot be a limit: it holds at a price that is no longer that of one sum over "
-            f"rows, and the metric falls far below what is possible; use micro_{plain}, or "
-            f"{plain}[j] of single labels"
+            f"{name} cannot be a limit: its price is not that of one sum over rows, and the metric "
+            f"would fall far below the best possible; use micro_{plain}, or {plain}[j] of single "
+            "labels"
         )
     return metric.rate
 

@@ -1,6 +1,6 @@
-"""Limits as they are written, in texts, calls and JSON; checked alone, and against each other.
+"""Limits read from texts, calls and JSON, and checked alone and against each other.
 
-As far as labels need not be known that is done at once, else when the budget and they are.
+Checks that need the number of labels or the budget wait until these are known.
 """
 
 import math
@@ -34,13 +34,14 @@ def at_least(of: str, bound: float, label: int | str | None = None, *, margin: f
         A rate counted over all labels ("micro_precision", "micro_recall", "micro_specificity",
         "micro_accuracy", "micro_f1", "micro_jaccard"), "macro_recall" or "labels_per_row"; or of
         one label "precision", "recall", "specificity", "accuracy", "f1", "jaccard" or
-        "predicted_rate", the share of rows that it is predicted in. The label may be part of the
+        "predicted_rate", the share of rows in which it is predicted. The label may be part of the
         name, as in "recall[fraud]".
     bound : float
     label : int or str, optional
         The place or the name of that label; a problem of one label needs none.
     margin : float
-        Aim so many standard errors above the bound, so that it holds more surely on rows not seen.
+        Aim this number of standard errors above the bound, so that it is more likely to hold on
+        new rows.
 
     >>> print(at_least("micro_precision", 0.9))
     micro_precision >= 0.9
@@ -60,7 +61,7 @@ def at_most(of: str, bound: float, label: int | str | None = None, *, margin: fl
 
 
 def read_limit(limit: Any) -> Limit:
-    """A limit as it is, from a text, or from what ``Limit.to_json`` gave.
+    """A limit from a text or from ``Limit.to_json``; a limit is returned as it is.
 
     >>> read_limit("recall[fraud] >= 0.8 (margin 1.28)")
     at_least('recall[fraud]', 0.8, margin=1.28)
@@ -109,7 +110,7 @@ or 'micro_specificity'?
 
 
 def read_limits(owner: str, subject_to: Any) -> tuple[Limit, ...] | None:
-    """``subject_to`` of a policy: one limit or several, which do not exclude each other."""
+    """``subject_to`` of a policy: one limit or several that can hold together."""
     if subject_to is None:
         return None
     single = isinstance(subject_to, str | bytes | Limit | dict)
@@ -119,13 +120,14 @@ def read_limits(owner: str, subject_to: Any) -> tuple[Limit, ...] | None:
         apart = low.bound > high.bound and (low.sense, high.sense) == (">=", "<=")
         if low.name == high.name and apart:
             raise ValueError(
-                f"subject_to of {owner} must not exclude itself: {low} and {high} cannot both hold"
+                f"limits in subject_to of {owner} must be compatible: {low} and {high} cannot both "
+                "hold"
             )
     return limits or None
 
 
 def _limit(of: Any, sense: Any, bound: Any, label: Any, margin: Any) -> Limit:
-    """Check a limit, as far as it can be without knowing the labels."""
+    """A limit, checked as far as possible without knowing the labels."""
     if not isinstance(of, str):
         raise TypeError(f"a limit must be on a name such as 'micro_precision', got {shown(of)}")
     if sense not in (">=", "<="):
@@ -162,7 +164,7 @@ def _limit(of: Any, sense: Any, bound: Any, label: Any, margin: Any) -> Limit:
 def check_per_row(
     owner: str, limits: tuple[Limit, ...], low: float, high: float
 ) -> tuple[float, float]:
-    """Refuse limits on labels a row that a budget contradicts; returns what they leave of it."""
+    """Refuse limits on labels a row that contradict a budget; returns the range that is left."""
     least, most = low, high
     for limit in limits:
         if limit.of != "labels_per_row":
@@ -199,7 +201,7 @@ def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high
             most[j] = min(most[j], limit.bound)
         if m == 1 or limit.of != "macro_recall":  # which is no sum over labels
             groups.setdefault(-1 if limit.over_all and m > 1 else j, []).append(limit)
-    excluded = f"subject_to of {owner} must not exclude itself:"
+    excluded = f"limits in subject_to of {owner} must be compatible:"
     for label in np.flatnonzero(least > most).tolist():
         raise ValueError(
             f"{excluded} label {label} cannot be predicted in at least {least[label]:g} and at "
@@ -216,7 +218,7 @@ def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high
             f"rows get at least {low:g}"
         )
     for group in groups.values():
-        # Floors alone never exclude each other: who is always right has every rate at one.
+        # Floors alone are always compatible: perfect decisions have every rate at one.
         has_ceiling = any(limit.needs_labels and limit.sign < 0 for limit in group)
         if has_ceiling and len(group) > 1 and not _possible(group, m):
             both = "both" if len(group) == 2 else "all"
@@ -226,8 +228,8 @@ def check_limits(owner: str, limits: tuple[Limit, ...], m: int, low: float, high
 def _possible(limits: list[Limit], m: int) -> bool:
     """Whether some shares of hits, predictions and occurrences keep all limits.
 
-    They are shares of rows, or of all cells of rows and labels; a label that always or never occurs
-    would keep too many.
+    Shares are of rows, or of all cells of rows and labels. Labels that always or never occur are
+    left out, as they would keep almost any limit.
     """
     from scipy.optimize import linprog  # takes longer to import than all of omma
 

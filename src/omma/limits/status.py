@@ -1,4 +1,4 @@
-"""How limits stand: the value so far of each, its price, and whether it holds."""
+"""The status of limits: the value of each so far, its price, and whether it holds."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class LimitStatus:
-    """A limit, and how it stands.
+    """A limit, its value so far, and whether it holds.
 
     Attributes
     ----------
     limit : Limit
     value : float
-        What is bounded, so far; NaN where it is 0/0, as precision is where nothing was predicted.
+        The bounded rate so far; NaN where it is 0/0, as precision is where nothing was predicted.
     price : float
-        How much of the metric one more of the limit costs, where it is: decisions trade both at it.
+        How much of the metric a unit of the limit costs; decisions trade one for the other at it.
     error : float
         The standard error of the value, as of independent draws.
     draws : float
-        How many of these there were: predictions for precision, occurrences for recall. NaN where
-        that is not known, and for a mean of rates.
+        The number of draws: predictions for precision, occurrences for recall. NaN where that is
+        not known, and for a mean of rates.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class LimitStatus:
 
     @classmethod
     def of(cls, limit: Limit, counts: Counts, price: float = 0.0) -> LimitStatus:
-        """How a limit stands by some counts; nothing is known where these are of no rows."""
+        """The status of a limit at some counts; NaN where these have no rows."""
         if not counts.n > 0:
             return cls(limit, math.nan, price, math.nan)
         return cls(limit, limit.value(counts), price, limit.error(counts), limit.draws(counts))
@@ -76,14 +76,14 @@ class LimitStatus:
 
     @property
     def holds(self) -> bool:
-        """Whether it holds, to the last digit; what is not known yet breaks nothing."""
+        """Whether the limit holds; a value that is not known yet counts as holding."""
         return math.isnan(self.value) or self.excess <= ROUNDING
 
     @property
     def missed_by(self) -> float:
         """By how much the limit is missed, its margin of standard errors included; 0 if it holds.
 
-        What is 0/0 misses nothing.
+        A rate of 0/0 misses nothing.
 
         >>> from omma.limits import at_least
         >>> plain, safe = (at_least("recall", 0.8, margin=margin) for margin in (0, 2))
@@ -95,10 +95,10 @@ class LimitStatus:
 
     @property
     def reachable(self) -> bool:
-        """False where it is missed by more than chance, and the price is beyond all measure.
+        """False where the limit is missed by more than chance at an extremely high price.
 
-        A price is measured by what the limit leaves free: that of the last hundredth of specificity
-        is high by nature.
+        A price is compared with the room that the limit leaves: the last hundredth of specificity
+        always has a high price.
         """
         by_chance = not self.excess > 2.0 * self.error
         free = self.bound
@@ -108,10 +108,9 @@ class LimitStatus:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the value lies on rows like these, with 95 % confidence.
+        """A 95 % confidence interval of the value on rows like these.
 
-        A rate has the interval of Wilson's score test, which knows that seven hits of seven are not
-        all that can happen.
+        A rate has Wilson's score interval, which does not end at 1 where seven of seven were hits.
 
         >>> from omma.limits import at_least
         >>> low, high = LimitStatus(at_least("precision", 0.9), 1.0, 0.0, 0.0, draws=7).interval
@@ -147,7 +146,7 @@ class LimitStatus:
 
 
 def limit_statuses(limits: tuple[Limit, ...], state: Any) -> tuple[LimitStatus, ...]:
-    """How the limits of a policy stand in one of its states."""
+    """The status of a policy's limits in one of its states."""
     if not isinstance(state, State) or state.prices is None:
         return ()
     labels, estimates = counts_of(state), estimates_of(state)

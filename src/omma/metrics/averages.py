@@ -1,4 +1,4 @@
-"""Metrics made of others: of a label made into one of many, or of classes, and sums of metrics."""
+"""Averages of a metric over labels or classes, and sums of metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Terms = tuple[tuple[float, Metric], ...]
 
 @dataclass(frozen=True, repr=False)
 class OverLabels(Metric):
-    """A metric of one label made into one of many: what all ways to average have in common."""
+    """The base of all averages of a metric of one label over many labels."""
 
     of: LabelMetric
     average: ClassVar[str]
@@ -49,7 +49,7 @@ class OverLabels(Metric):
         return self.of.compiles
 
     def of_labels(self, counts: Counts, zero_division: float = 0.0) -> NDArray[np.float64]:
-        """The metric of each label: what a mean is taken of."""
+        """The metric of each label, before averaging."""
         self.check_counts(counts)
         cells = (counts.tp, counts.predicted, counts.positive, counts.n)
         return self.of.of_cells(*cells, zero_division)
@@ -136,11 +136,11 @@ class Weighted(OverLabels):
 
 @dataclass(frozen=True, repr=False)
 class OverClasses(Metric):
-    """A metric of classes, one a row: a mean of their recalls, or their agreement by chance.
+    """A metric of classes, one a row: a mean of recalls, or an agreement beyond chance.
 
     ``kind`` is "accuracy", "balanced_accuracy", "gmean", "hmean", "qmean", "min_recall", "mcc" or
-    "kappa". The last two need exactly one prediction a row; the others are defined with a budget
-    too. The smallest recall looks at every class once a row, and wants to be ``smoothed``.
+    "kappa". The last two need exactly one prediction a row; the others also allow a budget. The
+    smallest recall is best ``smoothed`` before it is maximized.
 
     >>> import omma
     >>> omma.metrics.over_classes("gmean").score([0, 0, 1, 1], [0, 1, 1, 1])
@@ -166,8 +166,7 @@ class OverClasses(Metric):
         )
 
     def check_labels(self, m: int) -> None:
-        # Of one class every mean is its recall; scores of such data take a way of their own.
-        if m < 2:
+        if m < 2:  # ``score`` has a case of its own for data of one class
             raise ValueError(f"{self.name} needs at least two classes, got {m}")
 
     def values(

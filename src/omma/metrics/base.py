@@ -34,9 +34,9 @@ class Metric(ABC):
     Attributes
     ----------
     name : str
-        What it is called in tables; ``omma.metric(name)`` finds the catalogue's own.
+        The name in tables; ``omma.metric(name)`` returns a metric of the catalogue by it.
     formula : str
-        Its formula, in plain text.
+        The formula in plain text.
     binary : bool
         Whether it looks at one label only (wrap it in ``macro`` or ``micro`` for more).
     multiclass : bool
@@ -104,7 +104,7 @@ class Metric(ABC):
 
     @property
     def matrix(self) -> NDArray[np.float64]:
-        """The worth of predicting j where i is true; empty for metrics without costs."""
+        """The gain of predicting j where i is true; empty for metrics without costs."""
         return NO_MATRIX
 
     @property
@@ -129,7 +129,7 @@ class Metric(ABC):
             raise ValueError(f"{self.name} is a metric of one label, got {m} columns: {hint}")
 
     def over_many(self, first: str | None = None) -> str:
-        """A hint for a metric of one label: which metrics of several labels or classes to use."""
+        """A hint for a metric of one label: the metrics of several labels or classes to use."""
         hint = first or f"use macro_{self.name} or micro_{self.name}"
         if self.name in OF_CLASSES:
             hint += f", or multiclass_{self.name} for one class a row"
@@ -148,8 +148,8 @@ class Metric(ABC):
     def plan(
         self, *, k: int | None, prior: float, soft: bool = False, epsilon: float = EPSILON
     ) -> Plan:
-        """The metric as a rule that follows its counts."""
-        # A matrix of costs gives gains η @ matrix; what else the metric has is its term.
+        """The metric as a plan: a rule that follows its counts."""
+        # A matrix of costs gives gains η @ matrix; the rest of the metric is its term.
         matrix = self.matrix if len(self.matrix) else None
         return Plan(k, with_epsilon(self.term(), epsilon), matrix, prior, soft, self.sums)
 
@@ -177,9 +177,10 @@ class Metric(ABC):
         return Engine(self.scaled_plan(prior, epsilon), state_of(counts)).gradient()
 
     def scaled_plan(self, prior: float, epsilon: float = EPSILON) -> Plan:
-        """A plan whose weights are derivatives, not only in proportion to them."""
-        # Plans that only decide may leave out positive factors; these weights are compared with
-        # other numbers.
+        """A plan whose weights are the derivatives themselves.
+
+        Plans that only decide may leave out positive factors.
+        """
         term = with_epsilon(self.term(exact=True), epsilon)
         return Plan(None, term, None, prior, False, self.sums)
 
@@ -202,17 +203,17 @@ class Metric(ABC):
             Vectors are classes, numbers or text; for a metric of one label they are 0/1, or
             classes of which ``pos_label`` is the positive one. Lists of lists of text, or of
             sets, are the labels of each row. NaN in ``y_true`` is unknown, of indicators and of
-            0/1: a label is then judged by the rows in which it is known.
+            0/1: a label is then scored on the rows in which it is known.
         sample_weight : array-like of shape (n,), optional
         labels : sequence, optional
-            The classes to judge (default: those that occur in either vector, sorted). A metric
-            over classes needs all of them; others take some, as scikit-learn does.
+            The classes to score (default: those that occur in either vector, sorted). A metric
+            over classes needs all of them; others accept a subset, as scikit-learn does.
         n_labels : int, optional
-            How many classes there are, where some do not occur: these count as 0/0.
+            The number of classes, where some do not occur: these count as 0/0.
         pos_label : optional
             The positive class, for metrics of one label.
         zero_division : float
-            What a rate of 0/0 is worth; the label stays in the mean. NaN leaves it out.
+            The value of a rate of 0/0; the label stays in the mean. NaN leaves it out.
 
         >>> import omma
         >>> omma.metric("macro_f1").score([[1, 0], [1, 1]], [[1, 0], [1, 1]])
@@ -226,21 +227,21 @@ class Metric(ABC):
         >>> omma.metric("macro_recall").score([[1, float("nan")], [1, 1]], [[1, 1], [0, 1]])
         0.75
         """
-        # It knows every metric: above, a circle would close.
+        # Imported here, as it imports every kind of metric.
         from omma.metrics.scoring import score_of
 
         options = (labels, n_labels, pos_label, zero_division)
         return score_of(self, y_true, y_pred, sample_weight, *options)
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """The metric of an estimator's decisions, as scikit-learn calls what is given as scoring.
+        """The metric of an estimator's decisions: a metric can be passed as ``scoring=``.
 
-        ``omma.sklearn.make_scorer`` has options: a budget, the positive class.
+        ``omma.sklearn.make_scorer`` has options, such as a budget and the positive class.
         """
         return self.score(y, estimator.predict(X), sample_weight)
 
     def __add__(self, metric: Any) -> Any:
-        from omma.metrics.averages import Sum  # a sum is a metric: above, a circle would close
+        from omma.metrics.averages import Sum  # here: it imports this file
 
         return Sum(((1.0, self), (1.0, metric))) if isinstance(metric, Metric) else NotImplemented
 
@@ -267,7 +268,7 @@ class Metric(ABC):
 
 
 def divide(numerator: Any, denominator: Any, otherwise: float) -> Any:
-    """The only division in reported values: 0/0, and whatever/0, is ``otherwise``."""
+    """Divide; x/0 is ``otherwise``. Reported values have no other division."""
     numerator, denominator = np.broadcast_arrays(numerator, denominator)
     result = np.full(numerator.shape, float(otherwise))
     np.divide(numerator, denominator, out=result, where=denominator != 0)

@@ -1,8 +1,8 @@
 """Metrics of one label: a rate, a mean of recall and specificity, the Matthews correlation, or the
-smaller of two rates, which is concave where both are linear, and has a kink.
+smaller of two rates.
 
-A rate is a ratio of two linear forms in (tp, predicted, positive, n). Its coefficients, or the kind
-of the mean, are all that compiled code is told of a metric, so one kernel serves them all.
+A rate is a ratio of two linear forms in (tp, predicted, positive, n). Compiled code gets only its
+coefficients, or the kind of the mean, so one kernel serves all of them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
 
 
 class LabelMetric(Metric):
-    """A metric of one label, which averages know how to wrap."""
+    """A metric of one label, which averages can wrap."""
 
     binary = True
 
@@ -72,7 +72,7 @@ class LabelMetric(Metric):
     def of_cells(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
-        """Its value for each label of some arrays."""
+        """The value at each entry of arrays of counts."""
 
     @property
     @abstractmethod
@@ -119,8 +119,8 @@ class Binary(LabelMetric):
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
         if self.mean == "correlation":
-            # (tp·tn − fp·fn) / √(…) in other letters: tp·n − predicted·positive is the covariance.
-            # Weights may add up so that a count exceeds n by a rounding.
+            # tp·tn − fp·fn is tp·n − predicted·positive, the covariance. Rounding of weights may
+            # leave a count a little above n.
             negative, absent = np.maximum(n - predicted, 0.0), np.maximum(n - positive, 0.0)
             spread = np.sqrt(predicted * negative) * np.sqrt(positive * absent)
             return divide(tp * n - predicted * positive, spread, zero_division)  # type: ignore[no-any-return]
@@ -161,7 +161,7 @@ def mean_of(mean: str, rates: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Smoothing:
-    """How a kink is rounded where a gradient is taken; made by ``omma.metrics.smoothed``.
+    """How a minimum is smoothed where a gradient is taken; made by ``omma.metrics.smoothed``.
 
     ``gamma`` is a number, or None for the best bound of the paper at ``rows`` rows, or at those
     seen so far where ``rows`` is None.
@@ -173,7 +173,7 @@ class Smoothing:
     # Kernels take numbers alone: no γ is −1 there, and no number of rows is 0.
     @property
     def numbers(self) -> tuple[float, float]:
-        """γ, below zero where it follows the number of rows, and that number, zero for so far."""
+        """γ (negative if it follows the number of rows) and that number (0 for rows so far)."""
         return -1.0 if self.gamma is None else float(self.gamma), float(self.rows or 0)
 
     def to_json(self, metric: Any) -> Any:

@@ -31,7 +31,7 @@ LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": 
 
 
 def fbeta(beta: float) -> Binary:
-    """The F-measure that weighs recall ``beta`` times as much as precision.
+    """The F-measure that weights recall ``beta`` times as much as precision.
 
     ``(1 + β²)·tp / ((1 + β²)·tp + β²·fn + fp)``, which is the same as
     ``(1 + β²)·tp / (β²·positive + predicted)``.
@@ -235,7 +235,7 @@ def _one_label(owner: str, metric: Any) -> LabelMetric:
 
 
 def metric_from_json(spec: Any) -> Metric:
-    """Make a metric of its JSON; a user's own function cannot be made from text."""
+    """Make a metric from its JSON; a user's own function cannot be saved."""
     if isinstance(spec, str):
         return metric(spec)
     # One key says what it is, as {"macro": "f1"}; sums and averages are made of parts.
@@ -258,7 +258,7 @@ def metric_from_json(spec: Any) -> Metric:
             return Sum(tuple((weight, metric_from_json(part)) for weight, part in spec["sum"]))
         if "custom" in spec:
             raise ValueError(
-                f"the metric {spec['custom']!r} is a function of your own, which is not saved: "
+                f"the metric {spec['custom']!r} is a function of your own, which cannot be saved: "
                 "pass it as metric="
             )
-    raise ValueError(f"cannot make a metric of {shown(spec)}")
+    raise ValueError(f"cannot make a metric from {shown(spec)}")

@@ -1,4 +1,4 @@
-"""Costs of mistakes: a table for pairs of classes, or what every row has for itself."""
+"""Costs of mistakes: a matrix for pairs of classes, or costs of each row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omma.rows.arrays import meaning
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Costs(Metric):
-    """The average worth of a prediction; made by ``omma.metrics.costs``."""
+    """The average gain of a prediction; made by ``omma.metrics.costs``."""
 
     needs_matrix = True
 
@@ -73,8 +73,8 @@ def costs(matrix: ArrayLike, *, name: str = "costs") -> Costs:
     Parameters
     ----------
     matrix : array-like of shape (m, m)
-        What predicting class j is worth where class i is true. The library maximizes: write gains
-        as positive numbers and costs as negative ones. The gains of a row's predictions are
+        The gain of predicting class j where class i is true. The library maximizes: write gains as
+        positive numbers and costs as negative ones. The gains of a row's predictions are
         ``eta @ matrix``, and a class of probability zero may be the best of them.
     name : str
 
@@ -109,17 +109,18 @@ def costs(matrix: ArrayLike, *, name: str = "costs") -> Costs:
 
 @dataclass(frozen=True, eq=False)
 class RowCosts:
-    """Decides where yes is cheaper than no, each row by its own costs, and adds costs up.
+    """Decide each row by its own costs, and add costs up.
 
-    Saying yes costs a false alarm where the label is absent, no costs a miss where it is present:
-    yes is the cheaper where η ≥ false_alarm / (false_alarm + miss). That is exact if probabilities
-    are, so there is nothing to learn; calibrate them first (``omma.calibration``).
+    Predicting a label that is absent costs ``false_alarm``, not predicting one that is present
+    costs ``miss``: predicting is cheaper where η ≥ false_alarm / (false_alarm + miss). That is
+    optimal for exact probabilities, so there is nothing to learn; calibrate them first
+    (``omma.calibration``).
 
     Parameters
     ----------
     false_alarm, miss : float, or array-like that fits the shape of ``eta``
-        What either mistake costs, none below zero: one number for all rows, one for each row
-        (shape (n,), or (n, 1) for several labels), or one for each row and label.
+        The cost of either mistake, at least 0: one number for all rows, one for each row (shape
+        (n,), or (n, 1) for several labels), or one for each row and label.
 
     Examples
     --------
@@ -153,9 +154,9 @@ class RowCosts:
 
     @property
     def thresholds(self) -> NDArray[np.float64]:
-        """From which probability on yes is the cheaper; 1 where no mistake costs anything."""
+        """The probability from which predicting is cheaper; 1 where no mistake costs anything."""
         alarm, miss = np.broadcast_arrays(np.asarray(self.false_alarm), np.asarray(self.miss))
-        # Yes costs (1 − η)·false_alarm, no costs η·miss: Eq. (5) at constant gains.
+        # Predicting costs (1 − η)·false_alarm, not predicting η·miss: Eq. (5) at constant gains.
         both = alarm + miss
         return np.divide(alarm, both, out=np.ones(both.shape), where=both > 0)  # type: ignore[no-any-return]
 

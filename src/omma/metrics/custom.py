@@ -115,9 +115,9 @@ def custom(
 ) -> Custom | Macro | Micro:
     """A metric from a plain function ``psi(tp, fp, fn, tn)`` of fractions (cells / n).
 
-    The function is compiled, its derivatives are taken exactly by the rules of calculus, and
-    checked against differences. Arithmetic, powers, ``sqrt``, ``log``, ``exp``, ``abs``, ``min``,
-    ``max`` and branches may be used.
+    The function is compiled and differentiated exactly (by dual numbers); the derivatives are
+    checked against finite differences. It may use arithmetic, powers, ``sqrt``, ``log``, ``exp``,
+    ``abs``, ``min``, ``max`` and branches.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def custom(
     name : str, optional
         Default: the function's own.
     concave, smooth : bool
-        What you know of it (used by bounds, never by decisions).
+        Whether it is concave and smooth, if you know (used by bounds, never by decisions).
 
     Examples
     --------
@@ -191,7 +191,7 @@ def _compiled_partials(psi: Psi, gradient: Gradient | None) -> Partials:
             parameter = "gradient"
             way_out = "write it as a plain function with arithmetic on its four numbers only"
         raise ValueError(
-            f"{parameter} of custom must be compiled, and {_name_of(written)} cannot be: "
+            f"{parameter} of custom must compile, and {_name_of(written)} does not: "
             f"{_reason(error)}; {way_out}"
         ) from error
     return partials

@@ -1,4 +1,4 @@
-"""Predictions judged by a metric, in every shape that they come in."""
+"""Scores of predictions: indicators, classes, text or label sets against true labels."""
 
 import math
 from collections.abc import Sequence
@@ -118,13 +118,13 @@ def _all_ids(m: int, pair: tuple[Any, Any]) -> Any:
 
 
 def value_with(metric: Metric, counts: Counts, zero_division: float) -> float:
-    """The metric of counts; NaN as the worth of 0/0 leaves out the labels that hang on it."""
+    """The metric of counts; ``zero_division=nan`` leaves out labels whose rate is 0/0."""
     single_class = metric.multiclass and counts.m == 1 and not metric.needs_matrix
     if not single_class and not math.isnan(zero_division):
         return metric.value(counts, zero_division)
     if single_class:
-        # Its recall is every mean of recalls, and 0/0 stays what it is. Metrics over classes want
-        # two: the other one never comes.
+        # Every mean of recalls is the recall of the class. Metrics over classes need two: the
+        # other one never occurs.
         cells = (counts.tp, counts.predicted, counts.positive)
         tp, predicted, positive = (np.append(cell, 0.0) for cell in cells)
         counts = Counts(tp, predicted, positive, counts.n)
@@ -145,7 +145,7 @@ def value_skipping(metric: Metric, counts: Counts) -> float:
     """
     if isinstance(metric, Sum):
         return float(sum(weight * value_skipping(part, counts) for weight, part in metric.parts))
-    # What is 0/0 is told by what changes with its worth.
+    # A rate is 0/0 if its value changes with ``zero_division``.
     if isinstance(metric, Macro):
         mean = "arithmetic"
         low, high = (metric.of_labels(counts, worth) for worth in (0.0, 1.0))

@@ -1,4 +1,4 @@
-"""Minima rounded at their kinks, so that following their gradient does not jump to and fro."""
+"""Smoothed minima: their gradient does not jump where two rates are equal."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def smoothed(
 ) -> Kinked:
     """A minimum of rates, smoothed by γ where its gradient is taken.
 
-    Following a minimum means following whichever rate is smallest just now, and nothing of the
-    others: decisions jump. The Moreau-Yosida smoothing of the paper's Appendix B.2,
+    The gradient of a minimum is that of the smallest rate alone, so decisions jump whenever another
+    rate becomes the smallest. The Moreau-Yosida smoothing of the paper's Appendix B.2,
 
         ψ_γ(C) = max over C' of ψ(C') − ‖C − C'‖² / 2γ
 
-    weighs the rates that are nearly smallest too. (The norm is over tp and fp of each label, the
-    cells that decisions change, at the label frequencies so far.) Values that are reported
-    remain those of the metric itself.
+    also weighs rates that are nearly smallest. (The norm is over tp and fp of each label, the cells
+    that decisions change, at the label frequencies so far.) Reported values remain those of the
+    metric itself.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def is_minimum(metric: Metric) -> bool:
 
 
 def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
-    """The function that a policy maximizes: the metric with smoothing, prior and ε, at some counts.
+    """The function that a policy maximizes: the metric with smoothing, prior and ε.
 
     >>> import omma
     >>> counts = omma.Counts([3.0], [5.0], [4.0], 10)
