@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import os
 import stat
@@ -16,11 +16,11 @@ CREATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of ``path`` when all is written.
+    """Open a file that replaces ``path`` when it is complete.
 
     It is written beside the path and moved, so that a reader never sees half a file, and an error
-    leaves what was there before. Who may read the file stays as it was. A part that a killed
-    process left behind is removed by the next one that writes to the same path.
+    leaves the old file. Permissions stay as they were. A part that a killed process left behind is
+    removed by the next one that writes to the same path.
 
     >>> with replacing("note.txt") as file:
     ...     _ = file.write(b"whole")
@@ -59,7 +59,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
         if sys.platform == "win32":  # where an open file cannot be moved
             os.replace(part, target)
     except BaseException:
-        with suppress(OSError):  # the first error is the one to tell
+        with suppress(OSError):  # the first error is the one to report
             part.unlink()
         raise
     sync_folder(target.parent)
@@ -122,7 +122,7 @@ def _removed_abandoned(part: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk remember the new name, too."""
+    """Sync a folder, so that the new name is on disk, too."""
     if sys.platform == "win32":
         return
     with suppress(OSError):  # not all folders can; then the name is as safe as it gets

@@ -1,7 +1,7 @@
-"""Warnings of rows that have fewer candidates than a budget asks for.
+"""Warnings about rows with fewer candidates than the budget k.
 
 A label of probability zero is no candidate. With an exact budget the lowest other labels fill up,
-so that each row gets its k labels; ``at_most`` is for those who did not mean that.
+so that each row gets its k labels; ``at_most`` predicts candidates only.
 """
 
 import warnings
@@ -31,7 +31,7 @@ def warn_of_rows(
 ) -> bool:
     """Warn of rows that are filled up, unless every label is predicted; returns whether it did.
 
-    ``short`` is how many rows lack candidates; None counts them.
+    ``short`` is the number of rows with too few candidates; None counts them.
     """
     if k is None or k >= rows.m:  # no budget, or every label is predicted anyway
         return False

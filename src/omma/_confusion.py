@@ -1,8 +1,7 @@
-"""Rows of labels set against rows of predictions, and added up.
+"""Confusion counts of true labels and predictions.
 
-Classes and label sets come as users have them: any whole numbers, text, categories, lists of
-labels. They are judged over the classes that occur in either vector, sorted, as scikit-learn does;
-a fixed set is given by its ``labels``, or by their number.
+Classes may be whole numbers, text, categories or lists of labels. The classes are those that occur
+in either vector, sorted, as in scikit-learn, or a fixed set given by ``labels`` or its size.
 """
 
 from collections.abc import Sequence
@@ -30,9 +29,9 @@ def confusion_of(
     matrix: bool,
     whole: str = "",
 ) -> tuple[Any, ...]:
-    """What ``Counts`` is made of: tp, predicted, positive, rows, and pairs of classes or None.
+    """The arguments of ``Counts``: tp, predicted, positive, rows, and pairs of classes or None.
 
-    Where ``whole`` is not empty, a row must have all of its labels or none: it says for what.
+    Where ``whole`` is not empty, a row must have all of its labels or none; ``whole`` says why.
     """
     check_same_rows(OWNER, {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
     true, predicted, missing = _indicators(y_true, y_pred, n_labels)

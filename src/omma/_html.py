@@ -1,6 +1,6 @@
-"""HTML: small tables that notebooks show of objects, and pages that need no other file.
+"""HTML: small tables for notebooks, and self-contained pages.
 
-Colours are the text's own, so that tables can be read on white and on black.
+Colours are those of the text, so that tables are legible on white and on black.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 
 MOST = 10  # rows; of more, the first ones are shown
 
-# Notebooks style tables in their own way: what must not depend on that is set here.
+# Notebooks have their own styles for tables: these override them.
 _LINE = "border-bottom:1px solid color-mix(in srgb, currentColor 25%, transparent)"
 _LEFT, _RIGHT = "text-align:left", "text-align:right;font-variant-numeric:tabular-nums"
 

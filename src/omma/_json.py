@@ -1,4 +1,4 @@
-"""JSON that is read with one clear sentence for errors, and written without NaN."""
+"""JSON: one clear sentence for errors, and no NaN in output."""
 
 import json
 import math
@@ -10,7 +10,7 @@ DIGITS = 300  # of a whole number: more are beyond any float, and slow to read
 
 
 def parse_json(source: str, text: Any) -> Any:
-    """What a text of JSON holds; ValueError in one sentence for everything else.
+    """Parse JSON; anything else raises a ValueError of one sentence.
 
     >>> parse_json("text of example", '{"k": [1, 2.5]}')
     {'k': [1, 2.5]}
@@ -29,7 +29,7 @@ def parse_json(source: str, text: Any) -> Any:
 
 
 def finite(content: Any) -> Any:
-    """The same with null for numbers that JSON has no words for.
+    """The same content with null for NaN and infinity, which JSON lacks.
 
     >>> finite({"value": float("nan"), "ends": [0.5, float("inf")]})
     {'value': None, 'ends': [0.5, None]}

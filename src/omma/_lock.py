@@ -1,4 +1,4 @@
-"""A file that one process at a time may write: locked by the system, which frees it by itself."""
+"""A file that one process at a time may write, by a lock that the system frees by itself."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import WeakSet
 
-# Far behind what the file says: on Windows nobody else can read the byte that is locked.
+# Far behind the text of the file: on Windows nobody else can read a locked byte.
 _PLACE = 1 << 30
 
 
@@ -16,9 +16,9 @@ class InUseError(OSError):
 
 
 class _LockFile:
-    """A file or folder that is open, and locked for as long as it is.
+    """An open file or folder, locked for as long as it is open.
 
-    Whatever interrupts those who have it, it is closed when nobody has it any more.
+    It is closed when the last reference to it goes, whatever interrupts its user.
     """
 
     def __init__(self, path: str | Path, flags: int) -> None:
@@ -41,10 +41,10 @@ _all_locks: WeakSet[_LockFile] = WeakSet()
 
 @contextmanager
 def locked(path: str | Path, holder: str) -> Iterator[None]:
-    """Keep all others away from ``path`` who ask for the same; ``holder`` tells them who has it.
+    """Hold a lock on ``path`` against other processes; their error names the ``holder``.
 
-    The lock is on ``path.lock`` beside it, as ``path`` itself may be replaced meanwhile. A file
-    left behind by a process that was killed locks nothing. A forked child does not have the lock.
+    The lock is on ``path.lock`` beside it, as ``path`` itself may be replaced. A lock file that a
+    killed process left behind locks nothing. A forked child does not hold the lock.
 
     >>> with locked("learner.npz", "omma stream"):
     ...     Path("learner.npz.lock").exists()
@@ -66,10 +66,10 @@ def locked(path: str | Path, holder: str) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(folder: str | Path) -> Iterator[None]:
-    """Keep all others away from a folder who ask for the same, whatever becomes of its files.
+    """Hold a lock on a folder against other processes, whatever happens to its files.
 
-    This needs no file that somebody could delete. Where folders cannot be locked (Windows, some
-    network file systems), nothing is done.
+    No lock file is needed, which somebody could delete. Where folders cannot be locked (Windows,
+    some network file systems), nothing is done.
     """
     if sys.platform == "win32":  # where the lock file cannot be deleted while it is open
         yield
@@ -122,7 +122,7 @@ def _removed(beside: Path, lock: _LockFile) -> None:
 
 
 def _let_go() -> None:
-    """In a forked child: a lock that it held, too, would outlive the process that has it."""
+    """Close all locks in a forked child: there they would outlive the process that holds them."""
     for lock in tuple(_all_locks):
         lock.close()
 

@@ -1,4 +1,4 @@
-"""Long work: shared out among threads, which Ctrl-C ends, with a progress bar."""
+"""Long work in threads, with a progress bar; Ctrl-C ends it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -19,11 +19,11 @@ def run_all(
     n_jobs: int,
     progress: bool | Callable[[int, int], None],
 ) -> bool:
-    """Run every task in a thread and hand its result to ``keep``, in this thread.
+    """Run every task in a thread, and pass its result to ``keep`` in this thread.
 
-    ``progress`` shows a bar, or is a function that is told how many of all are done, a few times a
-    second. The first error is raised. After Ctrl-C what runs may finish, no other task begins, and
-    the answer is False; a second Ctrl-C ends the waiting too.
+    ``progress`` shows a bar, or is a function that gets (done, total) a few times a second. The
+    first error is raised. After Ctrl-C running tasks finish, no other task begins, and False is
+    returned; a second Ctrl-C ends the waiting too.
 
     >>> squares = {}
     >>> run_all([1, 2, 3], lambda task: task**2, squares.__setitem__, n_jobs=2, progress=False)
@@ -56,7 +56,7 @@ def run_all(
                     progress(len(tasks) - len(waiting), len(tasks))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            # Runs that have begun cannot be stopped, and their results are not thrown away.
+            # Running tasks cannot be stopped: their results are kept.
             begun = [future for future in waiting if not future.cancelled()]
             while wait(begun, timeout=0.5).not_done:
                 pass

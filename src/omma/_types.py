@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Feedback = Literal["labels", "estimates", "both"]
 Calibration = Literal["online"] | None
 
-# What NumPy holds, or is made of: decisions on it are an array.
+# Input of NumPy: decisions on it are an array.
 Arrays = NDArray[Any] | list[Any] | tuple[Any, ...]
 Decisions = NDArray[np.int8]
 Frame = TypeVar("Frame")  # a frame or a tensor: decisions on it are of its own kind

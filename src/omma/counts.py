@@ -1,4 +1,4 @@
-"""Counts of true and predicted labels: all that a metric looks at.
+"""Counts of true and predicted labels, from which metrics are computed.
 
 Per label the true positives ``tp``, the predictions ``predicted`` and the occurrences
 ``positive``; and the number of rows ``n``. The other cells of the confusion tensor follow.
@@ -26,10 +26,10 @@ ROUNDING = 1e-9  # of all rows: sums in another order differ by less
 
 
 class Counts:
-    """What happened to each label so far, in float64 and without any prior.
+    """Confusion counts of each label, in float64 and without any prior.
 
     Counting rows of weight one with hard labels is exact up to 2**53 rows (9e15). Labels may be
-    soft: a label present to the degree 0.3 adds 0.3 where a present one adds 1.
+    soft: a label of 0.3 adds 0.3 where a label of 1 adds 1.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Counts:
 
     @classmethod
     def _unchecked(cls, cells: Iterable[Vector], n: float, matrix: Any) -> Counts:
-        """Counts that are sums: their differences may be below zero, by rounding or on purpose."""
+        """Counts from sums and differences, which may be negative."""
         counts = cls.__new__(cls)  # no checks: they would refuse differences, and cost a copy
         counts.tp, counts.predicted, counts.positive = cells
         counts.n, counts.matrix = n, matrix
@@ -181,7 +181,7 @@ class Counts:
         >>> counts
         Counts(n=2, tp=[0. 1. 1.], predicted=[0. 1. 1.], positive=[0. 1. 2.])
         """
-        # The whole row is checked and counted apart, so that bad input changes nothing.
+        # The row is checked and counted separately, so that bad input changes nothing.
         check_number("Counts.add", "weight", weight, low=0.0)
         true = open_table("Counts.add", "y_true", y_true, row=True)
         predicted = open_table("Counts.add", "y_pred", y_pred, true.names, row=True)
@@ -201,7 +201,7 @@ class Counts:
         self.n += row.n
 
     def copy(self) -> Counts:
-        """Counts that go their own way."""
+        """A copy that shares no array."""
         return self * 1.0  # a product has arrays of its own
 
     def _combined(self, other: Counts, sign: float) -> Counts:

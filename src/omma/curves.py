@@ -1,4 +1,4 @@
-"""A metric against the threshold, exact at every threshold, by one sort a label."""
+"""A metric as a function of the threshold, exact at every threshold, by one sort a label."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
-POINTS = 400  # thresholds at which a band is worked out, at most
-AT_ONCE = 1 << 22  # weights of draws held in memory
+POINTS = 400  # thresholds at which a band is computed, at most
+AT_ONCE = 1 << 22  # weights of bootstrap samples held in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,18 +33,18 @@ class CurveLine:
     Attributes
     ----------
     name : str
-        Of the label; the metric's own where one threshold is common to all.
+        The name of the label; that of the metric where all labels have one threshold.
     thresholds : ndarray
-        Every probability above zero that occurs, rising, and infinity. A label is predicted from
-        its threshold on.
+        Every probability above zero that occurs, rising, and infinity. A label is predicted where
+        its probability is at least the threshold.
     values : ndarray
-        The metric at each of them. Between two it is that of the upper one.
+        The metric at each threshold. Between two thresholds it is that of the upper one.
     at : ndarray of int
-        Places among the thresholds at which a band was worked out.
+        Indices of the thresholds at which the band was computed.
     low, high : ndarray
         The band there; empty without a bootstrap.
     best : int
-        The place of the best threshold; of equals, the highest.
+        The index of the best threshold; of equals, the highest.
     """
 
     name: str
@@ -154,10 +154,10 @@ def curve(
     bootstrap : int
         Number of bootstrap samples of rows for the band; 0 has no band.
     level : float
-        The share of draws within the band, at each threshold by itself.
+        The confidence level of the band, at each threshold by itself.
     seed : int
     zero_division : float
-        What a rate of 0/0 is worth.
+        The value of a rate of 0/0.
 
     Returns
     -------

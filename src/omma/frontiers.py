@@ -1,4 +1,4 @@
-"""The frontier: the best value of a metric under each bound of a limit."""
+"""The frontier: the best value of a metric for each bound of a limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omma.rows.frames import Names
 
 POINTS = 15
 HARDEST = 0.97  # of the way from the value without a bound to 1: the strictest bound by default
-MET = 1e-4  # by how much a bound may be missed and count as met: a hundredth of a point
+MET = 1e-4  # a bound that is missed by less counts as met: a hundredth of a point
 EXACT = "With hindsight on these rows: no threshold does better"
 TUNED = "With hindsight on these rows, by thresholds tuned under each bound"
 ONLINE = "By one pass of Auto over these rows for each bound, without hindsight"

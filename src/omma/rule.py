@@ -1,4 +1,4 @@
-"""A rule: what people deploy. A slope and an offset for each label, and a budget."""
+"""A rule to deploy: a slope and an offset for each label, and a budget."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ TINY, NEAR_ONE = np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0)
 class Rule:
     """Predict label j where ``slope[j] * eta[j] + offset[j] >= 0``, or the k largest of these.
 
-    A rule needs nothing of this library: the formula above is all there is to it, with two
-    conventions. A label of probability zero is not a candidate; and equal gains go to the lowest
-    label. Slope and offset matter up to one positive factor. They are α and −β of the paper, in
-    Eq. (5) for one label and in Eq. (6) for many.
+    A rule can be used without this library: it is the formula above with two conventions. A label
+    of probability zero is not a candidate, and ties go to the lowest label. Slope and offset matter
+    up to one positive factor. They are α and −β of the paper, in Eq. (5) for one label and in
+    Eq. (6) for many.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Rule:
     names : sequence of str, optional
         The names of the labels. Columns of a frame are then found by name.
     at_most : int, optional
-        Up to so many labels a row: of those whose gain is at least 0, the largest.
+        Up to this number of labels a row: the largest gains, of those that are at least 0.
     calibration : tuple (a, b, b_j), optional
         Probabilities are calibrated first: ``σ(a·logit(eta) + b + b_j)`` takes the place of eta
         where eta is above 0, with eta kept from 1e-12 to 1 - 1e-7; b_j has a number a label.
@@ -87,7 +87,7 @@ class Rule:
         at_most = check_positive_int("Rule", "at_most", self.at_most, optional=True)
         if at_most is not None and (k is not None or at_most > m):
             raise ValueError(
-                f"at_most of Rule goes without k and up to the number of labels, {m}, got "
+                f"at_most of Rule must be at most {m}, the number of labels, and without k, got "
                 f"at_most={at_most} and k={k}"
             )
         matrix = None if self.matrix is None else _frozen("matrix", self.matrix, 2)
@@ -243,7 +243,7 @@ class Rule:
         return json.dumps(self._content())
 
     def _content(self) -> dict[str, Any]:
-        """All that a rule is, as plain numbers and text; what it does without has no entry."""
+        """The rule as plain numbers and text; options that are None have no entry."""
         optional = {
             "matrix": None if self.matrix is None else self.matrix.tolist(),
             "names": None if self.names is None else list(self.names),
@@ -289,7 +289,7 @@ class Rule:
             content.get("calibration"),
         )
 
-    # Where models go: each target is a file of ``omma.export``, imported when it is asked for
+    # Exports: each target is a file of ``omma.export``, imported when it is used
 
     def to_onnx(self, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
         """The rule as an ONNX model: ``eta`` of shape (n, m) in, ``decisions`` (int8) out.
@@ -300,9 +300,9 @@ class Rule:
         Parameters
         ----------
         dtype : {"float32", "float64"}
-            That of the probabilities; models tend to give single precision.
+            The type of the probabilities; most models return single precision.
         name : str
-            That of the graph, for merging with others.
+            The name of the graph, for merging with others.
 
         >>> model = Rule([1.0, 2.0], [-0.5, -0.2]).to_onnx()
         >>> [output.name for output in model.graph.output]
@@ -323,7 +323,7 @@ class Rule:
         eta: str = "eta",
         columns: Several[str] | None = None,
     ) -> str:
-        """The rule as a SELECT that decides where the probabilities are.
+        """The rule as a SELECT statement that decides in the database.
 
         Parameters
         ----------

@@ -1,1 +1,1 @@
-"""Rows as users give them, read once: frames, indexes, arrays, single rows, batches."""
+"""Input read once: frames, arrays, labels, single rows and batches."""

@@ -1,8 +1,8 @@
 """Probabilities as NumPy arrays and SciPy matrices, in blocks that kernels read.
 
 Arrays may have any type and order, be read-only or mapped from a file. Kernels read float32 and
-float64 where they lie; any other array is converted a block of rows at a time, so that there is
-never a second copy of all of it.
+float64 in place; any other array is converted a block of rows at a time, so that there is never a
+second copy of all of it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from omma.rows.frames import open_table
 # The largest weight of a row: metrics multiply four counts, and these products must stay finite.
 HEAVIEST = 1e60
 BLOCK = 1 << 20  # numbers that a kernel gets at a time: a copy of them takes 8 MB
-SEEN = 1000  # rows that are looked at to guess what numbers outside of 0 to 1 are
-MANY = 0.25  # of these must be outside before they look like log-odds
+SEEN = 1000  # rows that are inspected to guess what numbers outside of 0 to 1 are
+MANY = 0.25  # share of numbers outside of 0 to 1 from which they look like log-odds
 SETS_HINT = ": pass labels of rows as sets, such as [{1}, {1, 2}], or indicators of 0 and 1"
 
 Rows = NDArray[np.int64]
@@ -37,7 +37,7 @@ def unflagged(array: NDArray[Any]) -> NDArray[Any]:
     """The same memory as a plain array that is not marked read-only.
 
     Numba compiles every kernel again for read-only arrays. Kernels never write to their input, so
-    nothing is lost by hiding the flag from them, and some ten seconds of compilation are saved.
+    hiding the flag from them is safe and saves about ten seconds of compilation.
     """
     if array.flags.writeable and type(array) is np.ndarray:
         return array
@@ -55,7 +55,7 @@ def is_kernel_ready(array: NDArray[Any], types: tuple[Any, ...]) -> bool:
 
 
 class DenseProbabilities:
-    """An (n, m) array, one row an instance; ``vector`` says that it came with the shape (n,)."""
+    """An (n, m) array of probabilities; ``vector`` says that it came with the shape (n,)."""
 
     is_sparse = False
 
@@ -66,7 +66,7 @@ class DenseProbabilities:
         self.is_ready = is_kernel_ready(array, FLOATS)
 
     def block(self, rows: Rows) -> tuple[NDArray[Any], Rows]:
-        """An array that kernels read, and the places of these rows in it."""
+        """An array that kernels read, and the positions of these rows in it."""
         if self.is_ready:
             return unflagged(self.array), rows
         places = np.arange(len(rows), dtype=np.int64)
@@ -81,7 +81,7 @@ class DenseProbabilities:
         return int(wrong.argmax()) if wrong.any() else None
 
     def explain(self, row: int) -> str:
-        """What is wrong with a row that holds anything but probabilities."""
+        """Describe a row that holds anything but probabilities."""
         return describe_row(row, np.arange(self.m), self.array[row], self.array[:SEEN])
 
     def take(self, rows: Any) -> DenseProbabilities:
@@ -120,7 +120,7 @@ class SparseProbabilities:
         return int(np.searchsorted(self.matrix.indptr, wrong[0], side="right")) - 1
 
     def explain(self, row: int) -> str:
-        """What is wrong with a row that holds anything but probabilities of rising label ids."""
+        """Describe a row that holds anything but probabilities of rising label ids."""
         start, end = self.matrix.indptr[row], self.matrix.indptr[row + 1]
         labels, values = self.matrix.indices[start:end], self.matrix.data[start:end]
         if ((values >= 0) & (values <= 1)).all():
@@ -155,14 +155,14 @@ def read_probabilities(owner: str, eta: Any) -> Probabilities:
 
 
 def describe_row(row: int, labels: Any, values: NDArray[Any], sample: Any) -> str:
-    """The first of the values of a row that is no probability; a sample tells what it may be."""
+    """Describe the first value of a row that is no probability; a sample suggests what it is."""
     wrong = ~((values >= 0) & (values <= 1))
     value, label = values[wrong][0], labels[wrong][0]
     return f"probabilities from 0 to 1, got {value:g} in row {row}, label {label}{meaning(sample)}"
 
 
 def meaning(values: Any) -> str:
-    """What numbers that are no probabilities may be, as the end of a sentence; or nothing."""
+    """A guess what numbers outside of 0 to 1 are, as the end of a sentence; or nothing."""
     stored = np.ravel(values)
     stored = stored[stored != 0]
     if not len(stored) or not np.isfinite(stored).all():
@@ -183,9 +183,9 @@ def meaning(values: Any) -> str:
 
 
 def csr(parts: tuple[Any, ...], shape: tuple[int, int], kind: Any = sparse.csr_array) -> Any:
-    """A CSR matrix of (data, indices, indptr), known to be in order, without a copy of any."""
+    """A CSR matrix of sorted (data, indices, indptr), without copies."""
     matrix = kind(shape, dtype=parts[0].dtype)
-    # SciPy's constructor would look for errors, and convert indices to the type of indptr.
+    # SciPy's constructor would check everything, and convert indices to the type of indptr.
     matrix.data, matrix.indices, matrix.indptr = parts
     matrix.has_canonical_format = True
     return matrix
@@ -212,10 +212,10 @@ def canonical(matrix: Any) -> Any:
 
 
 def sound_csr(owner: str, parameter: str, matrix: Any) -> Any:
-    """A sparse matrix in CSR, if it points nowhere but into itself.
+    """A sparse matrix in CSR; refuses one whose indices point outside of it.
 
-    Compiled code of SciPy and of the kernels follows ``indptr`` and ``indices`` without looking,
-    and the constructors of SciPy let most of what is wrong with them pass.
+    Compiled code of SciPy and of the kernels does not check ``indptr`` and ``indices``, and the
+    constructors of SciPy accept most wrong ones.
 
     >>> matrix = sparse.csr_array(np.eye(2))
     >>> matrix.indptr[1] = 3
@@ -297,7 +297,7 @@ def is_missing(value: Any) -> bool:
 
 
 def from_objects(array: NDArray[Any]) -> NDArray[Any]:
-    """Numbers that came as Python objects as float64, missing ones NaN; anything else as it is."""
+    """Numbers that came as Python objects, as float64 with NaN for missing; else unchanged."""
     values = array.ravel().tolist()
     # Text is no number, even where it spells one.
     if not all(is_missing(value) or isinstance(value, NUMBERS) for value in values):
@@ -307,7 +307,7 @@ def from_objects(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_numbers(owner: str, parameter: str, values: Any) -> NDArray[np.float64]:
-    """Real numbers of any shape, as float64; text is none, even where it spells one."""
+    """Real numbers of any shape as float64; text is refused, even where it spells a number."""
     try:
         array = np.asarray(open_table(owner, parameter, values).values)
         if array.dtype.kind not in "fiubO" or values is None:

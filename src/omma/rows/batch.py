@@ -1,4 +1,4 @@
-"""Probabilities with their labels: read and checked once at the door, then passed on."""
+"""A batch: probabilities with their labels and weights, read and checked once."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from omma.rows.labels import TrueLabels, read_classes, read_labels
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows to decide or to learn from, in the form that all of omma passes on.
+    """Probabilities, labels and weights of rows, read and checked once.
 
     ``omma.replay``, ``omma.comparison.compare``, the ``fit`` of policies and the functions of
-    ``omma.calibration`` take one in place of eta, y and weights: then nothing is opened, converted
-    or checked a second time. Make it by ``Batch.of``, and change nothing that it was made of.
+    ``omma.calibration`` take a batch in place of eta, y and weights, and then read, convert and
+    check nothing again. Make it by ``Batch.of``, and do not change the arrays that it was made of.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class Batch:
     restore_type : function
         Converts predictions to the type that probabilities came in.
     classes : ndarray or None
-        What classes are called, in the kind that y has; None where they are known by their place.
+        The names of classes in the type that y has; None where y has class ids.
     n, m : int
-        The number of rows, and of labels.
+        The number of rows and of labels.
     is_sparse : bool
         Whether probabilities are sparse.
     class_ids : bool
@@ -100,12 +100,12 @@ class Batch:
         Parameters
         ----------
         eta, y, weights
-            As of ``omma.replay``. Labels that are NaN are unknown: of whole rows, or of some
+            As of ``omma.replay``. Labels that are NaN are unknown, in whole rows or in single
             entries.
         names : sequence of str, optional
-            Of the labels; columns of frames are put in this order.
+            Names of the labels; columns of frames are put in this order.
         known : array-like of bool, of shape (n,) or (n, m), optional
-            Which labels are known, where not by NaN.
+            Which labels are known, as an alternative to NaN.
 
         Examples
         --------
@@ -129,15 +129,15 @@ class Batch:
         *,
         known: Any = None,
     ) -> Batch:
-        """The same for a caller, whom messages name as ``owner``; a batch is passed on as it is."""
+        """``of`` for a caller that messages name as ``owner``; a batch is returned as it is."""
         if isinstance(eta, Batch):
             return _passed_on(owner, eta, names, {"y": y, "weights": weights, "known": known})
         names = None if names is None else tuple(str(name) for name in names)
         table = open_table(owner, "eta", eta, names)
-        # Names of labels come from the caller, from eta or from y, the first that has some.
+        # Names of labels come from the caller, from eta or from y, whichever has them first.
         true = open_table(owner, "y", y, table.names)
         names, y = true.names, true.values
-        # Two indexes are needed for a difference, and one of them is then that of eta or y.
+        # Indexes can differ only if eta or y has one: then that of weights matters too.
         if table.index is not None or true.index is not None:
             indexes = {"eta": table.index, "y": true.index, "weights": index_of(weights)}
             check_same_indexes(owner, indexes)
@@ -165,7 +165,7 @@ class Batch:
 
     @cached_property
     def odd_row(self) -> tuple[int, int] | None:
-        """The first row that has not exactly one label, and how many it has."""
+        """The first row without exactly one label, and its number of labels."""
         if self.labels is None or self.labels.class_ids:
             return None
         counts, known = self.labels.counts, self.labels.known_of(np.arange(self.n))
@@ -180,7 +180,7 @@ class Batch:
         return self.labels is not None and self.odd_row is None
 
     def check(self, owner: str) -> Batch:
-        """Refuse anything that is no probability, for who reads it without a kernel."""
+        """Refuse anything that is no probability, for code that reads rows without a kernel."""
         if self.eta.wrong_row is not None:
             raise ValueError(f"eta of {owner} must hold {self.eta.explain(self.eta.wrong_row)}")
         return self
@@ -190,7 +190,7 @@ class Batch:
         return replace(self, labels=read_labels(owner, y, self.n, self.m, listed=self.is_sparse))
 
     def take(self, rows: Any) -> Batch:
-        """Some of the rows, by ids, by flags or as a slice; nothing is checked again.
+        """A part of the rows, by ids, flags or a slice; nothing is checked again.
 
         Examples
         --------
@@ -210,7 +210,7 @@ class Batch:
         )
 
     def ready(self) -> Batch:
-        """The same, converted once to what kernels read fastest, for who reads it many times."""
+        """The same rows, converted once to what kernels read, for code that reads them often."""
         if isinstance(self.eta, SparseProbabilities) or self.eta.is_ready:
             return self
         array = np.ascontiguousarray(self.eta.array, dtype=np.float64)
@@ -222,7 +222,7 @@ class Batch:
 
 
 def _passed_on(owner: str, batch: Batch, names: Any, arguments: dict[str, Any]) -> Batch:
-    """A batch is whole: nothing comes beside it."""
+    """A batch as it is; refuses arguments beside it."""
     for parameter, value in arguments.items():
         if value is not None:
             raise TypeError(

@@ -1,13 +1,13 @@
-"""Frames, series, tensors and label sets as users pass them, opened to arrays and CSR matrices.
+"""Frames, series, tensors and label sets, opened to arrays and CSR matrices.
 
-pandas, polars and torch are recognized by what their objects can do, and never imported. A frame
-opens to an array, or to a CSR matrix where pandas stores it sparsely, and to the names of its
-columns; predictions go back to a frame of the same library, columns and index.
+pandas, polars and torch are recognized by the attributes of their objects, and never imported. A
+frame opens to an array, or to a CSR matrix where pandas stores it sparsely, and to the names of its
+columns; predictions return as a frame of the same library, columns and index.
 
-Columns are found by name, whatever their order. Columns that were never named (0, 1, … in pandas,
-column_0, column_1, … in polars) are taken by their place, as those of an array are. Rows always go
-by their place. pandas would align two frames by their index: where two indexes disagree, rows would
-be paired wrongly, and no number would show it, so that is refused.
+Columns are matched by name, in any order. Columns without names (0, 1, … in pandas, column_0,
+column_1, … in polars) go by their position, as those of an array do. Rows always go by position.
+pandas would align two frames by their index: frames with different indexes are refused, as their
+rows would silently be paired wrongly.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from scipy import sparse
 from omma._validate import nearest, repeated, shown
 
 Names = tuple[str, ...]
-# Attributes that tell objects of other libraries. The order matters: lazy frames have columns, too,
-# but warn whoever asks for them.
+# Attributes that identify objects of other libraries. The order matters: lazy frames have columns,
+# too, but warn when they are read.
 FOREIGN = ("detach", "coords", "collect", "to_frame", "columns", "__dataframe__")
 OURS = (np.ndarray, list, tuple, int, float, type(None))
 SETS = (list, tuple, set, frozenset)
@@ -34,11 +34,11 @@ SETS = (list, tuple, set, frozenset)
 
 @dataclass(frozen=True)
 class OutputType:
-    """The type that probabilities came in, to return predictions in; it holds none of the numbers.
+    """The type of the probabilities, in which predictions are returned.
 
     ``kind`` is "array", "tensor", "frame" or "series", ``make`` the class of a frame or series.
-    ``columns`` is the name where it is a series; ``index`` is that of pandas, as polars has none;
-    ``column_order`` has the place of each of the user's columns among ours.
+    ``columns`` is the name of a series or the columns of a frame; ``index`` is that of pandas, as
+    polars has none; ``column_order`` has the position of each of the user's columns among ours.
     """
 
     kind: str = "array"
@@ -48,7 +48,7 @@ class OutputType:
     column_order: NDArray[np.intp] | None = None
 
     def __call__(self, values: Any) -> Any:
-        """Predictions in the type and the order of columns that probabilities came in."""
+        """Predictions in the type and the column order of the probabilities."""
         if self.column_order is not None:
             values = values[..., self.column_order]
         if self.kind == "array":
@@ -76,11 +76,11 @@ ARRAY = OutputType()
 
 @dataclass(frozen=True)
 class Table:
-    """An argument as NumPy or SciPy holds it, with what its own type said about it.
+    """An argument as an array or CSR matrix, with the names and index of its own type.
 
-    ``names`` are those of the labels, where they are known, and ``is_named`` says that they came
-    with it; ``is_reordered`` says that its columns were in another order. ``restore_type`` converts
-    predictions to its type. ``index`` names rows, where pandas does.
+    ``names`` are those of the labels, where they are known; ``is_named`` says that the argument had
+    them, ``is_reordered`` that its columns were in another order. ``restore_type`` converts
+    predictions to its type. ``index`` is that of pandas.
     """
 
     values: Any
@@ -242,10 +242,10 @@ def check_same_rows(owner: str, rows: Mapping[str, Any]) -> None:
 def check_same_indexes(owner: str, indexes: Mapping[str, Any]) -> None:
     """Refuse indexes, by the names of the parameters that have them, that differ.
 
-    A default index (0, 1, … as pandas makes it where nobody gives one) names nothing, and goes with
-    any other of its length: ``pd.DataFrame(model.predict_proba(X_test))`` has one beside a
-    ``y_test`` that has not. Only with the same numbers in another order it is refused: one of the
-    two was reordered, and nobody can tell whether the other was too.
+    A default index (0, 1, … as pandas makes it) is compatible with any other of its length:
+    ``pd.DataFrame(model.predict_proba(X_test))`` has one beside a ``y_test`` that has not. It is
+    refused only beside the same numbers in another order: one of the two was reordered, and it is
+    unknown whether the other was too.
     """
     present = [(name, index) for name, index in indexes.items() if index is not None]
     for (first, index), (second, second_index) in combinations(present, 2):

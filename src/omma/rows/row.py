@@ -1,8 +1,8 @@
 """Single rows and small batches, checked, in the form that kernels take.
 
-All that is decided or counted a row at a time comes in here. Kernels follow shapes and label ids
-without looking, so nothing may pass that does not fit. A dense row is an array over all labels; a
-sparse row is a pair (label ids, probabilities), with the ids of its true and predicted labels.
+Kernels do not check shapes and label ids, so every row is checked here before it is decided or
+counted. A dense row is an array over all labels; a sparse row is a pair (label ids, probabilities),
+with the ids of its true and predicted labels.
 """
 
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ Row = NDArray[np.float64] | SparseRow
 
 
 class PartlyKnown(NamedTuple):
-    """True labels of a row that is labelled in part: as those of others, and which are unknown."""
+    """True labels of a row that is labelled in part, and the ids of the unknown ones."""
 
     true: NDArray[Any]
     unknown: NDArray[np.int32]
@@ -30,7 +30,7 @@ class PartlyKnown(NamedTuple):
 
 
 def single_row(owner: str, eta: Any, m: int) -> Row | None:
-    """Eta as one row, or None where it is a matrix; whether it holds probabilities, kernels see."""
+    """Eta as one row, or None where it is a matrix; kernels check that it holds probabilities."""
     if sparse.issparse(eta):
         return probability_rows(owner, eta, True, m)[0] if eta.shape == (1, m) else None
     array = plain_array(f"eta of {owner}", eta, hint="")
