@@ -255,10 +255,10 @@ def _place(sample: Batch, label: Any) -> int:
 
 def _values(metric: Metric, cells: Floats, zero_division: float) -> Floats:
     """The metric at cells (tp, predicted, positive, n) that it takes for those of one label."""
-    values = np.zeros(cells.shape[1:])
+    values, (tp, predicted, positive, n) = np.zeros(cells.shape[1:]), cells
     for weight, part in metric.parts:
         assert part.per_label is not None
-        values += weight * part.per_label.of_cells(*cells, zero_division)
+        values += weight * part.per_label.of_cells(tp, predicted, positive, n, zero_division)
     return values
 
 

@@ -40,21 +40,26 @@ class PolicyEntry:
     about: str  # how it decides, in a few words
     kind: str
     make: Make
+    priors: bool = False  # whether it has a prior λ to choose
 
     @property
     def labels(self) -> bool:
         """Whether it needs true labels to learn from."""
         return self.kind != STILL and not self.name.endswith(ETA) and self.name != "auto"
 
-    def policy(
-        self, metric: Metric, k: int | None, prior: float, train: Batch | None = None
-    ) -> Policy:
-        """The policy for a metric and a budget, fitted where it learns beforehand."""
+    def check_train(self, train: Batch | None) -> None:
+        """Refuse to run without a training sample where the policy needs one."""
         if self.kind == TRAINED and train is None:
             raise ValueError(
                 f"train of compare must be a pair (eta, y) for {self.name!r}, which is fitted "
                 "beforehand, got None"
             )
+
+    def policy(
+        self, metric: Metric, k: int | None, prior: float, train: Batch | None = None
+    ) -> Policy:
+        """The policy for a metric and a budget, fitted to the training sample if it needs one."""
+        self.check_train(train)
         policy = self.make(metric, k, prior)
         return policy.fit(train) if self.kind == TRAINED else policy  # type: ignore[no-any-return]
 
@@ -89,6 +94,7 @@ def _both(
             about,
             ONLINE,
             lambda metric, k, prior: make(metric, k, "labels", prior, **options),
+            priors=True,
         ),
         PolicyEntry(
             name + ETA,
@@ -96,6 +102,7 @@ def _both(
             f"the same as {name}, counting probabilities in place of labels",
             ONLINE,
             lambda metric, k, prior: make(metric, k, "estimates", prior, **options),
+            priors=True,
         ),
     )
 
