@@ -366,7 +366,7 @@ def test_a_pickled_policy_wakes_up_in_another_process(tmp_path):
     )
     ran = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "work.pickle")],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
         check=True,
