@@ -116,6 +116,7 @@ def read_limits(owner: str, subject_to: Any) -> tuple[Limit, ...] | None:
     single = isinstance(subject_to, str | bytes | Limit | dict)
     several = not single and isinstance(subject_to, Sequence)
     limits = tuple(read_limit(limit) for limit in (subject_to if several else (subject_to,)))
+    # Two bounds on one rate need no labels to be compared; ``check_limits`` does the rest.
     for low, high in product(limits, limits):
         apart = low.bound > high.bound and (low.sense, high.sense) == (">=", "<=")
         if low.name == high.name and apart:
@@ -149,7 +150,7 @@ def _limit(of: Any, sense: Any, bound: Any, label: Any, margin: Any) -> Limit:
             raise ValueError(f"{of} is about all labels: write it without [{label}]")
     name = Limit(of, sense, 0.0, label).name
     if of not in STEADY_NAMES:
-        rate_of(of)
+        rate_of(of)  # refuses unknown names, and metrics that are no rates
     high = math.inf if of == "labels_per_row" else 1.0
     bound = check_number("a limit", f"the bound of {name}", bound, low=0.0, high=high)
     if of in STEADY_NAMES and bound == 0.0:

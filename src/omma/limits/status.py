@@ -123,6 +123,7 @@ class LimitStatus:
             return max(self.value - spread, 0.0), min(
                 self.value + spread, 1.0 if share else math.inf
             )
+        # Wilson (1927): (p + z²/2n ± z √(p (1 − p) / n + z²/4n²)) / (1 + z²/n).
         per_draw = TWO_SIDED**2 / self.draws
         middle = (self.value + per_draw / 2.0) / (1.0 + per_draw)
         half = math.sqrt(per_draw * self.value * (1.0 - self.value) + per_draw**2 / 4.0)

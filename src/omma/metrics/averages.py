@@ -126,7 +126,7 @@ class Weighted(OverLabels):
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
         of_labels = self.of.of_cells(tp, predicted, positive, n[..., np.newaxis], zero_division)
-        # As scikit-learn's average="weighted"; without any positives it is 0/0.
+        # scikit-learn's average="weighted"; without any positives it is 0/0.
         weighed = (positive * of_labels).sum(axis=-1)
         return divide(weighed, positive.sum(axis=-1), zero_division)  # type: ignore[no-any-return]
 
@@ -190,6 +190,7 @@ class OverClasses(Metric):
         return divide(over, under, zero_division)  # type: ignore[no-any-return]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
+        # Accuracy is a micro recall and balanced accuracy a macro recall, with one class a row.
         weight, recall = float(weight), RECALL.kind
         if self.kind == "accuracy":
             return kinds.Micro(weight, recall)
@@ -351,6 +352,7 @@ class Sum(Metric):
 
     @property
     def matrix(self) -> NDArray[np.float64]:
+        # Gains η @ matrix are linear in the matrix: those of several costs add up.
         parts = [weight * metric.matrix for weight, metric in self.terms if len(metric.matrix)]
         return np.sum(parts, axis=0) if parts else NO_MATRIX
 

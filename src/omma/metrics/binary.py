@@ -58,7 +58,8 @@ class Rate:
         return kinds.Rate(over, under, EPSILON)  # type: ignore[arg-type]
 
 
-# tn is n − predicted − positive + tp, and negatives are n − positive.
+# Coefficients of (tp, predicted, positive, n): tn is n − predicted − positive + tp, and the
+# negatives are n − positive.
 RECALL = Rate(over=(1, 0, 0, 0), under=(0, 0, 1, 0))
 SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
 
@@ -90,6 +91,7 @@ class LabelMetric(Metric):
         return of_label[..., 0]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
+        # One label is a macro average over one.
         return kinds.Macro(float(weight), self.kind)
 
 
@@ -145,6 +147,7 @@ def mean_of(mean: str, rates: NDArray[np.float64]) -> NDArray[np.float64]:
         return rates.mean(axis=0)  # type: ignore[no-any-return]
     if mean == "minimum":
         return rates.min(axis=0)  # type: ignore[no-any-return]
+    # Q-mean of the paper's Table 1: one minus the quadratic mean of the misses.
     if mean == "quadratic":
         return 1.0 - np.sqrt(((1.0 - rates) ** 2).mean(axis=0))  # type: ignore[no-any-return]
     # The logarithm and the reciprocal of zero: both means are zero where a rate is.

@@ -207,6 +207,7 @@ def minimum(first: LabelMetric | str, second: LabelMetric | str) -> Minimum:
     >>> macro(minimum("tp", "tn"))
     <metric macro_min_tp_tn>
     """
+    # Only rates have the linear forms that smoothing needs.
     names, rates = [], []
     for part in (first, second):
         rate = _BINARY.get(part, part) if isinstance(part, str) else part

@@ -87,6 +87,7 @@ def costs(matrix: ArrayLike, *, name: str = "costs") -> Costs:
     >>> omma.replay(omma.OMMA(fraud), [[0.97, 0.03], [0.9, 0.1]], [0, 1]).classes
     array([0, 1], dtype=int32)
     """
+    # Metrics are hashed and shared: the matrix is a copy that cannot be written to.
     worth = np.array(matrix, dtype=np.float64)
     if worth.ndim != 2 or worth.shape[0] != worth.shape[1] or len(worth) < 2:
         raise ValueError(

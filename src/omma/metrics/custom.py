@@ -39,7 +39,7 @@ CANNOT_COMPILE: tuple[type[Exception], ...] = (
     AttributeError,
     NotImplementedError,
 )
-TOLERANCE = 1e-5
+TOLERANCE = 1e-5  # between derivatives and differences, relative and absolute
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,6 +64,7 @@ class Custom(LabelMetric):
         cells = np.stack((tp, predicted - tp, positive - tp, n - predicted - positive + tp)) / n
         # Rounding must not make a fraction negative: a user's function may take its root.
         labels = np.maximum(cells, 0.0).reshape(len(cells), -1).T.tolist()
+        # One call a label: psi need not take arrays.
         values = np.array([self._value_of(label) for label in labels]).reshape(cells.shape[1:])
         return np.where(np.isfinite(values), values, zero_division)
 

@@ -32,6 +32,7 @@ def score_of(
     check_zero_division(owner, zero_division)
     check_same_rows(owner, {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
     pair = _as_vectors(y_true, y_pred)
+    # Lists of label names, or sets of ids, are neither indicators nor classes.
     are_sets = any(map(is_label_sets, pair))
     width = n_labels
     # Indicators, 0 and 1 of a single label, or else classes and sets of labels.

@@ -33,9 +33,9 @@ from omma.policies.thresholds import (
 from omma.rows.batch import Batch
 from omma.rule import Rule
 
-RESAMPLES = 30
+RESAMPLES = 30  # bootstrap samples that are averaged
 CANDIDATES = 500  # cuts tried from either end of the ranks, at most: dense where few are predicted
-BLOCK = 2_000_000  # numbers that are worked on at a time
+BLOCK = 2_000_000  # weights of bootstrap samples in memory at a time
 
 
 def learns_from_labels(policy: OMMA | Auto) -> bool:
@@ -127,6 +127,7 @@ def bagged_rule(
     It is ``calibrated``, the rule made of probabilities, where labels are not decided by cuts, or
     where no cuts are better on the sample.
     """
+    # Where cuts are not better even on the sample itself, resampling cannot help.
     task = CutTask.of(policy, sample)
     if task is None:
         return calibrated

@@ -95,11 +95,13 @@ class Policy(ABC):
 
     def decide_rows(self, state: State, eta: Any) -> Any:
         """Decide several rows on the present counts."""
+        # A frozen rule decides as Eq. (6) of the paper does at these counts.
         return self._rule(state).predict(eta)
 
     def update(self, state: Any, eta: Any, y: Any, prediction: Any, weight: float = 1.0) -> None:
         """Count one decided row in the state; labels that are NaN are unknown."""
         owner, m = f"update of {self!r}", state.m
+        # Everything is read and checked first, so that bad input leaves the state unchanged.
         row = one_row(owner, eta, m)
         is_sparse = isinstance(row, tuple)
         refuse_row(owner, row[1] if isinstance(row, tuple) else row)
@@ -276,6 +278,7 @@ class Maximizer(Policy):
 
     @cached_property
     def budget(self) -> int | None:
+        # Metrics over classes are for one class a row (Section 2 of the paper): k = 1.
         return 1 if self.k is None and self.objective.multiclass else self.k
 
     @cached_property

@@ -28,7 +28,7 @@ Weights = tuple[Vector, Vector]
 
 ROUNDS = 30  # of bisection: the price is then known to six digits
 LOWEST, HIGHEST = 1e-6, 1e6  # prices, in units of the mean slope
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # a limit that is missed by less is met
 STARTS = ("top", "random")
 
 
@@ -140,6 +140,7 @@ def maximize(
         cells, reached = cells + share * (corner - cells), value
         atoms = [atom._replace(share=(1.0 - share) * atom.share) for atom in atoms]
         atoms += [atom._replace(share=share * atom.share) for atom in corner_atoms]
+    # A full step leaves nothing of the rules before it.
     atoms = [atom for atom in atoms if atom.share > 0.0]
     values = np.array([value_at(atom.cells) for atom in atoms])
     return Solution(atoms, values, log, converged, reached, met)

@@ -98,6 +98,7 @@ class FrankWolfe:
         object.__setattr__(self, "metric", metric)
         limits = read_limits(owner, self.subject_to)
         object.__setattr__(self, "subject_to", limits)
+        # The number of labels is not known yet: without a budget a row may get any number.
         check_per_row(owner, limits or (), float(k or 0), float(k or "inf"))
         if limits and not metric.concave:  # a mixture need not be the best there
             raise UnsupportedMetricError(

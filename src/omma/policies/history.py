@@ -37,6 +37,7 @@ class RowHistory:
 
     def append(self, eta: Row, true: NDArray[np.int32], weight: float, limit: int | None) -> None:
         """Keep one more row, and no more than ``limit`` of the latest."""
+        # Rows are kept in the layout of the first one, so that they stack into one batch.
         ids = np.empty(0, dtype=np.int32)
         if isinstance(eta, tuple):
             ids, values = eta

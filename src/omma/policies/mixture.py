@@ -242,6 +242,7 @@ class Mixture(DrawsRules, FixedPolicy):
         return replace(self, rules=(self.rules[best],), shares=np.ones(1), values=values)
 
     def plan(self, m: int) -> Plan:
+        # Each rule is one of Eq. (6); ``picks`` chooses among them for each row.
         rules = np.array([(rule.slope, rule.offset) for rule in self.rules])
         return Plan(self.budget, FixedRules(rules))
 

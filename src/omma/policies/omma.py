@@ -98,6 +98,7 @@ class OMMA(MetricPolicy):
         )
 
     def plan(self, m: int) -> Plan:
+        # Limits on single labels need their places, and averages over labels their number.
         return self.limited_plan(self._plan, m)
 
 

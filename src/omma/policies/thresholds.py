@@ -39,8 +39,8 @@ PLANES = 60  # prices tried for one set of bounds
 ENOUGH = 1e-7  # of the value: cutting planes stop this near to the least
 TIGHTENINGS = 6  # of bounds, where the cuts at the best prices just miss a limit
 OVERSHOOT = 1.2  # bounds are tightened by this share of what was missed
-HIGHEST_PRICE = 1e6
-ROUNDING = 1e-12
+HIGHEST_PRICE = 1e6  # keeps the linear program bounded where no cuts meet the limits
+ROUNDING = 1e-12  # a limit that is missed by less is met
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -145,6 +145,7 @@ class RankedLabel:
         """A probability between the rows that are predicted and those that are not."""
         if predicted < 0.5:
             return np.inf
+        # Between two ranks by linear interpolation, as averages of cuts are no whole numbers.
         ranks = np.arange(1, len(self.probabilities) + 1)
         return float(np.interp(predicted + 0.5, ranks, self.probabilities))
 
