@@ -47,6 +47,7 @@ OVER_LABELS = {
     "greedy": omma.Greedy("macro_f1"),
     "greedy k": omma.Greedy("macro_gmean", k=2),
     "greedy plug_in": omma.Greedy("macro_f1", k=3, expectation="plug_in"),
+    "greedy rows": omma.Greedy("macro_f1", k=3, expectation="plug_in", rows=500),
     "greedy estimates": omma.Greedy("macro_f1", feedback="estimates", expectation="plug_in"),
     "ofo macro": omma.OFO("macro"),
     "ofo micro": omma.OFO("micro", feedback="estimates"),

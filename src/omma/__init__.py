@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from omma.trace import History, Trace
 
 
-# Subpackages are imported when they are first used: `omma --help` needs neither Numba nor SciPy,
-# a replay needs no server, and a saved rule needs neither.
+# Modules are imported when they are first used: `omma --help` loads neither Numba nor SciPy.
 ROOMS = (
     "calibration",
     "datasets",
@@ -136,5 +135,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names alone; rooms behind them are imported by their own names."""
+    """The public names alone; other modules are imported by their own names."""
     return sorted((*__all__, "__version__"))

@@ -1,4 +1,4 @@
-"""Checks of parameters: one sentence with the parameter, its owner, what was expected, what came.
+"""Checks of parameters: each error names the parameter, its owner, what was expected and the value.
 
 The rows of large arrays are checked where they are read.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def shown(value: Any, limit: int = 60) -> str:
-    """A value as an error message shows it: on one line, and not at length."""
+    """A value for an error message: on one line, and shortened."""
     if isinstance(value, str | bytes):
         value = value[: limit + 1]  # a file may be all of one line
     try:
@@ -23,14 +23,14 @@ def shown(value: Any, limit: int = 60) -> str:
 
 
 def nearest(name: str, known: Iterable[str | None], count: int = 3) -> str:
-    """', did you mean …?' with the names that look most alike, or nothing."""
+    """'; did you mean …?' with the most similar names, or nothing."""
     words = [word for word in known if isinstance(word, str)]
     close = difflib.get_close_matches(name, words, n=count, cutoff=0.5)
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def repeated(values: Iterable[Any]) -> Any:
-    """The first value that has come before; None where all differ.
+    """The first value that occurs twice; None where all differ.
 
     >>> repeated("abcb"), repeated("abc")
     ('b', None)
@@ -44,7 +44,7 @@ def repeated(values: Iterable[Any]) -> Any:
 
 
 def require(package: str, who: str, how: str, name: str | None = None) -> Any:
-    """A package that is optional, or a sentence on who needs it and how pip gets it."""
+    """Import an optional package; the error says who needs it and how to install it."""
     try:
         return import_module(package)
     except ImportError as error:
@@ -54,7 +54,7 @@ def require(package: str, who: str, how: str, name: str | None = None) -> Any:
 
 
 def check_choice(owner: str, parameter: str, value: Any, choices: tuple[str | None, ...]) -> None:
-    """One of a few words."""
+    """Check that a value is one of a few words."""
     if not isinstance(value, str | type(None)) or value not in choices:
         expected = " or ".join(repr(choice) for choice in choices)
         hint = nearest(value, choices) if isinstance(value, str) else ""
@@ -70,8 +70,8 @@ def check_number(
     high: float = math.inf,
     strict: bool = False,
 ) -> float:
-    """A finite real number within bounds; ``strict`` leaves the lower bound out."""
-    # A flag passes as a number in Python, and is a mistake here.
+    """Check a finite real number within bounds; ``strict`` excludes the lower bound."""
+    # True is a number in Python, and a mistake here.
     fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not fits or value < low or value > high or (strict and value == low):
         if high < math.inf:
@@ -89,7 +89,7 @@ def check_number(
 def check_positive_int(
     owner: str, parameter: str, value: Any, *, optional: bool = False, least: int = 1
 ) -> Any:
-    """A whole number of at least one, or None where that is allowed; returns it as Python's own."""
+    """Check a whole number of at least ``least``, or None if optional; returns a Python int."""
     if optional and value is None:
         return None
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
@@ -100,12 +100,12 @@ def check_positive_int(
 
 
 def check_seed(owner: str, seed: Any) -> int:
-    """A whole number of at least zero."""
+    """Check a whole number of at least zero."""
     return int(check_positive_int(owner, "seed", seed, least=0))
 
 
 def check_budget(owner: str, k: int | None, m: int) -> None:
-    """A budget cannot exceed the number of labels."""
+    """Check that a budget does not exceed the number of labels."""
     if k is not None and k > m:
         raise ValueError(
             f"k of {owner} must be at most the number of labels, which is {m}, got {k}"

@@ -26,19 +26,19 @@ ONLINE = "By one pass of Auto over these rows for each bound, without hindsight"
 
 @dataclass(frozen=True)
 class Frontier:
-    """What each bound leaves of a metric; ``omma.plots.plot_frontier`` draws it.
+    """The best metric under each bound; ``omma.plots.plot_frontier`` draws it.
 
     Attributes
     ----------
     metric : Metric
     limit : Limit
-        What was bounded; its own bound is the last that was tried.
+        The bounded rate, with the last bound that was tried.
     bounds, values, reached : ndarray
-        The bounds asked for, the metric at each, and the value of the limit at each.
-    free : tuple (limit, metric)
-        Both where nothing is bounded.
+        The bounds, the metric under each, and the bounded rate under each.
+    free : tuple (rate, metric)
+        Both without a bound.
     how : str
-        A sentence on what decided, and what the values say.
+        A sentence on how decisions were made.
     """
 
     metric: Metric
@@ -51,7 +51,7 @@ class Frontier:
 
     @property
     def met(self) -> NDArray[np.bool_]:
-        """Where the bound was met, to a hundredth of a point."""
+        """Whether each bound was met, to a hundredth of a point."""
         missed = self.limit.sign * (self.bounds - self.reached)
         return np.less_equal(missed, MET)
 
@@ -66,11 +66,11 @@ def frontier(
     k: int | None = None,
     weights: ArrayLike | None = None,
 ) -> Frontier:
-    """How much of a metric is left as a limit gets stricter, on a labelled sample.
+    """Maximize a metric on a labelled sample under stricter and stricter bounds of a limit.
 
-    Without a budget, a ``macro_`` metric or one of one label is maximized by thresholds tuned on
-    the sample under the limit (see ``TunedThresholds``): what could have been reached with
-    hindsight. Every other metric is run by ``omma.Auto``, a pass for each bound.
+    Without a budget, a ``macro_`` metric or a metric of one label is maximized by thresholds tuned
+    on the sample under the limit (see ``TunedThresholds``), so with hindsight. Every other metric
+    is maximized by ``omma.Auto``, in one pass for each bound.
 
     Parameters
     ----------

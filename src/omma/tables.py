@@ -1,8 +1,8 @@
-"""Tables for the terminal, Markdown, LaTeX, HTML and CSV: one grid, one writer for each format.
+"""Tables for the terminal, Markdown, LaTeX and CSV: one grid, one writer for each format.
 
-A ``Grid`` has a row for each policy and a column for each metric; numbers are fractions that are
-shown in %. As in the paper, the best of each column is bold and the second best italic; numbers
-that look equal are equal. An entry that is no number is shown as its text.
+A ``Grid`` has a row for each policy and a column for each metric; numbers are fractions, shown in
+%. As in the paper, the best of each column is bold and the second best italic; numbers that look
+equal share a rank. An entry without a number shows its text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Entry:
-    """One place of a table: numbers, NaN where unknown, or a text in their place."""
+    """An entry of a table: numbers (NaN where unknown), or a text instead."""
 
     mean: float = math.nan
     std: float = math.nan  # an unknown one is not shown
@@ -44,7 +44,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table before it is drawn; ``notes`` are sentences that belong under it.
+    """The content of a table; ``notes`` are sentences to print under it.
 
     ``head`` is the title of the column of names; the first ``words`` columns hold words, not
     numbers.
@@ -97,7 +97,7 @@ def texts(
 
 
 def ranks(grid: Grid) -> list[list[int]]:
-    """Of each entry 1 if it is the best of its column, 2 if it is the second best, else 0.
+    """The rank of each entry: 1 for the best of its column, 2 for the second best, else 0.
 
     >>> ranks(Grid(("a",), ("x", "y", "z"), ((Entry(0.5),), (Entry(0.50001),), (Entry(0.4),))))
     [[1], [1], [2]]
@@ -114,7 +114,7 @@ def ranks(grid: Grid) -> list[list[int]]:
 
 
 def plain(number: float) -> str:
-    """A number as people write it.
+    """A number in its shortest usual form.
 
     >>> plain(0.0), plain(1e-6), plain(0.001), plain(1.0)
     ('0', '1e-6', '0.001', '1')
@@ -123,7 +123,7 @@ def plain(number: float) -> str:
 
 
 def content(entry: Entry, *, std: bool, seconds: bool) -> str:
-    """What an entry says, without emphasis.
+    """The text of an entry, without emphasis.
 
     >>> content(Entry(0.5, 0.01, 0.002), std=True, seconds=True)
     '50.00 ± 1.00 (2 ms)'
@@ -148,8 +148,7 @@ def content(entry: Entry, *, std: bool, seconds: bool) -> str:
 def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table:
     """A table for ``rich.console.Console().print``.
 
-    A table with a title may hold long words: on a narrow screen they are wrapped, and numbers
-    stay whole.
+    Where a table has a title, long words are wrapped on a narrow screen, and numbers are not.
     """
     from rich import box
     from rich.markup import escape
@@ -252,7 +251,7 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     omma,0.1
     ofo,
     """
-    out = io.StringIO()  # commas and quotes inside of texts are the csv module's affair
+    out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)

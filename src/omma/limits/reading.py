@@ -116,7 +116,7 @@ def read_limits(owner: str, subject_to: Any) -> tuple[Limit, ...] | None:
     single = isinstance(subject_to, str | bytes | Limit | dict)
     several = not single and isinstance(subject_to, Sequence)
     limits = tuple(read_limit(limit) for limit in (subject_to if several else (subject_to,)))
-    # Two bounds on one rate need no labels to be compared; ``check_limits`` does the rest.
+    # Bounds on one rate can be compared before labels are known; ``check_limits`` does the rest.
     for low, high in product(limits, limits):
         apart = low.bound > high.bound and (low.sense, high.sense) == (">=", "<=")
         if low.name == high.name and apart:

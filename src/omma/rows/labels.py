@@ -1,8 +1,7 @@
-"""True labels as users pass them, in blocks that kernels read.
+"""True labels, in blocks that kernels read.
 
-They come as indicators, dense or sparse, as class ids, as class names or as label sets; some of
-them may be unknown. Classes go by name, be it text or a number, where names are known, and else by
-their place.
+Labels may be indicators, dense or sparse, class ids, class names or label sets; some of them may be
+unknown. Classes are matched by name (text or number) where names are known, else by position.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from omma.rows.frames import Names, Table, indicators_of_sets, is_label_sets, op
 
 Ids = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 Flags = NDArray[np.bool_]
-BYTES = (np.bool_, np.int8, np.uint8)  # indicators that kernels read where they lie
+BYTES = (np.bool_, np.int8, np.uint8)  # indicators that kernels read in place
 NO_FLAGS = np.empty(0, dtype=np.uint8)
 WHOLE = re.compile(r"-?[0-9]{1,18}(\.0)?")  # a name that is a number, of a size that int64 holds
 
@@ -43,10 +42,10 @@ WHOLE = re.compile(r"-?[0-9]{1,18}(\.0)?")  # a name that is a number, of a size
 class TrueLabels:
     """True labels, checked; ``owner`` and ``parameter`` appear in messages.
 
-    ``values`` are a CSR matrix of ones, an array of bytes that are 0 or 1, or a vector of class
-    ids. ``known`` says of each row whether labels of it are known; None where some are of all rows.
-    ``missing`` is a CSR matrix of what is unknown in rows that are labelled in part, and None where
-    there are no such rows. What is unknown reads as no label.
+    ``values`` is a CSR matrix of ones, an array of bytes that are 0 or 1, or a vector of class ids.
+    ``known`` flags rows with at least one known label; None stands for all rows. ``missing`` is a
+    CSR matrix of the unknown labels of rows that are labelled in part; None where there are no such
+    rows. Unknown labels are 0 in ``values``.
     """
 
     owner: str
@@ -78,7 +77,7 @@ class TrueLabels:
         return edges[:-1], edges[1:], ids.astype(np.int32)
 
     def indicators(self, rows: Rows) -> tuple[NDArray[np.uint8], Rows]:
-        """Indicators that kernels read, and the places of these rows in them."""
+        """Indicators that kernels read, and the positions of these rows in them."""
         if not self.is_sparse and not self.class_ids:
             return self.values, rows
         starts, ends, ids = self.block(rows)
@@ -96,7 +95,7 @@ class TrueLabels:
         return np.asarray(by_row, dtype=np.int64)
 
     def known_of(self, rows: Rows) -> NDArray[np.uint8]:
-        """Which of some rows have all labels, for the kernels; nothing where all rows have."""
+        """Flags of rows with all labels known, for the kernels; empty where all rows have."""
         if self.known is None and self.missing is None:
             return NO_FLAGS
         known = np.ones(len(rows), dtype=np.bool_) if self.known is None else self.known[rows]
@@ -106,21 +105,21 @@ class TrueLabels:
         return known.astype(np.uint8)
 
     def unknown_of(self, rows: Rows) -> Ids | None:
-        """Labels that are unknown in rows labelled in part; None where there are no such rows."""
+        """The unknown labels of rows labelled in part; None where there are no such rows."""
         if self.missing is None:
             return None
         return *row_bounds(self.missing, rows), self.missing.indices
 
     @property
     def entries_known(self) -> Flags | None:
-        """Whether labels are known: of each row, or of each entry where that is not enough."""
+        """Whether labels are known: by row, or by entry where rows are labelled in part."""
         if self.missing is None:
             return self.known
         known: Flags = ~self.missing.toarray().astype(np.bool_)
         return known if self.known is None else known & self.known[:, np.newaxis]
 
     def take(self, rows: Any) -> TrueLabels:
-        """Those of some of the rows: ids, flags or a slice."""
+        """A part of the rows: ids, flags or a slice."""
         known = None if self.known is None else self.known[rows]
         missing = None if self.missing is None else with_int32_ids(self.missing[rows])
         # All labels of a part may be known where some of the whole are not.
@@ -129,7 +128,7 @@ class TrueLabels:
         return replace(self, values=values, known=known, missing=missing)
 
     def refuse_unknown_rows(self, owner: str) -> None:
-        """Say where nothing is known of a row, to whom has no use for such rows."""
+        """Refuse rows without known labels."""
         if self.known is None:
             return
         row = int(np.flatnonzero(~self.known)[0])
@@ -144,7 +143,7 @@ class TrueLabels:
         )
 
     def refuse_partly_known(self, owner: str, why: str = "") -> None:
-        """Say where a row is labelled in part, to who takes rows with labels and rows without."""
+        """Refuse rows that are labelled in part."""
         if self.missing is None:
             return
         row = int(np.flatnonzero(np.diff(self.missing.indptr))[0])
@@ -155,7 +154,7 @@ class TrueLabels:
 
 
 def refuse_labels(owner: str, parameter: str, row: int, values: NDArray[Any]) -> None:
-    """Say which value is neither zero nor one."""
+    """Refuse labels, with the first value that is neither 0 nor 1."""
     wrong = values[(values != 0) & (values != 1)][0]
     raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {wrong} in row {row}")
 
@@ -172,8 +171,8 @@ def read_labels(
 ) -> TrueLabels:
     """True labels of n rows: indicators (n, m), sparse or not, class ids (n,), or sets of ids.
 
-    Labels that are NaN, or not ``known``, are unknown. Where rows are sparse, kernels read labels
-    as lists of ids: ``listed`` makes such of indicators.
+    Labels that are NaN, or not ``known``, are unknown. ``listed`` converts indicators to lists of
+    ids, which kernels read beside sparse rows.
     """
     if is_label_sets(y):
         y = indicators_of_sets(owner, parameter, y, None, m)
@@ -231,7 +230,7 @@ def _class_ids(owner: str, parameter: str, ids: NDArray[Any], m: int) -> NDArray
 
 
 def _bytes(owner: str, parameter: str, values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Indicators as bytes of 0 and 1, where they lie if they are such, or else as a copy."""
+    """Indicators as bytes of 0 and 1, without a copy where possible."""
     if is_kernel_ready(values, BYTES):
         flags = unflagged(values).view(np.uint8)
         if flags.max(initial=0) <= 1:
@@ -245,7 +244,7 @@ def _bytes(owner: str, parameter: str, values: NDArray[Any]) -> NDArray[np.uint8
 
 
 def _read_known(owner: str, values: Any, known: Any) -> Flags:
-    """The flags that a user passes as ``known``."""
+    """The argument ``known`` as flags."""
     flags: Flags = np.asarray(open_table(owner, "known", known).values)
     shapes = [values.shape[:1]] if sparse.issparse(values) else [values.shape[:1], values.shape]
     if flags.dtype != np.bool_ or flags.shape not in shapes:
@@ -258,7 +257,7 @@ def _read_known(owner: str, values: Any, known: Any) -> Flags:
 
 
 def _split_rows(known: Flags | None, missing: Any, m: int) -> tuple[Flags | None, Any]:
-    """Rows of which something is known, and what is unknown of these alone."""
+    """Flags of rows with known labels, and the unknown labels of these rows alone."""
     if missing is not None:
         lengths = np.diff(missing.indptr)
         known = lengths < m if known is None else known & (lengths < m)
@@ -302,11 +301,11 @@ def split_missing(y: Any) -> tuple[Any, Any]:
 def read_classes(
     owner: str, y: Table, is_reordered: bool, *, are_ids: bool = True
 ) -> tuple[Any, NDArray[Any] | None]:
-    """Labels with places of classes in place of their names, and what classes are called in y.
+    """Labels with class ids in place of class names, and the classes as they are called in y.
 
-    That is their names, or numbers where all names are such, or None where they go by place.
-    ``is_reordered`` says that probabilities came in another order than the labels; ``are_ids`` is
-    False where a vector is a row of indicators. Of a class that is missing, the place is NaN.
+    These are names, or numbers where all names are numbers, or None where y has class ids.
+    ``is_reordered`` says that columns of probabilities were in another order than the labels;
+    ``are_ids`` is False where a vector is a row of indicators. The id of a missing class is NaN.
 
     >>> read_classes("replay", Table(["b", "a"], ("a", "b")), False)
     (array([1, 0]), array(['a', 'b'], dtype='<U1'))
@@ -341,7 +340,7 @@ def read_classes(
         places = np.array([ids.get(str(value), np.nan) for value in values]).reshape(array.shape)
     else:
         classes, order, missing = numbers, np.argsort(numbers), np.isnan(array)
-        # Where a number would stand among the sorted ones: there it is, or it is no name.
+        # The position of a number among the sorted ones: it is there, or it is no name.
         nearest = order[np.minimum(np.searchsorted(numbers[order], array), len(names) - 1)]
         wrong = np.ravel(array)[np.ravel((numbers[nearest] != array) & ~missing)]
         if len(wrong):
