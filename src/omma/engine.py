@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from omma.kernels import rule as rules, single
 from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.counts import Both, PartialLabels
-from omma.kernels.layout import FIELDS, SUM_TP, WORK
+from omma.kernels.gains import POINT
+from omma.kernels.layout import FIELDS, OFFSET, SLOPE, SUM_TP, WORK
 from omma.kernels.replay import Sparse
 from omma.kernels.row import Memory, Spec
 from omma.plan import Plan
@@ -81,7 +82,7 @@ class Engine:
             self.state.set_totals[:, SUM_TP:] = 0.0
         self.spec = plan.spec(self.state)
         # Learning is the same for all objectives and budgets, and is compiled once for them.
-        self.learning = self.spec._replace(objective=None, budget=None)
+        self.learning = self.spec._replace(objective=None)
         self._version += 1
 
     def _space(self) -> Scratch:
@@ -106,6 +107,7 @@ class Engine:
             table,
             state.set_totals,
             work_space(columns.shape[1]),
+            np.zeros(POINT),
             None if state.shared is None else calibrator(state.shared),
             state.clock,
             plan.prices(state),
@@ -159,11 +161,11 @@ class Engine:
 
     def _decide_sparse(self, eta: Any, pick: int, spec: Spec | None) -> NDArray[np.int32]:
         labels, values = eta
-        if self.plan.matrix is not None:  # with costs every label is a candidate
+        if self.plan.needs_every_label:
             dense = np.zeros(self.m)
             dense[labels] = values
             return np.flatnonzero(self.decide(dense, pick, spec)).astype(np.int32)
-        longest = len(labels) + abs(self.plan.budget or 0)
+        longest = len(labels) + abs(self.plan.budget)
         memory, sparse = self._sparse_scratch(longest)
         out = np.empty(longest, dtype=np.int32)
         by = spec or self.spec
@@ -231,20 +233,19 @@ class Engine:
         of each limit; one that decides now has the very numbers that decide.
         """
         plan = self.plan
-        slope, offset = self._weights(
-            plan.term if settled or plan.matrix is not None else plan.objective
-        )
+        by_derivatives = settled or plan.matrix is not None
+        memory = self._weigh(plan.gradient if by_derivatives else plan.objective)
         prices = self.state.prices
         if plan.limits is not None and prices is not None:
             mu = prices.settled if settled else prices.mu
             limited = plan.prices(self.state, mu)
-            memory = self.memory()._replace(limits=limited, calibrator=None)
-            rules.add_prices(self.learning, memory, slope, offset)
-        return slope, offset
+            priced = self.memory()._replace(limits=limited, calibrator=None)
+            rules.price(self.learning, priced)
+        return self._weights(memory)
 
     def gradient(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Derivatives of the objective by tp / n and by predicted / n of every label."""
-        return self._weights(self.plan.term)
+        return self._weights(self._weigh(self.plan.gradient))
 
     def seen(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The counts (3, m) that decisions look at, corrected by labels that came; their totals."""
@@ -255,13 +256,17 @@ class Engine:
             rules.see_all(self.learning, memory, cells, totals)
         return cells, totals
 
-    def _weights(self, objective: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Slope and offset of every label by an objective, without prices."""
+    def _weigh(self, objective: Any) -> Memory:
+        """Work out slope and offset of every label by an objective, without prices."""
         cells, totals = self.seen()
-        slope, offset = np.empty(self.m), np.empty(self.m)
         prior = float(self.plan.prior) * self.state.unit
-        rules.gradient(objective, prior, cells, totals, self.memory().work, slope, offset)
-        return slope, offset
+        memory = self.memory()._replace(limits=None, calibrator=None, pace=None, window=None)
+        rules.gradient(objective, prior, cells, totals, memory)
+        return memory
+
+    def _weights(self, memory: Memory) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Slope and offset of every label, as they were worked out."""
+        return memory.work[SLOPE, : self.m].copy(), memory.work[OFFSET, : self.m].copy()
 
 
 def float64(values: Any) -> NDArray[np.float64]:

@@ -10,9 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
+from omma.kernels.gains import compiled
 from omma.kernels.limits import MEAN, OnEstimates, OnLabels
-from omma.kernels.objectives import Costs, Fixed, Nothing, sign_form
+from omma.kernels.objectives import (
+    Costs,
+    Fixed,
+    Nothing,
+    linearized,
+    looks_at_every_class,
+    sign_form,
+)
 from omma.kernels.row import Spec
+from omma.kernels.select import selector_address
 from omma.state import State
 from omma.state_parts import Prices
 
@@ -59,16 +68,27 @@ class Plan:
     window: int | None = None  # rows that decisions look at
 
     @cached_property
-    def budget(self) -> int | None:
-        """K labels a row, −k at most k, None without a budget."""
-        return self.k if self.at_most is None else -self.at_most
+    def budget(self) -> int:
+        """K labels a row, −k at most k, 0 without a budget."""
+        return (self.k or 0) if self.at_most is None else -self.at_most
 
     @cached_property
     def objective(self) -> Any:
         """What decides: without a budget a form, where only signs of gains matter."""
         if self.matrix is not None:
-            return Costs(self.term, np.ascontiguousarray(self.matrix, dtype=np.float64))
-        return sign_form(self.term) if self.budget is None and self.limits is None else self.term
+            return Costs(self.gradient, np.ascontiguousarray(self.matrix, dtype=np.float64))
+        without_budget = self.budget == 0 and self.limits is None
+        return compiled(sign_form(self.term) if without_budget else self.term)
+
+    @cached_property
+    def gradient(self) -> Any:
+        """What the objective's derivatives come from."""
+        return compiled(linearized(self.term))
+
+    @cached_property
+    def needs_every_label(self) -> bool:
+        """Whether sparse rows are run as dense ones: a label's gain depends on all labels."""
+        return self.matrix is not None or looks_at_every_class(self.term)
 
     def start(self, m: int) -> State:
         """The state before the first row."""
@@ -96,7 +116,9 @@ class Plan:
 
     def spec(self, state: State) -> Spec:
         """What is done with a row."""
-        return Spec(self.objective, float(self.prior), self.budget, self.feedback(state), state.m)
+        budget, select = self.budget, selector_address(self.budget)
+        prior = float(self.prior)
+        return Spec(self.objective, prior, budget, select, self.feedback(state), state.m)
 
     def prices(self, state: State, mu: NDArray[np.float64] | None = None) -> Any:
         """The limits with the prices of a state, or with others."""

@@ -100,7 +100,7 @@ def ids_of(labels: TrueLabels | None, rows: Rows) -> tuple[NDArray[np.int32], Ro
 class Replay:
     """Feeds rows of a sequence to compiled loops, and collects what comes out of them.
 
-    Rows with a matrix of costs are replayed as dense ones: there every label is a candidate.
+    Sparse rows of an objective that looks at every label are replayed as dense ones.
     """
 
     def __init__(self, owner: str, engine: Engine, sequence: Sequence) -> None:
@@ -114,11 +114,11 @@ class Replay:
         self.snapshots, self.snapshot_rows = np.empty((copies, 3, self.eta.m)), np.empty(copies)
         self.fed = self.filled = 0
         self.started, self.paused = time.perf_counter(), 0.0
-        self.is_sparse = self.batch.is_sparse and engine.plan.matrix is None
+        self.is_sparse = self.batch.is_sparse and not engine.plan.needs_every_label
         if self.is_sparse:
             self.output = SparseOutput(self.eta, engine.plan, sequence.keep)
             self.longest = longest_row(self.eta) + longest_labels(self.batch.labels)
-            self.longest += abs(engine.plan.budget or 0)
+            self.longest += abs(engine.plan.budget)
             self.gather()
         else:
             self.out = np.zeros((self.eta.n if sequence.keep else 0, self.eta.m), dtype=np.int8)
@@ -200,7 +200,6 @@ class Replay:
         if isinstance(self.eta, DenseProbabilities):
             array, places = self.eta.block(rows)
         else:
-            # With a matrix of costs every label is a candidate, stored or not.
             array = np.ascontiguousarray(self.eta.matrix[rows].toarray(), dtype=np.float64)
             places = np.arange(len(rows), dtype=np.int64)
         true, true_rows = indicators_of(labels, rows)
@@ -245,7 +244,7 @@ class Replay:
         stored = int((ends - starts).sum())
         _, first, last = ids_of(self.batch.labels, rows)
         present = int((last - first).sum())
-        budget = abs(self.engine.plan.budget or 0)
+        budget = abs(self.engine.plan.budget)
         return 2 * stored + budget * len(rows) + present, stored
 
     def result(self) -> Run:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from omma.engine import Engine
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
+from omma.kernels.value import for_values
 from omma.metrics.averages import Micro, OverClasses
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
@@ -58,7 +59,9 @@ def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float6
     weights = np.stack((slope, offset, by_positive(metric, state, prior)))
     if is_minimum(metric):  # it is as high as the mixture of the rates
         high = float(
-            kernel.mixture_of(metric.term(), prior, np.ascontiguousarray(state.cells), state.totals)
+            kernel.mixture_of(
+                for_values(metric.term()), prior, np.ascontiguousarray(state.cells), state.totals
+            )
         )
     else:
         high = value_at(metric, state, prior)
@@ -116,7 +119,7 @@ def by_positive(metric: Metric, state: State, prior: float) -> Vector:
     """The derivative by each label's frequency, of which only differences matter for classes."""
     if not isinstance(metric, OverClasses) or metric.kind in ("accuracy", "balanced_accuracy"):
         out, cells = np.zeros(state.m), np.ascontiguousarray(state.cells)
-        kernel.by_positive(metric.term(), prior, cells, state.totals, out)
+        kernel.by_positive(for_values(metric.term()), prior, cells, state.totals, out)
         return out
     tp, predicted, positive = with_prior(state, prior)
     if not metric.single_label:  # a mean of recalls tp / positive

@@ -17,8 +17,7 @@ smoothing that the mixture comes from.
 from typing import Final
 
 from omma.kernels.classes import smallest_value
-from omma.kernels.counts import Labels
-from omma.kernels.gains import mean_fractions, point_at
+from omma.kernels.gains import label_fractions, mean_fractions, point_at
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.layout import FLAGS, VALUES
 from omma.kernels.objectives import (
@@ -32,7 +31,6 @@ from omma.kernels.objectives import (
 )
 from omma.kernels.replay import decide_labels, fill_up, read_values
 from omma.kernels.row import decide
-from omma.kernels.value import label_fractions
 
 STEP: Final = 1e-5  # of the frequency itself
 
@@ -181,7 +179,7 @@ def add_micro(objective, point, out):
 @entry
 def by_positive(objective, prior, cells, totals, out):
     """Add the derivatives of an average over labels, at counts (3, m), to ``out`` (m,)."""
-    add_slopes(objective, point_at(totals, prior, cells.shape[1], Labels(0), cells), out)
+    add_slopes(objective, point_at(totals, prior, cells.shape[1], cells), out)
 
 
 @by_kind
@@ -212,4 +210,4 @@ def mixture_smallest(objective, point):
 @entry
 def mixture_of(objective, prior, cells, totals):
     """The mixture of a minimum's rates, at counts (3, m)."""
-    return mixture(objective, point_at(totals, prior, cells.shape[1], Labels(0), cells))
+    return mixture(objective, point_at(totals, prior, cells.shape[1], cells))

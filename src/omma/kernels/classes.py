@@ -2,14 +2,15 @@
 
 For their gains see ``gains``: here are the cases of ``prepare`` and ``weigh``. Means need no sum
 over classes to rank labels, as all derivatives share one positive factor; in a sum of objectives,
-and beside prices, that factor matters (``WeighedClasses``).
+and beside prices, that factor matters (``WeighedClasses``). What sums over classes looks at every
+class, so sparse rows are run as dense ones for it (``objectives.EVERY_CLASS``).
 """
 
 import numpy as np
 
-from omma.kernels.counts import see
-from omma.kernels.gains import fractions, prepare, weigh
+from omma.kernels.gains import fractions, label_fractions, prepare, weigh
 from omma.kernels.jit import by_kind, helper
+from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.kernels.objectives import (
     ClassCorrelation,
     Classes,
@@ -26,12 +27,6 @@ from omma.kernels.objectives import (
     rate_partials,
     smoothing_at,
 )
-
-
-@helper
-def counts_of_class(point, j):
-    """Fractions of class j that decisions look at."""
-    return fractions(point, *see(point.feedback, point.columns, point.rows, j))
 
 
 # A mean of rates r_j is f⁻¹(Σ f(r_j) / m): ``transformed`` is f(r_j), ``by_class`` its derivative
@@ -158,7 +153,7 @@ def sum_of_classes(objective, point):
     """Σ f(r_j)."""
     total = 0.0
     for j in range(point.m):
-        total += transformed(objective.of, objective.rate, point, counts_of_class(point, j))
+        total += transformed(objective.of, objective.rate, point, label_fractions(point, j))
     return total
 
 
@@ -204,23 +199,23 @@ def level_of_classes(objective, point):
     smoothing = smoothing_at(objective.gamma, objective.rows, point.rows)
     lowest, steepest = np.inf, 0.0
     for j in range(m):
-        rate, _, _, square = class_form(rate_of, point, counts_of_class(point, j))
+        rate, _, _, square = class_form(rate_of, point, label_fractions(point, j))
         lowest, steepest = min(lowest, rate), max(steepest, square)
     gamma = gamma_of(smoothing, np.sqrt(steepest))
     if gamma <= 0.0:
         sharing = 0.0
         for j in range(m):
-            rate, _, _, _ = class_form(rate_of, point, counts_of_class(point, j))
+            rate, _, _, _ = class_form(rate_of, point, label_fractions(point, j))
             sharing += rate <= lowest
         return lowest, 0.0, sharing
     level = np.inf
     for j in range(m):
-        rate, _, _, square = class_form(rate_of, point, counts_of_class(point, j))
+        rate, _, _, square = class_form(rate_of, point, label_fractions(point, j))
         level = min(level, rate + gamma * square)
     for _ in range(2 * m + 8):
         weighed, inverse = 1.0, 0.0
         for j in range(m):
-            rate, _, _, square = class_form(rate_of, point, counts_of_class(point, j))
+            rate, _, _, square = class_form(rate_of, point, label_fractions(point, j))
             if rate < level:
                 weighed += rate / (gamma * square)
                 inverse += 1.0 / (gamma * square)
@@ -257,7 +252,7 @@ def smallest_value(objective, point, smooth):
     level, gamma, sharing = level_of_classes(objective, point)
     total = 0.0
     for j in range(point.m):
-        rate, _, _, square = class_form(objective.rate, point, counts_of_class(point, j))
+        rate, _, _, square = class_form(objective.rate, point, label_fractions(point, j))
         share = share_of_class(rate, square, level, gamma, sharing)
         total += share * (rate + (0.5 * gamma * share * square if smooth else 0.0))
     return total
@@ -269,10 +264,10 @@ def smallest_value(objective, point, smooth):
 @helper
 def agreement(point):
     """(prior, 1/Σ, share right, share right by chance, Σ predicted², Σ positive²) of classes."""
-    added = 2.0 * point.prior  # to each class's predicted and positive
+    cells, added = point.cells, 2.0 * point.prior  # to each class's predicted and positive
     hits, total, cross, predicted_squared, positive_squared = 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(point.m):
-        tp, predicted, positive = see(point.feedback, point.columns, point.rows, j)
+        tp, predicted, positive = cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j]
         predicted, positive = predicted + added, positive + added
         hits += tp + point.prior
         total += positive

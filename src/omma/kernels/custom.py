@@ -29,7 +29,7 @@ from numba.extending import (
     type_callable,
 )
 
-from omma.kernels.jit import COMMON, config, helper
+from omma.kernels.jit import COMMON, helper
 
 # Of (tp, predicted, positive, whole).
 Partials = Callable[[float, float, float, float], tuple[float, float]]
@@ -393,42 +393,3 @@ def value_of(psi: Callable[..., Any]) -> Callable[..., float]:
         return finite(psi(*cells_of(tp, predicted, positive, whole)))
 
     return _compiled(value)
-
-
-# Kernels know a user's functions only by their types, so loops are compiled once for all metrics,
-# and are kept on disk: ``cfunc`` makes first-class functions.
-
-NUMBERS = types.CPointer(types.float64)
-
-
-def over_rows(partials: Partials) -> Any:
-    """Derivatives of a row's labels: slopes and offsets come in place of tp and predicted."""
-    if config.DISABLE_JIT:
-
-        def plain(tp: Any, predicted: Any, positive: Any, whole: float, count: int) -> None:
-            for i in range(count):
-                tp[i], predicted[i] = partials(tp[i], predicted[i], positive[i], whole)
-
-        return plain
-
-    def row(tp, predicted, positive, whole, count):
-        a = numba.carray(tp, count)
-        b = numba.carray(predicted, count)
-        c = numba.carray(positive, count)
-        for i in range(count):
-            a[i], b[i] = partials(a[i], b[i], c[i], whole)
-
-    signature = types.void(NUMBERS, NUMBERS, NUMBERS, types.float64, types.intp)
-    return numba.cfunc(signature, error_model="numpy")(row)
-
-
-def first_class(value: Callable[..., float]) -> Any:
-    """The value of one label as a first-class function."""
-    if config.DISABLE_JIT:
-        return value
-
-    def call(tp, predicted, positive, whole):
-        return value(tp, predicted, positive, whole)
-
-    four = (types.float64,) * 4
-    return numba.cfunc(types.float64(*four), error_model="numpy")(call)

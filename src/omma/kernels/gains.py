@@ -2,24 +2,44 @@
 
 Predicting label j gains slope_j·η_j + offset_j on the linearized metric. ``prepare`` works out once
 a row what all labels share; ``weigh`` makes slope and offset of one label from that and from the
-label's own counts. ``gain`` is what decisions rank. ``fill_extras`` is for objectives that know
-more of a label than its counts.
+label's own counts; ``write_weights`` does so for all labels of a row.
+
+Loops over rows know an objective only as ``Weighed``: the address of a compiled function for each
+of its terms, and the numbers that the function reads. So a loop is compiled once for all metrics,
+and a metric once for all loops.
 """
 
 from typing import Any, NamedTuple
 
-from numba.extending import overload
+import numpy as np
+from numba.core import types
 
-from omma.kernels.counts import see
-from omma.kernels.jit import INLINED, by_kind, helper
+from omma.kernels.jit import (
+    NUMBERS,
+    address_of,
+    as_array,
+    by_address,
+    by_kind,
+    call,
+    config,
+    helper,
+    numbers_at,
+    read_as,
+)
 from omma.kernels.layout import (
-    EXTRA_OFFSET,
-    EXTRA_SLOPE,
-    SEEN,
+    OFFSET,
+    POSITIVE,
+    PREDICTED,
+    SLOPE,
     SUM_POSITIVE,
     SUM_PREDICTED,
     SUM_TP,
+    TERM_OFFSET,
+    TERM_SLOPE,
+    TOTALS,
+    TP,
     VALUES,
+    WORK,
     N,
 )
 from omma.kernels.objectives import (
@@ -31,6 +51,7 @@ from omma.kernels.objectives import (
     MeanForm,
     Micro,
     MicroThreshold,
+    Nothing,
     Own,
     PlugIn,
     Sum,
@@ -40,6 +61,11 @@ from omma.kernels.objectives import (
     partials,
     value,
 )
+
+# `point`, an array: the totals that decisions look at, then these.
+PRIOR: int = TOTALS  # λ
+LABELS: int = TOTALS + 1  # m
+POINT: int = TOTALS + 2
 
 
 class Point(NamedTuple):
@@ -51,17 +77,16 @@ class Point(NamedTuple):
     whole: float  # all rows as a fraction of themselves: 1, or 0 before the first
     inverse: float  # one over the number of rows, the prior included
     m: int
-    feedback: Any  # says which counts of a label decisions look at (``counts``)
-    columns: Any  # (fields, labels): what is kept of all labels
+    cells: Any  # (3, labels): tp, predicted and positive of the labels at hand
 
 
 @helper
-def point_at(totals, prior, m, feedback, columns):
+def point_at(totals, prior, m, cells):
     """Before the first row, and without a prior, every fraction is zero."""
     rows = totals[N] + 4.0 * prior
     if rows > 0.0:
-        return Point(totals, totals[N], prior, 1.0, 1.0 / rows, m, feedback, columns)
-    return Point(totals, totals[N], prior, 0.0, 1.0, m, feedback, columns)
+        return Point(totals, totals[N], prior, 1.0, 1.0 / rows, m, cells)
+    return Point(totals, totals[N], prior, 0.0, 1.0, m, cells)
 
 
 @helper
@@ -76,14 +101,24 @@ def fractions(point, tp, predicted, positive):
 
 
 @helper
+def label_fractions(point, j):
+    """Fractions of the label at position j."""
+    cells = point.cells
+    return fractions(point, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j])
+
+
+@helper
 def mean_fractions(point):
-    """The same, averaged over labels."""
+    """Fractions averaged over labels."""
     m, totals, prior, inverse = point.m, point.totals, point.prior, point.inverse
     return (
         (totals[SUM_TP] + m * prior) * inverse / m,
         (totals[SUM_PREDICTED] + 2.0 * m * prior) * inverse / m,
         (totals[SUM_POSITIVE] + 2.0 * m * prior) * inverse / m,
     )
+
+
+# Slope and offset of one label.
 
 
 @by_kind
@@ -94,18 +129,6 @@ def prepare(objective, point):
 @by_kind
 def weigh(objective, ready, point, tp, predicted, positive):
     """Slope and offset of a label with these counts."""
-
-
-@prepare.case()
-def prepare_nothing(objective, point):
-    """Objectives whose labels share nothing."""
-    return 0.0
-
-
-@weigh.case()
-def weigh_nothing(objective, ready, point, tp, predicted, positive):
-    """Objectives that add all by ``add_extras``."""
-    return 0.0, 0.0
 
 
 @prepare.case(Macro)
@@ -195,9 +218,14 @@ def weigh_mean_form(objective, ready, point, tp, predicted, positive):
 # prior.
 
 
+@prepare.case(MacroThreshold)
+def prepare_macro_threshold(objective, point):
+    return point.prior
+
+
 @weigh.case(MacroThreshold)
 def weigh_macro_threshold(objective, ready, point, tp, predicted, positive):
-    return predicted + positive + point.prior, -(tp + point.prior)
+    return predicted + positive + ready, -(tp + ready)
 
 
 @prepare.case(MicroThreshold)
@@ -211,239 +239,175 @@ def weigh_micro_threshold(objective, ready, point, tp, predicted, positive):
     return ready
 
 
-# Objectives that hold others.
-
-
-@prepare.case(Sum)
-def prepare_sum(objective, point):
-    return prepare(objective.of, point), prepare(objective.rest, point)
-
-
-@weigh.case(Sum)
-def weigh_sum(objective, ready, point, tp, predicted, positive):
-    slope, offset = weigh(objective.of, ready[0], point, tp, predicted, positive)
-    more_slope, more_offset = weigh(objective.rest, ready[1], point, tp, predicted, positive)
-    return slope + more_slope, offset + more_offset
-
-
-@prepare.case(PlugIn)
-@prepare.case(Costs)
-def prepare_inner(objective, point):
-    return prepare(objective.of, point)
-
-
-@weigh.case(PlugIn)
-@weigh.case(Costs)
-def weigh_inner(objective, ready, point, tp, predicted, positive):
-    return weigh(objective.of, ready, point, tp, predicted, positive)
-
-
-# Gains.
+# All labels of a row.
 
 
 @by_kind
-def gain(objective, ready, point, eta, tp, predicted, positive, slope, offset):
-    """What predicting a label of probability η gains; ``slope`` and ``offset`` are extras."""
+def write_weights(objective, point, values, slope, offset, count):
+    """Write slope and offset of the labels at hand; ``values`` are their probabilities."""
 
 
-@gain.case()
-def linear_gain(objective, ready, point, eta, tp, predicted, positive, slope, offset):
-    own_slope, own_offset = weigh(objective, ready, point, tp, predicted, positive)
-    return (own_slope + slope) * eta + (own_offset + offset)
+@write_weights.case()
+def write_linear_weights(objective, point, values, slope, offset, count):
+    ready, cells = prepare(objective, point), point.cells
+    for i in range(count):
+        counts = cells[TP, i], cells[PREDICTED, i], cells[POSITIVE, i]
+        slope[i], offset[i] = weigh(objective, ready, point, *counts)
 
 
-@by_kind
-def difference(objective, point, inverse, whole, cells, eta):
-    """How much one more prediction, right with probability η, changes an objective.
+@write_weights.case(PlugIn)
+def write_plug_in_gains(objective, point, values, slope, offset, count):
+    """Per row: the value at the expected counts with the label, less that without it.
 
-    ``cells`` times ``inverse`` are fractions, of which all rows make ``whole``.
+    The gain is no line in η, so the offset has all of it.
     """
+    average, cells = objective.of, point.cells
+    of, n, prior = average.of, point.rows, point.prior
+    divisor, whole = divisor_of(objective.rows, point.whole / point.inverse + 1.0)
+    weight, inverse = divisor * average.weight / point.m, 1.0 / divisor
+    for i in range(count):
+        tp, predicted = cells[TP, i] + prior, cells[PREDICTED, i] + 2.0 * prior
+        positive = (cells[POSITIVE, i] + 2.0 * prior + values[i]) * inverse
+        hit, chosen = (tp + values[i]) * inverse, (predicted + 1.0) * inverse
+        with_it = value(of, n, hit, chosen, positive, whole)
+        without = value(of, n, tp * inverse, predicted * inverse, positive, whole)
+        slope[i], offset[i] = 0.0, weight * (with_it - without)
 
 
-@difference.case(Macro)
-def difference_of_macro(objective, point, inverse, whole, cells, eta):
-    tp, predicted, positive = cells
-    positive *= inverse
-    of, n = objective.of, point.rows
-    with_it = value(of, n, (tp + eta) * inverse, (predicted + 1.0) * inverse, positive, whole)
-    without = value(of, n, tp * inverse, predicted * inverse, positive, whole)
-    return objective.weight / point.m * (with_it - without)
+# Objectives as loops over rows know them.
 
 
-@difference.case(Sum)
-def difference_of_sum(objective, point, inverse, whole, cells, eta):
-    first = difference(objective.of, point, inverse, whole, cells, eta)
-    return first + difference(objective.rest, point, inverse, whole, cells, eta)
+class Weighed(NamedTuple):
+    """Terms that are added up, each a function (``make_weigher``) and the numbers it reads."""
+
+    functions: Any  # (terms,) int64: addresses
+    numbers: Any  # (terms, numbers)
 
 
-@gain.case(PlugIn)
-def plug_in_gain(objective, ready, point, eta, tp, predicted, positive, slope, offset):
-    """Per row: the value at the expected counts with the label, less that without it."""
-    prior, rows = point.prior, point.whole / point.inverse + 1.0
-    divisor, whole = divisor_of(objective.rows, rows)
-    cells = tp + prior, predicted + 2.0 * prior, positive + 2.0 * prior + eta
-    return divisor * difference(objective.of, point, 1.0 / divisor, whole, cells, eta)
+def compiled(objective: Any) -> Any:
+    """An objective as loops over rows know it: ``Weighed``, or ``Fixed`` as it is."""
+    if isinstance(objective, Fixed):
+        return objective
+    terms = list(terms_of(objective))
+    functions = [weigher(term) for term in terms]
+    rows = [flat(term) for term in terms]
+    numbers = np.zeros((len(rows), max(map(len, rows), default=0)))
+    for row, coefficients in zip(numbers, rows, strict=True):
+        row[: len(coefficients)] = coefficients
+    addresses = [address_of(function) for function in functions]
+    return Weighed(addresses if config.DISABLE_JIT else np.array(addresses, np.int64), numbers)
 
 
-# Extras: what an objective adds to single labels. The case of an objective without extras returns
-# None, so that loops over labels do not read their columns.
+def terms_of(objective: Any) -> Any:
+    """The terms that an objective adds up."""
+    if isinstance(objective, Sum):
+        yield from terms_of(objective.of)
+        yield from terms_of(objective.rest)
+    elif not isinstance(objective, Nothing):
+        yield objective
 
 
-@by_kind
-def fill_extras(objective, point, columns, work, labels, pick, width):
-    """Write extras of a row's labels into ``work``; returns a pair of zeros, or None without any.
-
-    ``labels`` are the ids of the row's labels, None where it has all of them; ``pick`` chooses
-    among fixed rules.
-    """
+def flat(term: Any) -> list[float]:
+    """All numbers of a term, one after another; a user's functions are no numbers."""
+    if isinstance(term, tuple):
+        return [] if isinstance(term, Own) else [number for part in term for number in flat(part)]
+    return [float(term)]
 
 
-@fill_extras.case()
-def fill_no_extras(objective, point, columns, work, labels, pick, width):
-    return None
-
-
-@fill_extras.case(Fixed)
-@fill_extras.case(Costs)
-@fill_extras.case(Sum)
-@fill_extras.case(Macro, Own)
-@fill_extras.case(Micro, Own)
-@fill_extras.case(Weighted, Own)
-def fill_some_extras(objective, point, columns, work, labels, pick, width):
-    clear_extras(work, width)
-    add_extras(objective, point, columns, work, labels, pick, width)
-    return 0.0, 0.0
-
-
-@helper
-def clear_extras(work, width):
-    for i in range(width):
-        work[EXTRA_SLOPE, i] = work[EXTRA_OFFSET, i] = 0.0
-
-
-@by_kind
-def add_extras(objective, point, columns, work, labels, pick, width):
-    """Add the extras of an objective."""
-
-
-@add_extras.case()
-def add_nothing(objective, point, columns, work, labels, pick, width):
-    pass
-
-
-@helper
-def label_at(labels, i):
-    """The label at a position of a row."""
-    return i if labels is None else labels[i]
-
-
-@helper
-def stored(labels, m):
-    """How many labels a row has."""
-    return m if labels is None else labels.shape[0]
-
-
-@add_extras.case(Fixed)
-def add_rules(objective, point, columns, work, labels, pick, width):
-    for i in range(stored(labels, point.m)):
-        j = label_at(labels, i)
-        work[EXTRA_SLOPE, i] += objective.rules[pick, 0, j]
-        work[EXTRA_OFFSET, i] += objective.rules[pick, 1, j]
-
-
-@add_extras.case(Costs)
-def add_costs(objective, point, columns, work, labels, pick, width):
-    """Σ_i η_i G_ij for every label j; rows with costs are dense, and every label is a candidate."""
-    add_extras(objective.of, point, columns, work, labels, pick, width)
-    for i in range(point.m):
-        eta = work[VALUES, i]
-        if eta > 0.0:
-            for j in range(point.m):
-                work[EXTRA_OFFSET, j] += eta * objective.matrix[i, j]
-
-
-@add_extras.case(Sum)
-def add_sum(objective, point, columns, work, labels, pick, width):
-    add_extras(objective.of, point, columns, work, labels, pick, width)
-    add_extras(objective.rest, point, columns, work, labels, pick, width)
-
-
-# A user's own metric is called once a row, for all labels of the row: its slopes and offsets come
-# back in place of tp and predicted.
-
-
-@helper
-def call_own(own, work, whole, count):
-    tp, predicted, positive = work[SEEN], work[SEEN + 1], work[SEEN + 2]
-    call_partials(own.partials, tp, predicted, positive, whole, count)
-
-
-@add_extras.case(Macro, Own)
-def add_own_macro(objective, point, columns, work, labels, pick, width):
-    add_own(objective.of, objective.weight / point.m, 0.0, point, columns, work, width)
-
-
-@add_extras.case(Weighted, Own)
-def add_own_weighted(objective, point, columns, work, labels, pick, width):
-    add_own(objective.of, 0.0, prepare_weighted(objective, point), point, columns, work, width)
-
-
-@helper
-def add_own(own, weight, by_positive, point, columns, work, width):
-    """Each label's slope and offset, times ``weight + by_positive·positive``."""
-    for i in range(width):
-        tp, predicted, positive = see(point.feedback, columns, point.rows, i)
-        work[SEEN, i], work[SEEN + 1, i], work[SEEN + 2, i] = fractions(
-            point, tp, predicted, positive
-        )
-    call_own(own, work, point.whole, width)
-    for i in range(width):
-        share = weight
-        if by_positive > 0.0:
-            _, _, positive = see(point.feedback, columns, point.rows, i)
-            share += by_positive * (positive + 2.0 * point.prior)
-        work[EXTRA_SLOPE, i] += share * work[SEEN, i]
-        work[EXTRA_OFFSET, i] += share * work[SEEN + 1, i]
-
-
-@add_extras.case(Micro, Own)
-def add_own_micro(objective, point, columns, work, labels, pick, width):
-    weight = objective.weight / point.m
-    work[SEEN, 0], work[SEEN + 1, 0], work[SEEN + 2, 0] = mean_fractions(point)
-    call_own(objective.of, work, point.whole, 1)
-    for i in range(width):
-        work[EXTRA_SLOPE, i] += weight * work[SEEN, 0]
-        work[EXTRA_OFFSET, i] += weight * work[SEEN + 1, 0]
-
-
-def call_partials(partials, tp, predicted, positive, whole, count):
-    """Call a user's derivatives; with the compiler switched off they are a plain function."""
-    partials(tp, predicted, positive, whole, count)
-
-
-@overload(call_partials, jit_options=INLINED)
-def _overload_call_partials(partials, tp, predicted, positive, whole, count):
-    def call(partials, tp, predicted, positive, whole, count):
-        partials(tp.ctypes, predicted.ctypes, positive.ctypes, whole, count)
-
-    return call
-
-
-# Own metrics add all by extras.
-
-
-@prepare.case(Macro, Own)
-@prepare.case(Micro, Own)
-@prepare.case(Weighted, Own)
-def prepare_own(objective, point):
+def zeros(term: Any) -> Any:
+    """A term of the same kind whose numbers are all zero: it says what to compile."""
+    if isinstance(term, Own):
+        return term
+    if isinstance(term, tuple):
+        parts = map(zeros, term)
+        return type(term)(*parts) if hasattr(term, "_fields") else tuple(parts)
     return 0.0
 
 
-@weigh.case(Macro, Own)
-@weigh.case(Micro, Own)
-@weigh.case(Weighted, Own)
-def weigh_own(objective, ready, point, tp, predicted, positive):
-    return 0.0, 0.0
+# By kind, and never emptied: kernels keep addresses alone.
+_WEIGHERS: dict[str, Any] = {}
+
+
+def weigher(term: Any) -> Any:
+    """The compiled function that writes slopes and offsets for a kind of term."""
+    template = zeros(term)
+    # Named tuples of different classes with the same numbers are equal; their texts are not.
+    key = repr(template)
+    if key not in _WEIGHERS:
+        _WEIGHERS[key] = make_weigher(template)
+    return _WEIGHERS[key]
+
+
+def make_weigher(template: Any) -> Any:
+    """Compile ``write_weights`` for terms of one kind; it is kept on disk as other entries are."""
+
+    def weigh_row(numbers, point, cells, stride, work, work_stride, slope, count):
+        term, at = read_as(numbers, template), as_array(point, POINT)
+        counts, rows = as_array(cells, (3, stride)), as_array(work, (WORK, work_stride))
+        where = point_at(at, at[PRIOR], np.int64(at[LABELS]), counts)
+        write_weights(term, where, rows[VALUES], rows[slope], rows[slope + 1], count)
+        return 0
+
+    # A user's functions are compiled anew in each process, and so is what calls them.
+    kept = not has_own(template)
+    kinds = (NUMBERS,) * 3 + (types.intp, NUMBERS) + (types.intp,) * 3
+    return by_address(weigh_row, *kinds, kept=kept)
+
+
+def has_own(term: Any) -> bool:
+    """Whether a term calls a user's functions."""
+    return isinstance(term, Own) or (isinstance(term, tuple) and any(map(has_own, term)))
+
+
+@by_kind
+def weigh_labels(objective, cells, memory, labels, pick, width):
+    """Write slope and offset of a row's labels into ``work``.
+
+    ``cells`` are the counts that decisions look at. ``labels`` are the ids of the row's labels,
+    None where it has all of them; ``pick`` chooses among fixed rules.
+    """
+
+
+@weigh_labels.case(Weighed)
+def weigh_terms(objective, cells, memory, labels, pick, width):
+    work, point = memory.work, memory.point
+    terms = len(objective.functions)
+    if terms == 0:
+        for i in range(width):
+            work[SLOPE, i] = work[OFFSET, i] = 0.0
+    for term in range(terms):
+        # The first term is written where the sum is wanted, the others are added to it.
+        slope = SLOPE if term == 0 else TERM_SLOPE
+        numbers = objective.numbers[term]
+        call(
+            objective.functions[term], numbers_at(numbers), numbers_at(point), numbers_at(cells),
+            cells.shape[1], numbers_at(work), work.shape[1], slope, width,
+        )  # fmt: skip
+        if term > 0:
+            for i in range(width):
+                work[SLOPE, i] += work[TERM_SLOPE, i]
+                work[OFFSET, i] += work[TERM_OFFSET, i]
+
+
+@weigh_labels.case(Fixed)
+def weigh_fixed(objective, cells, memory, labels, pick, width):
+    work, rules = memory.work, objective.rules
+    count = rules.shape[2] if labels is None else labels.shape[0]
+    for i in range(count):
+        j = i if labels is None else labels[i]
+        work[SLOPE, i], work[OFFSET, i] = rules[pick, 0, j], rules[pick, 1, j]
+
+
+@weigh_labels.case(Costs)
+def weigh_costs(objective, cells, memory, labels, pick, width):
+    """Σ_i η_i G_ij for every label j; rows with costs are dense, and every label is a candidate."""
+    work, matrix = memory.work, objective.matrix
+    weigh_labels(objective.of, cells, memory, labels, pick, width)
+    for i in range(matrix.shape[0]):
+        eta = work[VALUES, i]
+        if eta > 0.0:
+            for j in range(matrix.shape[0]):
+                work[OFFSET, j] += eta * matrix[i, j]
 
 
 # Candidates.

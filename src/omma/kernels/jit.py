@@ -18,8 +18,8 @@ import stat
 import sys
 import threading
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -83,19 +83,29 @@ def user_cache() -> Path:
 CACHE = cache_folder()
 
 
-def entry(function: Callable[..., Any]) -> Any:
-    """Compile a function that Python calls; its machine code is kept on disk.
+@contextmanager
+def in_cache_folder() -> Iterator[None]:
+    """Declare functions whose machine code is kept in our folder.
 
     Numba chooses the folder when a function is declared, so its configuration is changed for that
-    moment only. Other threads run while the function does.
+    moment only.
     """
-    njit: Any = numba.njit  # its stubs do not know of all options
     before = config.CACHE_DIR
     try:
         config.CACHE_DIR = "" if CACHE is None else str(CACHE)
-        return njit(**COMMON, nogil=True, cache=CACHE is not None)(function)
+        yield
     finally:
         config.CACHE_DIR = before
+
+
+def entry(function: Callable[..., Any]) -> Any:
+    """Compile a function that Python calls; its machine code is kept on disk.
+
+    Other threads run while the function does.
+    """
+    njit: Any = numba.njit  # its stubs do not know of all options
+    with in_cache_folder():
+        return njit(**COMMON, nogil=True, cache=CACHE is not None)(function)
 
 
 def helper(function: Callable[..., Any]) -> Any:
@@ -199,6 +209,104 @@ def _overload_bits_of(number):
 @overload(number_of, jit_options=INLINED)
 def _overload_number_of(bits):
     return lambda bits: _number_of(np.uint64(bits))
+
+
+# Functions that loops know by their address alone, so that a loop is compiled once for all of them.
+# Arrays of numbers are handed over as pointers, all else as whole numbers.
+
+NUMBERS = types.CPointer(types.float64)
+
+
+def by_address(function: Callable[..., Any], *kinds: Any, kept: bool = True) -> Any:
+    """Compile a function for ``call``: ``kinds`` are NUMBERS or ``types.intp``; it returns intp.
+
+    ``kept`` says whether its machine code may be kept on disk. With the compiler switched off the
+    function itself is called.
+    """
+    if config.DISABLE_JIT:
+        return function
+    cfunc: Any = numba.cfunc  # its stubs do not know of all options
+    with in_cache_folder():
+        keep = kept and CACHE is not None
+        return cfunc(types.intp(*kinds), error_model="numpy", cache=keep)(function)
+
+
+def address_of(function: Any) -> Any:
+    """What ``call`` takes."""
+    return function if config.DISABLE_JIT else function.address
+
+
+@intrinsic
+def _call(context, address, arguments):
+    kinds = [NUMBERS if isinstance(kind, types.ArrayCTypes) else types.intp for kind in arguments]
+
+    def generate(target, builder, signature, values):
+        given = [
+            target.cast(builder, builder.extract_value(values[1], i), kind, wanted)
+            for i, (kind, wanted) in enumerate(zip(arguments, kinds, strict=True))
+        ]
+        native = [target.get_value_type(kind) for kind in kinds]
+        function = ir.FunctionType(target.get_value_type(types.intp), native).as_pointer()
+        return builder.call(builder.inttoptr(values[0], function), given)
+
+    return types.intp(types.intp, arguments), generate
+
+
+def call(function, *arguments):
+    """Call a function by its address; with the compiler switched off, it is a plain one."""
+    return function(*arguments)
+
+
+@overload(call, jit_options=INLINED)
+def _overload_call(function, *arguments):
+    return lambda function, *arguments: _call(function, arguments)
+
+
+def numbers_at(array):
+    """The address of an array's numbers; with the compiler switched off, the array."""
+    return array
+
+
+@overload(numbers_at, jit_options=INLINED)
+def _overload_numbers_at(array):
+    return lambda array: array.ctypes
+
+
+@intrinsic
+def _read_as(context, numbers, template):
+    def generate(target, builder, signature, arguments):
+        # A tuple of float64, nested or not, lies in memory as its numbers one after another.
+        kind = target.get_value_type(template).as_pointer()
+        return builder.load(builder.bitcast(arguments[0], kind))
+
+    return template(NUMBERS, template), generate
+
+
+def read_as(numbers, template):
+    """Numbers in memory as a nested tuple of the kind of ``template``."""
+    return _filled(template, iter(numbers))
+
+
+def _filled(template, numbers):
+    if isinstance(template, tuple):
+        parts = [_filled(part, numbers) for part in template]
+        return type(template)(*parts) if hasattr(template, "_fields") else tuple(parts)
+    return next(numbers) if isinstance(template, float) else template  # or a user's function
+
+
+@overload(read_as, jit_options=INLINED)
+def _overload_read_as(numbers, template):
+    return lambda numbers, template: _read_as(numbers, template)
+
+
+def as_array(numbers, shape):
+    """Numbers at an address as an array; with the compiler switched off they are one."""
+    return numbers
+
+
+@overload(as_array, jit_options={"forceinline": True})  # it makes an array: with ``_nrt``
+def _overload_as_array(numbers, shape):
+    return lambda numbers, shape: numba.carray(numbers, shape)
 
 
 # A line on standard error where compiling takes long, so that nobody is left wondering.

@@ -38,12 +38,13 @@ VALUES: Final = 0  # probabilities, calibrated where there is a calibrator; 0 is
 LOGITS: Final = 1  # of the probabilities as they came
 FLAGS: Final = 2  # 1 where the label is predicted
 PRESENT: Final = 3  # 1 where the label is true
-EXTRA_SLOPE: Final = 4  # what prices, fixed rules and users' metrics add to a label's slope
-EXTRA_OFFSET: Final = 5
-SEEN: Final = 6  # three rows: fractions handed to a user's own metric
+SLOPE: Final = 4  # of each label: predicting it gains slope·η + offset
+OFFSET: Final = 5
+SEEN: Final = 6  # three rows: tp, predicted and positive that decisions look at, where corrected
 RANKS: Final = 9  # of gains, as whole numbers in the same bits, for the choice under a budget
-SEEN_TOTALS: Final = 10  # its first TOTALS: totals that decisions look at
-WORK: Final = 11
+TERM_SLOPE: Final = 10  # of one of several terms of an objective
+TERM_OFFSET: Final = 11
+WORK: Final = 12
 
 # `pace`, where the past decays: the weight of a row now, by what it grows after each row, and how
 # often all was divided by LARGEST_UNIT so that it stays a number.

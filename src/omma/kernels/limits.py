@@ -25,16 +25,15 @@ import numpy as np
 
 from omma.kernels.counts import Both, fixed, row_sums, unfixed
 from omma.kernels.decay import counted_unit
-from omma.kernels.gains import clear_extras
 from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import (
-    EXTRA_OFFSET,
-    EXTRA_SLOPE,
     FLAGS,
+    OFFSET,
     OWN,
     POSITIVE,
     PREDICTED,
     PRESENT,
+    SLOPE,
     SUM_POSITIVE,
     SUM_PREDICTED,
     SUM_TP,
@@ -164,25 +163,17 @@ def position_in(place, labels, j):
     return np.int64(i) if i < labels.shape[0] and labels[i] == j else np.int64(-1)
 
 
-@by_kind
-def price(limits, extras, feedback, unit, columns, table, totals, work, place, labels, width, m):
-    """What prices add to slope and offset of all labels; of single labels it goes into ``work``."""
+@helper
+def add_prices(limits, feedback, unit, columns, table, totals, work, place, labels, width, m):
+    """Add what prices make of slope and offset of a row's labels; nothing without limits."""
+    if limits is not None:
+        add_all_prices(
+            limits, feedback, unit, columns, table, totals, work, place, labels, width, m
+        )  # fmt: skip
 
 
-@price.case(None)
-def price_nothing(
-    limits, extras, feedback, unit, columns, table, totals, work, place, labels, width, m
-):  # fmt: skip
-    """Without limits, the extras of the objective stay as they are."""
-    return extras
-
-
-@price.case()
-def price_limits(
-    limits, extras, feedback, unit, columns, table, totals, work, place, labels, width, m
-):  # fmt: skip
-    if extras is None:
-        clear_extras(work, width)
+@helper
+def add_all_prices(limits, feedback, unit, columns, table, totals, work, place, labels, width, m):
     numbers, slope, offset, by_recall = limits.numbers, 0.0, 0.0, 0.0
     for i in range(limits.mu.shape[0]):
         counts = counts_for(feedback, table, totals, limits.labels[i])
@@ -201,13 +192,12 @@ def price_limits(
         else:
             at = position_in(place, labels, limits.labels[i])
             if at >= 0:
-                work[EXTRA_SLOPE, at] += by_tp
-                work[EXTRA_OFFSET, at] += by_predicted
-    if by_recall != 0.0:  # a recall moves by 1 / positive
-        positive = 3 * limited_set(feedback) + POSITIVE
-        for i in range(width):
-            work[EXTRA_SLOPE, i] += by_recall / max(columns[positive, i], unit)
-    return slope, offset
+                work[SLOPE, at] += by_tp
+                work[OFFSET, at] += by_predicted
+    positive = columns[3 * limited_set(feedback) + POSITIVE]
+    for i in range(width):  # a recall moves by 1 / positive
+        work[SLOPE, i] += slope + by_recall / max(positive[i], unit)
+        work[OFFSET, i] += offset
 
 
 # How prices move.

@@ -80,13 +80,18 @@ class Smaller(NamedTuple):
 
 
 class Own(NamedTuple):
-    """A user's own metric, as two first-class functions.
+    """A user's own metric: compiled functions of the fractions (tp, predicted, positive, whole).
 
-    ``partials`` overwrites arrays of tp, predicted and positive (fractions) by slopes and offsets;
-    ``value`` is a function of (tp, predicted, positive, whole).
+    ``partials`` returns slope and offset, ``value`` the value; None where psi does not compile.
     """
 
     partials: Any
+    value: Any
+
+
+class OwnValue(NamedTuple):
+    """The value of a user's own metric, as a first-class function of the same fractions."""
+
     value: Any
 
 
@@ -220,13 +225,30 @@ class Sum(NamedTuple):
 
 
 class PlugIn(NamedTuple):
-    """A ``Macro`` or a sum of them, valued at the counts that one more row would leave.
+    """A ``Macro``, valued at the counts that one more row would leave.
 
     Counts are divided by ``rows`` as in ``Change``.
     """
 
     of: Any
     rows: float
+
+
+EVERY_CLASS = (WeighedClasses, Smallest, Kappa, ClassCorrelation)  # these sum over classes
+
+
+def looks_at_every_class(objective: Any) -> bool:
+    """Whether an objective looks at all classes, not only at those that a row stores."""
+    if isinstance(objective, Sum):
+        return looks_at_every_class(objective.of) or looks_at_every_class(objective.rest)
+    return isinstance(objective, EVERY_CLASS)
+
+
+def linearized(objective: Any) -> Any:
+    """The objective whose derivatives are a rule: what is plugged in has none of its own."""
+    if isinstance(objective, Sum):
+        return Sum(linearized(objective.of), linearized(objective.rest))
+    return objective.of if isinstance(objective, PlugIn) else objective
 
 
 def with_epsilon(kind: Any, epsilon: float) -> Any:
@@ -340,6 +362,7 @@ def value_of_smaller(kind, rows, tp, predicted, positive, n):
 
 
 @value.case(Own)
+@value.case(OwnValue)
 def value_of_own(kind, rows, tp, predicted, positive, n):
     return kind.value(tp, predicted, positive, n)
 
@@ -412,6 +435,11 @@ def partials_of_correlation(kind, point, tp, predicted, positive):
     # The root's own derivative is infinite at zero: ε stops it there.
     root_by_predicted = 0.5 * positive_variance * (n - 2.0 * predicted) / max(root, kind.epsilon)
     return n * inverse, -(positive + covariance * inverse * root_by_predicted) * inverse
+
+
+@partials.case(Own)
+def partials_of_own(kind, point, tp, predicted, positive):
+    return kind.partials(tp, predicted, positive, point.whole)
 
 
 @partials.case(Smaller)

@@ -94,8 +94,6 @@ def write_flags(flags, out):
 @helper
 def fill_up(budget, flags):
     """Flag the lowest labels that are not chosen, up to the budget."""
-    if budget is None:
-        return
     count = 0
     for j in range(flags.shape[0]):
         count += flags[j] != 0.0
@@ -216,8 +214,6 @@ def position_of_label(j, count, sparse, spec, memory):
 @helper
 def fill_up_sparse(budget, count, sparse, spec, memory):
     """Choose the lowest labels that are not chosen, up to the budget; returns the row's length."""
-    if budget is None:
-        return count
     flags, chosen = memory.work[FLAGS], 0
     for i in range(count):
         chosen += flags[i] != 0.0

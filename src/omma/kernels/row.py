@@ -14,6 +14,8 @@ import numpy as np
 from omma.kernels import classes  # noqa: F401 (adds its cases to those of gains)
 from omma.kernels.calibrate import calibrate, fit
 from omma.kernels.counts import (
+    Both,
+    PartialLabels,
     count_set,
     expect,
     in_units,
@@ -23,32 +25,37 @@ from omma.kernels.counts import (
     see_totals,
 )
 from omma.kernels.decay import counted_unit, grow, unit_of
-from omma.kernels.gains import fill_extras, gain, is_candidate, point_at, prepare
+from omma.kernels.gains import LABELS, PRIOR, is_candidate, weigh_labels
 from omma.kernels.gather import scatter
-from omma.kernels.jit import helper
+from omma.kernels.jit import by_kind, call, helper, numbers_at
 from omma.kernels.layout import (
-    EXTRA_OFFSET,
-    EXTRA_SLOPE,
     FLAGS,
     JUDGED,
     MISSED,
+    OFFSET,
+    POSITIVE,
+    PREDICTED,
     PRESENT,
     RANKS,
-    SEEN_TOTALS,
+    SEEN,
+    SLOPE,
+    TP,
     UNREPORTED,
     VALUES,
+    N,
 )
-from omma.kernels.limits import move, position_in, price
-from omma.kernels.select import LOWEST, cut_of, flag_ranked, rank
+from omma.kernels.limits import add_prices, move, position_in
+from omma.kernels.select import rank
 from omma.kernels.window import remember, slide
 
 
 class Spec(NamedTuple):
     """What a policy does with a row."""
 
-    objective: Any  # what is maximized (``objectives``)
+    objective: Any  # what is maximized: ``gains.Weighed``, or ``Fixed`` or ``Costs``
     prior: float  # λ
-    budget: Any  # k labels a row, −k at most k, None without a budget
+    budget: int  # k labels a row, −k at most k, 0 without a budget
+    select: int  # address of the function that flags the best labels (``select``)
     feedback: Any  # what is counted (``counts``)
     m: int  # the number of labels
 
@@ -60,6 +67,7 @@ class Memory(NamedTuple):
     table: Any  # (fields, labels): numbers of all labels; for dense rows the same array
     totals: Any  # (SETS, TOTALS)
     work: Any  # (WORK, width): scratch space
+    point: Any  # (POINT,): where the gradient is taken (``gains``)
     calibrator: Any  # Learning, Settled or None
     pace: Any  # (PACE,) where the past decays, else None
     limits: Any  # OnLabels, OnEstimates or None
@@ -76,58 +84,67 @@ class Row(NamedTuple):
 
 
 @helper
-def flag_gains(objective, ready, point, columns, work, extras, m, width):
+def flag_gains(objective, work, m, width):
     """Without a budget: flag every candidate that gains."""
-    flags, feedback, rows = work[FLAGS], point.feedback, point.rows
     for i in range(width):
         eta = work[VALUES, i]
-        tp, predicted, positive = see(feedback, columns, rows, i)
-        slope, offset = extras_at(extras, work, i)
-        gained = gain(objective, ready, point, eta, tp, predicted, positive, slope, offset)
-        flags[i] = 1.0 if (gained >= 0.0) & is_candidate(objective, eta, i, m) else 0.0
+        gain = work[SLOPE, i] * eta + work[OFFSET, i]
+        flag = (gain >= 0.0) & is_candidate(objective, eta, i, m)
+        work[FLAGS, i] = 1.0 if flag else 0.0
 
 
 @helper
-def rank_gains(objective, ready, point, columns, work, extras, m, width):
+def rank_gains(objective, work, m, width):
     """With a budget: rank all candidates by their gains."""
-    feedback, rows, ranks = point.feedback, point.rows, work[RANKS].view(np.int64)
+    ranks = work[RANKS].view(np.int64)
     for i in range(width):
         eta = work[VALUES, i]
-        tp, predicted, positive = see(feedback, columns, rows, i)
-        slope, offset = extras_at(extras, work, i)
-        gained = gain(objective, ready, point, eta, tp, predicted, positive, slope, offset)
-        ranks[i] = rank(gained if is_candidate(objective, eta, i, m) else -np.inf)
+        gain = work[SLOPE, i] * eta + work[OFFSET, i]
+        ranks[i] = rank(gain if is_candidate(objective, eta, i, m) else -np.inf)
 
 
 @helper
-def extras_at(extras, work, i):
-    """What prices and the like add to slope and offset at a position."""
-    if extras is None:
-        return 0.0, 0.0
-    return extras[0] + work[EXTRA_SLOPE, i], extras[1] + work[EXTRA_OFFSET, i]
-
-
-@helper
-def choose(budget, objective, ready, point, columns, work, extras, m, width):
+def choose(spec, work, width):
     """Flag the labels of a row; returns whether there are fewer candidates than the budget."""
-    if budget is None:
-        flag_gains(objective, ready, point, columns, work, extras, m, width)
+    if spec.budget == 0:
+        flag_gains(spec.objective, work, spec.m, width)
         return False
-    rank_gains(objective, ready, point, columns, work, extras, m, width)
-    ranks = work[RANKS].view(np.int64)
-    cut, position = cut_of(budget, ranks, width)
-    flag_ranked(ranks, cut, position, work[FLAGS], width)
-    return cut == LOWEST + 1
+    rank_gains(spec.objective, work, spec.m, width)
+    return call(spec.select, spec.budget, numbers_at(work), work.shape[1], width) != 0
 
 
 @helper
 def look(spec, memory):
-    """Where the gradient is taken: at the counts that decisions look at."""
+    """Write where the gradient is taken, the totals that decisions look at, into ``point``."""
     unit = counted_unit(memory.pace, memory.window)
     feedback = in_units(spec.feedback, unit, memory.totals)
-    seen = memory.work[SEEN_TOTALS]
-    see_totals(feedback, memory.table, memory.totals, seen, spec.m)
-    return point_at(seen, spec.prior * unit, spec.m, feedback, memory.table), unit
+    see_totals(feedback, memory.table, memory.totals, memory.point, spec.m)
+    memory.point[PRIOR] = spec.prior * unit
+    memory.point[LABELS] = spec.m
+    return feedback, unit
+
+
+@by_kind
+def weigh_seen(feedback, objective, memory, labels, pick, width):
+    """Write slopes and offsets at the counts that decisions look at."""
+
+
+@weigh_seen.case()
+def weigh_counted(feedback, objective, memory, labels, pick, width):
+    """The counts are looked at as they are: the set OWN, the first columns."""
+    weigh_labels(objective, memory.columns, memory, labels, pick, width)
+
+
+@weigh_seen.case(Both)
+@weigh_seen.case(PartialLabels)
+def weigh_corrected(feedback, objective, memory, labels, pick, width):
+    columns, work, rows = memory.columns, memory.work, memory.point[N]
+    for i in range(width):
+        tp, predicted, positive = see(feedback, columns, rows, i)
+        work[SEEN + TP, i] = tp
+        work[SEEN + PREDICTED, i] = predicted
+        work[SEEN + POSITIVE, i] = positive
+    weigh_labels(objective, work[SEEN : SEEN + 3], memory, labels, pick, width)
 
 
 @helper
@@ -139,18 +156,14 @@ def decide(spec, memory, place, labels, pick, width):
     row, ``labels`` are its label ids and ``place`` says where each stands; for a dense one both are
     None.
     """
-    columns, work = memory.columns, memory.work
-    calibrate(memory.calibrator, columns, work, width)
-    point, unit = look(spec, memory)
-    ready = prepare(spec.objective, point)
-    extras = fill_extras(spec.objective, point, columns, work, labels, pick, width)
-    priced = price(
-        memory.limits, extras, spec.feedback, unit, columns, memory.table, memory.totals, work,
+    calibrate(memory.calibrator, memory.columns, memory.work, width)
+    feedback, unit = look(spec, memory)
+    weigh_seen(feedback, spec.objective, memory, labels, pick, width)
+    add_prices(
+        memory.limits, feedback, unit, memory.columns, memory.table, memory.totals, memory.work,
         place, labels, width, spec.m,
     )  # fmt: skip
-    return choose(
-        spec.budget, spec.objective, ready, point, columns, work, priced, spec.m, width,
-    )  # fmt: skip
+    return choose(spec, memory.work, width)
 
 
 @helper

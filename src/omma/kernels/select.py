@@ -10,11 +10,14 @@ instructions (of floats they do not, as one may be NaN). The largest is found, t
 below it, and so on: loops without a branch to mispredict, and no lists.
 """
 
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 import numpy as np
+from numba.core import types
 
-from omma.kernels.jit import bits_of, helper
+from omma.kernels.jit import NUMBERS, address_of, as_array, bits_of, by_address, helper
+from omma.kernels.layout import FLAGS, RANKS, WORK
 
 HIGHEST: Final = np.int64(2**63 - 1)
 LOWEST: Final = np.int64(np.float64(-np.inf).view(np.int64)) ^ HIGHEST  # the rank of −∞
@@ -83,3 +86,23 @@ def flag_ranked(ranks, cut, position, flags, width):
     for i in range(width):
         chosen = (ranks[i] > cut) | ((ranks[i] == cut) & (i <= position))
         flags[i] = 1.0 if chosen else 0.0
+
+
+def flag_best(budget, work, stride, width):
+    """Flag the best of a row's labels by RANKS; returns whether there are fewer than the budget."""
+    rows = as_array(work, (WORK, stride))
+    ranks = rows[RANKS].view(np.int64)
+    cut, position = cut_of(budget, ranks, width)
+    flag_ranked(ranks, cut, position, rows[FLAGS], width)
+    return np.intp(cut == LOWEST + 1)
+
+
+@cache
+def selector() -> Any:
+    """``flag_best``, compiled once for all loops with a budget."""
+    return by_address(flag_best, types.intp, NUMBERS, types.intp, types.intp)
+
+
+def selector_address(budget: int) -> Any:
+    """What a loop calls to flag the best labels; 0, and nothing is compiled, without a budget."""
+    return address_of(selector()) if budget else 0

@@ -24,14 +24,14 @@ from omma.kernels.row import Memory, Row, Spec, decide, learn
 
 @entry
 def decide_dense(
-    eta, pick, out, objective, prior, budget, feedback, m, columns, totals, work, calibrator, pace,
+    eta, pick, out, objective, prior, budget, select, feedback, m, columns, totals, work, point, calibrator, pace,
     limits, window,
 ):  # fmt: skip
     """Decide one row of every label into ``out``; False where eta holds no probabilities."""
     if read_values(eta, work[VALUES]) > 0:
         return False
-    spec = Spec(objective, prior, budget, feedback, m)
-    memory = Memory(columns, columns, totals, work, calibrator, pace, limits, window)
+    spec = Spec(objective, prior, budget, select, feedback, m)
+    memory = Memory(columns, columns, totals, work, point, calibrator, pace, limits, window)
     if decide(spec, memory, None, None, pick, work.shape[1]):
         fill_up(budget, work[FLAGS])
     write_flags(work[FLAGS], out)
@@ -51,8 +51,8 @@ def read_indicators(values, column):
 
 @entry
 def learn_dense(
-    eta, true, decided, unknown, weight, labelled, late, objective, prior, budget, feedback, m,
-    columns, totals, work, calibrator, pace, limits, window,
+    eta, true, decided, unknown, weight, labelled, late, objective, prior, budget, select, feedback, m,
+    columns, totals, work, point, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Learn one row of every label; False, and nothing changed, where indicators are not 0 and 1.
 
@@ -61,8 +61,8 @@ def learn_dense(
     wrong = read_indicators(decided, work[FLAGS]) + read_indicators(true, work[PRESENT])
     if wrong > 0:
         return False
-    spec = Spec(objective, prior, budget, feedback, m)
-    memory = Memory(columns, columns, totals, work, calibrator, pace, limits, window)
+    spec = Spec(objective, prior, budget, select, feedback, m)
+    memory = Memory(columns, columns, totals, work, point, calibrator, pace, limits, window)
     read_values(eta, work[VALUES])
     calibrate(calibrator, columns, work, work.shape[1])
     learn(spec, memory, Row(weight, labelled, late, unknown), None, None, work.shape[1])
@@ -71,15 +71,15 @@ def learn_dense(
 
 @entry
 def decide_sparse(
-    labels, values, pick, out, ids, place, objective, prior, budget, feedback, m, columns, table,
-    totals, work, calibrator, pace, limits, window,
+    labels, values, pick, out, ids, place, objective, prior, budget, select, feedback, m, columns, table,
+    totals, work, point, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of stored labels: lists the chosen ones in ``out`` and returns their number.
 
     It is −1 where a value is no probability, −2 where label ids do not rise or are no labels.
     """
-    spec, sparse = Spec(objective, prior, budget, feedback, m), Sparse(ids, place)
-    memory = Memory(columns, table, totals, work, calibrator, pace, limits, window)
+    spec, sparse = Spec(objective, prior, budget, select, feedback, m), Sparse(ids, place)
+    memory = Memory(columns, table, totals, work, point, calibrator, pace, limits, window)
     count, _ = decide_labels(labels, values, pick, sparse, spec, memory)
     if count < 0:
         return count
@@ -89,10 +89,10 @@ def decide_sparse(
 @entry
 def learn_sparse(
     labels, values, true, chosen, unknown, weight, labelled, late, ids, place, objective, prior,
-    budget, feedback, m, columns, table, totals, work, calibrator, pace, limits, window,
+    budget, select, feedback, m, columns, table, totals, work, point, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Learn one row of stored labels."""
-    spec, sparse = Spec(objective, prior, budget, feedback, m), Sparse(ids, place)
-    memory = Memory(columns, table, totals, work, calibrator, pace, limits, window)
+    spec, sparse = Spec(objective, prior, budget, select, feedback, m), Sparse(ids, place)
+    memory = Memory(columns, table, totals, work, point, calibrator, pace, limits, window)
     count = set_decided(labels, values, chosen, sparse, spec, memory)
     learn_labels(count, true, Row(weight, labelled, late, unknown), sparse, spec, memory)

@@ -1,13 +1,15 @@
 """The value of a whole objective at some counts, and the best step between two of them."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
+import numba
 import numpy as np
+from numba.core import types
 
 from omma.kernels.classes import agreement, mean_from, smallest_value, sum_of_classes
-from omma.kernels.counts import Labels, see
-from omma.kernels.gains import fractions, mean_fractions, point_at
-from omma.kernels.jit import by_kind, entry, helper
+from omma.kernels.gains import label_fractions, mean_fractions, point_at
+from omma.kernels.jit import by_kind, config, entry, helper
 from omma.kernels.layout import (
     POSITIVE,
     PREDICTED,
@@ -23,6 +25,8 @@ from omma.kernels.objectives import (
     Macro,
     Micro,
     Nothing,
+    Own,
+    OwnValue,
     Smallest,
     Sum,
     WeighedClasses,
@@ -33,12 +37,6 @@ from omma.kernels.objectives import (
 GRID: Final = 16  # points looked at before closing in: a metric need not be concave
 GOLDEN: Final = 0.6180339887498949
 SHRINKS: Final = 24
-
-
-@helper
-def label_fractions(point, j):
-    """Fractions of label j."""
-    return fractions(point, *see(point.feedback, point.columns, point.rows, j))
 
 
 @by_kind
@@ -111,7 +109,7 @@ def value_at(objective, prior, cells, totals):
         totals[SUM_TP] += cells[TP, j]
         totals[SUM_PREDICTED] += cells[PREDICTED, j]
         totals[SUM_POSITIVE] += cells[POSITIVE, j]
-    return objective_value(objective, point_at(totals, prior, cells.shape[1], Labels(0), cells))
+    return objective_value(objective, point_at(totals, prior, cells.shape[1], cells))
 
 
 @entry
@@ -158,3 +156,33 @@ def best_share(objective, prior, start, end, totals, mixed):
             best_value = reached
             best = share
     return best, best_value
+
+
+# The functions above know a user's metric only by its type, so that they are compiled once for all
+# metrics and kept on disk: ``cfunc`` makes a first-class function.
+
+
+_FIRST_CLASS: dict[Any, Any] = {}
+
+
+def first_class(value: Callable[..., float]) -> Any:
+    """The value of one label as a first-class function, made once."""
+    if config.DISABLE_JIT:
+        return value
+    if value not in _FIRST_CLASS:
+
+        def call(tp, predicted, positive, whole):
+            return value(tp, predicted, positive, whole)
+
+        signature = types.float64(*(types.float64,) * 4)
+        _FIRST_CLASS[value] = numba.cfunc(signature, error_model="numpy")(call)
+    return _FIRST_CLASS[value]
+
+
+def for_values(term: Any) -> Any:
+    """An objective for kernels that work out values, where they know users' functions by type."""
+    if isinstance(term, Own):
+        return OwnValue(None if term.value is None else first_class(term.value))
+    if hasattr(term, "_fields"):
+        return type(term)(*map(for_values, term))
+    return term

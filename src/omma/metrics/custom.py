@@ -77,10 +77,7 @@ class Custom(LabelMetric):
 
     @cached_property
     def kind(self) -> Any:
-        from omma.kernels.custom import first_class, over_rows
-
-        value = first_class(self._compiled_value) if self.compiles else None
-        return Own(over_rows(self.partials), value)
+        return Own(self.partials, self._compiled_value)
 
     @cached_property
     def _compiled_value(self) -> Any:

@@ -112,8 +112,7 @@ def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
 
 def value_at(metric: Metric, state: State, prior: float) -> float:
     """The metric with its smoothing, prior and ε."""
-    from omma.kernels.value import evaluate  # here: serving does without it
+    from omma.kernels.value import evaluate, for_values  # here: serving does without it
 
-    return float(
-        evaluate(metric.term(), prior, np.ascontiguousarray(state.cells), state.totals.copy())
-    )
+    cells = np.ascontiguousarray(state.cells)
+    return float(evaluate(for_values(metric.term()), prior, cells, state.totals.copy()))

@@ -101,7 +101,7 @@ def maximize(
 
     metric, prior = policy.objective, float(policy.prior)
     plan = metric.scaled_plan(prior, policy.epsilon)
-    term = with_epsilon(metric.term(), policy.epsilon)
+    term = kernel.for_values(with_epsilon(metric.term(), policy.epsilon))
     atoms, met = best_response(confusion, *start, limit)
     cells, n = counted(atoms), atoms[0].n
     totals, mixed = np.zeros(TOTALS), np.empty_like(cells)

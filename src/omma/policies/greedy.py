@@ -78,7 +78,7 @@ class Greedy(MetricPolicy):
         # The plug-in is ψ(E[C]) in place of E[ψ(C)], as in the code of the paper's tables.
         plan, rows = self.metric_plan, float(self.rows or 0)
         exact = self.expectation == "exact"
-        return replace(plan, term=changes(plan.term, rows) if exact else PlugIn(plan.term, rows))
+        return replace(plan, term=after_one_more_row(plan.term, rows, exact))
 
     def decide_rows(self, state: State, eta: Any) -> Any:
         if self.expectation == "exact":
@@ -101,8 +101,9 @@ def decomposes(term: Any) -> bool:
     return isinstance(term, Macro)
 
 
-def changes(term: Any, rows: float) -> Any:
-    """The same objective with the change that one more row makes, in place of derivatives."""
+def after_one_more_row(term: Any, rows: float, exact: bool) -> Any:
+    """The same objective with what one more row changes, in place of derivatives."""
     if isinstance(term, Sum):
-        return Sum(changes(term.of, rows), changes(term.rest, rows))
-    return Macro(term.weight, Change(term.of, rows))
+        parts = (after_one_more_row(part, rows, exact) for part in term)
+        return Sum(*parts)
+    return Macro(term.weight, Change(term.of, rows)) if exact else PlugIn(term, rows)
