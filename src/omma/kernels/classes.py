@@ -28,7 +28,6 @@ from omma.kernels.objectives import (
     smoothing_at,
 )
 
-
 # A mean of rates r_j is f⁻¹(Σ f(r_j) / m): ``transformed`` is f(r_j), ``by_class`` its derivative
 # without what all classes share, ``factor`` that shared factor and ``mean_from`` is f⁻¹.
 

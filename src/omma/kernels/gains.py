@@ -308,10 +308,10 @@ def terms_of(objective: Any) -> Any:
 
 
 def flat(term: Any) -> list[float]:
-    """All numbers of a term, one after another; a user's functions are no numbers."""
+    """All numbers of a term, one after another; a user's function takes the place of one."""
     if isinstance(term, tuple):
-        return [] if isinstance(term, Own) else [number for part in term for number in flat(part)]
-    return [float(term)]
+        return [number for part in term for number in flat(part)]
+    return [float(term) if isinstance(term, float | int) else 0.0]
 
 
 def zeros(term: Any) -> Any:

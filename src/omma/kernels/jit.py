@@ -275,7 +275,8 @@ def _overload_numbers_at(array):
 @intrinsic
 def _read_as(context, numbers, template):
     def generate(target, builder, signature, arguments):
-        # A tuple of float64, nested or not, lies in memory as its numbers one after another.
+        # A tuple of float64, nested or not, lies in memory as its numbers one after another. A
+        # user's function takes as much room as one; it is known by its type, and never read.
         kind = target.get_value_type(template).as_pointer()
         return builder.load(builder.bitcast(arguments[0], kind))
 
@@ -291,7 +292,8 @@ def _filled(template, numbers):
     if isinstance(template, tuple):
         parts = [_filled(part, numbers) for part in template]
         return type(template)(*parts) if hasattr(template, "_fields") else tuple(parts)
-    return next(numbers) if isinstance(template, float) else template  # or a user's function
+    number = next(numbers)
+    return number if isinstance(template, float) else template  # or a user's function
 
 
 @overload(read_as, jit_options=INLINED)

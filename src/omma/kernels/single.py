@@ -24,8 +24,8 @@ from omma.kernels.row import Memory, Row, Spec, decide, learn
 
 @entry
 def decide_dense(
-    eta, pick, out, objective, prior, budget, select, feedback, m, columns, totals, work, point, calibrator, pace,
-    limits, window,
+    eta, pick, out, objective, prior, budget, select, feedback, m, columns, totals, work, point,
+    calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of every label into ``out``; False where eta holds no probabilities."""
     if read_values(eta, work[VALUES]) > 0:
@@ -51,8 +51,8 @@ def read_indicators(values, column):
 
 @entry
 def learn_dense(
-    eta, true, decided, unknown, weight, labelled, late, objective, prior, budget, select, feedback, m,
-    columns, totals, work, point, calibrator, pace, limits, window,
+    eta, true, decided, unknown, weight, labelled, late, objective, prior, budget, select, feedback,
+    m, columns, totals, work, point, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Learn one row of every label; False, and nothing changed, where indicators are not 0 and 1.
 
@@ -71,8 +71,8 @@ def learn_dense(
 
 @entry
 def decide_sparse(
-    labels, values, pick, out, ids, place, objective, prior, budget, select, feedback, m, columns, table,
-    totals, work, point, calibrator, pace, limits, window,
+    labels, values, pick, out, ids, place, objective, prior, budget, select, feedback, m, columns,
+    table, totals, work, point, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of stored labels: lists the chosen ones in ``out`` and returns their number.
 
@@ -89,7 +89,8 @@ def decide_sparse(
 @entry
 def learn_sparse(
     labels, values, true, chosen, unknown, weight, labelled, late, ids, place, objective, prior,
-    budget, select, feedback, m, columns, table, totals, work, point, calibrator, pace, limits, window,
+    budget, select, feedback, m, columns, table, totals, work, point, calibrator, pace, limits,
+    window,
 ):  # fmt: skip
     """Learn one row of stored labels."""
     spec, sparse = Spec(objective, prior, budget, select, feedback, m), Sparse(ids, place)
