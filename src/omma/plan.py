@@ -13,8 +13,8 @@ from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
 from omma.kernels.gains import compiled
 from omma.kernels.limits import MEAN, OnEstimates, OnLabels
 from omma.kernels.objectives import (
-    Costs,
-    Fixed,
+    CostMatrix,
+    FixedRules,
     Nothing,
     linearized,
     looks_at_every_class,
@@ -76,7 +76,7 @@ class Plan:
     def objective(self) -> Any:
         """What decides: without a budget a form, where only signs of gains matter."""
         if self.matrix is not None:
-            return Costs(self.gradient, np.ascontiguousarray(self.matrix, dtype=np.float64))
+            return CostMatrix(self.gradient, np.ascontiguousarray(self.matrix, dtype=np.float64))
         without_budget = self.budget == 0 and self.limits is None
         return compiled(sign_form(self.term) if without_budget else self.term)
 
@@ -144,7 +144,7 @@ def fixed_plan(
     """The plan of a rule that never changes."""
     return Plan(
         k,
-        Fixed(np.stack((slope, offset))[np.newaxis]),
+        FixedRules(np.stack((slope, offset))[np.newaxis]),
         matrix,
         soft=soft,
         at_most=at_most,

@@ -21,8 +21,8 @@ from omma.kernels.gains import label_fractions, mean_fractions, point_at
 from omma.kernels.jit import by_kind, entry, helper
 from omma.kernels.layout import FLAGS, VALUES
 from omma.kernels.objectives import (
-    Macro,
-    Micro,
+    MacroTerm,
+    MicroTerm,
     Smaller,
     Smallest,
     mixed_rates,
@@ -162,14 +162,14 @@ def add_slopes(objective, point, out):
     """Add the derivative by each label's frequency."""
 
 
-@add_slopes.case(Macro)
+@add_slopes.case(MacroTerm)
 def add_macro(objective, point, out):
     for j in range(point.m):
         slope = by_frequency(objective.of, point, label_fractions(point, j))
         out[j] += objective.weight / point.m * slope
 
 
-@add_slopes.case(Micro)
+@add_slopes.case(MicroTerm)
 def add_micro(objective, point, out):
     slope = by_frequency(objective.of, point, mean_fractions(point))
     for j in range(point.m):
@@ -187,13 +187,13 @@ def mixture(objective, point):
     """The mixture of a minimum's rates."""
 
 
-@mixture.case(Micro)
+@mixture.case(MicroTerm)
 def mixture_micro(objective, point):
     at = mean_fractions(point)
     return value_where(objective.of, point, at, at[2])
 
 
-@mixture.case(Macro)
+@mixture.case(MacroTerm)
 def mixture_macro(objective, point):
     total = 0.0
     for j in range(point.m):

@@ -43,19 +43,19 @@ from omma.kernels.layout import (
     N,
 )
 from omma.kernels.objectives import (
-    Costs,
-    Fixed,
+    CostMatrix,
+    FixedRules,
     LabelForm,
-    Macro,
+    MacroTerm,
     MacroThreshold,
     MeanForm,
-    Micro,
+    MicroTerm,
     MicroThreshold,
     Nothing,
     Own,
     PlugIn,
-    Sum,
-    Weighted,
+    SumOfTerms,
+    WeightedTerm,
     divisor_of,
     linear,
     partials,
@@ -131,18 +131,18 @@ def weigh(objective, ready, point, tp, predicted, positive):
     """Slope and offset of a label with these counts."""
 
 
-@prepare.case(Macro)
+@prepare.case(MacroTerm)
 def prepare_macro(objective, point):
     return objective.weight / point.m
 
 
-@weigh.case(Macro)
+@weigh.case(MacroTerm)
 def weigh_macro(objective, ready, point, tp, predicted, positive):
     slope, offset = partials(objective.of, point, *fractions(point, tp, predicted, positive))
     return ready * slope, ready * offset
 
 
-@prepare.case(Micro)
+@prepare.case(MicroTerm)
 def prepare_micro(objective, point):
     """Each label moves the mean counts alike."""
     slope, offset = partials(objective.of, point, *mean_fractions(point))
@@ -150,19 +150,19 @@ def prepare_micro(objective, point):
     return weight * slope, weight * offset
 
 
-@weigh.case(Micro)
+@weigh.case(MicroTerm)
 def weigh_micro(objective, ready, point, tp, predicted, positive):
     return ready
 
 
-@prepare.case(Weighted)
+@prepare.case(WeightedTerm)
 def prepare_weighted(objective, point):
     """The weight of a label is its share of all occurrences: decisions do not change it."""
     occurrences = point.totals[SUM_POSITIVE] + 2.0 * point.m * point.prior
     return objective.weight / occurrences if occurrences > 0.0 else 0.0
 
 
-@weigh.case(Weighted)
+@weigh.case(WeightedTerm)
 def weigh_weighted(objective, ready, point, tp, predicted, positive):
     slope, offset = partials(objective.of, point, *fractions(point, tp, predicted, positive))
     share = ready * (positive + 2.0 * point.prior)
@@ -285,8 +285,8 @@ class Weighed(NamedTuple):
 
 
 def compiled(objective: Any) -> Any:
-    """An objective as loops over rows know it: ``Weighed``, or ``Fixed`` as it is."""
-    if isinstance(objective, Fixed):
+    """An objective as loops over rows know it: ``Weighed``, or ``FixedRules`` as it is."""
+    if isinstance(objective, FixedRules):
         return objective
     terms = list(terms_of(objective))
     functions = [weigher(term) for term in terms]
@@ -300,7 +300,7 @@ def compiled(objective: Any) -> Any:
 
 def terms_of(objective: Any) -> Any:
     """The terms that an objective adds up."""
-    if isinstance(objective, Sum):
+    if isinstance(objective, SumOfTerms):
         yield from terms_of(objective.of)
         yield from terms_of(objective.rest)
     elif not isinstance(objective, Nothing):
@@ -389,7 +389,7 @@ def weigh_terms(objective, cells, memory, labels, pick, width):
                 work[OFFSET, i] += work[TERM_OFFSET, i]
 
 
-@weigh_labels.case(Fixed)
+@weigh_labels.case(FixedRules)
 def weigh_fixed(objective, cells, memory, labels, pick, width):
     work, rules = memory.work, objective.rules
     count = rules.shape[2] if labels is None else labels.shape[0]
@@ -398,7 +398,7 @@ def weigh_fixed(objective, cells, memory, labels, pick, width):
         work[SLOPE, i], work[OFFSET, i] = rules[pick, 0, j], rules[pick, 1, j]
 
 
-@weigh_labels.case(Costs)
+@weigh_labels.case(CostMatrix)
 def weigh_costs(objective, cells, memory, labels, pick, width):
     """Σ_i η_i G_ij for every label j; rows with costs are dense, and every label is a candidate."""
     work, matrix = memory.work, objective.matrix
@@ -423,7 +423,7 @@ def is_probable(objective, eta, i, m):
     return eta > 0.0
 
 
-@is_candidate.case(Costs)
+@is_candidate.case(CostMatrix)
 def is_label(objective, eta, i, m):
     """Columns are padded: not every position is a label."""
     return i < m

@@ -117,31 +117,24 @@ def helper(function: Callable[..., Any]) -> Any:
 def by_kind(described: Callable[..., Any]) -> Any:
     """A function with a case for each kind of its first argument, a named tuple or None.
 
-    ``@function.case(Macro, Rate)`` adds the case of a ``Macro`` whose field ``of`` is a ``Rate``;
-    ``@function.case(Macro)`` serves all others, ``@function.case(None)`` None, and
-    ``@function.case()`` every kind without a case of its own.
+    ``@function.case(MacroTerm)`` adds the case of a ``MacroTerm``, ``@function.case(None)`` that of
+    None, and ``@function.case()`` serves every kind without a case of its own.
     """
-    cases: dict[tuple[Any, ...], Callable[..., Any]] = {}
-
-    def case_of(outer: Any, inner: Any) -> Any:
-        return cases.get((outer, inner)) or cases.get((outer,)) or cases.get(())
+    cases: dict[Any, Callable[..., Any]] = {}
+    every_other = object()
 
     def function(*arguments: Any) -> Any:
         """Run the case as plain Python, where the compiler is switched off."""
-        first = arguments[0]
-        kind = None if first is None else type(first)
-        return case_of(kind, type(getattr(first, "of", None)))(*arguments)
+        kind = None if arguments[0] is None else type(arguments[0])
+        return (cases.get(kind) or cases[every_other])(*arguments)
 
     def pick(*kinds: Any) -> Any:
-        """Numba asks with types: those of named tuples know their class and their fields."""
-        first = kinds[0]
-        fields = dict(zip(getattr(first, "fields", ()), getattr(first, "types", ()), strict=False))
-        inner = getattr(fields.get("of"), "instance_class", None)
-        return case_of(getattr(first, "instance_class", None), inner)
+        """Numba asks with types: those of named tuples know their class."""
+        return cases.get(getattr(kinds[0], "instance_class", None)) or cases.get(every_other)
 
-    def case(*kinds: Any) -> Callable[[Any], Any]:
+    def case(kind: Any = every_other) -> Callable[[Any], Any]:
         def add(implementation: Any) -> Any:
-            cases[kinds] = implementation
+            cases[kind] = implementation
             return implementation
 
         return add

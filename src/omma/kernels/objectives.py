@@ -1,9 +1,9 @@
 """What is maximized: its kind is a type, its coefficients are numbers.
 
-A metric of one label is a ``Rate``, a mean of recall and specificity, a ``Correlation``, the
-``Smaller`` of two rates, or a user's ``Own``. An objective is an average of one of these over
-labels (``Macro``, ``Weighted``), one at the counts averaged over labels (``Micro``), a metric of
-classes, a fixed rule, or a ``Sum`` of two objectives.
+A metric of one label is a ``Ratio``, a mean of recall and specificity, a ``Correlation``, the
+``Smaller`` of two ratios, or a user's ``Own``. An objective is an average of one of these over
+labels (``MacroTerm``, ``WeightedTerm``), one at the counts averaged over labels (``MicroTerm``), a
+metric of classes, a fixed rule, or a ``SumOfTerms``.
 
 This file has the kinds, and for a metric ψ of one label its ``value`` and its ``partials``: the
 slope ∂ψ/∂tp and the offset ∂ψ/∂predicted of the paper's prediction rule, Eq. (5). Both work on
@@ -23,7 +23,7 @@ from omma.kernels.layout import EPSILON, TINY
 Form = tuple[float, float, float, float]  # a linear form over (tp, predicted, positive, n)
 
 
-class Rate(NamedTuple):
+class Ratio(NamedTuple):
     """A ratio of two linear forms."""
 
     over: Form
@@ -73,8 +73,8 @@ class Smaller(NamedTuple):
     ``rows`` is the number of rows that the smoothing is for; zero is the number seen so far.
     """
 
-    first: Rate
-    second: Rate
+    first: Ratio
+    second: Ratio
     gamma: float
     rows: float
 
@@ -105,21 +105,21 @@ class Change(NamedTuple):
     rows: float
 
 
-class Macro(NamedTuple):
+class MacroTerm(NamedTuple):
     """The mean over labels of a metric of one label."""
 
     weight: float
     of: Any
 
 
-class Micro(NamedTuple):
+class MicroTerm(NamedTuple):
     """A metric of one label at the counts averaged over labels."""
 
     weight: float
     of: Any
 
 
-class Weighted(NamedTuple):
+class WeightedTerm(NamedTuple):
     """The mean over labels of a metric of one label, weighted by how often each label occurs."""
 
     weight: float
@@ -131,7 +131,7 @@ class Classes(NamedTuple):
 
     weight: float
     of: Any  # Geometric, Harmonic, Quadratic or Steep
-    rate: Rate
+    rate: Ratio
 
 
 class WeighedClasses(NamedTuple):
@@ -139,14 +139,14 @@ class WeighedClasses(NamedTuple):
 
     weight: float
     of: Any
-    rate: Rate
+    rate: Ratio
 
 
 class Smallest(NamedTuple):
     """The smallest rate over classes, smoothed as ``Smaller`` is."""
 
     weight: float
-    rate: Rate
+    rate: Ratio
     gamma: float
     rows: float
 
@@ -198,7 +198,7 @@ class MeanForm(NamedTuple):
     clamped: float
 
 
-class Fixed(NamedTuple):
+class FixedRules(NamedTuple):
     """Rules that never change, shape (rules, 2, m): slopes and offsets of each."""
 
     rules: Any
@@ -210,14 +210,14 @@ class Nothing(NamedTuple):
     weight: float
 
 
-class Costs(NamedTuple):
+class CostMatrix(NamedTuple):
     """An objective, and what predicting j is worth where i is true, shape (m, m)."""
 
     of: Any
     matrix: Any
 
 
-class Sum(NamedTuple):
+class SumOfTerms(NamedTuple):
     """Two objectives added."""
 
     of: Any
@@ -225,7 +225,7 @@ class Sum(NamedTuple):
 
 
 class PlugIn(NamedTuple):
-    """A ``Macro``, valued at the counts that one more row would leave.
+    """A ``MacroTerm``, valued at the counts that one more row would leave.
 
     Counts are divided by ``rows`` as in ``Change``.
     """
@@ -239,15 +239,15 @@ EVERY_CLASS = (WeighedClasses, Smallest, Kappa, ClassCorrelation)  # these sum o
 
 def looks_at_every_class(objective: Any) -> bool:
     """Whether an objective looks at all classes, not only at those that a row stores."""
-    if isinstance(objective, Sum):
+    if isinstance(objective, SumOfTerms):
         return looks_at_every_class(objective.of) or looks_at_every_class(objective.rest)
     return isinstance(objective, EVERY_CLASS)
 
 
 def linearized(objective: Any) -> Any:
     """The objective whose derivatives are a rule: what is plugged in has none of its own."""
-    if isinstance(objective, Sum):
-        return Sum(linearized(objective.of), linearized(objective.rest))
+    if isinstance(objective, SumOfTerms):
+        return SumOfTerms(linearized(objective.of), linearized(objective.rest))
     return objective.of if isinstance(objective, PlugIn) else objective
 
 
@@ -267,9 +267,9 @@ def sign_form(objective: Any) -> Any:
     of (tp + tn) η − tp, and for their arithmetic mean that of (n + 2ε) η − (positive + ε).
     """
     of = getattr(objective, "of", None)
-    if not isinstance(objective, Macro | Micro) or objective.weight <= 0.0:
+    if not isinstance(objective, MacroTerm | MicroTerm) or objective.weight <= 0.0:
         return objective
-    if isinstance(of, Rate):
+    if isinstance(of, Ratio):
         over, under = np.array((*of.over, 0.0)), np.array((*of.under, of.epsilon))
         slope, offset = over[0] * under - under[0] * over, over[1] * under - under[1] * over
     elif isinstance(of, Geometric):
@@ -280,7 +280,7 @@ def sign_form(objective: Any) -> Any:
         offset = np.array((0.0, 0.0, -1.0, 0.0, -of.epsilon))
     else:
         return objective
-    kind = MeanForm if isinstance(objective, Micro) else LabelForm
+    kind = MeanForm if isinstance(objective, MicroTerm) else LabelForm
     clamped = float(isinstance(of, Geometric))
     return kind(tuple(slope.tolist()), tuple(offset.tolist()), clamped)
 
@@ -320,7 +320,7 @@ def value(kind, rows, tp, predicted, positive, n):
     """The value of a metric of one label at fractions; ``rows`` is their number, for smoothing."""
 
 
-@value.case(Rate)
+@value.case(Ratio)
 def value_of_rate(kind, rows, tp, predicted, positive, n):
     return rate_partials(kind, tp, predicted, positive, n)[0]
 
@@ -375,7 +375,7 @@ def partials(kind, point, tp, predicted, positive):
     """Slope and offset of a metric of one label at fractions; ``point`` knows how many rows."""
 
 
-@partials.case(Rate)
+@partials.case(Ratio)
 def partials_of_rate(kind, point, tp, predicted, positive):
     _, slope, offset = rate_partials(kind, tp, predicted, positive, point.whole)
     return slope, offset
@@ -533,4 +533,4 @@ def mixed_rates(pair, rows, tp, predicted, positive, n):
     return a, b, slope, offset, share, gamma
 
 
-RECALL = Rate((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), EPSILON)
+RECALL = Ratio((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), EPSILON)

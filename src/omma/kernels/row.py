@@ -52,7 +52,7 @@ from omma.kernels.window import remember, slide
 class Spec(NamedTuple):
     """What a policy does with a row."""
 
-    objective: Any  # what is maximized: ``gains.Weighed``, or ``Fixed`` or ``Costs``
+    objective: Any  # what is maximized: ``gains.Weighed``, or ``FixedRules`` or ``CostMatrix``
     prior: float  # λ
     budget: int  # k labels a row, −k at most k, 0 without a budget
     select: int  # address of the function that flags the best labels (``select``)

@@ -22,15 +22,15 @@ from omma.kernels.objectives import (
     ClassCorrelation,
     Classes,
     Kappa,
-    Macro,
-    Micro,
+    MacroTerm,
+    MicroTerm,
     Nothing,
     Own,
     OwnValue,
     Smallest,
-    Sum,
+    SumOfTerms,
     WeighedClasses,
-    Weighted,
+    WeightedTerm,
     value,
 )
 
@@ -44,7 +44,7 @@ def objective_value(objective, point):
     """The value of an objective, its weight included."""
 
 
-@objective_value.case(Macro)
+@objective_value.case(MacroTerm)
 def value_of_macro(objective, point):
     total = 0.0
     for j in range(point.m):
@@ -52,7 +52,7 @@ def value_of_macro(objective, point):
     return objective.weight * (total / point.m)
 
 
-@objective_value.case(Weighted)
+@objective_value.case(WeightedTerm)
 def value_of_weighted(objective, point):
     total, occurrences = 0.0, 0.0
     for j in range(point.m):
@@ -62,7 +62,7 @@ def value_of_weighted(objective, point):
     return objective.weight * (total / occurrences) if occurrences > 0.0 else 0.0
 
 
-@objective_value.case(Micro)
+@objective_value.case(MicroTerm)
 def value_of_micro(objective, point):
     return objective.weight * value(objective.of, point.rows, *mean_fractions(point), point.whole)
 
@@ -96,7 +96,7 @@ def value_of_nothing(objective, point):
     return 0.0
 
 
-@objective_value.case(Sum)
+@objective_value.case(SumOfTerms)
 def value_of_sum(objective, point):
     return objective_value(objective.of, point) + objective_value(objective.rest, point)
 

@@ -106,7 +106,7 @@ class Micro(OverLabels):
         return self.of.values(tp, predicted, positive, n * m, zero_division)
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
-        return kinds.Micro(float(weight), self.of.kind)
+        return kinds.MicroTerm(float(weight), self.of.kind)
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,7 +131,7 @@ class Weighted(OverLabels):
         return divide(weighed, positive.sum(axis=-1), zero_division)  # type: ignore[no-any-return]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
-        return kinds.Weighted(float(weight), self.of.kind)
+        return kinds.WeightedTerm(float(weight), self.of.kind)
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,9 +193,9 @@ class OverClasses(Metric):
         # Accuracy is a micro recall and balanced accuracy a macro recall, with one class a row.
         weight, recall = float(weight), RECALL.kind
         if self.kind == "accuracy":
-            return kinds.Micro(weight, recall)
+            return kinds.MicroTerm(weight, recall)
         if self.kind == "balanced_accuracy":
-            return kinds.Macro(weight, recall)
+            return kinds.MacroTerm(weight, recall)
         if self.kind == "min_recall":
             gamma = (0.0, 0.0) if self.smoothing is None else self.smoothing.numbers
             return kinds.Smallest(weight, recall, *gamma)
@@ -344,7 +344,7 @@ class Sum(Metric):
             for factor, metric in self.terms
             if not len(metric.matrix)
         ]
-        return reduce(kinds.Sum, parts) if parts else kinds.Nothing(0.0)
+        return reduce(kinds.SumOfTerms, parts) if parts else kinds.Nothing(0.0)
 
     @property
     def compiles(self) -> bool:

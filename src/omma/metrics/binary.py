@@ -52,10 +52,10 @@ class Rate:
         return divide(over, under, zero_division)
 
     @cached_property
-    def kind(self) -> kinds.Rate:
+    def kind(self) -> kinds.Ratio:
         """The rate as the kernels know it."""
         over, under = (tuple(map(float, form)) for form in (self.over, self.under))
-        return kinds.Rate(over, under, EPSILON)  # type: ignore[arg-type]
+        return kinds.Ratio(over, under, EPSILON)  # type: ignore[arg-type]
 
 
 # Coefficients of (tp, predicted, positive, n): tn is n − predicted − positive + tp, and the
@@ -92,7 +92,7 @@ class LabelMetric(Metric):
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         # One label is a macro average over one.
-        return kinds.Macro(float(weight), self.kind)
+        return kinds.MacroTerm(float(weight), self.kind)
 
 
 @dataclass(frozen=True, repr=False)

@@ -109,7 +109,7 @@ def objective_of(metric: Metric, exact: bool = False) -> Any:
 
 def shrinkage_of(term: Any, prior: float) -> Shrinkage:
     """How labels correct estimates, for what is maximized."""
-    if isinstance(term, kinds.Macro) and isinstance(term.of, kinds.Rate):
+    if isinstance(term, kinds.MacroTerm) and isinstance(term.of, kinds.Ratio):
         over, under = term.of.over, term.of.under
         if not (over[2] or under[2] or over[3] or under[3]):  # nothing of positives and of n
             hits = HIT_STRENGTH

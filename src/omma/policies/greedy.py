@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from omma._validate import check_choice, check_positive_int
-from omma.kernels.objectives import Change, Macro, PlugIn, Sum
+from omma.kernels.objectives import Change, MacroTerm, PlugIn, SumOfTerms
 from omma.plan import Plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
 from omma.replaying import Sequence, replay
@@ -96,14 +96,14 @@ class Greedy(MetricPolicy):
 def decomposes(term: Any) -> bool:
     """Whether what is maximized is a sum over labels."""
     # A micro metric, or one of classes, looks at all labels at once.
-    if isinstance(term, Sum):
+    if isinstance(term, SumOfTerms):
         return decomposes(term.of) and decomposes(term.rest)
-    return isinstance(term, Macro)
+    return isinstance(term, MacroTerm)
 
 
 def after_one_more_row(term: Any, rows: float, exact: bool) -> Any:
     """The same objective with what one more row changes, in place of derivatives."""
-    if isinstance(term, Sum):
+    if isinstance(term, SumOfTerms):
         parts = (after_one_more_row(part, rows, exact) for part in term)
-        return Sum(*parts)
-    return Macro(term.weight, Change(term.of, rows)) if exact else PlugIn(term, rows)
+        return SumOfTerms(*parts)
+    return MacroTerm(term.weight, Change(term.of, rows)) if exact else PlugIn(term, rows)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from omma._validate import check_seed, shown
 from omma.engine import Engine
 from omma.kernels.fingerprint import fingerprints_dense, fingerprints_sparse
-from omma.kernels.objectives import Fixed as FixedRules
+from omma.kernels.objectives import FixedRules
 from omma.kernels.row import Spec
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName

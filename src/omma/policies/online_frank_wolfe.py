@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.engine import Engine
-from omma.kernels.objectives import Fixed as FixedRules
+from omma.kernels.objectives import FixedRules
 from omma.kernels.row import Spec
 from omma.plan import Plan
 from omma.policies.base import MetricPolicy
