@@ -71,6 +71,7 @@ def test_a_margin_in_a_text():
         ("micro_recall + micro_precision >= 1", "on one rate, got an expression of several"),
         ("recall[a-b] > 0.5 > 0.2", "must be a text such as"),
         ("micro_precision >= high", "must be a number, got"),
+        ("0.9 <= micro_precision", "got '0.9 <= micro_precision': write 'micro_precision >= 0.9'"),
         (3, "must be a text such as"),
         (b"micro_recall >= 0.5", "must be a text such as"),
         ("labels_per_row >= 0", "must be above 0: it is never below"),

@@ -98,15 +98,19 @@ or 'micro_specificity'?
             f"omma.at_most, got {shown(limit)}"
         )
     of, label, sense, *texts = match.groups()
+    sense = SENSES.get(sense, sense)
     numbers = []
     for name, text in zip(("bound", "margin"), texts, strict=True):
         try:
             numbers.append(float(text or 0))
         except ValueError:
-            message = f"the {name} of a limit must be a number, got {shown(limit)}"
+            # "0.9 <= precision" has the rate on the wrong side.
+            is_swapped = re.fullmatch(r"[0-9.]+", of) is not None
+            hint = f": write '{text} {'<=' if sense == '>=' else '>='} {of}'" if is_swapped else ""
+            message = f"the {name} of a limit must be a number, got {shown(limit)}{hint}"
             raise ValueError(message) from None
     bound, margin = numbers
-    return _limit(of, SENSES.get(sense, sense), bound, label, margin)
+    return _limit(of, sense, bound, label, margin)
 
 
 def read_limits(owner: str, subject_to: Any) -> tuple[Limit, ...] | None:
