@@ -180,9 +180,7 @@ def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table
     return table
 
 
-def fitting(
-    grid: Grid, console: Console, *, std: bool = True, seconds: bool = False
-) -> Iterator[Table]:
+def fitting(grid: Grid, console: Console) -> Iterator[Table]:
     """Tables of some columns each, no wider than the console, without notes."""
     from rich.measure import Measurement
 
@@ -192,17 +190,17 @@ def fitting(
         for stop in range(total, start, -1):  # as many columns as fit, at least one
             entries = tuple(row[start:stop] for row in grid.entries)
             part = replace(grid, columns=grid.columns[start:stop], entries=entries, notes=())
-            table = to_terminal(part, std=std, seconds=seconds)
+            table = to_terminal(part)
             if Measurement.get(console, unbounded, table).maximum <= console.width:
                 break
         yield table
         start = stop
 
 
-def to_text(grid: Grid, *, std: bool = False, seconds: bool = False) -> str:
+def to_text(grid: Grid) -> str:
     """Plain aligned text: nothing but columns, with a star at the best."""
     marks = ("{}  ", "{} *", "{}  ")  # as wide as a star, so that columns stay aligned
-    rows = _aligned(grid, str, marks, std=std, seconds=seconds)
+    rows = _aligned(grid, str, marks, std=False, seconds=False)
     return "\n".join("  ".join(row).rstrip() for row in rows)
 
 

@@ -143,18 +143,15 @@ class Limit:
         0.5
         """
         if self.of == "macro_recall":
-            occurs = counts.positive > 0
-            recalls = counts.tp[occurs] / counts.positive[occurs]
+            recalls, _ = _recalls(counts)
             return float(recalls.mean()) if len(recalls) else np.nan
         return float(self.rate.of(*self.cells(counts), np.nan))
 
     def error(self, counts: Counts) -> float:
         """The standard error of that value, as of independent draws; NaN without any."""
         if self.of == "macro_recall":
-            occurs = counts.positive > 0
-            positive = counts.positive[occurs]
-            recall = counts.tp[occurs] / positive
-            variance = (recall * (1.0 - recall) / positive).sum()
+            recalls, positive = _recalls(counts)
+            variance = (recalls * (1.0 - recalls) / positive).sum()
             return float(np.sqrt(variance) / max(len(positive), 1))
         draws = self.draws(counts)
         return math.sqrt(self.variance_at(self.value(counts)) / draws) if draws > 0 else math.nan
@@ -217,6 +214,12 @@ class Limit:
     def __str__(self) -> str:
         margin = f" (margin {self.margin:g})" if self.margin else ""
         return f"{self.name} {self.sense} {self.bound:g}{margin}"
+
+
+def _recalls(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The recall of each label that occurs, and how often it does."""
+    positive = counts.positive[counts.positive > 0]
+    return counts.tp[counts.positive > 0] / positive, positive
 
 
 def own_name(name: str) -> str:

@@ -56,7 +56,7 @@ class Custom(LabelMetric):
     linear_fractional: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "formula", f"{self.name}(tp, fp, fn, tn) of fractions")
+        self._set(formula=f"{self.name}(tp, fp, fn, tn) of fractions")
 
     def of_cells(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
