@@ -1,8 +1,8 @@
-"""Writes the command-line reference from the commands themselves.
+"""Write the command-line reference from the commands themselves.
 
     python docs/make_cli.py
 
-The site does so while it is built (docs/hooks.py).
+docs/make_pages.py writes the page before the site is built.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Writes the gallery from the examples themselves: title, picture, text and code of each.
+"""Write the gallery from the examples themselves: title, picture, text and code of each.
 
     python docs/make_gallery.py
 
 An example is a script `examples/plot_*.py`. The first line of its docstring is its title, the rest
 is its text. Its picture is the file of the same name with .png, in `examples` or `examples/images`.
-The site makes these pages while it is built (docs/hooks.py).
+docs/make_pages.py writes these pages before the site is built.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _page(script):
     title, text, code = _parts(script)
     return (
         f"# {title}\n\n{text}\n{_shown(script)}\n"
-        f'```python title="examples/{script.name}"\n{code}\n```\n'
+        f'```py title="examples/{script.name}"\n{code}\n```\n'
     )
 
 

@@ -1,8 +1,8 @@
-"""Writes the list of every metric that has a name, from the catalogue itself.
+"""Write the list of every metric that has a name, from the catalogue itself.
 
     python docs/make_metrics.py
 
-The site does so while it is built (docs/hooks.py).
+docs/make_pages.py writes the page before the site is built.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import doctest
 import importlib.util
 import re
 import shlex
-import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -24,7 +24,18 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md"
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Commands that do much, or go on until they are stopped: their options are read, and no more.
 LONG = ("report", "serve", "watch")
-OTHERS = ("omma-study", "pip", "python", "python3", ".venv/bin", "NUMBA_DISABLE_JIT=1", "mkdocs")
+OTHERS = (
+    "omma-study",
+    "pip",
+    "python",
+    "python3",
+    ".venv/bin",
+    "NUMBA_DISABLE_JIT=1",
+    "mkdocs",
+    "nox",
+    "pre-commit",
+    ".ci/",
+)
 
 
 def blocks(page):
@@ -226,88 +237,62 @@ def test_wide_tables_have_room_and_code_has_a_column_for_its_button():
     assert styled(".md-typeset .highlight pre")["padding-right"] >= 2  # the button's own width
 
 
-@needs_docs
-def test_the_navigation_leaves_out_what_is_missing(scripts):
-    hooks = scripts("hooks")
-    nav = ["a.md", {"B": "b.md"}, {"More": ["c.md", {"D": "d.md"}]}, {"Gone": [{"E": "e.md"}]}]
-    assert hooks._without(nav, {"a.md", "d.md", "e.md"}) == [{"B": "b.md"}, {"More": ["c.md"]}]
+def test_pages_made_of_code_are_written_before_the_build(scripts, tmp_path):
+    scripts("make_pages").write(tmp_path)
+    written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
+    assert {"reference/cli.md", "reference/names.md", "gallery/index.md"} <= written
+    assert "gallery/plot_first.png" in written
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    places = [line.removeprefix("docs/") for line in ignored if line.startswith("docs/")]
+    assert all(path.startswith(tuple(places)) for path in written)
 
 
-REMOTES = {
-    "https://example.org/someone/omma.git": "https://example.org/someone/omma",
-    "https://example.org/someone/omma/": "https://example.org/someone/omma",
-    "https://example.org:8443/group/part/omma": "https://example.org:8443/group/part/omma",
-    "https://token@example.org/someone/omma.git": "https://example.org/someone/omma",
-    "https://user:secret@example.org/someone/omma": "https://example.org/someone/omma",
-    "https://example.org/someone/omma?token=secret#part": "https://example.org/someone/omma",
-    "git@example.org:someone/omma.git": "https://example.org/someone/omma",
-    "ssh://git@example.org:2222/someone/omma.git": "https://example.org/someone/omma",
-    "/home/someone/omma": None,
-    "../omma": None,
-    "omma.git": None,
-    "file:///home/someone/omma": None,
-    "file://example.org/home/someone/omma": None,
-    "http://example.org/someone/omma": None,
-    "C:\\Users\\someone\\omma": None,
-    "C:/Users/someone/omma": None,
-    "someone@machine:omma": None,
-    "https://localhost:3000/someone/omma": None,
-    "https://10.0.0.7/someone/omma": None,
-    "https://[::1]/someone/omma": None,
-    "https://example.org:port/someone/omma": None,
-    "https://example.org/": None,
-    "javascript:alert(1)": None,
-    "": None,
-}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+REPOSITORY = PROJECT["project"]["urls"]["Repository"]
 
 
-@pytest.mark.parametrize("remote", REMOTES)
-def test_only_addresses_on_the_web_are_shown_and_nothing_secret_in_them(scripts, remote):
-    assert scripts("repository").on_the_web(f"{remote}\n") == REMOTES[remote]
+def test_links_of_the_readme_are_absolute_on_pypi():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    for rule in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        page = re.sub(rule["pattern"], rule["replacement"], page)
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)]+)\)", page)
+    assert len(links) > 20
+    for picture, target in links:
+        assert target.startswith("https://")
+        if target.startswith(REPOSITORY):
+            assert ("/raw/main/" in target) == bool(picture)
+            assert (ROOT / target.split("/main/")[1].split("#")[0]).exists()
 
 
-def test_a_clone_tells_where_it_came_from(scripts, tmp_path):
-    found = scripts("repository").found
-    assert found(tmp_path) is None
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    assert found(tmp_path) is None
-    remote = "https://user:secret@example.org/someone/omma.git"
-    subprocess.run(["git", "remote", "add", "origin", remote], cwd=tmp_path, check=True)
-    assert found(tmp_path) == "https://example.org/someone/omma"
-    (tmp_path / "unpacked").mkdir()  # something else inside of a clone
-    assert found(tmp_path / "unpacked") is None
+def test_the_address_of_the_project_is_the_same_everywhere():
+    files = ["mkdocs.yml", "CITATION.cff", "study/pyproject.toml", "pyproject.toml"]
+    files += [path.relative_to(ROOT) for path in (ROOT / ".github").rglob("*.yml")]
+    for file in files:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        for found in re.findall(r"https://github\.com/[\w-]+/[\w-]+", text):
+            assert found == REPOSITORY, file
 
 
 @needs_docs
-@pytest.mark.parametrize("address", ["https://example.org/someone/omma", None])
-def test_every_page_links_to_the_source_where_it_is_known(scripts, monkeypatch, tmp_path, address):
+def test_every_page_links_to_the_source_and_loads_nothing_from_there(tmp_path):
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
-    hooks = scripts("hooks")
-    monkeypatch.setattr(hooks.repository, "found", lambda folder: None)
-    monkeypatch.setattr(hooks, "on_files", lambda files, config: files)  # no pages but these two
-    monkeypatch.setenv("OMMA_REPOSITORY", address or "")
     for page in ("index.md", "faq.md"):
         (tmp_path / "docs").mkdir(exist_ok=True)
-        (tmp_path / "docs" / page).write_text("# A title\n\n<p>Some words.</p>\n")
+        (tmp_path / "docs" / page).write_text("# A title\n\n```python\n>>> 1 + 1\n2\n```\n")
     config = load_config(
         str(ROOT / "mkdocs.yml"),
         docs_dir=str(tmp_path / "docs"),
         site_dir=str(tmp_path / "site"),
         nav=["index.md", "faq.md"],
         plugins=[],
-        hooks=[],
     )
-    for event in ("on_config", "on_page_markdown", "on_post_page"):
-        config.plugins.events[event.removeprefix("on_")].append(getattr(hooks, event))
     build(config)
-    home, other = (
-        (tmp_path / "site" / page).read_text() for page in ("index.html", "faq/index.html")
-    )
-    line = f'<p><a href="{address}">Source</a></p>'
-    assert (line in home, line in other) == (address is not None, False)
-    for page in (home, other):
-        assert ('title="Go to repository"' in page) == (address is not None)
-        assert (f'href="{address}"' in page) == (address is not None)
-        assert 'data-md-component="source"' not in page  # which asks other servers for stars
+    for page in ("index.html", "faq/index.html"):
+        text = (tmp_path / "site" / page).read_text(encoding="utf-8")
+        assert f'<a href="{REPOSITORY}" title="Go to repository"' in text
+        assert 'data-md-component="source"' not in text  # which asks that server for stars
+        # The style sheet leaves these two out when code is copied.
+        assert '<span class="gp">' in text
+        assert '<span class="go">2</span>' in text
