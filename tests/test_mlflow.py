@@ -30,7 +30,7 @@ def test_models_come_back_from_mlflow(kind, form, tmp_path):
         tmp_path / "model",
         serialization_format=form,
         skops_trusted_types=trusted,
-        pip_requirements=["omma"],
+        pip_requirements=["omma-learn"],
     )
     same(model, mlflow.sklearn.load_model(str(tmp_path / "model")), X)
 
@@ -42,7 +42,7 @@ def test_a_logged_model_decides_as_it_did(tmp_path):
     _, X, y = problems()["one label"]
     model = MetricClassifier(LogisticRegression(), metric="f1").fit(X, y)
     mlflow.sklearn.save_model(
-        model, tmp_path / "model", serialization_format="cloudpickle", pip_requirements=["omma"]
+        model, tmp_path / "model", serialization_format="cloudpickle", pip_requirements=["omma-learn"]
     )
     served = mlflow.pyfunc.load_model(str(tmp_path / "model"))
     np.testing.assert_array_equal(served.predict(X), model.predict(X))
