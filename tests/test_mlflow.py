@@ -42,7 +42,10 @@ def test_a_logged_model_decides_as_it_did(tmp_path):
     _, X, y = problems()["one label"]
     model = MetricClassifier(LogisticRegression(), metric="f1").fit(X, y)
     mlflow.sklearn.save_model(
-        model, tmp_path / "model", serialization_format="cloudpickle", pip_requirements=["omma-learn"]
+        model,
+        tmp_path / "model",
+        serialization_format="cloudpickle",
+        pip_requirements=["omma-learn"],
     )
     served = mlflow.pyfunc.load_model(str(tmp_path / "model"))
     np.testing.assert_array_equal(served.predict(X), model.predict(X))
