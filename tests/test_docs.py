@@ -81,7 +81,7 @@ def test_commands_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
         every.pop()
     names, printed = {}, None
     for language, text in every:
-        if language == "python":  # the commands may need what these write
+        if language in ("python", "pycon"):  # the commands may need what these write
             for example in doctest.DocTestParser().get_examples(text):
                 exec(compile(example.source, name(page), "single"), names)
         if language == "text" and printed is not None:
@@ -105,7 +105,7 @@ def test_python_blocks_are_doctests(page):
     if page.name == "CONTRIBUTING.md":
         return
     for language, text in blocks(page):
-        if language == "python":
+        if language in ("python", "pycon"):
             assert text.lstrip().startswith(">>> ")
 
 
@@ -280,7 +280,7 @@ def test_every_page_links_to_the_source_and_loads_nothing_from_there(tmp_path):
 
     for page in ("index.md", "faq.md"):
         (tmp_path / "docs").mkdir(exist_ok=True)
-        (tmp_path / "docs" / page).write_text("# A title\n\n```python\n>>> 1 + 1\n2\n```\n")
+        (tmp_path / "docs" / page).write_text("# A title\n\n```pycon\n>>> 1 + 1\n2\n```\n")
     config = load_config(
         str(ROOT / "mkdocs.yml"),
         docs_dir=str(tmp_path / "docs"),

@@ -17,7 +17,7 @@ AT = (0, 3)
 
 def recipe():
     """What the first example of the page defines."""
-    block = PAGE.read_text().split("```python\n")[1].split("```")[0]
+    block = PAGE.read_text().split("```pycon\n")[1].split("```")[0]
     made = {"__name__": "recipe"}
     for example in doctest.DocTestParser().get_examples(block):
         exec(example.source, made)
