@@ -109,6 +109,20 @@ def test_python_blocks_are_doctests(page):
             assert text.lstrip().startswith(">>> ")
 
 
+def test_lanes_name_files_that_exist():
+    lanes = [*(ROOT / ".ci").iterdir(), ROOT / "noxfile.py", ROOT / "CONTRIBUTING.md"]
+    lanes += (ROOT / ".github" / "workflows").iterdir()
+    named = {
+        path
+        for lane in lanes
+        for path in re.findall(
+            r"(?:tests|docs|study|src)/[\w/]+\.(?:py|md|toml)", lane.read_text(encoding="utf-8")
+        )
+    }
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def test_extras_that_are_named_exist():
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     table = project.split("[project.optional-dependencies]")[1].split("\n[")[0]
