@@ -1,9 +1,6 @@
 """What forgetting saves where labels change, how fast, and what it costs where they do not.
 
-``drift`` makes the tables of docs/drift.md. ``limits_drift`` makes six labels four times as
-frequent, or four times as rare, after 20,000 rows: shown are the metric and by how much the limit
-is missed, over the rows right after the shift and over the last ones, each by itself. What a limit
-missed before is not made up for in these numbers.
+It makes the tables of docs/drift.md.
 """
 
 from __future__ import annotations
@@ -29,20 +26,6 @@ BLOCK = 2_000  # rows by which recovery is watched
 METRIC = omma.metric("macro_f1")
 PLAIN = {"OMMA": omma.OMMA("macro_f1"), "Auto": omma.Auto("macro_f1")}
 FRESH = "OMMA, fresh counts"
-
-# Of limits under drift: rates before and after, what is asked for, and the rows that are judged.
-SHIFTS = {"four times as frequent": (0.05, 0.2), "four times as rare": (0.2, 0.05)}
-CASES = (
-    ("macro_recall", "micro_precision >= 0.6"),
-    ("macro_f1", "micro_recall >= 0.6"),
-    ("macro_f1", "labels_per_row <= 0.3"),
-)
-JUDGED = 5_000
-PARTS = {
-    "before": slice(BEFORE - JUDGED, BEFORE),
-    "soon": slice(BEFORE, BEFORE + JUDGED),
-    "late": slice(-JUDGED, None),
-}
 
 
 def drawn(rates: Array, seed: int, spread: float = SPREAD, m: int = LABELS) -> Stream:
@@ -138,32 +121,3 @@ def drift(seeds: int = 5, only: str = "") -> Iterator[Table]:
     yield Table("A sudden fall", note, list(shifted(seeds, only)))
     yield Table("A slow fall", note, list(compared(slow, seeds, only)))
     yield Table("No change", note, list(compared(steady, seeds, only)))
-
-
-def limits_drift(seeds: int = 5) -> Iterator[Table]:
-    """Limits where labels become rare or frequent, with and without forgetting."""
-    note = f"metric in % (excess), {JUDGED:,} rows each, mean of {seeds} draws"
-    table = Table("Limits where labels become rare or frequent", note)
-    for (shift, rates), (metric, limit) in ((s, c) for s in SHIFTS.items() for c in CASES):
-        plain = omma.Auto(metric, subject_to=limit)
-        policies: dict[str, omma.Policy] = {
-            "Auto": plain,
-            "half-life 10,000": omma.Forgetting(plain, 10_000),
-            "half-life 2,000": omma.Forgetting(plain, 2_000),
-            "window 5,000": omma.Window(plain, 5_000),
-        }
-        judge = omma.metric(metric)
-        bounded = plain.limits[0].named(None, LABELS, "benchmarks")
-        for name, policy in policies.items():
-            pairs = []
-            for seed in range(seeds):
-                eta, y = drawn(sudden(rates, 40_000), seed, spread=4.0)
-                predicted = decided(policy, eta, y)
-                counts = [omma.Counts.from_labels(y[p], predicted[p]) for p in PARTS.values()]
-                excess = [bounded.sign * (bounded.bound - bounded.value(c)) for c in counts]
-                pairs.append(list(zip(map(judge.value, counts), excess, strict=True)))
-            means = zip(PARTS, np.mean(pairs, axis=0), strict=True)
-            cells = {part: f"{100 * value:.1f} ({more:+.3f})" for part, (value, more) in means}
-            head = {"shift": shift, "maximize": metric, "limit": limit, "policy": name}
-            table.rows.append({**head, **cells})
-    yield table

@@ -7,17 +7,11 @@ JSON in ``--records``; ``--figure`` draws all records of the file, those of earl
 ``--others 6`` judges further distributions in its place, made at random, on which nothing was
 chosen: from 3 to 40 labels, with bounds between where nothing is asked for and where hardly
 anything is left.
-
-``limits_real`` fits the linear models of `omma-study run auto` to the training part of real sets
-(``OMMA_DATA`` is their folder), shuffles the test part, and judges the second half of that:
-`omma.Auto` as it goes on deciding, its rule after the first half, and thresholds tuned on the first
-half. A set that is not there is left out, with a sentence.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -26,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 from scipy.special import expit, logit
 
 import omma
@@ -53,14 +46,6 @@ CASES = (
     ("macro_f1", ("micro_precision >= 0.7", "micro_recall >= 0.5")),
     ("macro_recall", ("micro_precision >= 0.7", "labels_per_row <= 2")),
     ("macro_gmean", ("micro_precision >= 0.5", "micro_recall >= 0.7")),
-)
-REAL_CASES = (
-    ("mammography", "f1", "predicted_rate <= 0.01"),
-    ("mammography", "recall", "precision >= 0.7"),
-    ("yeast", "macro_f1", "labels_per_row <= 4"),
-    ("yeast", "macro_recall", "micro_precision >= 0.7"),
-    ("rcv1_subsets", "macro_recall", "micro_precision >= 0.9"),
-    ("rcv1_subsets", "macro_f1", "labels_per_row <= 2"),
 )
 
 
@@ -248,49 +233,3 @@ def limits(
     yield table(done)
     if figure is not None:
         draw(done, Path(figure))
-
-
-def halves(batch: Any, metric: str, limit: str, seed: int) -> dict[str, tuple[float, float]]:
-    """Value and excess of each way to decide the second half."""
-    policy, middle = omma.Auto(metric, subject_to=limit), batch.n // 2
-    options: dict[str, Any] = {"checkpoints": 0, "predictions": False}
-    order = np.random.default_rng(seed).permutation(batch.n)
-    first, second = batch.take(order[:middle]), batch.take(order[middle:])
-    trace = omma.replay(policy, batch.take(order), **options)
-    before = omma.replay(policy, first, **options)
-    tuned = omma.TunedThresholds(metric, limit).fit(first).decision
-    counts = {"online": trace.counts - before.counts}
-    for name, rule in (("rule of Auto", before.rule), ("tuned", tuned)):
-        counts[name] = omma.replay(omma.FixedRule(rule, metric), second, **options).counts
-    bound = policy.limits[0].named(None, batch.m, "benchmarks")
-    judge = omma.metric(metric)
-    return {
-        name: (judge.value(of_way), bound.sign * (bound.bound - bound.value(of_way)))
-        for name, of_way in counts.items()
-    }
-
-
-def limits_real(seeds: int = 5, cache: str | None = None) -> Iterator[Table]:
-    """Limits on real sets: the second half of the stream, by what the first half taught."""
-    from omma_study.auto import SOURCES
-    from omma_study.estimates import EstimateCache
-
-    console, folder = Console(), Path(cache or Path(tempfile.gettempdir()) / "omma-limits")
-    estimates = EstimateCache(None, folder, console.print)
-    linear = {source.dataset: source for source in SOURCES if source.estimator["name"] != "boosted"}
-    note = f"second half of {seeds} shuffled streams; excess: mean and largest, in the limit"
-    table = Table("Limits on real sets", note)
-    for name, metric, limit in REAL_CASES:
-        try:
-            batch = estimates.estimates(linear[name], 0).batch
-        except FileNotFoundError as error:
-            console.print(str(error))
-            continue
-        runs = [halves(batch, metric, limit, seed) for seed in range(seeds)]
-        row: dict[str, Any] = {"set": name, "rows": batch.n, "metric": metric, "limit": limit}
-        for way in runs[0]:
-            values, excess = zip(*(run[way] for run in runs), strict=True)
-            row[f"{way}, %"] = round(100 * float(np.mean(values)), 2)
-            row[f"{way}: excess, most"] = f"{np.mean(excess):+.4f}, {max(excess):+.4f}"
-        table.rows.append(row)
-    yield table

@@ -7,7 +7,7 @@ and five folds of the training half. optimal-classification-cutoffs has F1 and n
 and is given one label at a time where there are many; TunedThresholdClassifierCV takes two classes
 alone. MAPIE keeps a rate and maximizes nothing, so it is asked to keep, 90 % sure, what omma has
 on the folds: its precision for F1, its rate of false alarms for the G-mean, with the best recall;
-it is left out where no threshold is sure enough. `benchmarks.risk` has it with limits. Seconds are
+it is left out where no threshold is sure enough. docs/limits.md sets it beside limits. Seconds are
 those of the processor, with one thread in each library, and nothing is compiled while they run.
 Without a folder of data, mammography and yeast are left out.
 """

@@ -1,15 +1,12 @@
-"""What ``omma serve`` serves beside the bare learner, and what threads get of one learner.
+"""What ``omma serve`` serves beside the bare learner.
 
-``serve``: one server, and 1 and 4 clients, each a process with one connection that is kept open: it
-asks for a decision by id and then tells its labels, again and again. Rows a request is how many go
-at once. ``threads``: how many rows a learner serves from 1, 2, 4 and 8 threads, also with the
-free-threaded build of Python. What others do on the machine slows all of that down, but hardly the
-work of the server or of the process for a row, which is told beside it.
+One server has 1 or 4 clients, each a process with one connection that is kept open: it asks for a
+decision by id, sends the labels, and begins again. Rows a request is how many go at once. Other
+work on the machine slows all of that down, but hardly the server's own work for a row.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import multiprocessing
 import os
@@ -19,9 +16,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -162,54 +158,4 @@ def serve(seconds: float = 5.0, labels: int = 46, rows: int = 10_000) -> Iterato
                     within = {"half within": half, "99 % within": most}
                     row = {**head, "rows/s": round(rate), **within, "work µs": 1e6 * work}
                     table.rows.append(row)
-    yield table
-
-
-def rows_per_second(work: Callable[[int], None], threads: int, count: int) -> tuple[float, float]:
-    """Rows of all threads together by the clock on the wall, and seconds of work for a row."""
-    ready = threading.Barrier(threads + 1)
-
-    def run() -> None:
-        ready.wait()
-        work(count)
-
-    running = [threading.Thread(target=run) for _ in range(threads)]
-    for thread in running:
-        thread.start()
-    ready.wait()
-    begun, before = time.perf_counter(), time.process_time()
-    for thread in running:
-        thread.join()
-    rows = threads * count
-    return rows / (time.perf_counter() - begun), (time.process_time() - before) / rows
-
-
-def threads(rows: int = 20_000) -> Iterator[Table]:
-    """A learner that is shared by threads."""
-    locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-    lock = "one thread at a time" if locked else "no GIL"
-    title = f"Rows a second by threads, Python {sys.version.split()[0]}, {lock}"
-    table = Table(title, "in brackets the work of the process for a row")
-    for m, count in ((46, rows), (5_000, rows // 20)):
-        eta, y = sample(m)
-        learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), m, max_waiting=10**6)
-        numbers = itertools.count()  # no id comes twice
-
-        def predict(times: int, learner: Any = learner, eta: Any = eta) -> None:
-            for i in range(times):
-                learner.predict(eta[i % 256])
-
-        def by_id(times: int, learner: Any = learner, eta: Any = eta, y: Any = y) -> None:
-            for i in range(times):
-                key = next(numbers)  # noqa: B023
-                learner.predict(eta[i % 256], id=key)
-                learner.update(y[i % 256], id=key)
-
-        for name, work in {"predict": predict, "predict and update by id": by_id}.items():
-            work(10)
-            row: dict[str, Any] = {"labels": m, "what": name}
-            for n in (1, 2, 4, 8):
-                rate, spent = max(rows_per_second(work, n, count // n) for _ in range(3))
-                row[f"{n} threads"] = f"{rate:,.0f} ({1e6 * spent:.0f} µs)"
-            table.rows.append(row)
     yield table

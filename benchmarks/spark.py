@@ -1,4 +1,4 @@
-"""omma.spark: rows a second, quality against the merge interval, and how long recovery takes.
+"""omma.spark: rows a second, and quality against the merge interval.
 
 It needs omma-learn[spark] and Java 17; ``--only quality`` needs neither. Seconds on the processor
 do not depend on what else runs; those on the wall do.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -185,62 +184,9 @@ def write(folder: Path, eta: Any, y: Any, batches: int) -> None:
         os.utime(folder / f"{number:03}.parquet", (1_000_000 + 10 * number,) * 2)
 
 
-def first_rows() -> Table:
-    """Seconds of a fresh worker for its first 10,000 rows, with and without machine code."""
-    sys.path.insert(0, str(TESTS))
-    from spark_worker import first_rows as fresh, prepare
-
-    eta, y = rows_of(10_000)
-    table = Table("the first 10,000 rows of a fresh worker", "seconds, imports included")
-    for policy in (POLICY, omma.Auto("macro_f1")):
-        with tempfile.TemporaryDirectory() as room:
-            prepare(f"{room}/work", policy, eta, y)
-            for on_disk in ("no", "yes"):
-                wall, cpu = fresh(f"{room}/work", f"{room}/cache")
-                head = {"policy": f"`{type(policy).__name__}`", "machine code on disk": on_disk}
-                times = {"of the processor": round(cpu, 1), "on the wall": round(wall, 1)}
-                table.rows.append({**head, **times})
-    return table
-
-
-def recovery() -> Table:
-    """Seconds from a kill to the end of the batch that was not finished."""
-    sys.path.insert(0, str(TESTS))
-    table = Table("after a kill", "seconds on the wall; batches of 300 rows")
-    victims = {
-        "a Python worker": "worker",
-        "an executor of two": "executor",
-        "the driver": "resume",
-    }
-    for victim, point in victims.items():
-        with tempfile.TemporaryDirectory() as room:
-            folder = Path(room)
-            if point == "resume":
-                code = run_child(folder, "before")
-                assert code == -signal.SIGKILL, code
-            began = time.perf_counter()
-            code = run_child(folder, point)
-            assert code == 0, (folder / "log").read_text()[-2000:]
-            up, hit, after = json.loads((folder / "seconds").read_text())
-            row = {"killed": victim, "batch that was hit": round(hit, 1)}
-            row["batch after it"] = round(after, 1)
-            row["a new driver is up after"] = round(up, 1) if point == "resume" else ""
-            row["all batches done after"] = round(time.perf_counter() - began, 1)
-            table.rows.append(row)
-    return table
-
-
-def run_child(folder: Path, point: str) -> int:
-    with (folder / "log").open("wb") as log:
-        command = [sys.executable, str(TESTS / "spark_child.py"), str(folder), point]
-        return subprocess.run(command, stdout=log, stderr=log, check=False).returncode
-
-
 def spark(quick: bool = False, only: str | None = None) -> Iterator[Table]:
-    """``only`` one of first, recovery, speed, quality."""
+    """``only`` one of speed and quality."""
     parts: dict[str, Callable[[], Table]] = {
-        "first": first_rows,
-        "recovery": recovery,
         "speed": lambda: speed({20_000: 8} if quick else {20_000: 40, 100_000: 16}),
         "quality": lambda: quality(20_000 if quick else 100_000),
     }

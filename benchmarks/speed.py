@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import json
+import resource
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -275,36 +279,45 @@ def steps(quick: bool = False) -> Iterator[Table]:
     yield table
 
 
-def matrix(quick: bool = False) -> Iterator[Table]:
-    """Many rows decided at once, against what the same decisions take once compiled."""
-    table = Table(
-        "a matrix of 1,000 rows decided at once, m = 46",
-        "Best of several calls of predict on the present counts, against a replay of the same rule "
-        "on the same rows: its kernel decides them, and counts them besides.",
-    )
-    eta, y = Shape("dense", 1_000, 46).data()
-    for k in (None, 3):
-        learner = omma.OnlineClassifier(omma.OMMA("macro_f1", k=k), n_labels=46)
-        for row, true in zip(eta[:100], y[:100], strict=True):
-            learner.predict(row)
-            learner.update(true)
-        fixed = omma.FixedRule(learner.rule)
-        kernel: list[float] = []
-
-        def replayed(fixed: Any = fixed, kernel: list[float] = kernel) -> None:
-            kernel.append(omma.replay(fixed, eta, y, metric="macro_f1").seconds)
-
-        whole, _ = race(partial(learner.predict, eta), replayed, rounds=5 if quick else 20)
-        ratio = at_most(whole / min(kernel), 1.5)
-        table.rows.append(
-            {
-                "k": str(k),
-                "predict µs": 1e6 * whole,
-                "compiled µs": 1e6 * min(kernel),
-                "ratio": ratio,
-            }
-        )
+def choices(quick: bool = False) -> Iterator[Table]:
+    """``omma.choose``, which fits every rule several times."""
+    table = Table("choose, macro F1", "Best of several calls, seconds of the thread.")
+    for n, limit in {2_000: 0.3, 50_000: 4.0}.items():
+        eta, y = Shape("dense", n // (10 if quick else 1), 50).data()
+        call = partial(omma.choose, eta, y, "macro_f1")
+        call()
+        (seconds,) = race(call, rounds=1 if quick else 3)
+        table.rows.append({"rows": len(eta), "labels": 50, "s": at_most(seconds, limit)})
     yield table
+
+
+STREAM = """
+import sys
+from omma.cli import main
+sys.exit(main(["stream", sys.argv[1], "--metric", "macro_f1"], standalone_mode=False))
+"""
+
+
+def stream(quick: bool = False) -> Iterator[Table]:
+    """``omma stream`` on JSON lines of 20 labels, less what a stream of a few rows takes."""
+    n = 2_000 if quick else 100_000
+    eta, y = Shape("dense", n, 20).data()
+    lines = [
+        json.dumps({"id": i, "eta": row, "y": true}) + "\n"
+        for i, (row, true) in enumerate(zip(eta.round(4).tolist(), y.tolist(), strict=True))
+    ]
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+        for rows in (10, 10, n):  # the first may compile
+            path.write_text("".join(lines[:rows]), encoding="utf-8")
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            command = [sys.executable, "-c", STREAM, str(path)]
+            subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+            seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+    rate = (n - 10) / (seconds[2] - seconds[1])
+    row = {"rows": n, "rows a second": at_least(rate, None if quick else 20_000)}
+    yield Table("omma stream, JSON lines of 20 labels", "Time of the processor.", [row])
 
 
 # Growth

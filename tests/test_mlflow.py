@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from test_sklearn_native import problems, same
+from tests.sklearn.test_native import problems, same
 
 from omma.sklearn import MetricClassifier
 

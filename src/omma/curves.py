@@ -107,11 +107,11 @@ class Curve:
             raise KeyError(f"a curve has lines for {shown(names)}, got {label!r}")
         return self.lines[names.index(label)]
 
-    def plot(self, title: str = "") -> Figure:
-        """A panel for each line, with its band and its best threshold."""
+    def plot(self, title: str = "", *, ax: Any = None) -> Figure:
+        """Draw a panel for each line, on a new figure or on as many matplotlib Axes."""
         from omma.plots import plot_curve
 
-        return plot_curve(self, title=title)
+        return plot_curve(self, title=title, ax=ax)
 
     def __repr__(self) -> str:
         best = ", ".join(
@@ -149,6 +149,7 @@ def curve(
         Of one label; ``macro_``, which gives a line for each label; or ``micro_``, which gives one
         line, as all labels have one threshold.
     weights : array-like of shape (n,), optional
+        A row of weight w counts as w rows; weights are not costs of rows.
     labels : sequence of int or str, optional
         The labels to look at, of a macro metric (default: all).
     bootstrap : int

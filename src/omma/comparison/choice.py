@@ -17,6 +17,7 @@ from omma.rule import Rule
 from omma.tables import MISSING, Entry, Grid
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
@@ -290,11 +291,12 @@ class Choice:
             for rule in self.candidates
         }
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the value of each candidate with its interval; the figure has a ``savefig``."""
         from omma.plots import plot_choice
 
-        return plot_choice(self.bars, self.best.title, title=f"{self.metric} on new rows, %")
+        title = f"{self.metric} on new rows, %"
+        return plot_choice(self.bars, self.best.title, title=title, ax=ax)
 
     def __rich__(self) -> Table:
         return self.table.__rich__()

@@ -481,8 +481,9 @@ class OnlineClassifier:
         eta : optional
             Its probabilities, needed with ``feedback="estimates"`` where ``prediction`` is given.
         weight : float, or array-like for several rows
-            A row of weight w counts as w rows. With ``feedback="estimates"`` and an id it must be
-            1, the weight with which the probabilities were counted.
+            A row of weight w counts as w rows; weights are not costs, all rows share the rule.
+            With ``feedback="estimates"`` and an id it must be 1, the weight with which the
+            probabilities were counted.
         id : str or int, optional
             The id with which the row was predicted; see ``predict``.
         ids : sequence of str or int, optional

@@ -64,7 +64,9 @@ class Band:
 Bands = Mapping[str, Band]
 
 
-def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool = False) -> Figure:
+def plot_bands(
+    panels: Mapping[str, Bands], *, title: str = "", everything: bool = False, ax: Any = None
+) -> Figure:
     """Draw running values of several metrics, a panel each, with a band of one deviation.
 
     Panels show the policies that learn, once the first tenth of the rows has passed; an arrow
@@ -78,10 +80,19 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool
         A line above all panels.
     everything : bool
         Make room for fixed rules that are far off, too.
+    ax : matplotlib Axes, or array or list of them, optional
+        Where to draw, an Axes for each panel; default a new figure, which has the title.
 
     Returns
     -------
-    matplotlib Figure, with a ``savefig`` of its own
+    matplotlib Figure
+        Save it by its ``savefig``.
+
+    Raises
+    ------
+    ValueError
+        Where there is no panel, a panel has no curve, a curve no points, or ``ax`` another number
+        of Axes.
 
     Examples
     --------
@@ -92,7 +103,7 @@ def plot_bands(panels: Mapping[str, Bands], *, title: str = "", everything: bool
     >>> figure.axes[0].get_ylabel()
     'macro_f1 so far, %'
     """
-    figure, places = frames("plot_bands", panels, title)
+    figure, places = frames("plot_bands", panels, title, ax)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         draw_running(ax, metric, bands)
         ax.set_ylim(*limits(bands.values(), 0.1 * ax.get_xlim()[1], everything))
@@ -157,7 +168,9 @@ def limits(
     return low - margin, high + margin
 
 
-def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: str = "") -> Figure:
+def plot_priors(
+    panels: Mapping[str, Bands], priors: Sequence[float], *, title: str = "", ax: Any = None
+) -> Figure:
     """Draw what each prior λ is worth for several metrics, a panel each.
 
     Whiskers are one standard deviation, a ring is the best prior of its curve; policies without a
@@ -170,10 +183,20 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
     priors : sequence of float
         All priors, in the order to draw them; they stand at equal distances, 0 included.
     title : str
+        A line above all panels.
+    ax : matplotlib Axes, or array or list of them, optional
+        Where to draw, an Axes for each panel; default a new figure, which has the title.
 
     Returns
     -------
-    matplotlib Figure, with a ``savefig`` of its own
+    matplotlib Figure
+        Save it by its ``savefig``.
+
+    Raises
+    ------
+    ValueError
+        Where there is no panel, a panel has no curve, a curve no points, or ``ax`` another number
+        of Axes.
 
     Examples
     --------
@@ -184,7 +207,7 @@ def plot_priors(panels: Mapping[str, Bands], priors: Sequence[float], *, title: 
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     ['0', '0.1']
     """
-    figure, places = frames("plot_priors", panels, title)
+    figure, places = frames("plot_priors", panels, title, ax)
     order = {prior: place for place, prior in enumerate(priors)}
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         clean(ax)

@@ -5,29 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from omma.plots.frames import AXIS, INK, bare, new_figure
+from omma.plots.frames import AXIS, INK, bare, figure_of, new_figure
 from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Bars = Mapping[str, tuple[float, float, float]]
 WIDE, HIGH, GAP = 6.4, 0.36, 0.15  # inches: of a figure, of a line, before what follows
 
 
-def plot_choice(bars: Bars, best: str, *, title: str = "") -> Figure:
+def plot_choice(bars: Bars, best: str, *, title: str = "", ax: Axes | None = None) -> Figure:
     """Draw a point and its interval for each rule, the best in colour.
 
     Parameters
     ----------
     bars : dict of str to (value, low, high)
+        In the order to draw them, the first on top.
     best : str
-        Whose name is to stand out, and where the line is drawn.
+        The name of the rule to stand out; a line marks its value.
     title : str
+        A line above the rules.
+    ax : matplotlib Axes, optional
+        Where to draw; default a new figure.
 
     Returns
     -------
-    matplotlib Figure, with a ``savefig`` of its own
+    matplotlib Figure
+        Save it by its ``savefig``.
+
+    Raises
+    ------
+    ValueError
+        Where there is no rule to draw.
 
     Examples
     --------
@@ -37,8 +48,12 @@ def plot_choice(bars: Bars, best: str, *, title: str = "") -> Figure:
     ['0.5', 'Auto']
     """
     height = _height(bars)
+    if ax is not None:
+        _draw(ax, bars, best)
+        ax.set_title(title, size=10, color=INK, loc="left")
+        return figure_of(ax)
     figure = new_figure(WIDE, height)
-    _draw(figure, bars, best, title, height)
+    _add_panel(figure, bars, best, title, height)
     return figure
 
 
@@ -59,25 +74,30 @@ def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
         x, y = text.get_position()
         text.set_position((x * across, y * up))
     for title, (bars, best) in panels.items():
-        _draw(figure, bars, best, title, top)
+        _add_panel(figure, bars, best, title, top)
         top -= _height(bars)
     return figure
 
 
 def _height(bars: Bars) -> float:
+    """Inches that the rules, their title and their axis need."""
     if not bars:
         raise ValueError("bars of plot_choice must hold at least one rule, got none")
     return HIGH * len(bars) + 0.9
 
 
-def _draw(figure: Figure, bars: Bars, best: str, title: str, top: float) -> None:
-    """Rules and their intervals, from so many inches above the foot of a figure downwards."""
+def _add_panel(figure: Figure, bars: Bars, best: str, title: str, top: float) -> None:
+    """Add a panel to a figure, from so many inches above its foot downwards."""
     width, height = figure.get_size_inches()
     figure.text(0.19 / width, (top - 0.12) / height, title, size=10, color=INK, va="top")
     # Names of rules stand to the left of the intervals, values to the right.
     wide, high = 0.6 * WIDE + 0.5 * (width - WIDE), _height(bars) - 0.95
     corner = (1.92 / width, (top - high - 0.5) / height)
-    ax = figure.add_axes((*corner, wide / width, high / height))
+    _draw(figure.add_axes((*corner, wide / width, high / height)), bars, best)
+
+
+def _draw(ax: Axes, bars: Bars, best: str) -> None:
+    """A point, its interval and its value for each rule."""
     for place, (name, (value, low, high)) in enumerate(bars.items()):
         color = LEARNING[0] if name == best else FIXED[0]
         ax.plot([low, high], [place, place], color=color, linewidth=2.0, solid_capstyle="round")

@@ -10,7 +10,16 @@ import numpy as np
 from omma.calibration import Reliability
 from omma.curves import Curve, CurveLine
 from omma.frontiers import Frontier
-from omma.plots.frames import AXIS, INK, clean, entitle, new_figure, require_matplotlib
+from omma.plots.frames import (
+    AXIS,
+    INK,
+    clean,
+    entitle,
+    figure_of,
+    given_axes,
+    new_figure,
+    require_matplotlib,
+)
 from omma.plots.palette import DASHES, FIXED, LEARNING
 
 if TYPE_CHECKING:
@@ -21,20 +30,30 @@ PANELS = 24  # more would not be looked at
 WIDE, HIGH = 3.3, 2.6  # inches
 
 
-def plot_curve(curve: Curve, *, title: str = "", columns: int = 3) -> Figure:
-    """Draw what any threshold would give, with its band and the best threshold marked.
+def plot_curve(curve: Curve, *, title: str = "", columns: int = 3, ax: Any = None) -> Figure:
+    """Draw the metric at every threshold, with its band and the best threshold marked.
 
     Parameters
     ----------
     curve : omma.Curve
         What ``omma.curve`` returned; of more than 24 lines, pass ``labels`` to it.
     title : str
+        A line above all panels.
     columns : int
         Panels side by side, at most.
+    ax : matplotlib Axes, or array or list of them, optional
+        Where to draw, an Axes for each line of the curve; default a new figure, which has the
+        title.
 
     Returns
     -------
-    matplotlib Figure, with a ``savefig`` of its own
+    matplotlib Figure
+        Save it by its ``savefig``.
+
+    Raises
+    ------
+    ValueError
+        Where the curve has no line or more than 24, or ``ax`` another number of Axes.
 
     Examples
     --------
@@ -51,17 +70,21 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3) -> Figure:
             "by labels= of omma.curve"
         )
     columns = min(columns, len(curve))
-    rows = -(-len(curve) // columns)
-    figure = new_figure(WIDE * columns + 0.3, HIGH * rows + 0.4, layout="constrained")
-    figure.suptitle(title, size=10, color=INK, x=0.02, ha="left")
+    if ax is None:
+        rows = -(-len(curve) // columns)
+        figure = new_figure(WIDE * columns + 0.3, HIGH * rows + 0.4, layout="constrained")
+        figure.suptitle(title, size=10, color=INK, x=0.02, ha="left")
+        places = [figure.add_subplot(rows, columns, 1 + place) for place in range(len(curve))]
+    else:
+        places = given_axes("plot_curve", ax, len(curve))
+        figure, columns = figure_of(places[0]), 1  # who knows where these are: all are labelled
     name = curve.metric.name.removeprefix("macro_")  # a panel is of one label
-    for place, line in enumerate(curve):
-        ax = figure.add_subplot(rows, columns, place + 1)
-        _draw(ax, line)
+    for place, (panel, line) in enumerate(zip(places, curve, strict=True)):
+        _draw(panel, line)
         ylabel = f"{name}, %" if place % columns == 0 else ""
-        ax.set_ylabel(ylabel, rotation=90, size=9.5, ha="center", va="bottom")
-        ax.yaxis.set_label_coords(-0.16, 0.5)
-        ax.set_title(line.name, loc="left", size=10, color=INK)
+        panel.set_ylabel(ylabel, rotation=90, size=9.5, ha="center", va="bottom")
+        panel.yaxis.set_label_coords(-0.16, 0.5)
+        panel.set_title(line.name, loc="left", size=10, color=INK)
     return figure
 
 
@@ -107,6 +130,7 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
+        That it was drawn on.
 
     Examples
     --------
@@ -114,8 +138,8 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     >>> from matplotlib.figure import Figure
     >>> from omma.plots import plot_frontier
     >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
-    >>> found = omma.frontier(eta, y, "macro_recall", "micro_precision", bounds=[0.7, 0.9])
-    >>> plot_frontier(found, Figure().add_subplot()).get_ylabel()
+    >>> frontier = omma.frontier(eta, y, "macro_recall", "micro_precision", bounds=[0.7, 0.9])
+    >>> plot_frontier(frontier, Figure().add_subplot()).get_ylabel()
     'macro_recall, %'
     """
     require_matplotlib()
@@ -152,7 +176,9 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_reliability(curves: Mapping[str, Reliability], *, title: str = "") -> Figure:
+def plot_reliability(
+    curves: Mapping[str, Reliability], *, title: str = "", ax: Any = None
+) -> Figure:
     """Draw how often probabilities come true, and below it how many there are of each.
 
     On the grey line they are as good as they claim; below it they claim too much. Bars are two
@@ -163,10 +189,20 @@ def plot_reliability(curves: Mapping[str, Reliability], *, title: str = "") -> F
     curves : dict of str to Reliability
         What ``omma.calibration.reliability`` returned, by the name to show.
     title : str
+        A line above the panels.
+    ax : matplotlib Axes, or two of them, optional
+        Where to draw: on one Axes only how often probabilities come true, on two also how many
+        there are. Default a new figure, which has the title.
 
     Returns
     -------
-    matplotlib Figure, with a ``savefig`` of its own
+    matplotlib Figure
+        Save it by its ``savefig``.
+
+    Raises
+    ------
+    ValueError
+        Where there is no curve, or ``ax`` are more than two Axes.
 
     Examples
     --------
@@ -180,12 +216,14 @@ def plot_reliability(curves: Mapping[str, Reliability], *, title: str = "") -> F
     """
     if not curves:
         raise ValueError("curves of plot_reliability must hold at least one curve, got none")
-    figure = new_figure(5.2, 5.6)
+    if ax is None:
+        figure = new_figure(5.2, 5.6)
+        figure.text(0.03, 0.985, title, size=10, color=INK, va="top")
+        ax = [figure.add_axes((0.11, 0.38, 0.85, 0.5)), figure.add_axes((0.11, 0.1, 0.85, 0.19))]
+    places = given_axes("plot_reliability", ax, min(max(np.size(ax), 1), 2))
     from matplotlib.ticker import MultipleLocator
 
-    figure.text(0.03, 0.985, title, size=10, color=INK, va="top")
-    above = figure.add_axes((0.11, 0.38, 0.85, 0.5))
-    below = figure.add_axes((0.11, 0.1, 0.85, 0.19))
+    above, *below = places
     above.plot([0, 100], [0, 100], color=AXIS, linewidth=1.0, zorder=1)
     for number, (name, curve) in enumerate(curves.items()):
         again, color = divmod(number, len(LEARNING))
@@ -201,17 +239,19 @@ def plot_reliability(curves: Mapping[str, Reliability], *, title: str = "") -> F
         edges = 100 * curve.edges
         if len(edges) == len(curve.count):  # a single bin of one value gets some width
             edges = np.array([edges[0] - 0.5, edges[0] + 0.5])
-        below.stairs(np.maximum(curve.count, 0.5), edges, baseline=0.5, linewidth=1.4, **look)
-    for ax in (above, below):
-        clean(ax)
-        ax.set_xlim(0, 100)
-        ax.xaxis.set_major_locator(MultipleLocator(20))
+        for counts in below:
+            counts.stairs(np.maximum(curve.count, 0.5), edges, baseline=0.5, linewidth=1.4, **look)
+    for panel in places:
+        clean(panel)
+        panel.set_xlim(0, 100)
+        panel.xaxis.set_major_locator(MultipleLocator(20))
     above.set_ylim(0, 100)
     above.yaxis.set_major_locator(MultipleLocator(20))
-    entitle(above, "came true, %", "")
-    below.set_yscale("log")
-    below.set_ylim(bottom=0.5)
-    entitle(below, "how many", "probability, %")
+    entitle(above, "came true, %", "" if below else "probability, %")
+    for counts in below:
+        counts.set_yscale("log")
+        counts.set_ylim(bottom=0.5)
+        entitle(counts, "how many", "probability, %")
     # Curves end in the upper right corner, if they are any good.
     above.legend(loc="upper left", frameon=False, fontsize=9, labelcolor=INK)
-    return figure
+    return figure_of(above)

@@ -51,12 +51,23 @@ def name_room(names: Collection[str]) -> float:
     return 0.6 + 0.085 * min(max(map(len, names)) + 6, LONGEST)
 
 
+def given_axes(owner: str, ax: Any, panels: int) -> list[Axes]:
+    """The axes that a caller passed, checked: as many as there are panels."""
+    places: list[Axes] = list(np.asarray(ax, dtype=object).ravel())  # one, a list, or an array
+    if len(places) != panels:
+        raise ValueError(
+            f"ax of {owner} must be an Axes for each panel, {panels} in all, got {len(places)}"
+        )
+    return places
+
+
 def frames(
-    owner: str, panels: Mapping[str, Mapping[str, Any]], title: str, columns: int = 2
+    owner: str, panels: Mapping[str, Mapping[str, Any]], title: str, ax: Any, columns: int = 2
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a frame for each panel, and room to its right for the names of curves.
 
-    There must be at least one panel, and in each at least one curve, which has points.
+    Each panel must have at least one curve, and each curve must have points. Where a caller passed
+    ``ax``, these are the frames.
     """
     if not panels:
         raise ValueError(f"panels of {owner} must hold at least one panel, got none")
@@ -64,11 +75,14 @@ def frames(
         if not curves:
             raise ValueError(f"panels of {owner} must have curves, got none for {metric!r}")
         for name, curve in curves.items():
-            if not len(getattr(curve, "x", (0,))):  # of traces, plot_running looks at the history
+            if not len(getattr(curve, "x", (0,))):  # plot_running checks the history of traces
                 raise ValueError(
                     f"panels of {owner} must have curves with points, got none for {name!r} in "
                     f"{metric!r}"
                 )
+    if ax is not None:
+        places = given_axes(owner, ax, len(panels))
+        return figure_of(places[0]), places
     most = max(map(len, panels.values()))
     columns = min(len(panels), columns)
     rows = -(-len(panels) // columns)
@@ -86,6 +100,12 @@ def frames(
         y = height - head - above - high - row * (below + high + above)
         places.append(figure.add_axes((x / width, y / height, wide / width, high / height)))
     return figure, places
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure that an Axes is in, also where it is in a part of one."""
+    figure: Any = ax.get_figure(root=True)
+    return figure  # type: ignore[no-any-return]
 
 
 def bare(ax: Axes, lines: Literal["both", "x", "y"], ticks: Any = "major") -> None:

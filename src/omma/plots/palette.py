@@ -8,29 +8,26 @@ probabilities has the colour of the one that counts labels, and dashes.
 from collections.abc import Collection, Iterable
 from typing import Any
 
-# Each policy that learns with its colour on white and on black; colours of others come after.
+# The colour of each policy that learns; policies that are not named take the ones after these.
 LEARNERS = {
-    "omma": ("#0072B2", "#56a8e0"),
-    "greedy": ("#D55E00", "#ff8a47"),
-    "ofo": ("#009E73", "#3ecf9f"),
-    "online_fw": ("#CC79A7", "#e693c4"),
-    "auto": ("#C4003C", "#ff5c8a"),
-    "greedy_plug_in": ("#7f3800", "#c98a5c"),
-    "online_fw_random": ("#7a3560", "#b3779a"),
+    "omma": "#0072B2",
+    "greedy": "#D55E00",
+    "ofo": "#009E73",
+    "online_fw": "#CC79A7",
+    "auto": "#C4003C",
+    "greedy_plug_in": "#7f3800",
+    "online_fw_random": "#7a3560",
 }
 STILL = {
-    "baseline": ("#666666", "#aab1b7"),
-    "offline_fw": ("#9a9a9a", "#7d858c"),
-    "tuned": ("#444444", "#ced3d7"),
-    "offline_fw_top": ("#b8b8b8", "#656c72"),
-    "offline_fw_random": ("#7c8c9c", "#93a5b8"),
+    "baseline": "#666666",
+    "offline_fw": "#9a9a9a",
+    "tuned": "#444444",
+    "offline_fw_top": "#b8b8b8",
+    "offline_fw_random": "#7c8c9c",
 }
-OTHERS = (("#E69F00", "#f0b93a"), ("#56B4E9", "#8ad0f5"))
-LEARNING = tuple(light for light, _ in (*LEARNERS.values(), *OTHERS))
-FIXED = tuple(light for light, _ in STILL.values())
+LEARNING = (*LEARNERS.values(), "#E69F00", "#56B4E9")
+FIXED = tuple(STILL.values())
 DASHES: tuple[Any, ...] = ("-", (0, (3.2, 1.4)), (0, (1, 1.2)))
-# Where dashes have another meaning: a policy that counts probabilities has a lighter blue.
-ESTIMATES = OTHERS[1][0]
 
 # Classes of policies by the name of their colour.
 FAMILIES = {
@@ -54,7 +51,7 @@ def color_of(name: str) -> str:
     >>> color_of("omma_eta") == color_of("omma")
     True
     """
-    return {**LEARNERS, **STILL}[name.removesuffix("_eta")][0]
+    return {**LEARNERS, **STILL}[name.removesuffix("_eta")]
 
 
 def name_of(policy: Any) -> str:

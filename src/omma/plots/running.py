@@ -14,7 +14,9 @@ from omma.plots.bands import Band, draw_running, label_bands
 from omma.plots.frames import (
     clean,
     entitle,
+    figure_of,
     frames,
+    given_axes,
     label_ends,
     name_room,
     new_figure,
@@ -60,6 +62,12 @@ def plot_running(
     Returns
     -------
     matplotlib Axes
+        That it was drawn on.
+
+    Raises
+    ------
+    ValueError
+        Where there is no trace, a trace has no history, metrics differ, or ``gap`` is not known.
 
     Examples
     --------
@@ -104,7 +112,11 @@ def plot_running(
 
 
 def plot_panels(
-    panels: Mapping[str, Mapping[str, Trace]], *, columns: int = 2, title: str = ""
+    panels: Mapping[str, Mapping[str, Trace]],
+    *,
+    columns: int = 2,
+    title: str = "",
+    ax: Any = None,
 ) -> Figure:
     """Draw several metrics side by side, each as ``plot_running`` does.
 
@@ -113,16 +125,35 @@ def plot_panels(
     panels : dict of str to dict of str to Trace
         The traces to draw in each panel, by the name of its metric.
     columns : int
+        Panels side by side, at most.
     title : str
         A line above all panels.
+    ax : matplotlib Axes, or array or list of them, optional
+        Where to draw, an Axes for each panel; default a new figure, which has the title.
 
     Returns
     -------
-    matplotlib Figure, with a ``savefig`` of its own
+    matplotlib Figure
+        Save it by its ``savefig``.
+
+    Raises
+    ------
+    ValueError
+        Where there is no panel, a panel has no trace, or ``ax`` another number of Axes.
+
+    Examples
+    --------
+    >>> import omma
+    >>> from omma.plots import plot_panels
+    >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
+    >>> panels = {name: {"Auto": omma.replay(omma.Auto(name), eta, y)} for name in
+    ...           ("macro_f1", "micro_f1")}
+    >>> [ax.get_ylabel() for ax in plot_panels(panels).axes]
+    ['macro_f1 so far, %', 'micro_f1 so far, %']
     """
-    figure, places = frames("plot_panels", panels, title, columns)
-    for ax, (name, traces) in zip(places, panels.items(), strict=True):
-        plot_running(traces, ax, name=name, bottom=0.0)
+    figure, places = frames("plot_panels", panels, title, ax, columns)
+    for place, (name, traces) in zip(places, panels.items(), strict=True):
+        plot_running(traces, place, name=name, bottom=0.0)
     return figure
 
 
@@ -163,18 +194,26 @@ def _attainable(traces: Mapping[str, Trace]) -> dict[str, Band]:
     return {name: Band(trace.history.rows, value, error, color=2, dash=1, fixed=True)}
 
 
-def plot_limits(traces: Mapping[str, Trace]) -> Figure:
+def plot_limits(traces: Mapping[str, Trace], *, ax: Any = None) -> Figure:
     """Draw the metric so far, and under it the value of each limit, a curve for each trace.
 
     Parameters
     ----------
     traces : dict of str to Trace
         What ``omma.replay`` returned, by the name to show. Policies without limits are drawn, too:
-        how they fare by the limits of the others, which are no limits of theirs.
+        their values of the limits of the others.
+    ax : array or list of matplotlib Axes, optional
+        Where to draw: an Axes for the metric, and one for each limit; default a new figure.
 
     Returns
     -------
-    matplotlib Figure, with a ``savefig`` of its own
+    matplotlib Figure
+        Save it by its ``savefig``.
+
+    Raises
+    ------
+    ValueError
+        Where no trace has a limit, or ``ax`` has another number of Axes.
 
     Examples
     --------
@@ -193,17 +232,20 @@ def plot_limits(traces: Mapping[str, Trace]) -> Figure:
             "traces of plot_limits must have at least one limit and labels to judge it by: replay "
             "a policy with subject_to= on labelled rows"
         )
-    width, height = 5.2 + name_room(traces), 3.2 + 2.2 * len(limits)
-    figure = new_figure(width, height, dpi=150)
-    heights = [3.0] + [2.0] * len(limits)
-    grid = figure.add_gridspec(
-        len(heights), 1, height_ratios=heights, left=0.6 / width, right=5.2 / width,
-        top=1 - 0.5 / height, bottom=0.5 / height, hspace=0.42,
-    )  # fmt: skip
-    plot_running(traces, figure.add_subplot(grid[0]))
-    for place, limit in enumerate(limits.values(), start=1):
-        _draw_limit(figure.add_subplot(grid[place]), limit, traces)
-    return figure
+    if ax is None:
+        width, height = 5.2 + name_room(traces), 3.2 + 2.2 * len(limits)
+        figure = new_figure(width, height, dpi=150)
+        heights = [3.0] + [2.0] * len(limits)
+        grid = figure.add_gridspec(
+            len(heights), 1, height_ratios=heights, left=0.6 / width, right=5.2 / width,
+            top=1 - 0.5 / height, bottom=0.5 / height, hspace=0.42,
+        )  # fmt: skip
+        ax = [figure.add_subplot(grid[place]) for place in range(len(heights))]
+    above, *below = given_axes("plot_limits", ax, 1 + len(limits))
+    plot_running(traces, above)
+    for panel, limit in zip(below, limits.values(), strict=True):
+        _draw_limit(panel, limit, traces)
+    return figure_of(above)
 
 
 def _draw_limit(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:

@@ -221,7 +221,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
             A label, or a dictionary of labels; a label that is not in it counts as False.
         kwargs
             `w` is the weight of the row: it counts as `w` rows, and is passed on if the model takes
-            weights. All else is passed on.
+            weights. It is no cost: all rows share the rule. All else is passed on.
 
         """
         weight = 1.0

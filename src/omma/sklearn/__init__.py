@@ -14,7 +14,15 @@ else:
     del _sklearn
 
 from omma.sklearn.classifier import MetricClassifier, ScoreHistory
+from omma.sklearn.displays import ReliabilityDisplay, ThresholdCurveDisplay
 from omma.sklearn.ruled import RuledClassifier
 from omma.sklearn.scoring import make_scorer
 
-__all__ = ["ScoreHistory", "MetricClassifier", "RuledClassifier", "make_scorer"]
+__all__ = [
+    "MetricClassifier",
+    "ReliabilityDisplay",
+    "RuledClassifier",
+    "ScoreHistory",
+    "ThresholdCurveDisplay",
+    "make_scorer",
+]

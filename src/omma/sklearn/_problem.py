@@ -1,4 +1,4 @@
-"""The kind of problem that y is, and how y and decisions are translated for it."""
+"""The kind of problem that y is: how y, probabilities and decisions are translated for it."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,11 +13,12 @@ from omma._validate import shown
 from omma.metrics import Metric
 from omma.metrics.base import OF_CLASSES
 from omma.rows.arrays import sound_csr
+from omma.rows.batch import Batch
 from omma.rows.frames import Names, open_table
 from omma.rows.labels import refuse_labels
 
-OWNER = "MetricClassifier"
 BINARY, MULTICLASS, MULTILABEL = "binary", "multiclass", "multilabel"
+ROUNDING = 1e-6  # how far beyond 0 and 1 a probability may lie and still be one
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,10 @@ class Problem:
     ``kind`` is BINARY where one of two classes is the positive one, as a metric of one label needs
     it; MULTICLASS for one class a row, also of two; MULTILABEL for indicators. ``dtype`` and
     ``is_sparse`` are those of y. ``positive`` is the place of the positive class among the classes.
+    ``owner`` is named in messages.
     """
 
+    owner: str
     kind: str
     classes: NDArray[Any]
     names: Names | None
@@ -44,20 +47,21 @@ class Problem:
     def encode(self, y: Any) -> Any:
         """True labels as omma takes them: 0/1, class ids, or indicators."""
         if self.kind == MULTILABEL:
-            values = open_table(OWNER, "y", y, self.names).values
+            values = open_table(self.owner, "y", y, self.names).values
             is_sparse = sparse.issparse(values)
-            values = sound_csr(OWNER, "y", values) if is_sparse else np.asarray(values)
+            values = sound_csr(self.owner, "y", values) if is_sparse else np.asarray(values)
             if values.ndim != 2 or values.shape[1] != len(self.classes):
                 raise ValueError(
-                    f"y of {OWNER} must have {len(self.classes)} columns, got shape {values.shape}"
+                    f"y of {self.owner} must have {len(self.classes)} columns, got shape "
+                    f"{values.shape}"
                 )
-            _check_indicators(values)
+            _check_indicators(self.owner, values)
             return values
         values = np.asarray(column_or_1d(y))
         unknown = ~np.isin(values, self.classes)
         if unknown.any():
             raise ValueError(
-                f"y of {OWNER} must hold the classes {shown(self.classes.tolist())}, got "
+                f"y of {self.owner} must hold the classes {shown(self.classes.tolist())}, got "
                 f"{shown(values[unknown][0])}"
             )
         ids = np.searchsorted(self.classes, values)  # classes are sorted
@@ -78,11 +82,85 @@ class Problem:
         """The user's own y; a frame of labels with its columns in the order of the names."""
         if self.kind != MULTILABEL or self.names is None:
             return y
-        table = open_table(OWNER, "y", y, self.names)
+        table = open_table(self.owner, "y", y, self.names)
         if not table.is_reordered:
             return y
         in_our_order = replace(table.restore_type, columns=list(self.names), column_order=None)
         return in_our_order(table.values)
+
+    def eta(self, estimator: Any, X: Any) -> Any:
+        """The estimator's probabilities of some rows: a column for each class or label."""
+        known = getattr(estimator, "classes_", None)
+        source = f"predict_proba of {type(estimator).__name__}"
+        return self.read_eta(estimator.predict_proba(X), known, source)
+
+    def checked_eta(self, estimator: Any, X: Any) -> Any:
+        """The same, or a sentence that says which number is no probability."""
+        return Batch.read(self.owner, self.eta(estimator, X)).check(self.owner).values
+
+    def read_eta(self, raw: Any, known: Any, source: str) -> Any:
+        """Probabilities of the classes ``known``, as any classifier gives them.
+
+        ``source`` says in messages where they are from.
+        """
+        if self.kind == MULTILABEL:
+            eta = self._eta_of_labels(raw, known, source)
+        else:
+            eta = self._eta_of_classes(self._array(raw), known, source)
+        values = eta.data if sparse.issparse(eta) else eta
+        if not values.size:
+            return eta
+        low, high = values.min(), values.max()
+        # A rounding beyond 0 or 1 is taken off; anything further out is left to be refused.
+        if (low < 0 or high > 1) and low >= -ROUNDING and high <= 1 + ROUNDING:
+            return eta.minimum(1).maximum(0) if sparse.issparse(eta) else np.clip(eta, 0, 1)
+        return eta
+
+    def _array(self, raw: Any) -> Any:
+        values = open_table(self.owner, "predict_proba", raw).values
+        return values.tocsr() if sparse.issparse(values) else np.asarray(values)
+
+    def _eta_of_labels(self, raw: Any, known: Any, source: str) -> Any:
+        """(n, m) as it is; of (n, m, 2), or of m arrays (n, 2), the part that says yes."""
+        if isinstance(raw, list | tuple):
+            if not isinstance(known, list | tuple) or len(known) != len(raw):
+                known = [None] * len(raw)
+            columns = []
+            for part, classes in zip(map(self._array, raw), known, strict=True):
+                if part.ndim == 1 or classes is None:
+                    columns.append(part if part.ndim == 1 else part[:, -1])
+                else:  # training rows may have had the label always, or never
+                    place = np.flatnonzero(np.asarray(classes) == 1)
+                    columns.append(part[:, place[0]] if len(place) else np.zeros(len(part)))
+            eta = np.stack(columns, axis=1)
+        else:
+            eta = self._array(raw)
+            eta = eta[..., 1] if eta.ndim == 3 and eta.shape[2] == 2 else eta
+        if eta.ndim != 2 or eta.shape[1] != self.m:
+            raise ValueError(
+                f"{source} in {self.owner} must give {self.m} labels, got shape {eta.shape}"
+            )
+        return eta
+
+    def _eta_of_classes(self, eta: Any, known: Any, source: str) -> Any:
+        """A column for each class; a class that the estimator has not seen has probability zero."""
+        if eta.ndim == 1 or (eta.shape[1] == 1 and len(self.classes) == 2):
+            positive = (eta.toarray() if sparse.issparse(eta) else eta).reshape(-1)
+            eta = np.column_stack((1 - positive, positive))
+        own = np.asarray(self.classes if known is None else known)
+        if eta.shape[1] != len(own) or not np.isin(own, self.classes).all():
+            raise ValueError(
+                f"{source} in {self.owner} must give the classes "
+                f"{self.classes.tolist()}, got {eta.shape[1]} columns for {own.tolist()}"
+            )
+        if not np.array_equal(own, self.classes):  # a training fold may lack a class
+            places = np.searchsorted(self.classes, own)
+            entries = (np.ones(len(own)), (np.arange(len(own)), places))
+            eta = eta @ sparse.csr_array(entries, shape=(len(own), len(self.classes)))
+        if self.kind != BINARY:
+            return eta
+        column = eta[:, [self.positive]]
+        return (column.toarray() if sparse.issparse(column) else np.asarray(column)).reshape(-1)
 
     def decode(self, decisions: Any) -> Any:
         """Decisions as scikit-learn predicts: classes, or indicators of y's own type."""
@@ -102,65 +180,69 @@ def _of_one_output(classes: Any) -> Any:
     return None if classes is None or np.ndim(classes[0]) else classes
 
 
-def _check_indicators(values: Any) -> None:
+def _check_indicators(owner: str, values: Any) -> None:
     """Refuse anything but zeros and ones, before an estimator is trained on it."""
     rows, entries = np.arange(values.shape[0]), values
     if sparse.issparse(values):
         rows, entries = np.repeat(rows, np.diff(values.indptr)), values.data
     if entries.dtype.kind not in "fiub":
-        raise TypeError(f"y of {OWNER} must hold numbers, got the type {entries.dtype}")
+        raise TypeError(f"y of {owner} must hold numbers, got the type {entries.dtype}")
     wrong = np.flatnonzero(((entries != 0) & (entries != 1)).reshape(len(rows), -1).any(axis=1))
     if len(wrong):
-        refuse_labels(OWNER, "y", int(rows[wrong[0]]), np.atleast_1d(entries[wrong[0]]))
+        refuse_labels(owner, "y", int(rows[wrong[0]]), np.atleast_1d(entries[wrong[0]]))
 
 
-def read_problem(y: Any, metric: Metric, classes: Any = None, pos_label: Any = None) -> Problem:
+def read_problem(
+    owner: str, y: Any, metric: Metric, classes: Any = None, pos_label: Any = None
+) -> Problem:
     """Read the problem from y; ``classes`` are all that may come, where y has but some."""
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":
         if pos_label is not None:
-            _refuse_pos_label(pos_label, "indicators of labels")
-        table = open_table(OWNER, "y", y)  # a frame brings the names of its columns
+            _refuse_pos_label(owner, pos_label, "indicators of labels")
+        table = open_table(owner, "y", y)  # a frame brings the names of its columns
         values = table.values if hasattr(table.values, "shape") else np.asarray(table.values)
         labels = np.arange(values.shape[1])
-        return Problem(MULTILABEL, labels, table.names, values.dtype, sparse.issparse(values))
+        return Problem(
+            owner, MULTILABEL, labels, table.names, values.dtype, sparse.issparse(values)
+        )
     if kind not in ("binary", "multiclass"):
         raise ValueError(
-            f"y of {OWNER} must be classes or 0/1 indicators. Unknown label type: {kind}"
+            f"y of {owner} must be classes or 0/1 indicators. Unknown label type: {kind}"
         )
     values = np.asarray(column_or_1d(y, warn=True))
     classes = _of_one_output(classes)
     known = np.unique(values if classes is None else np.asarray(classes))
     if len(known) < 2:
         raise ValueError(
-            f"y of {OWNER} must have at least two classes, got one class, {shown(known.tolist())}"
+            f"y of {owner} must have at least two classes, got one class, {shown(known.tolist())}"
         )
     # Two classes and a metric over both, such as macro_f1, are decided as one class a row.
     binary = metric.binary and len(known) == 2
     if metric.binary and metric.name in OF_CLASSES and not binary:  # another number over classes
         raise ValueError(
-            f"metric of {OWNER} must be one of classes for {len(known)} classes, got "
+            f"metric of {owner} must be one of classes for {len(known)} classes, got "
             f"{metric.name}: use multiclass_{metric.name}"
         )
     if not binary:  # a metric of one label says what to use for several classes
         metric.check_labels(len(known))
-    positive = _positive(known, metric, pos_label)
+    positive = _positive(owner, known, metric, pos_label)
     names = tuple(str(name) for name in (known[[positive]] if binary else known))
     kind = BINARY if binary else MULTICLASS
-    return Problem(kind, known, names, known.dtype, positive=positive)
+    return Problem(owner, kind, known, names, known.dtype, positive=positive)
 
 
-def _positive(known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
+def _positive(owner: str, known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
     """The place of the positive one of two classes, by scikit-learn's convention."""
     classes = known.tolist()
     if pos_label is not None:
         if len(classes) != 2 or pos_label not in classes:
-            _refuse_pos_label(pos_label, f"the classes {shown(classes)}")
+            _refuse_pos_label(owner, pos_label, f"the classes {shown(classes)}")
         return int(classes.index(pos_label))
     if metric.binary and classes not in ([0, 1], [-1, 1]):  # False and True are 0 and 1
         raise ValueError(
-            f"pos_label of {OWNER} must be given where {metric.name} is to be that of one of the "
+            f"pos_label of {owner} must be given where {metric.name} is to be that of one of the "
             f"classes {classes[0]!r} and {classes[1]!r}: pass pos_label={classes[0]!r} or "
             f"pos_label={classes[1]!r}"
             + (f", or use multiclass_{metric.name}" if metric.name in OF_CLASSES else "")
@@ -168,8 +250,8 @@ def _positive(known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
     return 1
 
 
-def _refuse_pos_label(pos_label: Any, y_has: str) -> None:
+def _refuse_pos_label(owner: str, pos_label: Any, y_has: str) -> None:
     raise ValueError(
-        f"pos_label of {OWNER} must be one of two classes, got {shown(pos_label)} where y has "
+        f"pos_label of {owner} must be one of two classes, got {shown(pos_label)} where y has "
         f"{y_has}"
     )

@@ -1,4 +1,4 @@
-"""Search for the rule to keep, on rows with out-of-fold probabilities.
+"""What ``fit`` does: out-of-fold probabilities, and on them the search for the rule to keep.
 
 A policy is made to be good over a whole sequence; the rule that it ends with may be a bad one of
 its many. A rule worth keeping reproduces itself: decide all rows by it, and the gradient at their
@@ -18,20 +18,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params, _num_samples
 
 from omma.calibration.online import OnlineCalibrator
 from omma.calibration.whole import calibration_of
-from omma.counts import Counts
+from omma.counts import Counts, counts_of
 from omma.evaluation import replay
 from omma.limits import Limit
 from omma.metrics.scoring import value_with
-from omma.policies import OMMA, Auto, FixedRule, TunedThresholds
+from omma.policies import OMMA, Auto, TunedThresholds
 from omma.policies.bagged_thresholds import bagged_rule, has_cuts
+from omma.replaying import Run, Sequence, replay as run_rows
 from omma.rows.batch import Batch
 from omma.rule import Rule
+from omma.sklearn._problem import MULTILABEL, Problem
 from omma.state import State
 from omma.state_parts import Prices
-from omma.trace import History, Trace
+from omma.trace import History
 
 PASSES = 20  # with fixed rules, at most
 FACTORS = np.geomspace(1 / 8, 8, 13)  # of the mean price: a grid from an eighth to eight times
@@ -45,6 +54,51 @@ class JudgedRule:
     rule: Rule
     counts: Counts
     state: State
+
+
+def out_of_fold(
+    model: Any, X: Any, y: Any, problem: Problem, routed: Any, weights: NDArray[Any] | None
+) -> tuple[Any, Batch, int]:
+    """The trained estimator, out-of-fold probabilities with labels, and how many rows trained it.
+
+    A clone is trained on each training part, and gives its probabilities of the other part.
+    """
+    owner = problem.owner
+    cv = check_cv(model.cv, y=y, classifier=problem.kind != MULTILABEL)
+    splits = list(cv.split(X, y, **routed.splitter.split))
+    if not splits:
+        raise ValueError(f"cv of {owner} must give at least one split, got none")
+    if not model.refit and len(splits) != 1:
+        raise ValueError(
+            f"refit of {owner} must be True where cv has several splits, got False with "
+            f"{len(splits)}: which of their estimators should be kept is not clear"
+        )
+    params, labels, n = routed.estimator.fit, problem.encode(y), _num_samples(X)
+    folds = Parallel(n_jobs=model.n_jobs, verbose=model.verbose)(
+        delayed(_fold)(clone(model.estimator), X, y, problem, train, test, params)
+        for train, test in splits
+    )
+    estimators, etas = zip(*folds, strict=True)
+    # A row may be in several test parts, or in none: it counts as often as it is predicted.
+    rows = np.concatenate([np.arange(n)[test] for _, test in splits])  # by ids or by flags
+    if any(map(sparse.issparse, etas)):
+        eta = sparse.vstack([sparse.csr_array(part) for part in etas], format="csr")
+    else:
+        eta = np.concatenate(etas)
+    batch = Batch.read(owner, eta, labels[rows], None if weights is None else weights[rows])
+    sample = batch.check(owner).ready()
+    if model.refit:
+        return clone(model.estimator).fit(X, y, **params), sample, n
+    return estimators[0], sample, len(np.arange(n)[splits[0][0]])
+
+
+def _fold(
+    model: Any, X: Any, y: Any, problem: Problem, train: Any, test: Any, fit_params: dict[str, Any]
+) -> tuple[Any, Any]:
+    """One split: the trained model, and its probabilities of the other part."""
+    params = _check_method_params(X, fit_params, indices=train)
+    model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
+    return model, problem.eta(model, _safe_indexing(X, test))
 
 
 def usual_rule(policy: OMMA | Auto, m: int) -> Rule:
@@ -64,7 +118,8 @@ def find_rule(
     trace = replay(policy, sample, seed=seed, predictions=False)
     assert trace.history is not None
     search = RuleSearch(policy, sample, seed, zero_division)
-    best = search.under_limits(trace.state) if policy.limits else search.without_limits(trace)
+    limited = bool(policy.limits)
+    best = search.under_limits(trace.state) if limited else search.without_limits(trace.state)
     return best, trace.history
 
 
@@ -105,33 +160,44 @@ class RuleSearch:
         excess = np.nan_to_num(missed) - ROUNDING  # 0/0 misses nothing
         return float(np.maximum(excess, 0.0).sum()), -self.value(counts)
 
+    def _decide(self, rule: Rule, sample: Batch) -> tuple[Run, Counts]:
+        """Decide a sample by one rule, and count its labels against the decisions."""
+        run = run_rows("MetricClassifier", rule.plan, Sequence(sample))
+        if not self.policy.objective.needs_matrix:
+            return run, counts_of(run.state)
+        # A table of costs looks at pairs of classes, which no state counts.
+        assert sample.labels is not None
+        weights = sample.weights if len(sample.weights) else None
+        true, m = sample.labels.values, sample.m
+        return run, Counts.from_labels(
+            true, run.predictions, sample_weight=weights, n_labels=m, matrix=True
+        )
+
     def judge(self, rule: Rule) -> JudgedRule:
         """Decide the whole sample by one rule."""
         policy, sample = self.policy, self.sample
-        fixed = FixedRule(rule, policy.objective)
-        trace = replay(fixed, sample, predictions=policy.soft, checkpoints=0)
-        assert trace.counts is not None
+        run, true = self._decide(rule, sample)
         state = policy.init(sample.m)
-        counted: list[tuple[Any, Counts]] = [(state, trace.counts)]
+        counted: list[tuple[Any, Counts]] = [(state, true)]
         if policy.soft:
             weights = sample.weights if len(sample.weights) else None
             estimates = Counts.from_labels(
-                self.estimates, trace.predictions, sample_weight=weights, n_labels=sample.m
+                self.estimates, run.predictions, sample_weight=weights, n_labels=sample.m
             )
             # All labels came: where both are counted, they were on the same rows.
-            counted = [(state, estimates), (state.labels, trace.counts), (state.known, estimates)]
+            counted = [(state, estimates), (state.labels, true), (state.known, estimates)]
         if self.calibration is not None:
             state.calibration = self.calibration
         for part, counts in counted:
             if part is not None:
                 part.cells[...] = counts.tp, counts.predicted, counts.positive
                 part.totals[...] = counts.n, *part.cells.sum(axis=1)
-        return JudgedRule(rule, trace.counts, state)
+        return JudgedRule(rule, true, state)
 
-    def without_limits(self, trace: Trace) -> JudgedRule:
+    def without_limits(self, state: State) -> JudgedRule:
         """The best of the usual rule, a rule that reproduces itself, and averaged cuts."""
         candidates = [self.judge(usual_rule(self.policy, self.sample.m))]
-        rule = trace.rule
+        rule = self.policy.rule(state)
         seen: set[str] = set()
         while len(seen) < PASSES and rule.to_json() not in seen:  # until rules repeat
             seen.add(rule.to_json())
@@ -179,9 +245,7 @@ class RuleSearch:
         limits = tuple(replace(limit, margin=0.0) for limit in self.limits)
         total = Counts.zeros(self.sample.m)
         for tuned_on, judged_on in (halves, halves[::-1]):
-            rule = self._tuned(limits, tuned_on)
-            fixed = FixedRule(rule, self.policy.objective)
-            total += replay(fixed, judged_on, predictions=False, checkpoints=0).counts
+            total += self._decide(self._tuned(limits, tuned_on), judged_on)[1]
         return total
 
     def _tuned(self, limits: tuple[Limit, ...], sample: Batch) -> Rule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +38,11 @@ from omma.rows.arrays import read_weights
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._decision_scores import decision_scores
-from omma.sklearn._probabilities import out_of_fold, predict_eta, probabilities
-from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, OWNER, Problem, read_problem
-from omma.sklearn._rule_search import find_rule, usual_rule
+from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, Problem, read_problem
+from omma.sklearn._rule_search import JudgedRule, find_rule, out_of_fold, usual_rule
+
+OWNER = "MetricClassifier"
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class ScoreHistory(NamedTuple):
@@ -50,15 +52,15 @@ class ScoreHistory(NamedTuple):
     values: NDArray[np.float64]
 
 
-def inner_has(method: str) -> Callable[[Any], bool]:
-    """Whether the estimator, fitted or not, has a method; if not, its own error says so."""
+def where_inner_has(name: str) -> Callable[[Method], Method]:
+    """A decorator: a method that exists where the estimator, fitted or not, has one of a name."""
 
     def check(self: Any) -> bool:
         # ``available_if`` shows the AttributeError of the estimator itself.
-        getattr(getattr(self, "estimator_", self.estimator), method)
+        getattr(getattr(self, "estimator_", self.estimator), name)
         return True
 
-    return check
+    return available_if(check)  # type: ignore[no-any-return]
 
 
 class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -175,6 +177,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     array([0.23])
     """
 
+    _online: OnlineClassifier | None  # what learns after ``fit``; None until it is needed
+
     def __init__(
         self,
         estimator: Any,
@@ -219,18 +223,29 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         y : array-like of shape (n_samples,), or indicators of shape (n_samples, n_labels)
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w rows; also given to the estimator, if it takes weights.
+            Weights are not costs: all rows share the rule, whatever they weigh.
         **params : dict
             Passed on as metadata routing says, where that is enabled.
+
+        Returns
+        -------
+        MetricClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Where rows, labels or options do not go together; the sentence says which.
         """
         check_zero_division(OWNER, self.zero_division)
         X, y, weights = _check_rows(X, y, sample_weight, "fit")
         prefit = self._is_prefit()
         classes = getattr(self.estimator, "classes_", None) if prefit else None
-        problem = read_problem(y, find_metric(self.metric), classes, self.pos_label)
+        problem = read_problem(OWNER, y, find_metric(self.metric), classes, self.pos_label)
         policy = self._policy(problem)
         if prefit:  # its probabilities of these rows are those of unseen ones already
             _raise_for_params(params, self, "fit")
-            eta = predict_eta(self.estimator, X, problem)
+            eta = problem.eta(self.estimator, X)
             sample = Batch.read(OWNER, eta, problem.encode(y), weights).check(OWNER).ready()
             estimator, trained_on = self.estimator, 0
         else:
@@ -239,14 +254,13 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             estimator, sample, trained_on = out_of_fold(self, X, y, problem, routed, weights)
         # One seed for the order of the online pass and for the bootstrap of thresholds.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        best, history = find_rule(policy, sample, int(seed), self.zero_division)
-        learner = OnlineClassifier(policy, problem.m, names=problem.names)
-        learner.merge(best.counts, best.state)
-        self._start(estimator, problem)
+        best, course = find_rule(policy, sample, int(seed), self.zero_division)
+        self._start(estimator, problem, policy, best)
         rule = best.rule.named(problem.names)
-        return self._take(learner, rule, trained_on, ScoreHistory(history.rows, history.values))
+        history = ScoreHistory(course.rows, course.values)
+        return self._publish(best.counts, rule, trained_on, history)
 
-    @available_if(inner_has("partial_fit"))  # type: ignore[untyped-decorator]
+    @where_inner_has("partial_fit")
     def partial_fit(
         self,
         X: Any,
@@ -267,11 +281,16 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             As of ``fit``.
         classes : array-like, optional
             All classes that may come; needed in the first call, unless y holds indicators.
+
+        Returns
+        -------
+        MetricClassifier
+            Itself.
         """
         X, y, weights = _check_rows(X, y, sample_weight, "partial_fit")
         first = not hasattr(self, "estimator_")
         if first:
-            problem = read_problem(y, find_metric(self.metric), classes, self.pos_label)
+            problem = read_problem(OWNER, y, find_metric(self.metric), classes, self.pos_label)
             if classes is None and problem.kind != MULTILABEL:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
         else:
@@ -284,25 +303,31 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if first:
             policy, estimator = self._policy(problem), clone(self.estimator)
             estimator.partial_fit(X, y, **fit_params)
-            learner = OnlineClassifier(policy, problem.m, names=problem.names)
-            self._start(estimator, problem)
+            self._start(estimator, problem, policy)
             rule = usual_rule(policy, problem.m).named(problem.names)
             history = ScoreHistory(np.empty(0, dtype=np.int64), np.empty(0))
-            return self._take(learner, rule, _num_samples(X), history)
+            return self._publish(Counts.zeros(problem.m), rule, _num_samples(X), history)
         # Before the estimator has seen these rows: afterwards its probabilities would be too good.
         _, learner = self._decide_rows(X, labels, weights)
         self.estimator_.partial_fit(X, y, **fit_params)
-        return self._take(learner, learner.rule, _num_samples(X))
+        self._online = learner
+        return self._publish(learner.counts, learner.rule, _num_samples(X))
 
-    def step(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def step(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[Any] | sparse.csr_matrix:
         """Decide rows one after another, learning the labels of each before the next.
 
         The rule learns, the estimator does not: ``partial_fit`` does both. What is returned was
         decided before the labels were looked at, so that it can be judged by them.
 
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of ``fit``.
+
         Returns
         -------
-        As of ``predict``.
+        ndarray or sparse matrix
+            As of ``predict``.
 
         Examples
         --------
@@ -319,7 +344,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         X, y, weights = _check_rows(X, y, sample_weight, "step")
         decisions, learner = self._decide_rows(X, self._problem.encode(y), weights)
         decoded = self._problem.decode(decisions)
-        self._take(learner, learner.rule, 0)
+        self._online = learner
+        self._publish(learner.counts, learner.rule, 0)
         return decoded
 
     def _decide_rows(
@@ -328,7 +354,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """Decisions on rows, each learned before the next, and the learner after all of them."""
         problem = self._problem
         learner = deepcopy(self._learner)  # should anything fail on the way, ours is as it was
-        eta = probabilities(self.estimator_, X, problem)
+        eta = problem.checked_eta(self.estimator_, X)
         n, is_sparse = eta.shape[0], sparse.issparse(eta)
         rows = eta if is_sparse else eta.reshape(n, problem.m)  # of two classes eta is a vector
         # A row of a dense matrix, or a class id; a single label and a sparse row keep two axes.
@@ -342,59 +368,82 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             return sparse.vstack(decisions, format="csr"), learner
         return np.array(decisions, dtype=np.int8).reshape(eta.shape), learner
 
-    def _start(self, estimator: Any, problem: Problem) -> None:
+    def _start(
+        self, estimator: Any, problem: Problem, policy: OMMA | Auto, best: JudgedRule | None = None
+    ) -> None:
         """Forget everything that was learned before."""
         self.estimator_, self.classes_ = estimator, problem.classes
         self._problem, self.n_samples_seen_ = problem, 0
+        self._started: tuple[OMMA | Auto, JudgedRule | None] = policy, best
+        self._online = None
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
             elif hasattr(self, name):  # of an estimator that was fitted before
                 delattr(self, name)
 
-    def _take(
-        self,
-        learner: OnlineClassifier,
-        rule: Rule,
-        trained_on: int,
-        history: ScoreHistory | None = None,
+    @property
+    def _learner(self) -> OnlineClassifier:
+        """What goes on learning after ``fit``; made when it is first needed."""
+        if self._online is None:
+            policy, best = self._started
+            self._online = OnlineClassifier(policy, self._problem.m, names=self._problem.names)
+            if best is not None:
+                self._online.merge(best.counts, best.state)
+        return self._online
+
+    def _publish(
+        self, counts: Counts, rule: Rule, trained_on: int, history: ScoreHistory | None = None
     ) -> MetricClassifier:
-        """Take over what a learner has learned, once all else is done.
+        """Set the attributes of what was learned, once all else is done.
 
         Without a new history, the old one gets a point after these rows.
         """
-        self._learner, self.rule_ = learner, rule
-        self.counts_: Counts = learner.counts
+        self.rule_, self.counts_ = rule, counts
         self.value_: float | None = None  # before anything was counted
-        if learner.value is not None:
-            self.value_ = value_with(find_metric(self.metric), self.counts_, self.zero_division)
+        if counts.n > 0:
+            self.value_ = value_with(find_metric(self.metric), counts, self.zero_division)
         self.n_samples_seen_ += trained_on
         if history is None:
             rows, values = self.history_
             value = np.nan if self.value_ is None else self.value_
-            rows, values = np.append(rows, round(self.counts_.n)), np.append(values, value)
-            history = ScoreHistory(rows, values)
+            history = ScoreHistory(np.append(rows, round(counts.n)), np.append(values, value))
         self.history_: ScoreHistory = history
         return self
 
     # Decisions, which change nothing.
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> NDArray[Any] | sparse.csr_matrix:
         """Decide rows by the rule; nothing changes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
 
         Returns
         -------
-        Classes, or indicators in the type of y: sparse where y was, or where probabilities are.
+        ndarray of shape (n_samples,), or indicators of shape (n_samples, n_labels)
+            Classes, or indicators in the type of y: sparse where y was, or where probabilities are.
         """
         check_is_fitted(self)
-        eta = probabilities(self.estimator_, X, self._problem)
+        eta = self._problem.checked_eta(self.estimator_, X)
         return self._problem.decode(self.rule_.predict(eta))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The metric that the classifier maximizes, of its decisions: not accuracy.
+        """Score decisions by the metric that the classifier maximizes, not by accuracy.
 
-        ``GridSearchCV.score`` is its ``scoring`` in the same way. 0/0 is worth ``zero_division``,
+        ``GridSearchCV.score`` uses its ``scoring`` in the same way. 0/0 is worth ``zero_division``,
         and columns of a frame of labels are found by name.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of ``fit``.
+
+        Returns
+        -------
+        float
+            ``metric`` of ``predict(X)`` against y.
 
         Examples
         --------
@@ -420,31 +469,35 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             zero_division=self.zero_division,
         )
 
-    @available_if(inner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    @where_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Any:
         """The estimator's probabilities."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
-    @available_if(inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
+    @where_inner_has("predict_log_proba")
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithms of the estimator's probabilities."""
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(X)
 
-    @available_if(inner_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
+    @where_inner_has("predict_proba")
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
         """How far probabilities are above what the rule asks for.
 
         Where it is above zero, ``predict`` says yes; among several classes the largest is
         predicted. So what decides by scores, such as ``OneVsRestClassifier``, decides by the rule.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes or n_labels)
         """
         check_is_fitted(self)
-        eta = probabilities(self.estimator_, X, self._problem)
+        eta = self._problem.checked_eta(self.estimator_, X)
         return decision_scores(self.rule_, eta, self._problem)
 
     @property

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from omma._validate import shown
 from omma.rule import Rule
-from omma.sklearn._probabilities import probabilities
 from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, Problem
-from omma.sklearn.classifier import inner_has
+from omma.sklearn.classifier import where_inner_has
 
 OWNER = "RuledClassifier"
 
@@ -67,9 +65,9 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         """Decide rows by the rule."""
         check_is_fitted(self)
         problem = self._problem()
-        return problem.decode(self.rule.predict(probabilities(self._trained(), X, problem)))
+        return problem.decode(self.rule.predict(problem.checked_eta(self._trained(), X)))
 
-    @available_if(inner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    @where_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Any:
         """The estimator's probabilities."""
         return self._trained().predict_proba(X)
@@ -92,12 +90,12 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                     f"{shown(self.pos_label)}"
                 )
             positive = 1 if self.pos_label is None else known.index(self.pos_label)
-            return Problem(BINARY, classes, None, classes.dtype, positive=positive)
+            return Problem(OWNER, BINARY, classes, None, classes.dtype, positive=positive)
         if self.rule.k == 1 and not several and m == len(classes):
-            return Problem(MULTICLASS, classes, None, classes.dtype)
+            return Problem(OWNER, MULTICLASS, classes, None, classes.dtype)
         if len(classes) != m:
             raise ValueError(
                 f"rule of {OWNER} must have a label for each of {shown(classes.tolist())}, or one "
                 f"for the positive of two classes, got {m}"
             )
-        return Problem(MULTILABEL, np.arange(m), None, np.dtype(np.int64))
+        return Problem(OWNER, MULTILABEL, np.arange(m), None, np.dtype(np.int64))

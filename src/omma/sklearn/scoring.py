@@ -13,7 +13,6 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.metrics.target import Target, parse_target
 from omma.rule import Rule
-from omma.sklearn._probabilities import probabilities
 from omma.sklearn._problem import MULTILABEL, Problem
 
 
@@ -99,8 +98,8 @@ class BudgetScorer:
         # Decisions of the estimator count where they keep to the budget themselves.
         elif not is_vector and (np.asarray(y_pred.sum(axis=1)) != self.k).any():
             labels = np.arange(y_pred.shape[1])
-            problem = Problem(MULTILABEL, labels, None, np.dtype(np.int8))
-            eta = probabilities(estimator, X, problem)
+            problem = Problem("make_scorer", MULTILABEL, labels, None, np.dtype(np.int8))
+            eta = problem.checked_eta(estimator, X)
         if eta is not None:
             m = eta.shape[1]
             y_pred = Rule(np.ones(m), np.zeros(m), self.k).predict(eta)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import omma
 from omma.calibration import reliability
@@ -38,3 +39,16 @@ def test_one_value_and_no_curve():
     ]
     with pytest.raises(ValueError, match="curves of plot_reliability"):
         plot_reliability({})
+
+
+def test_one_axes_shows_the_curve_and_two_also_the_counts():
+    curve = reliability(*omma.datasets.long_tail(n=500, m=6, seed=0))
+    figure = Figure()
+    first, second, third = figure.subplots(3)
+    assert plot_reliability({"alone": curve}, ax=first) is figure
+    assert first.get_xlabel() == "probability, %"
+    plot_reliability({"both": curve}, ax=[second, third])
+    assert (second.get_xlabel(), third.get_xlabel()) == ("", "probability, %")
+    assert len(third.patches) == 1
+    with pytest.raises(ValueError, match="2 in all, got 3"):
+        plot_reliability({"three": curve}, ax=[first, second, third])

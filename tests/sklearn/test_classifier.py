@@ -38,7 +38,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 from omma.sklearn import MetricClassifier  # noqa: E402
-from omma.sklearn._probabilities import probabilities  # noqa: E402
 from omma.sklearn._problem import read_problem  # noqa: E402
 from omma.sklearn._rule_search import RuleSearch, find_rule  # noqa: E402
 
@@ -536,8 +535,8 @@ def test_labels_never_seen_in_a_fold_have_probability_zero():
     y[:, 2] = 0
     y[:, 3] = 1
     for model in (MultiOutputClassifier(DecisionTreeClassifier()), DecisionTreeClassifier()):
-        target = read_problem(y, omma.metric("macro_f1"))
-        eta = probabilities(clone(model).fit(X, y), X, target)
+        target = read_problem("test", y, omma.metric("macro_f1"))
+        eta = target.checked_eta(clone(model).fit(X, y), X)
         assert (eta[:, 2] == 0).all()
         assert (eta[:, 3] == 1).all()
 
@@ -552,10 +551,10 @@ def test_classes_absent_in_a_fold_map_to_their_columns():
     folds = [
         (np.flatnonzero(words != absent), np.flatnonzero(words == absent)) for absent in "abcd"
     ]
-    target = read_problem(words, omma.metric("macro_f1"))
+    target = read_problem("test", words, omma.metric("macro_f1"))
     for train, test in folds:
         model = GaussianNB().fit(X[train], words[train])
-        eta = probabilities(model, X[test], target)
+        eta = target.checked_eta(model, X[test])
         np.testing.assert_allclose(
             eta[:, np.searchsorted(target.classes, model.classes_)], model.predict_proba(X[test])
         )

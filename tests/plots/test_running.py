@@ -153,3 +153,35 @@ def test_a_figure_of_its_own_has_room_for_the_names_of_curves(traces):
     (text,) = (text for text in ax.texts if text.get_text().endswith(long))
     assert text.get_window_extent().x1 <= ax.figure.bbox.x1
     plt.close(ax.figure)
+
+
+def test_panels_are_drawn_on_axes_of_the_caller(traces):
+    eta, y = (array[:, :2] for array in omma.datasets.long_tail(n=400, m=3, seed=0))
+    limited = omma.replay(omma.Auto("macro_recall", subject_to="micro_precision >= 0.8"), eta, y)
+    band = plots.Band(np.array([10, 20]), np.array([0.4, 0.5]), np.array([0.02, 0.01]))
+    bands = {"macro_f1": {"OMMA": band}, "micro_f1": {"OMMA": band}}
+    curve = omma.curve(eta, y, "macro_f1", bootstrap=0)
+    draws = [
+        lambda ax: plots.plot_panels({"a": traces, "b": traces}, ax=ax),
+        lambda ax: plots.plot_bands(bands, ax=ax),
+        lambda ax: plots.plot_priors(bands, [10, 20], ax=ax),
+        lambda ax: plots.plot_limits({"limited": limited}, ax=ax),
+        lambda ax: curve.plot(ax=ax),
+    ]
+    for draw in draws:
+        figure = Figure()
+        axes = figure.subplots(1, 2)
+        assert draw(axes) is figure
+        assert figure.axes == list(axes)
+        assert all(ax.lines for ax in axes)
+        with pytest.raises(ValueError, match="must be an Axes for each panel, 2 in all, got 1"):
+            draw(axes[0])
+
+
+def test_a_choice_is_drawn_on_axes_of_the_caller():
+    ax = Figure().add_subplot()
+    bars = {"0.5": (30.0, 28.0, 32.0), "Auto": (42.0, 40.0, 44.0)}
+    assert plots.plot_choice(bars, "Auto", title="macro_f1", ax=ax) is ax.figure
+    assert [text.get_text() for text in ax.texts] == ["30.00", "42.00"]
+    assert ax.get_title(loc="left") == "macro_f1"
+    assert ax.figure.axes == [ax]
