@@ -31,7 +31,12 @@ def register_skl2onnx() -> None:
 
 
 def logits_of(rule: Any) -> tuple[float, NDArray[np.float64]] | None:
-    """The numbers a, and b + b_j of each label; None where η is taken as it is."""
+    """The numbers a, and b + b_j of each label; None where η is taken as it is.
+
+    >>> from omma import Rule
+    >>> logits_of(Rule([1.0], [-0.5])) is None
+    True
+    """
     if rule.calibration is None:
         return None
     scale, common, biases = rule.calibration

@@ -32,6 +32,13 @@ class Band:
         Numbers: variants of one policy share a colour and differ by their dashes.
     fixed : bool
         Whether it is of a rule that never changes, drawn in grey.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omma.plots import Band
+    >>> Band(np.array([10, 20]), np.array([0.4, 0.5]), np.array([0.02, 0.01])).end
+    50.0
     """
 
     x: NDArray[Any]

@@ -22,7 +22,13 @@ AWAY = 16.0  # points from there to its name
 
 
 def require_matplotlib() -> None:
-    """Say how to get matplotlib where it is missing."""
+    """Raise an ImportError that says how to get matplotlib, where it is missing.
+
+    Examples
+    --------
+    >>> from omma.plots import require_matplotlib
+    >>> require_matplotlib()
+    """
     require("matplotlib", "plots need", '"omma-learn[plots]"')
 
 
@@ -35,9 +41,20 @@ def new_figure(wide: float, high: float, **options: Any) -> Figure:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure to a file; its ending (.png, .svg, .pdf) says in which form.
+    """Write a figure to a file, whole or not at all.
 
-    Without an ending it becomes a .png file.
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    path : str or Path
+        The ending (.png, .svg, .pdf) says in which form; without one it becomes a .png file.
+
+    Examples
+    --------
+    >>> import omma
+    >>> eta, y = omma.datasets.long_tail(n=200, m=5, seed=0)
+    >>> figure = omma.curve(eta, y, "micro_f1", bootstrap=0).plot()
+    >>> omma.plots.save(figure, "curve.svg")
     """
     target = Path(path)
     if not target.suffix:
@@ -168,9 +185,21 @@ def label_ends(
 def spread(values: Sequence[float], gap: float, top: float | None = None) -> list[float]:
     """Places near the values, in their order, each at least a gap from the next.
 
-    Values that crowd share their middle, so that none is moved further than it must be. With
-    ``top``, places are from 0 to there, as far as all fit.
+    Values that crowd share their middle, so that none is moved further than it must be.
 
+    Parameters
+    ----------
+    values : sequence of float
+    gap : float
+    top : float, optional
+        Places are from 0 to there, as far as all fit.
+
+    Returns
+    -------
+    list of float
+
+    Examples
+    --------
     >>> spread([1.0, 1.2, 5.0], gap=1.0)
     [0.6, 1.6, 5.0]
     >>> spread([9.0, 9.5, 9.6], gap=1.0, top=10.0)

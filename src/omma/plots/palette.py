@@ -48,6 +48,18 @@ Look = dict[str, Any]
 def color_of(name: str) -> str:
     """The colour of a policy by its name.
 
+    Parameters
+    ----------
+    name : str
+        As comparisons call it, such as "auto", "omma" or "omma_eta".
+
+    Returns
+    -------
+    str
+        A colour of matplotlib, as #RRGGBB.
+
+    Examples
+    --------
     >>> color_of("omma_eta") == color_of("omma")
     True
     """

@@ -33,22 +33,21 @@ from omma.river.waiting import HedgedDecision, WaitingRows
 
 
 class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
-    """Decides by what gains most on a metric, given a model's probabilities.
+    """Turns a model's probabilities into the decisions that maximize a metric.
 
-    The wrapped model learns and gives probabilities as before. Its decisions are made by `Auto`,
-    OMMA ([Kotłowski et al., 2024](https://proceedings.mlr.press/v235/kotlowski24a.html)) with
-    probabilities that are calibrated as labels come: it keeps a few counts for each label, and
-    predicts what gains most on the metric at those counts. The model may be binary, multi-class or
-    multi-label; labels and classes may appear while the stream runs. Memory grows with the number
-    of labels, not of rows. The model's own decisions are given at first, when neither knows much,
-    and wherever tuning does not pay.
+    The wrapped model learns and gives probabilities as before. `Auto` decides: OMMA
+    ([Kotłowski et al., 2024](https://proceedings.mlr.press/v235/kotlowski24a.html)) with
+    probabilities that are calibrated as labels come. It keeps a few counts for each label, and
+    predicts whatever raises the metric most, given the counts so far. The model may be binary,
+    multi-class or multi-label; labels and classes may appear while the stream runs. Memory grows
+    with the number of labels, not of rows. At first, and wherever tuned decisions do not pay off,
+    the model's own decisions are returned.
 
-    What counts for a row is the decision that was made when it was predicted, however late its
-    label comes. Decisions wait for `learn_one` by the content of `x`. If a row was never
-    predicted, it is decided when it is learned, before the model sees its label. To be recognized,
-    `x` must be the same at both times, so wrap a whole pipeline: `MetricClassifier(scaler | model)`
-    and not `scaler | MetricClassifier(model)`, where a row is scaled differently later on, and is
-    thus decided again.
+    A row is counted with the decision that was made when it was predicted, however late its label
+    comes. Decisions wait for `learn_one` by the content of `x`. A row that was never predicted is
+    decided when it is learned, before the model sees its label. `x` must be the same at both times,
+    so wrap a whole pipeline: `MetricClassifier(scaler | model)`. In
+    `scaler | MetricClassifier(model)` a row is scaled differently later on, and is decided again.
 
     Parameters
     ----------
@@ -201,11 +200,37 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         return self._growing.limits
 
     def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
-        """The wrapped model's own probabilities."""
+        """The wrapped model's own probabilities.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+        kwargs
+            Passed on to the model.
+
+        Returns
+        -------
+        As of the model.
+
+        """
         return self.model.predict_proba_one(x, **kwargs)
 
     def predict_one(self, x: Any, **kwargs: Any) -> Any:
-        """Decide a row, and remember the decision until its label is learned."""
+        """Decide a row, and remember the decision until its label is learned.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+        kwargs
+            Passed on to the model.
+
+        Returns
+        -------
+        A label, or a dictionary from labels to True or False; None of a model that knows no class.
+
+        """
         prediction, decision = self._decide(x, kwargs)
         self._waiting.put(x, decision)
         return prediction
@@ -266,7 +291,16 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
 
 
 class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
-    """What `MetricClassifier` makes of a binary or multi-class model."""
+    """A `MetricClassifier` of a binary or multi-class model, with the same parameters.
+
+    Examples
+    --------
+    >>> from river import naive_bayes
+    >>> from omma.river import MetricClassifier
+    >>> type(MetricClassifier(naive_bayes.GaussianNB(), "multiclass_gmean")).__name__
+    'SingleLabelMetricClassifier'
+
+    """
 
     def _policy(self) -> OMMA | Auto:
         if not is_single(self.model):
@@ -316,7 +350,17 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
 
 
 class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
-    """What `MetricClassifier` makes of a multi-label model."""
+    """A `MetricClassifier` of a multi-label model, with the same parameters.
+
+    Examples
+    --------
+    >>> from river import linear_model, multioutput
+    >>> from omma.river import MetricClassifier
+    >>> model = multioutput.ClassifierChain(linear_model.LogisticRegression())
+    >>> type(MetricClassifier(model, "macro_f1")).__name__
+    'MultiLabelMetricClassifier'
+
+    """
 
     def _policy(self) -> OMMA | Auto:
         if not is_multi(self.model):

@@ -97,15 +97,37 @@ class Metric(metrics.base.ClassificationMetric):
         return own.metric(self.metric)
 
     def update(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
-        """Count a row of weight `w`."""
+        """Count a row.
+
+        Parameters
+        ----------
+        y_true, y_pred
+            A label, or a dictionary of labels.
+        w
+            The weight of the row: it counts as `w` rows.
+
+        """
         self._count(y_true, y_pred, w, 1)
 
     def revert(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
-        """Take back an `update`."""
+        """Take back an `update`.
+
+        Parameters
+        ----------
+        y_true, y_pred, w
+            As of that `update`.
+
+        """
         self._count(y_true, y_pred, w, -1)
 
     def get(self) -> float:
-        """The metric so far; 0 before the first row."""
+        """The metric so far.
+
+        Returns
+        -------
+        A fraction; 0 before the first row.
+
+        """
         if self._rows <= 0:
             return 0.0
         return value_of(self._own, self.counts, self.zero_division)
@@ -120,7 +142,18 @@ class Metric(metrics.base.ClassificationMetric):
         return Counts(tp, predicted, positive, float(self._rows))
 
     def works_with(self, model: Any) -> bool:
-        """Whether a model predicts what the metric looks at."""
+        """Say whether a model predicts what the metric judges.
+
+        Parameters
+        ----------
+        model
+            A model of river.
+
+        Returns
+        -------
+        True for classifiers, and for multi-label classifiers if the metric averages over labels.
+
+        """
         if self._own.binary or self._own.multiclass:
             return is_single(model)
         return is_single(model) or is_multi(model)

@@ -46,7 +46,21 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class ScoreHistory(NamedTuple):
-    """The metric so far, at some numbers of rows."""
+    """The metric so far, at some numbers of rows: ``history_`` of a ``MetricClassifier``.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Numbers of rows that were decided.
+    values : ndarray of float
+        The metric of all decisions up to there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omma.sklearn import ScoreHistory
+    >>> rows, values = ScoreHistory(np.array([10, 20]), np.array([0.4, 0.5]))
+    """
 
     rows: NDArray[np.int64]
     values: NDArray[np.float64]
@@ -570,7 +584,12 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return Bunch(estimator=Bunch(**{method: fit_params}), splitter=Bunch(split={}))
 
     def get_metadata_routing(self) -> Any:
-        """What metadata goes where."""
+        """What metadata goes where.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRouter
+        """
         mapping = (
             MethodMapping()
             .add(caller="fit", callee="fit")

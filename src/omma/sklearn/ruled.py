@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -48,7 +50,18 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.pos_label = pos_label
 
     def fit(self, X: Any, y: Any, **params: Any) -> RuledClassifier:
-        """Train a clone of the estimator; the rule stays what it is."""
+        """Train a clone of the estimator; the rule stays what it is.
+
+        Parameters
+        ----------
+        X, y, **params
+            As of the estimator's own ``fit``.
+
+        Returns
+        -------
+        RuledClassifier
+            Itself.
+        """
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
         return self
 
@@ -61,8 +74,18 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         """The classes of the estimator."""
         return self._trained().classes_
 
-    def predict(self, X: Any) -> Any:
-        """Decide rows by the rule."""
+    def predict(self, X: Any) -> NDArray[Any] | sparse.csr_matrix:
+        """Decide rows by the rule.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or indicators of shape (n_samples, n_labels)
+            Classes, or indicators: sparse where probabilities are.
+        """
         check_is_fitted(self)
         problem = self._problem()
         return problem.decode(self.rule.predict(problem.checked_eta(self._trained(), X)))

@@ -23,7 +23,7 @@ def make_scorer(
     pos_label: Any = None,
     zero_division: float = 0.0,
 ) -> Any:
-    """A metric as a scorer, for ``cross_val_score``, ``GridSearchCV`` and the like.
+    """Make a scorer of a metric, for ``cross_val_score``, ``GridSearchCV`` and the like.
 
     Parameters
     ----------
@@ -36,6 +36,16 @@ def make_scorer(
         The positive class, for metrics of one label; None is 1.
     zero_division : float
         What a rate of 0/0 is worth; NaN leaves its label out.
+
+    Returns
+    -------
+    callable
+        A function of (estimator, X, y) for ``scoring``.
+
+    Raises
+    ------
+    ValueError
+        Where ``k`` is not the budget after the @.
 
     Examples
     --------

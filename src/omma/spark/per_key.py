@@ -107,6 +107,15 @@ def load_states(spark: SparkSession, checkpoint: str | Path) -> dict[Any, State]
     checkpoint : str or Path
         Of the query that the result was written by.
 
+    Returns
+    -------
+    dict from key to State
+
+    Raises
+    ------
+    ValueError
+        Where it is the checkpoint of another query.
+
     Examples
     --------
     ``policy.rule(omma.spark.load_states(spark, checkpoint)["acme"])`` is what that key has learned.

@@ -23,7 +23,7 @@ from omma.state import State
 def predict(
     df: DataFrame, rule: Rule, *, eta: str | tuple[str, str], name: str = PREDICTION
 ) -> DataFrame:
-    """Decide the rows of a frame, or of a stream, by a rule that stands still.
+    """Decide the rows of a frame, or of a stream, by a fixed rule.
 
     Parameters
     ----------
@@ -34,6 +34,11 @@ def predict(
         As for ``stream``.
     name : str
         Of the column that is added: an array of the ids of labels that are predicted.
+
+    Returns
+    -------
+    DataFrame
+        The same with that column.
 
     Examples
     --------
@@ -72,6 +77,11 @@ def count(
         As for ``stream``.
     state : State, optional
         From ``load_state``, ``trace.state`` or ``policy.init(m)``; by default a new one.
+
+    Returns
+    -------
+    State
+        ``policy.rule(state)`` is the rule it makes.
 
     Examples
     --------
@@ -228,6 +238,15 @@ def load_state(
         By default the last one that was counted; the last hundred are kept.
     policy : Policy, optional
         That of the stream: needed where its metric is a function, which no file holds.
+
+    Returns
+    -------
+    State
+
+    Raises
+    ------
+    ValueError
+        Where the checkpoint has no such state, or one of another policy.
 
     Examples
     --------
