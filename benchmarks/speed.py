@@ -313,7 +313,7 @@ def stream(quick: bool = False) -> Iterator[Table]:
             path.write_text("".join(lines[:rows]), encoding="utf-8")
             before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
             command = [sys.executable, "-c", STREAM, str(path)]
-            subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+            subprocess.run(command, capture_output=True, check=True)
             seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
     rate = (n - 10) / (seconds[2] - seconds[1])
     row = {"rows": n, "rows a second": at_least(rate, None if quick else 20_000)}

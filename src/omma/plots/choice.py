@@ -47,7 +47,7 @@ def plot_choice(bars: Bars, best: str, *, title: str = "", ax: Axes | None = Non
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['0.5', 'Auto']
     """
-    height = _height(bars)
+    height = _height(bars)  # which refuses no bars at all
     if ax is not None:
         _draw(ax, bars, best)
         ax.set_title(title, size=10, color=INK, loc="left")

@@ -217,13 +217,14 @@ def plot_reliability(
     if not curves:
         raise ValueError("curves of plot_reliability must hold at least one curve, got none")
     if ax is None:
+        # Shares of the figure: the curve is nearly square, so that its diagonal is one.
         figure = new_figure(5.2, 5.6)
         figure.text(0.03, 0.985, title, size=10, color=INK, va="top")
         ax = [figure.add_axes((0.11, 0.38, 0.85, 0.5)), figure.add_axes((0.11, 0.1, 0.85, 0.19))]
     places = given_axes("plot_reliability", ax, min(max(np.size(ax), 1), 2))
     from matplotlib.ticker import MultipleLocator
 
-    above, *below = places
+    above, *below = places  # on one Axes there is no room for how many there are
     above.plot([0, 100], [0, 100], color=AXIS, linewidth=1.0, zorder=1)
     for number, (name, curve) in enumerate(curves.items()):
         again, color = divmod(number, len(LEARNING))

@@ -235,6 +235,7 @@ def plot_limits(traces: Mapping[str, Trace], *, ax: Any = None) -> Figure:
     if ax is None:
         width, height = 5.2 + name_room(traces), 3.2 + 2.2 * len(limits)
         figure = new_figure(width, height, dpi=150)
+        # The metric is looked at first, so its panel is half as high again as that of a limit.
         heights = [3.0] + [2.0] * len(limits)
         grid = figure.add_gridspec(
             len(heights), 1, height_ratios=heights, left=0.6 / width, right=5.2 / width,

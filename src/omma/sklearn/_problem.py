@@ -122,6 +122,7 @@ class Problem:
 
     def _eta_of_labels(self, raw: Any, known: Any, source: str) -> Any:
         """(n, m) as it is; of (n, m, 2), or of m arrays (n, 2), the part that says yes."""
+        # Forests and MultiOutputClassifier give a list, OneVsRestClassifier and networks a matrix.
         if isinstance(raw, list | tuple):
             if not isinstance(known, list | tuple) or len(known) != len(raw):
                 known = [None] * len(raw)
@@ -144,6 +145,7 @@ class Problem:
 
     def _eta_of_classes(self, eta: Any, known: Any, source: str) -> Any:
         """A column for each class; a class that the estimator has not seen has probability zero."""
+        # Some classifiers of two classes give the probability of the second alone.
         if eta.ndim == 1 or (eta.shape[1] == 1 and len(self.classes) == 2):
             positive = (eta.toarray() if sparse.issparse(eta) else eta).reshape(-1)
             eta = np.column_stack((1 - positive, positive))

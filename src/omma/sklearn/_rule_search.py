@@ -162,6 +162,7 @@ class RuleSearch:
 
     def _decide(self, rule: Rule, sample: Batch) -> tuple[Run, Counts]:
         """Decide a sample by one rule, and count its labels against the decisions."""
+        # One compiled pass decides and counts; omma.replay would check everything once more.
         run = run_rows("MetricClassifier", rule.plan, Sequence(sample))
         if not self.policy.objective.needs_matrix:
             return run, counts_of(run.state)

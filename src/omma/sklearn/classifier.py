@@ -269,6 +269,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         # One seed for the order of the online pass and for the bootstrap of thresholds.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         best, course = find_rule(policy, sample, int(seed), self.zero_division)
+        # Nothing that can fail comes after this: a fit that fails leaves the old one as it was.
         self._start(estimator, problem, policy, best)
         rule = best.rule.named(problem.names)
         history = ScoreHistory(course.rows, course.values)
@@ -415,7 +416,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         self.rule_, self.counts_ = rule, counts
         self.value_: float | None = None  # before anything was counted
-        if counts.n > 0:
+        if counts.n > 0:  # the very first partial_fit counts nothing
             self.value_ = value_with(find_metric(self.metric), counts, self.zero_division)
         self.n_samples_seen_ += trained_on
         if history is None:

@@ -79,6 +79,7 @@ class ThresholdCurveDisplay:
         require_matplotlib()
         panels = len(self.curve)
         if ax is None:
+            # As scikit-learn's own Displays, a figure of pyplot: plt.show() shows it.
             import matplotlib.pyplot as plt
 
             columns = min(COLUMNS, panels)
@@ -87,7 +88,7 @@ class ThresholdCurveDisplay:
             figure, grid = plt.subplots(
                 rows, columns, figsize=size, squeeze=False, layout="constrained"
             )
-            for unused in grid.flat[panels:]:
+            for unused in grid.flat[panels:]:  # the last row of the grid may not be full
                 figure.delaxes(unused)
             ax = grid.flat[:panels]
         self.figure_ = plot_curve(self.curve, ax=ax)
@@ -140,9 +141,10 @@ class ThresholdCurveDisplay:
         ValueError
             Where the metric has no thresholds, or y does not suit it.
         """
-        if metric is None:
+        if metric is None:  # a MetricClassifier has a metric of its own
             metric = getattr(estimator, "metric", "f1")
         owner = "ThresholdCurveDisplay.from_estimator"
+        # All classes of the model: rows to judge it by may lack some.
         known = getattr(estimator, "classes_", None)
         problem = read_problem(owner, y, find_metric(metric), known, pos_label)
         rows = _labelled(problem, problem.eta(estimator, X), y, sample_weight)
