@@ -259,10 +259,10 @@ class Counts:
 def counts_of(state: State) -> Counts:
     """The counts of true labels in a state, as users see them.
 
-    A label that was unknown in some of the rows counts in proportion, as if it were known in all.
+    A label that was unknown in some of the rows counts in proportion, as if it were known in all;
+    positives that nobody saw, as they were not predicted, are estimated.
     """
-    truth = state.truth
-    return Counts._unchecked(truth.in_proportion.copy(), float(truth.totals[N]), None)
+    return Counts._unchecked(state.reported.copy(), float(state.truth.totals[N]), None)
 
 
 def estimates_of(state: State) -> Counts | None:

@@ -186,22 +186,26 @@ class Engine:
         weight: float,
         *,
         late: bool = False,
+        audit: float = 0.0,
     ) -> None:
         """Count one decided row; ``y`` is None where its labels are unknown.
 
         Only where decisions look at probabilities ``eta`` is looked at. A ``late`` row was counted
-        without its labels when it was decided.
+        without its labels when it was decided. ``audit`` is not zero where labels were seen because
+        of the decision (``omma.kernels.row.Row``).
         """
         state, unknown = self.state, NO_IDS
         labelled, true = y is not None, y.true if isinstance(y, PartlyKnown) else y
         if isinstance(y, PartlyKnown):
             unknown = y.unknown
             state.allow_partial_labels()
+        if audit:
+            state.allow_unseen()
         # Where labels alone are counted, nothing was when the row was decided: late is as usual.
         late = late and "labels" in state.sets
         if state.window is not None:
             self._make_room(state.window, eta, true, prediction)
-        options = (unknown, float(weight), labelled, late)
+        options = (unknown, float(weight), labelled, late, float(audit))
         if prediction.dtype == np.int32:
             labels, values = eta if isinstance(eta, tuple) else (NO_IDS, NO_NUMBERS)
             ids: Any = NO_IDS if true is None else true

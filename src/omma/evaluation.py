@@ -24,6 +24,7 @@ from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rows.labels import TrueLabels
 from omma.trace import History, Snapshots, Trace, Values
+from omma.unseen import check_policy, check_seen, read_audited
 
 FEWEST, PASSES = 3, 2  # looks at all labels: at least, and for each label's worth of entries
 COPIED = 2**22  # numbers that copies of all counts at checkpoints may take: 32 MB
@@ -41,6 +42,8 @@ def replay(
     checkpoints: int | ArrayLike = 50,
     progress: bool = False,
     gap: bool = False,
+    seen: str | None = None,
+    audited: ArrayLike | None = None,
 ) -> Trace:
     """Run a policy over a sequence: for each row decide, then learn its labels.
 
@@ -80,6 +83,13 @@ def replay(
     gap : bool
         Estimate also what could still be gained: ``trace.gap``, and at the checkpoints
         ``trace.history.gaps``. A replay then takes three to four times as long.
+    seen : {None, "predicted"}
+        "predicted" says that labels are seen only where they were predicted, as clicks are of what
+        was shown: all others in y are ignored. What needs them is then estimated, and says so; see
+        the page on labels seen only where predicted.
+    audited : array-like of shape (n,), optional
+        With ``seen="predicted"``, True for rows whose labels were all looked up. They must be
+        chosen at random, whatever their probabilities.
 
     Returns
     -------
@@ -107,12 +117,21 @@ def replay(
     # Limits may name labels: with names known, they are about places.
     policy = policy.for_names(batch.names)
     _check(policy, judged_by, batch)
+    check_seen("replay", seen, audited)
+    flags = None
+    if seen is not None:
+        check_policy("replay", policy, judged_by)
+        if gap or batch.labels is None:
+            missing = "y" if batch.labels is None else "whole rows, so no gap=True"
+            raise ValueError(f"seen='predicted' of replay needs {missing}")
+        flags = read_audited("replay", audited, batch.n)
     order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
     sequence = Sequence(
         batch,
         order,
         _places(checkpoints, batch) if batch.labels is not None else NO_ROWS,
         keep=predictions or judged_by.needs_matrix,
+        audited=flags,
     )
     # Values of limits are taken at the checkpoints, too.
     limits = tuple(limit.named(None, batch.m, "replay") for limit in policy.limits)
@@ -120,7 +139,7 @@ def replay(
     # Where labels are unknown in some rows, and where copies of all counts would take much memory,
     # values are worked out at their checkpoint.
     partly = batch.labels is not None and batch.labels.missing is not None
-    if partly or 3 * batch.m * len(sequence.checkpoints) > COPIED:
+    if partly or seen is not None or 3 * batch.m * len(sequence.checkpoints) > COPIED:
         sequence = replace(sequence, look=values.look)
     # A second pass: it decides for itself, and must not be timed with the policy.
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._pool import Progress
-from omma.engine import NO_IDS, Engine
+from omma.engine import NO_IDS, NO_NUMBERS, Engine
 from omma.kernels import replay as kernel
 from omma.plan import Plan, fixed_plan
 from omma.rows.arrays import (
@@ -42,6 +42,7 @@ class Sequence:
     ``order`` says in which order which rows come (None: all, in theirs), ``keep`` whether to keep
     predictions; ``progress`` hears of rows done. After as many rows as ``checkpoints`` say, the
     counts of true labels are copied, or where there is a ``look`` it is called with them instead.
+    Where labels are seen only where they were predicted, ``audited`` says which rows were audited.
     """
 
     batch: Batch
@@ -50,6 +51,7 @@ class Sequence:
     keep: bool = True
     progress: Progress | None = None
     look: Look | None = None
+    audited: NDArray[np.bool_] | None = None
 
     @property
     def rows(self) -> Rows:
@@ -71,7 +73,11 @@ class Run:
 
 
 def extras_of(
-    labels: TrueLabels | None, rows: Rows, weights: NDArray[Any], picks: NDArray[Any] = NO_IDS
+    labels: TrueLabels | None,
+    rows: Rows,
+    weights: NDArray[Any],
+    picks: NDArray[Any] = NO_IDS,
+    audits: NDArray[np.float64] = NO_NUMBERS,
 ) -> kernel.Extras:
     """What comes with some rows beside probabilities and labels."""
     unknown = None if labels is None else labels.unknown_of(rows)
@@ -81,6 +87,7 @@ def extras_of(
         *((NO_ROWS, NO_ROWS, NO_IDS) if unknown is None else unknown),
         weights[rows] if len(weights) else weights,
         picks,
+        audits,
     )
 
 
@@ -108,6 +115,9 @@ class Replay:
         self.batch, self.eta, self.state = sequence.batch, sequence.batch.eta, engine.state
         if self.batch.labels is not None and self.batch.labels.missing is not None:
             self.state.allow_partial_labels()
+            engine.bind(engine.plan)
+        if sequence.audited is not None:
+            self.state.allow_unseen()
             engine.bind(engine.plan)
         # Kernels copy counts at checkpoints on their way, unless somebody wants to look himself.
         copies = len(sequence.checkpoints) if sequence.look is None else 0
@@ -161,13 +171,14 @@ class Replay:
                 self.paused += time.perf_counter() - begun
 
     def _truth(self) -> tuple[NDArray[np.float64], float]:
-        """Counts of true labels so far, each as if it had been known in all rows."""
+        """Counts of true labels so far, as they are reported where some were unknown."""
         truth = self.state.truth
-        if self.is_sparse and truth.missed is None:  # where they lie: a copy would take longer
+        is_counted = truth.missed is None and self.state.unseen is None
+        if self.is_sparse and is_counted:  # where they lie: a copy would take longer
             first = 3 * self.state.truth_set
             return self.records[first : first + 3], truth.rows
         self.settle()
-        return truth.in_proportion, truth.rows
+        return self.state.reported, truth.rows
 
     def _feed(self, rows: Rows, picks: NDArray[Any]) -> None:
         if self.state.window is not None:
@@ -175,7 +186,7 @@ class Replay:
             if self.state.window.make_room(2 * len(rows), 2 * entries, 2 * stored):
                 self.engine.bind(self.engine.plan)
         labels, marks = self.batch.labels, self._marks(len(rows))
-        extras = extras_of(labels, rows, self.batch.weights, picks)
+        extras = extras_of(labels, rows, self.batch.weights, picks, self._audits(rows))
         run = self._feed_sparse if self.is_sparse else self._feed_dense
         good, filled = run(rows, labels, extras, marks)
         # Rows before the wrong one are counted already, in a state that nobody will see.
@@ -184,6 +195,13 @@ class Replay:
             raise ValueError(f"eta of {self.owner} must hold {wrong}")
         self.fed += len(rows)
         self.filled += filled
+
+    def _audits(self, rows: Rows) -> NDArray[np.float64]:
+        """What audits weigh in some rows; nothing where labels do not depend on decisions."""
+        audited, weights, unseen = self.sequence.audited, self.batch.weights, self.state.unseen
+        if audited is None or unseen is None:
+            return NO_NUMBERS
+        return unseen.audit_weights(audited[rows], weights[rows] if len(weights) else None)
 
     def _marks(self, rows: int) -> kernel.Marks:
         """After which of the next rows to copy the counts, and where to."""

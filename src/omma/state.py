@@ -36,6 +36,7 @@ from omma.kernels.layout import (
     TRUE,
     UNIT,
     UNREPORTED,
+    UNSEEN,
     N,
 )
 from omma.sliding_window import SlidingWindow
@@ -44,6 +45,7 @@ from omma.state_parts import (
     Calibration,
     CountSet,
     Prices,
+    Unseen,
     check_array,
     check_counts,
     check_pace,
@@ -102,6 +104,8 @@ class State:
         What the limits of the policy cost.
     window : SlidingWindow or None
         The rows that decisions look at, where these are the last ones alone.
+    unseen : Unseen or None
+        What is known of labels that nobody saw, where labels are seen only where predicted.
 
     Examples
     --------
@@ -124,8 +128,9 @@ class State:
         pace: Array | None = None,
         prices: Prices | None = None,
         window: SlidingWindow | None = None,
+        audits: Array | None = None,
     ) -> None:
-        self.m, self.sets, self.partial = m, tuple(sets), partial
+        self.m, self.sets, self.partial, self.audits = m, tuple(sets), partial, audits
         self.pace, self.prices, self.window = pace, prices, window
         # Numbers of calibration that belong to no label; those of a label are in its columns.
         self.shared = Calibration.start(0).shared if calibrated else None
@@ -168,6 +173,7 @@ class State:
             calibrated=self.shared is not None,
             partial=self.partial,
             pace=None if self.pace is None else self.pace.copy(),
+            audits=None if self.audits is None else np.zeros_like(self.audits),
         )
 
     def widened(self, m: int) -> State:
@@ -175,6 +181,7 @@ class State:
         wider = self.empty(m)
         wider.columns[:, : self.m] = self.columns[:, : self.m]
         wider.set_totals[...] = self.set_totals
+        wider.audits = self.audits
         wider.shared, wider.prices = self.shared, self.prices
         return wider
 
@@ -182,8 +189,10 @@ class State:
     def _fields(self) -> int:
         """How many columns are needed: those in use lie before all others."""
         # With three million labels each column takes 24 MB, so none is made for nothing.
-        if self.partial or "judged" in self.sets:
+        if self.audits is not None:
             return FIELDS
+        if self.partial or "judged" in self.sets:
+            return UNSEEN
         if self.shared is not None:
             return PRECISION + 1
         return 3 * (1 + max([OWN, *(SETS_BESIDE[name] for name in self.sets)]))
@@ -239,6 +248,22 @@ class State:
         return self.judged or self.labels or self.own
 
     @property
+    def unseen(self) -> Unseen | None:
+        if self.audits is None:
+            return None
+        return Unseen(self.columns[UNSEEN:FIELDS, : self.m], self.audits)
+
+    @property
+    def reported(self) -> NDArray[np.float64]:
+        """The cells that values are reported from, where labels were unknown: shape (3, m).
+
+        Labels that were unknown by chance count in proportion; what nobody saw because it was not
+        predicted is estimated.
+        """
+        truth, unseen = self.truth, self.unseen
+        return truth.in_proportion if unseen is None else unseen.estimate(truth)
+
+    @property
     def limited(self) -> CountSet:
         """The counts that limits are held on: estimates where these are all that is looked at."""
         return self.labels or self.own if "known" in self.sets else self.own
@@ -275,9 +300,19 @@ class State:
         """Make room for what is missed of rows that are labelled in part."""
         if not self.partial:
             self.partial = True
-            columns = aligned(self._fields, self.columns.shape[1])
-            columns[: len(self.columns)] = self.columns
-            self.columns = columns
+            self._add_columns()
+
+    def allow_unseen(self) -> None:
+        """Make room for what is known of labels that nobody saw."""
+        if self.audits is None:
+            # A prediction whose label never comes is missed, as in rows labelled in part.
+            self.partial, self.audits = True, np.zeros(2)
+            self._add_columns()
+
+    def _add_columns(self) -> None:
+        columns = aligned(self._fields, self.columns.shape[1])
+        columns[: len(self.columns)] = self.columns
+        self.columns = columns
 
     # Files.
 
@@ -289,6 +324,8 @@ class State:
             arrays |= {f"{start}cells": counted.cells, f"{start}totals": filed}
             arrays |= {} if counted.missed is None else {f"{start}missed": counted.missed}
         arrays |= {} if self.pace is None else {"pace": self.pace}
+        if self.unseen is not None:
+            arrays |= {"unseen_cells": self.unseen.cells, "unseen_rows": self.unseen.rows}
         for start, part in self._parts.items():
             arrays |= {f"{start}_{name}": array for name, array in part.arrays().items()}
         return arrays
@@ -309,6 +346,7 @@ class State:
         shapes: Shapes = {name: array.shape for name, array in self.arrays().items()}
         names = [f"{name}_missed" for name in ("labels", "judged") if name in self.sets]
         shapes |= dict.fromkeys(("missed", *names), (self.m,))
+        shapes |= {"unseen_cells": (3, self.m), "unseen_rows": (2,)}
         return shapes | {name: None for name in shapes if name.startswith("recent_")}
 
     @classmethod
@@ -325,7 +363,10 @@ class State:
             if prices
             else None,
             window=SlidingWindow.from_arrays(window) if window else None,
+            audits=np.array(arrays["unseen_rows"]) if "unseen_rows" in arrays else None,
         )
+        if state.unseen is not None:
+            state.unseen.cells[...] = arrays["unseen_cells"]
         for start, counted in state._count_sets.items():
             counted.cells[...] = arrays[f"{start}cells"]
             counted.totals[...] = arrays[f"{start}totals"][:TOTALS]
@@ -361,6 +402,9 @@ class State:
             if missed is not None:
                 check_array("missed", missed, (self.m,), signed=False)
             check_counts(arrays[f"{start}cells"], arrays[f"{start}totals"][:TOTALS], missed)
+        if "unseen_cells" in arrays or "unseen_rows" in arrays:
+            check_array("unseen", arrays.get("unseen_cells"), (3, self.m), signed=False)
+            check_array("unseen rows", arrays.get("unseen_rows"), (2,), signed=False)
         if self.pace is not None:
             check_pace(arrays.get("pace"), self.pace)
         for start, part in self._parts.items():
@@ -403,9 +447,13 @@ class State:
         both.pace = None if pace is None else pace.copy()
         if other.partial:
             both.allow_partial_labels()
+        if other.audits is not None:
+            both.allow_unseen()
         for state, factor in ((first, 1.0), (second, sign)):
             both.columns[: len(state.columns)] += factor * state.columns
             both.set_totals += factor * state.set_totals
+            if both.audits is not None and state.audits is not None:
+                both.audits += factor * state.audits
         for counted in both._count_sets.values():
             if counted.totals[SUM_TP:].any():  # where sums over labels are kept at all
                 counted.totals[SUM_TP:] = counted.cells.sum(axis=1)
@@ -438,7 +486,9 @@ class State:
         # A bias b_j has no unit; how much is known of it has.
         places = [*range(3 * JUDGED), PRECISION, MISSED]
         if all_counts or "judged" not in self.sets:
-            places += [*range(3 * JUDGED, 3 * JUDGED + 3), UNREPORTED]
+            places += [*range(3 * JUDGED, 3 * JUDGED + 3), UNREPORTED, *range(UNSEEN, FIELDS)]
+            if scaled.audits is not None:
+                scaled.audits *= factor
         scaled.columns[[place for place in places if place < len(self.columns)]] *= factor
         scaled.set_totals[: None if all_counts else JUDGED] *= factor
         if scaled.shared is not None:

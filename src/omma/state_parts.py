@@ -137,6 +137,74 @@ class CountSet:
         return in_proportion(self.cells, float(self.totals[N]), self.missed)
 
 
+MOST_AUDIT_WEIGHT = 10.0  # of an audited entry in calibration: larger ones make it restless
+SHARED_AUDITS = 3.0  # expected labels that the audits of all labels are worth beside a label's own
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """What is known of labels that nobody saw, because they were not predicted.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (3, m)
+        For each label the sum of (calibrated) probabilities of entries that nobody saw; and of the
+        entries that were audited and not predicted, labels and probabilities.
+    rows : ndarray
+        The weight of rows whose labels were seen only where predicted, and of those audited.
+    """
+
+    cells: NDArray[np.float64]
+    rows: NDArray[np.float64]
+
+    @property
+    def audited(self) -> float:
+        """The weight of audited rows."""
+        return float(self.rows[1])
+
+    @property
+    def ratios(self) -> NDArray[np.float64]:
+        """How many labels audits found per unit of probability among entries not predicted.
+
+        Over all labels (A_y + 1) / (A_c + 1), where A_y and A_c are the audited labels and their
+        probabilities. Audits of a label move its own ratio away from that.
+        """
+        _, labels, probabilities = self.cells
+        shared = (labels.sum() + 1.0) / (probabilities.sum() + 1.0)
+        return np.asarray((labels + SHARED_AUDITS * shared) / (probabilities + SHARED_AUDITS))
+
+    def estimate(self, truth: CountSet) -> NDArray[np.float64]:
+        """Counts of all rows, of which the positives are estimated: shape (3, m).
+
+        What was predicted or audited counts as it is. The probabilities of all other entries, times
+        the ratios that audits found, are added to the positives. A prediction whose label never
+        came counts as the others of its label.
+
+        >>> truth = CountSet(np.array([[8.0], [10.0], [9.0]]), np.array([100.0, 0, 0, 0]))
+        >>> unseen = Unseen(np.array([[4.0], [1.0], [0.0]]), np.array([100.0, 5.0]))
+        >>> unseen.estimate(truth)[:, 0].round(2)
+        array([ 8.  , 10.  , 18.33])
+        """
+        tp, predicted, positive = truth.cells
+        missed = 0.0 if truth.missed is None else truth.missed
+        hits = tp * (1.0 + missed / np.maximum(predicted, 1.0))
+        positive = positive + (hits - tp) + self.ratios * self.cells[0]
+        return np.stack((hits, predicted + missed, np.minimum(positive, truth.rows)))
+
+    def audit_weights(self, audited: Array, weights: Array | None = None) -> NDArray[np.float64]:
+        """What audits weigh in the rows to come, which are counted; −1 in rows without an audit.
+
+        A row that was audited stands for 1/α rows, where α is the share of audited rows so far.
+        """
+        weights = np.ones(len(audited)) if weights is None else weights
+        rows = self.rows[0] + np.cumsum(weights)
+        audits = self.rows[1] + np.cumsum(weights * audited)
+        share = audits / np.maximum(rows, 1e-300)
+        self.rows[:] = (rows[-1], audits[-1]) if len(audited) else self.rows
+        heavier = np.minimum(1.0 / np.maximum(share, 1.0 / MOST_AUDIT_WEIGHT), MOST_AUDIT_WEIGHT)
+        return np.asarray(np.where(audited, heavier, -1.0))
+
+
 @dataclass(eq=False)
 class StatePart:
     """Arrays that go into a file, and come back from one."""

@@ -20,6 +20,7 @@ from omma.metrics import Metric
 from omma.policies import Policy
 from omma.rows.frames import Names, open_table
 from omma.rule import Rule
+from omma.unseen import EstimatedValue, reported_value, warn_of_selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -180,11 +181,16 @@ class Trace:
     def value(self) -> float | None:
         """The metric of true labels against predictions, over the whole sequence.
 
-        None where labels were not given, NaN where all rows weigh nothing.
+        None where labels were not given, NaN where all rows weigh nothing. Where labels were seen
+        only where predicted, a value that needs the others is an ``EstimatedValue``: a float that
+        says what it rests on.
         """
         if self.counts is None:
             return None
-        return self.metric.value(self.counts) if self.counts.n > 0 else math.nan
+        if not self.counts.n > 0:
+            return math.nan
+        warn_of_selection("trace.value", self.metric, self.state, stacklevel=4)
+        return reported_value(self.metric, self.counts, self.state)
 
     @cached_property
     def expected_value(self) -> float | None:
@@ -223,12 +229,18 @@ class Trace:
 
     def __repr__(self) -> str:
         value = "unknown" if self.value is None else f"{self.value:.4f}"
+        if isinstance(self.value, EstimatedValue):
+            value += f" (estimated: {self.value.rests_on})"
         if self.value is None and self.expected_value is not None:
             value = f"{self.expected_value:.4f} expected by probabilities"
         return f"<trace of {self.policy!r}: {self.metric.name} = {value}, {self.seconds:.3g} s>"
 
     def _repr_html_(self) -> str:
         value = "unknown" if self.value is None else self.value
+        if isinstance(value, EstimatedValue):
+            value = f"{value:.4f} (estimated: {value.rests_on})"
+        elif self.value is None and self.expected_value is not None:
+            value = f"{self.expected_value:.4f} expected by probabilities"
         counts = self.counts
         rows = [(self.metric.name, value)]
         rows += [("rows", counts.n), ("labels", counts.m)] if counts is not None else []

@@ -26,7 +26,11 @@ BIAS: Final = 12  # b_j of calibration
 PRECISION: Final = 13  # how much is known of b_j
 MISSED: Final = 14  # weight of rows in which a label was unknown, where only labels are counted
 UNREPORTED: Final = 15  # the same beside TRUE or JUDGED, for reported values
-FIELDS: Final = 16
+# Where labels are seen only where they were predicted (three columns):
+UNSEEN: Final = 16  # Σ c over entries whose labels nobody saw
+AUDITED_LABELS: Final = 17  # labels of entries that were audited and not predicted
+AUDITED_VALUES: Final = 18  # Σ c over the same entries
+FIELDS: Final = 19
 
 # A row of `totals`.
 N, SUM_TP, SUM_PREDICTED, SUM_POSITIVE = range(4)

@@ -30,6 +30,7 @@ class Extras(NamedTuple):
     unknown_ids: Any
     weights: Any  # (rows,)
     picks: Any  # (rows,): which of several fixed rules decides
+    audits: Any  # (rows,): see ``Row.audit``; empty where labels do not depend on decisions
 
 
 class Marks(NamedTuple):
@@ -50,7 +51,8 @@ def row_at(extras, t, late):
     if extras.unknown_starts.shape[0] > 0:
         begin, end = extras.unknown_starts[t], extras.unknown_ends[t]
     labelled = extras.labelled and (known or begin < end)
-    return Row(weight, labelled, late, extras.unknown_ids[begin:end])
+    audit = extras.audits[t] if extras.audits.shape[0] > 0 else 0.0
+    return Row(weight, labelled, late, extras.unknown_ids[begin:end], audit)
 
 
 @helper

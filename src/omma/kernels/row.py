@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omma.kernels import classes  # noqa: F401 (adds its cases to those of gains)
-from omma.kernels.calibrate import calibrate, fit
+from omma.kernels.calibrate import LABELLED, calibrate, fit
 from omma.kernels.counts import (
     Both,
     PartialLabels,
@@ -29,6 +29,8 @@ from omma.kernels.gains import LABELS, PRIOR, is_candidate, weigh_labels
 from omma.kernels.gather import scatter
 from omma.kernels.jit import by_kind, call, helper, numbers_at
 from omma.kernels.layout import (
+    AUDITED_LABELS,
+    AUDITED_VALUES,
     FLAGS,
     JUDGED,
     MISSED,
@@ -41,6 +43,7 @@ from omma.kernels.layout import (
     SLOPE,
     TP,
     UNREPORTED,
+    UNSEEN,
     VALUES,
     N,
 )
@@ -81,6 +84,9 @@ class Row(NamedTuple):
     labelled: bool  # its labels are known, all of them or all but those listed as unknown
     late: bool  # it was decided, and counted without labels, before
     unknown: Any  # ids of labels that are not known, in a row labelled in part
+    # Where labels are seen because of the decision: −1 where only predicted labels are seen; in an
+    # audited row, the weight in calibration of entries that were not predicted. Else 0.
+    audit: float
 
 
 @helper
@@ -167,16 +173,66 @@ def decide(spec, memory, place, labels, pick, width):
 
 
 @helper
-def hide(unknown, memory, weight, counted, place, labels):
-    """Take labels that are unknown out of a row, and note how much each missed."""
+def hide(unknown, memory, weight, counted, unseen, place, labels):
+    """Take labels that are unknown out of a row, and note how much each missed.
+
+    Where labels are seen because of the decision (``unseen``), one that was not predicted is not
+    missed: its probability is added to those of labels that nobody saw.
+    """
     work, table = memory.work, memory.table
     for i in range(unknown.shape[0]):
         j = unknown[i]
         at = position_in(place, labels, j)
+        if unseen and (at < 0 or work[FLAGS, at] <= 0.0):
+            if at >= 0:
+                table[UNSEEN, j] += weight * work[VALUES, at]
+                work[VALUES, at] = work[PRESENT, at] = 0.0
+            continue
         if at >= 0:
             work[VALUES, at] = work[FLAGS, at] = work[PRESENT, at] = 0.0
         table[MISSED, j] += counted
         table[UNREPORTED, j] += weight
+
+
+@helper
+def note_unseen(row, memory, counted, labels, width):
+    """Keep of a row what its decision let us see, and add up the probabilities of the rest.
+
+    A label that was not predicted is seen in an audited row alone. A prediction whose label never
+    came is missed, as in ``hide``.
+    """
+    work, table = memory.work, memory.table
+    is_known, is_audited = row.labelled, row.labelled and row.audit > 0.0
+    for i in range(width if labels is None else labels.shape[0]):
+        j = i if labels is None else labels[i]
+        if work[FLAGS, i] > 0.0:
+            if not is_known:
+                table[MISSED, j] += counted
+                table[UNREPORTED, j] += row.weight
+                work[VALUES, i] = work[FLAGS, i] = work[PRESENT, i] = 0.0
+        elif is_audited:
+            table[AUDITED_LABELS, j] += row.weight * work[PRESENT, i]
+            table[AUDITED_VALUES, j] += row.weight * work[VALUES, i]
+        else:
+            table[UNSEEN, j] += row.weight * work[VALUES, i]
+            work[VALUES, i] = work[PRESENT, i] = 0.0
+
+
+@helper
+def fit_audited(calibrator, columns, work, weight, unit, width, m):
+    """Let the calibrator learn once more from what was audited and not predicted.
+
+    Audits stand for the rows around them that were not audited, so they weigh more.
+    """
+    if calibrator is not None:
+        kept, rows = work[RANKS], calibrator.shared[LABELLED]
+        for i in range(width):
+            kept[i] = work[VALUES, i]
+            work[VALUES, i] = 0.0 if work[FLAGS, i] > 0.0 else kept[i]
+        fit(calibrator, columns, work, weight, unit, width, m)
+        calibrator.shared[LABELLED] = rows  # it is one row
+        for i in range(width):
+            work[VALUES, i] = kept[i]
 
 
 @helper
@@ -196,26 +252,34 @@ def learn(spec, memory, row, place, labels, width):
     feedback, columns, totals, work = spec.feedback, memory.columns, memory.totals, memory.work
     window, weight, late = memory.window, row.weight, row.late
     counted = weight * counted_unit(memory.pace, window)
-    partly = row.labelled and row.unknown.shape[0] > 0
+    unseen = row.audit != 0.0  # labels are seen because of the decision
+    labelled = row.labelled or unseen
+    partly = unseen or (row.labelled and row.unknown.shape[0] > 0)
     if not late:
         expect(feedback, columns, totals, work, counted, width)
-        if row.labelled or not needs_labels(feedback):
-            whole = row.labelled and not partly
+        if labelled or not needs_labels(feedback):
+            whole = labelled and not partly
             remember(window, feedback, work, weight, True, whole, labels, width)
     if partly:
         # Limits that need no labels look at the whole decision, so they move before it is hidden.
         scatter(place, feedback, memory.calibrator, memory.pace, columns, memory.table, labels)
         move(memory.limits, spec, memory, row, not late, False, place, labels, width)
-        hide(row.unknown, memory, weight, counted, place, labels)
-    if row.labelled:
+        hide(row.unknown, memory, weight, counted, unseen, place, labels)
+        if unseen:
+            note_unseen(row, memory, counted, labels, width)
+    if labelled:
         if partly or late:
             remember(window, feedback, work, weight, False, True, labels, width)
         observe(feedback, columns, totals, work, counted, width)
         judge(memory.pace, columns, totals, work, weight, width)
-        fit(memory.calibrator, columns, work, weight, unit_of(memory.pace), width, spec.m)
+        unit = unit_of(memory.pace)
+        fit(memory.calibrator, columns, work, weight, unit, width, spec.m)
+        if row.audit > 1.0:
+            more = (row.audit - 1.0) * weight
+            fit_audited(memory.calibrator, columns, work, more, unit, width, spec.m)
     scatter(place, feedback, memory.calibrator, memory.pace, columns, memory.table, labels)
     steady = not late and not partly
-    move(memory.limits, spec, memory, row, steady, row.labelled, place, labels, width)
+    move(memory.limits, spec, memory, row, steady, labelled, place, labels, width)
     if not late:
         age(spec, memory, row, memory.pace, window)
 
@@ -225,6 +289,7 @@ def age(spec, memory, row, pace, window):
     """One more row has passed: what was counted is worth a little less, or leaves the window."""
     if pace is None:
         return
-    if row.weight > 0.0 and (row.labelled or not needs_labels(spec.feedback)):
+    labelled = row.labelled or row.audit != 0.0
+    if row.weight > 0.0 and (labelled or not needs_labels(spec.feedback)):
         slide(window, spec.feedback, memory.limits, memory.table, memory.totals)
         grow(pace, window, memory.calibrator, memory.limits, memory.table, memory.totals)

@@ -51,8 +51,8 @@ def read_indicators(values, column):
 
 @entry
 def learn_dense(
-    eta, true, decided, unknown, weight, labelled, late, objective, prior, budget, select, feedback,
-    m, columns, totals, work, point, calibrator, pace, limits, window,
+    eta, true, decided, unknown, weight, labelled, late, audit, objective, prior, budget, select,
+    feedback, m, columns, totals, work, point, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Learn one row of every label; False, and nothing changed, where indicators are not 0 and 1.
 
@@ -65,7 +65,7 @@ def learn_dense(
     memory = Memory(columns, columns, totals, work, point, calibrator, pace, limits, window)
     read_values(eta, work[VALUES])
     calibrate(calibrator, columns, work, work.shape[1])
-    learn(spec, memory, Row(weight, labelled, late, unknown), None, None, work.shape[1])
+    learn(spec, memory, Row(weight, labelled, late, unknown, audit), None, None, work.shape[1])
     return True
 
 
@@ -88,12 +88,12 @@ def decide_sparse(
 
 @entry
 def learn_sparse(
-    labels, values, true, chosen, unknown, weight, labelled, late, ids, place, objective, prior,
-    budget, select, feedback, m, columns, table, totals, work, point, calibrator, pace, limits,
-    window,
+    labels, values, true, chosen, unknown, weight, labelled, late, audit, ids, place, objective,
+    prior, budget, select, feedback, m, columns, table, totals, work, point, calibrator, pace,
+    limits, window,
 ):  # fmt: skip
     """Learn one row of stored labels."""
     spec, sparse = Spec(objective, prior, budget, select, feedback, m), Sparse(ids, place)
     memory = Memory(columns, table, totals, work, point, calibrator, pace, limits, window)
     count = set_decided(labels, values, chosen, sparse, spec, memory)
-    learn_labels(count, true, Row(weight, labelled, late, unknown), sparse, spec, memory)
+    learn_labels(count, true, Row(weight, labelled, late, unknown, audit), sparse, spec, memory)

@@ -30,6 +30,7 @@ from omma.policies import policy_from_json
 from omma.rows.arrays import HEAVIEST
 from omma.rows.frames import Names, read_names
 from omma.rows.row import PartlyKnown
+from omma.state_parts import MOST_AUDIT_WEIGHT
 
 if TYPE_CHECKING:
     from omma.online.learner import OnlineClassifier
@@ -143,6 +144,7 @@ def are_label_ids(ids: Any, m: int) -> bool:
 
 
 DECIDED, LABELLED, COUNTED, NAMED = b"D", b"L", b"C", b"N"
+SEEN = b"P"  # before an event whose labels were seen where predicted: the audit of each row
 
 
 class EventRow(NamedTuple):
@@ -150,13 +152,15 @@ class EventRow(NamedTuple):
 
     ``labels`` are laid out as the decision is: indicators, or the ids of a sparse row; None where
     they are unknown. What waits by id is known without its ``decision``, and a row that was decided
-    and labelled without an id has no ``key``.
+    and labelled without an id has no ``key``. ``audit`` is not zero where labels were seen because
+    of the decision (``omma.kernels.row.Row``).
     """
 
     key: Id | None
     decision: Decision | None
     labels: Any = None
     weight: float = 1.0
+    audit: float = 0.0
 
 
 class Event(NamedTuple):
@@ -177,6 +181,10 @@ def encode(event: Event, m: int) -> bytes:
     kind = event.kind
     if kind == NAMED:
         return kind + _with_length(json.dumps(event.names).encode())
+    if any(row.audit for row in event.rows):
+        audits = np.array([row.audit for row in event.rows], dtype="<f8")
+        plain = event._replace(rows=[row._replace(audit=0.0) for row in event.rows])
+        return SEEN + _with_length(audits.tobytes()) + encode(plain, m)
     # Where labels are unknown, each row says which; such an event has a small letter.
     # A row that was counted without any label has an empty part in their place.
     is_partial = kind != DECIDED and any(
@@ -184,7 +192,7 @@ def encode(event: Event, m: int) -> bytes:
         for row in event.rows
     )
     parts = [kind.lower() if is_partial else kind]
-    for key, decision, labels, weight in event.rows:
+    for key, decision, labels, weight, _ in event.rows:
         assert decision is not None
         if kind == COUNTED:
             parts.append(_with_length(pack(decision, m, weight=weight)))
@@ -210,6 +218,15 @@ def encode(event: Event, m: int) -> bytes:
 
 def decode(content: bytes, m: int) -> Event:
     """The event of some bytes."""
+    if content[:1] == SEEN:
+        part, place = _part(content, 1)
+        audits, event = np.frombuffer(part, "<f8").tolist(), decode(content[place:], m)
+        if event.kind not in (LABELLED, COUNTED) or any(row.audit for row in event.rows):
+            raise ValueError("labels seen where predicted, of an event without labels")
+        if not all(audit == -1.0 or 1.0 <= audit <= MOST_AUDIT_WEIGHT for audit in audits):
+            raise ValueError("an audit of another weight than audits have")
+        pairs = zip(event.rows, audits, strict=True)
+        return event._replace(rows=[row._replace(audit=audit) for row, audit in pairs])
     kind, is_partial = content[:1].upper(), content[:1].islower()
     if kind not in (DECIDED, LABELLED, COUNTED, NAMED) or content[:1] in (b"d", b"n"):
         raise ValueError(f"an event of the unknown kind {content[:1]!r}")

@@ -63,6 +63,14 @@ from omma.rows.row import (
 )
 from omma.rule import Rule
 from omma.state import State
+from omma.state_parts import Unseen
+from omma.unseen import (
+    check_policy,
+    check_seen,
+    read_audited,
+    reported_value,
+    warn_of_selection,
+)
 
 CANDIDATE_CHECKS = 1000  # calls of predict that are looked at for want of candidates
 
@@ -188,13 +196,20 @@ class OnlineClassifier:
 
     @property
     def value(self) -> float | None:
-        """The metric of what was counted so far; None before the first counted row."""
+        """The metric of what was counted so far; None before the first counted row.
+
+        Where labels are seen only where predicted, a value that needs the others is an
+        ``EstimatedValue``: a float that says what it rests on. ``expected_value`` needs no labels.
+        """
         if self.metric is None:
             raise ValueError(
                 f"{self.policy!r} has no metric of its own: pass metric= to OnlineClassifier"
             )
         counts = self.counts
-        return self.metric.value(counts) if counts.n > 0 else None
+        if not counts.n > 0:
+            return None
+        warn_of_selection("learner.value", self.metric, self._state)
+        return reported_value(self.metric, counts, self._state)
 
     @property
     def expected_value(self) -> float | None:
@@ -464,6 +479,8 @@ class OnlineClassifier:
         weight: float | ArrayLike = 1.0,
         id: Id | None = None,  # noqa: A002
         ids: Any = None,
+        seen: str | None = None,
+        audited: bool | ArrayLike = False,
     ) -> None:
         """Learn the true labels of the row that was predicted last, or of one predicted earlier.
 
@@ -488,12 +505,37 @@ class OnlineClassifier:
             The id with which the row was predicted; see ``predict``.
         ids : sequence of str or int, optional
             The ids of several rows, in the order of ``y``. If one is refused, none is counted.
+        seen : {None, "predicted"}
+            "predicted" says that labels are seen only where they were predicted, as clicks are of
+            what was shown: all others in y are ignored, and y may be left out where nothing was
+            predicted. ``value`` is then an estimate where it needs the others, and says so; see the
+            page on labels seen only where predicted.
+        audited : bool, or array-like for several rows
+            With ``seen="predicted"``: all labels of the row were looked up, and all of y counts.
+            Rows to audit must be chosen at random, whatever their probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np, omma
+        >>> rng = np.random.default_rng(0)
+        >>> eta = rng.beta(0.3, 3, size=1000)
+        >>> y = rng.random(1000) < eta
+        >>> learner = omma.OnlineClassifier(omma.Auto("f1"), n_labels=1)
+        >>> for row, true in zip(eta, y):
+        ...     alarm = learner.predict(row)
+        ...     audited = rng.random() < 0.05
+        ...     learned = int(true) if alarm or audited else None
+        ...     learner.update(learned, seen="predicted", audited=audited)
+        >>> learner.value.rests_on
+        '53 of 1,000 rows audited'
         """
+        if seen is not None or audited is not False:
+            check_seen("update", seen, audited)
         with self._lock:
             if id is not None or ids is not None:
                 with self._refusals:
                     keys = read_ids("update", id, ids)
-                    self._update_by_id(y, keys, prediction, eta, weight)
+                    self._update_by_id(y, keys, prediction, eta, weight, seen, audited)
                 return
             last = self._last
             if (
@@ -501,6 +543,7 @@ class OnlineClassifier:
                 and last.names is None
                 and prediction is None
                 and eta is None
+                and seen is None
                 and self._is_simple
                 and self._journal is None
                 and type(weight) is float
@@ -511,7 +554,7 @@ class OnlineClassifier:
                     self._engine.learn(last.eta, labels, last.prediction, weight)
                     self._last = None
                     return
-            self._update_last(y, prediction, eta, weight)
+            self._update_last(y, prediction, eta, weight, seen, audited)
 
     def _quick_labels(self, y: Any, prediction: Any) -> NDArray[Any] | None:
         """The labels of one row in a usual form; None leaves any other to ``labels_of``."""
@@ -525,7 +568,9 @@ class OnlineClassifier:
             return class_indicators(y, m) if by_place and 0 <= y < m else None
         return quick_indicators(y, m)
 
-    def _update_last(self, y: Any, prediction: Any, eta: Any, weight: Any) -> None:
+    def _update_last(
+        self, y: Any, prediction: Any, eta: Any, weight: Any, seen: str | None, audited: Any
+    ) -> None:
         """Learn the labels of what was decided last, or of a prediction that is handed back."""
         last, m = self._last, self.n_labels
         first = self._open("update", "prediction", prediction)
@@ -556,34 +601,64 @@ class OnlineClassifier:
         check_same_indexes(
             "update", {name: index for name, index in indexes.items() if index is not None}
         )
-        labels, own_names = self._read_labels(y, rows, "predictions", moved)
+        labels, own_names = self._read_labels(y, rows, "predictions", moved, seen)
         weights = weights_of(weight, len(rows))
+        audits = self._audits(rows, weights, seen, audited)
         self._take_names(own_names or names)
-        events = [EventRow(None, *row) for row in zip(rows, labels, weights, strict=True)]
+        events = [EventRow(None, *row) for row in zip(rows, labels, weights, audits, strict=True)]
         self._commit(Event(COUNTED, events))
         if prediction is None:
             self._last = None
 
-    def _update_by_id(self, y: Any, keys: list[Id], prediction: Any, eta: Any, weight: Any) -> None:
+    def _update_by_id(
+        self,
+        y: Any,
+        keys: list[Id],
+        prediction: Any,
+        eta: Any,
+        weight: Any,
+        seen: str | None,
+        audited: Any,
+    ) -> None:
         """Count decisions that waited under their ids; all is checked before one is taken."""
-        if prediction is not None or eta is not None or y is None:
+        if prediction is not None or eta is not None or (y is None and seen is None):
             raise ValueError(
                 "update with an id must be given y, and neither prediction nor eta, which it knows"
             )
         rows = [self._waiting.get(key) for key in keys]
-        labels, names = self._read_labels(y, rows, "ids", any(row.moved for row in rows))
+        moved = any(row.moved for row in rows)
+        labels, names = self._read_labels(y, rows, "ids", moved, seen)
         weights = weights_of(weight, len(rows))
         if self._soft and any(number != 1.0 for number in weights):
             raise ValueError(
                 "weight of update must be 1 with an id and feedback='estimates': the probabilities "
                 f"were counted when the row was decided, got {shown(weight)}"
             )
+        audits = self._audits(rows, weights, seen, audited)
         self._take_names(names)
-        events = [EventRow(*row) for row in zip(keys, rows, labels, weights, strict=True)]
+        events = [EventRow(*row) for row in zip(keys, rows, labels, weights, audits, strict=True)]
         self._commit(Event(LABELLED, events, self._waiting.now))
 
+    def _audits(
+        self, rows: list[Decision], weights: list[float], seen: str | None, audited: Any
+    ) -> list[float]:
+        """What audits weigh in rows, where labels are seen because of decisions; else zeros."""
+        if seen is None:
+            return [0.0] * len(rows)
+        check_policy("update", self.policy, self.metric)
+        if any(row.eta is None for row in rows):
+            raise ValueError(
+                f"seen='predicted' of update needs probabilities, which {self.policy!r} does not "
+                "keep: pass eta=, or use omma.Auto"
+            )
+        flags = read_audited("update", audited, len(rows))
+        unseen = self._state.unseen
+        counted = np.zeros(2) if unseen is None else unseen.rows.copy()
+        audits = Unseen(np.zeros((3, 0)), counted).audit_weights(flags, np.array(weights))
+        return list(map(float, audits))
+
     def _read_labels(
-        self, y: Any, rows: list[Decision], others: str, moved: bool
+        self, y: Any, rows: list[Decision], others: str, moved: bool, seen: str | None = None
     ) -> tuple[list[Any], Names | None]:
         """True labels of each row, laid out as its decision is, and the names they came with."""
         count, m = len(rows), self.n_labels
@@ -601,8 +676,9 @@ class OnlineClassifier:
         table = replace(table, values=true)
         true, _ = read_classes("update", table, moved, are_ids=are_ids(true, count, m))
         # Decisions that waited by id may be of dense rows and of sparse ones.
+        can_miss = seen is not None or (self._soft and not self.policy.needs_labels)
         by_layout = {
-            is_sparse: labels_of(true, count, is_sparse, m, self.policy, self.metric, self._soft)
+            is_sparse: labels_of(true, count, is_sparse, m, self.policy, self.metric, can_miss)
             for is_sparse in {row.is_sparse for row in rows}
         }
         for labels_of_rows in by_layout.values():
@@ -631,16 +707,16 @@ class OnlineClassifier:
         # At the moment that is written down: no decision may grow too old meanwhile.
         with self._waiting.at(event.time):
             key: Any
-            for key, decision, labels, weight in event.rows:
+            for key, decision, labels, weight, audit in event.rows:
                 if event.kind == DECIDED:
                     self._wait(key, decision)
                 elif event.kind == LABELLED:
                     waited = self._waiting.get(key) if decision is None else decision
                     # Labels that the engine refuses leave the decision waiting.
-                    self._count(waited, labels, weight, late=True)
+                    self._count(waited, labels, weight, late=True, audit=audit)
                     self._waiting.drop(key)
                 else:
-                    self._count(decision, labels, weight)
+                    self._count(decision, labels, weight, audit=audit)
 
     def _wait(self, key: Any, decision: Any) -> None:
         """Let a decision wait; where decisions look at probabilities, these count now."""
@@ -651,16 +727,22 @@ class OnlineClassifier:
         eta = decision.eta if self._keeps_eta_late else None
         self._waiting.put(key, Decision(decision.prediction, eta, decision.moved))
 
-    def _count(self, decision: Any, labels: Any, weight: float, late: bool = False) -> None:
+    def _count(
+        self, decision: Any, labels: Any, weight: float, late: bool = False, audit: float = 0.0
+    ) -> None:
         """Count the labels of one row."""
         row, chosen = decision.eta, decision.prediction
-        self._engine.learn(row, labels, chosen, weight, late=late)
+        if audit:
+            self._state.allow_unseen()
+            self._state.audits += (weight, weight * (audit > 0.0))
+        self._engine.learn(row, labels, chosen, weight, late=late, audit=audit)
         if self._pairs is not None and labels is not None:
             is_sparse = decision.is_sparse
             pair = (labels, chosen) if is_sparse else map(np.flatnonzero, (labels, chosen))
             self._pairs[np.ix_(*pair)] += weight
         if self._certificate is not None and row is not None:
-            whole = None if isinstance(labels, PartlyKnown) else labels  # a gap is of whole rows
+            # A gap is of whole rows.
+            whole = None if isinstance(labels, PartlyKnown) or audit < 0.0 else labels
             if whole is not None and not decision.is_sparse:
                 whole = np.flatnonzero(whole).astype(np.int32)
             self._certificate.step(row, whole, weight)
@@ -674,14 +756,16 @@ class OnlineClassifier:
         """Do again what an event of a journal says; refuse one that no learner can have had."""
         event = codec.decode(content, self.n_labels)
         with self._waiting.at(event.time):
-            for key, decision, labels, _ in event.rows:
+            for key, decision, labels, _, audit in event.rows:
                 if decision is None:
                     decision = self._waiting.get(key)  # type: ignore[arg-type]
                 else:
                     self._check_decision(decision, self._keeps_eta)
                 true = labels.true if isinstance(labels, PartlyKnown) else labels
-                if event.kind != DECIDED and true is None and not self._soft:
+                if event.kind != DECIDED and true is None and not (self._soft or audit):
                     raise ValueError("a row without labels")
+                if audit and decision.eta is None:
+                    raise ValueError("labels seen where predicted, and no probabilities")
                 # Kernels follow ids where the decision has ids: the labels must have them, too.
                 if true is not None and decision.is_sparse != (true.dtype == np.int32):
                     raise ValueError("labels that are laid out in another way than their decision")

@@ -125,13 +125,18 @@ def check_as_many(owner: str, parameter: str, rows: int, others: str, count: int
 
 
 def labels_of(
-    y: Any, count: int, is_sparse: bool, m: int, policy: Policy, metric: Metric | None, soft: bool
+    y: Any,
+    count: int,
+    is_sparse: bool,
+    m: int,
+    policy: Policy,
+    metric: Metric | None,
+    can_miss: bool,
 ) -> list[Any]:
     """True labels of each row, ids where it ``is_sparse``; None where none of them is known.
 
-    ``soft`` says that decisions look at probabilities, so that a row without labels counts, too.
+    ``can_miss`` says that a row without labels counts, too.
     """
-    can_miss = soft and not policy.needs_labels
     only = "only what counts estimates, as omma.Auto, learns without labels"
     if y is None:
         if not can_miss:

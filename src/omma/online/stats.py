@@ -12,6 +12,7 @@ from omma.kernels.layout import POSITIVE, N
 from omma.metrics import Metric
 from omma.rule import Rule
 from omma.state import State
+from omma.unseen import EstimatedValue, needs_unseen
 
 if TYPE_CHECKING:
     from omma.online.learner import OnlineClassifier
@@ -29,6 +30,7 @@ class Seen(NamedTuple):
 def stats_of(learner: OnlineClassifier, counts: Counts, rule: Rule, before: Seen) -> dict[str, Any]:
     """What ``OnlineClassifier.stats`` tells."""
     metric, state, waiting = learner.metric, learner.state, learner.waiting
+    value = None if metric is None else learner.value
     return {
         "metric": None if metric is None else metric.name,
         "rows": state.rows,
@@ -37,7 +39,12 @@ def stats_of(learner: OnlineClassifier, counts: Counts, rule: Rule, before: Seen
         "waiting": len(waiting),
         "dropped": waiting.forgotten,
         "refused": dict(learner._refusals.counts),
-        "value": None if metric is None else learner.value,
+        "value": value,
+        "expected_value": None if metric is None else learner.expected_value,
+        # Where the value is an estimate: of how many rows, and how many of them were audited.
+        "estimated": {"rows": value.rows, "audited": value.audited}
+        if isinstance(value, EstimatedValue)
+        else None,
         "recent_value": recent_value(metric, counts, before.counts),
         "window_value": window_value(metric, state),
         "moved": most_moved(rule, before.rule),
@@ -98,6 +105,8 @@ def window_value(metric: Metric | None, state: State) -> float | None:
     """The metric of the true labels that decisions look at; None where these are all there are."""
     if metric is None or metric.needs_matrix or state.judged is None:
         return None
+    if state.unseen is not None and needs_unseen(metric, state.m):
+        return None  # of a window it is not kept what nobody saw
     recent = state.now()
     labels = recent.labels or recent.own
     rows = float(labels.totals[N])

@@ -146,8 +146,9 @@ class MixtureEngine(Engine):
         weight: float,
         *,
         late: bool = False,
+        audit: float = 0.0,
     ) -> None:
-        super().learn(eta, y, prediction, weight, late=late)
+        super().learn(eta, y, prediction, weight, late=late, audit=audit)
         if not late:
             self.drew()
 

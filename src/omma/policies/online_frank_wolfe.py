@@ -221,8 +221,9 @@ class OnlineFrankWolfeEngine(MixtureEngine):
         weight: float,
         *,
         late: bool = False,
+        audit: float = 0.0,
     ) -> None:
-        super().learn(eta, y, prediction, weight, late=late)
+        super().learn(eta, y, prediction, weight, late=late, audit=audit)
         state, policy = self.state, self.policy
         if late and "labels" in state.sets:
             return  # kept when it was decided

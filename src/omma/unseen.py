@@ -1,0 +1,220 @@
+"""Labels that are seen only where they were predicted.
+
+A recommender sees clicks on what it showed; a fraud team looks into alarms. What was predicted and
+is true is then known, what is true and was not predicted is not: precision can be counted, recall
+and F1 cannot. They are estimated from calibrated probabilities, corrected by rows that were audited
+at random. ``State.unseen`` has the numbers; the page "Labels seen only where predicted" explains
+them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from omma._validate import check_choice, shown
+from omma.counts import Counts
+from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
+from omma.limits import Limit
+from omma.metrics import Metric
+from omma.policies import Policy
+from omma.policies.fixed import FixedPolicy
+from omma.state import State
+
+PREDICTED_ONLY = "predicted"
+PAGE = "the page 'Labels seen only where predicted' (docs/seen.md)"
+# Labels look selected by decisions where at least the first share of predicted entries has labels,
+# and at most the second share of all others.
+KNOWN_IF_PREDICTED, KNOWN_IF_NOT = 0.8, 0.1
+FEWEST_KNOWN = 20.0  # labels: with fewer of them nothing is said
+RANKED = 0.95  # the chance that a label is known rather than one of a lower probability
+
+
+class EstimatedValue(float):
+    """A value that is estimated, and not counted: a float that says what it rests on.
+
+    Attributes
+    ----------
+    rows : float
+        The rows whose labels were seen only where predicted, by weight.
+    audited : float
+        Those of them that were audited.
+
+    Examples
+    --------
+    >>> value = EstimatedValue(0.48, rows=2000, audited=100)
+    >>> value
+    0.48 (estimated: 100 of 2,000 rows audited)
+    >>> round(100 * value, 1)
+    48.0
+    """
+
+    rows: float
+    audited: float
+
+    def __new__(cls, value: float, rows: float, audited: float) -> EstimatedValue:
+        number = super().__new__(cls, value)
+        number.rows, number.audited = float(rows), float(audited)
+        return number
+
+    def __getnewargs__(self) -> tuple[float, float, float]:  # type: ignore[override]
+        return float(self), self.rows, self.audited
+
+    @property
+    def rests_on(self) -> str:
+        """What the estimate rests on, in words."""
+        if self.audited:
+            return f"{self.audited:,.10g} of {self.rows:,.10g} rows audited"
+        return "from probabilities alone, no row was audited"
+
+    def __repr__(self) -> str:
+        return f"{float(self)!r} (estimated: {self.rests_on})"
+
+
+def check_seen(owner: str, seen: Any, audited: Any) -> None:
+    """Refuse what ``seen`` and ``audited`` cannot be together."""
+    check_choice(owner, "seen", seen, (None, PREDICTED_ONLY))
+    if seen is None and audited is not None and np.any(audited):
+        raise ValueError(
+            f"audited of {owner} goes with seen='predicted', which says that other rows show their "
+            "labels only where these were predicted"
+        )
+
+
+def read_audited(owner: str, audited: Any, n: int) -> NDArray[np.bool_]:
+    """Which of n rows were audited: a flag for each, or one for all."""
+    values = np.asarray(False if audited is None else audited)
+    values = np.full(n, values[()]) if values.ndim == 0 else values
+    is_flags = values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all()
+    if values.shape != (n,) or not is_flags:
+        raise ValueError(
+            f"audited of {owner} must be True or False for each of {n} rows, got {shown(audited)}"
+        )
+    return values.astype(np.bool_)
+
+
+def check_policy(owner: str, policy: Policy, metric: Metric | None) -> None:
+    """Refuse a policy that labels seen only where predicted would mislead."""
+    why = policy.whole_rows(metric)
+    if why is not None:
+        raise ValueError(f"seen='predicted' of {owner} needs labels one by one: not possible{why}")
+    learns = not isinstance(policy, FixedPolicy)
+    if learns and policy.feedback == "labels":
+        raise ValueError(
+            f"seen='predicted' of {owner} needs a policy that looks at probabilities, as omma.Auto "
+            f"does: {policy!r} would take the positives that it saw for all there are"
+        )
+    if policy.feedback != "estimates":  # else limits are held on estimates anyway
+        for limit in policy.limits:
+            if needs_unseen(limit, 1):
+                raise ValueError(
+                    f"{str(limit)!r} cannot be held with seen='predicted' of {owner}: it needs "
+                    "positives that nobody saw. Limit precision or what is predicted, or pass "
+                    "omma.OMMA(..., feedback='estimates'), which holds limits on estimates"
+                )
+
+
+def needs_unseen(measure: Metric | Limit, m: int) -> bool:
+    """Whether a metric or limit over m labels depends on positives that were not predicted.
+
+    >>> import omma
+    >>> [needs_unseen(omma.metric(name), 3) for name in ("macro_precision", "macro_f1")]
+    [False, True]
+    """
+    if isinstance(measure, Limit):
+        return measure.needs_labels and bool(measure.rate.over[2] or measure.rate.under[2])
+    if measure.needs_matrix:  # a wrong class does not tell which one is right
+        return True
+    # By the value itself, so that metrics of users are known, too: do more positives change it?
+    few, many = (
+        Counts(np.full(m, 2.0), np.full(m, 4.0), np.full(m, positive), 50.0)
+        for positive in (5.0, 9.0)
+    )
+    return bool(measure.value(few) != measure.value(many))
+
+
+def reported_value(metric: Metric, counts: Counts, state: Any) -> float:
+    """The value of counts: marked as an estimate where it rests on labels that nobody saw."""
+    value = metric.value(counts)
+    unseen = state.unseen if isinstance(state, State) else None
+    if unseen is None or not needs_unseen(metric, counts.m):
+        return value
+    return EstimatedValue(value, *unseen.rows)
+
+
+def warn_of_selection(owner: str, metric: Metric, state: Any, stacklevel: int = 3) -> None:
+    """Warn where labels seem to be missing because nothing was predicted, and nobody said so."""
+    if isinstance(state, State) and is_selected(state) and needs_unseen(metric, state.m):
+        warnings.warn(
+            f"{owner}: labels are missing where nothing was predicted, so {metric.name} counts "
+            "only the positives that were found and is too high; pass seen='predicted' for an "
+            f"estimate, see {PAGE}",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def is_selected(state: State) -> bool:
+    """Whether labels are known nearly only where they were predicted, and nobody said so."""
+    if state.audits is not None:
+        return False
+    truth = state.labels or state.own
+    rows = float(truth.totals[N])
+    predicted = float(truth.cells[PREDICTED].sum())
+    missed = 0.0 if state.truth.missed is None else float(state.truth.missed.sum())
+    if predicted < FEWEST_KNOWN * state.unit:
+        return False
+    if state.known is not None:
+        # Of what probabilities expect among predicted entries, and among others: what is known?
+        known, all_rows = state.known.cells.sum(axis=1), state.cells.sum(axis=1)
+        shares = [
+            float(part[0] / max(part[1], 1e-9))
+            for part in (
+                (known[TP], all_rows[TP]),
+                (known[POSITIVE] - known[TP], all_rows[POSITIVE] - all_rows[TP]),
+            )
+        ]
+        return shares[0] >= KNOWN_IF_PREDICTED and shares[1] <= KNOWN_IF_NOT
+    # Decisions on rows without labels are known where estimates are counted; else a row that is
+    # labelled in part tells how many of its labels are unknown.
+    entries = (float(state.totals[N]) if state.labels is not None else rows) * state.m
+    known_entries = rows * state.m - missed
+    others = max(entries - predicted, 1e-9)
+    return known_entries < entries and (known_entries - predicted) / others <= KNOWN_IF_NOT
+
+
+def labels_follow_scores(eta: Any, known: ArrayLike | None) -> bool:
+    """Whether labels of logged rows are known where probabilities are high, and unknown elsewhere.
+
+    ``known`` has a flag for each row, or for each entry. Labels that were logged above a threshold,
+    or for the k best of a row, tell nothing of the others.
+    """
+    if known is None or sparse.issparse(eta):
+        return False
+    eta, known = np.asarray(eta, dtype=np.float64), np.asarray(known, dtype=np.bool_)
+    eta = eta[:, np.newaxis] if eta.ndim == 1 else eta
+    if known.ndim == 1 and eta.shape[1] > 1:
+        return False  # whole rows: nothing was decided label by label
+    known = known[:, np.newaxis] if known.ndim == 1 else known
+    if known.sum() < FEWEST_KNOWN or (~known).sum() < FEWEST_KNOWN:
+        return False
+    return _rank_share(eta, known) >= RANKED or _rank_share(eta.T, known.T) >= RANKED
+
+
+def _rank_share(eta: NDArray[np.float64], known: NDArray[np.bool_]) -> float:
+    """How often a known entry has a higher probability than an unknown one of the same label (AUC).
+
+    Each label weighs by its number of pairs.
+    """
+    wins = pairs = 0.0
+    for values, flags in zip(eta.T, known.T, strict=True):
+        above, below = values[flags], np.sort(values[~flags])
+        lower = np.searchsorted(below, above, side="left")
+        ties = np.searchsorted(below, above, side="right") - lower
+        wins += float(lower.sum() + ties.sum() / 2.0)
+        pairs += float(len(above) * len(below))
+    return wins / pairs if pairs else 0.0
