@@ -293,12 +293,45 @@ def test_labels_that_follow_decisions_are_warned_of(m):
 
 
 def test_labels_of_logs_that_follow_scores():
-    eta, _, audited = labels_stream(8)
-    rng = np.random.default_rng(0)
+    eta, y, audited = labels_stream(8)
     top = eta >= np.sort(eta, axis=1)[:, -2:-1]
-    assert labels_follow_scores(eta, eta > 0.4)
-    assert labels_follow_scores(eta, top)
-    assert labels_follow_scores(eta[:, 0], eta[:, 0] > 0.3)
-    assert not labels_follow_scores(eta, rng.random(eta.shape) < 0.3)
-    assert not labels_follow_scores(eta, audited)
-    assert not labels_follow_scores(eta, None)
+    by_chance = np.random.default_rng(0).random(eta.shape) < 0.3
+    for known, follows in (
+        (eta > 0.4, True),
+        (top, True),
+        (by_chance, False),
+        (np.repeat(audited[:, np.newaxis], 5, axis=1), False),
+        (np.ones(eta.shape, dtype=bool), False),
+    ):
+        assert labels_follow_scores(omma.Batch.of(eta, np.where(known, y, np.nan))) == follows
+
+
+def test_choose_refuses_labels_that_follow_scores():
+    eta, y = alarms(2, n=1000)
+    logged = np.where(eta > 0.3, y, np.nan)
+    for options in ({}, {"seen": "predicted"}):
+        with pytest.raises(ValueError, match="choose cannot judge rules by f1, which needs posit"):
+            omma.choose(eta, logged, "f1", **options)
+    with pytest.raises(ValueError, match="cannot judge rules by recall"):
+        omma.choose(eta, logged, "precision", subject_to="recall >= 0.2")
+    with pytest.raises(ValueError, match="seen of choose must be None or 'predicted' or 'random'"):
+        omma.choose(eta, y, "f1", seen="all")
+    assert omma.choose(eta, logged, "f1", seen="random").best.value > 0
+    with pytest.warns(UserWarning, match="labels are known where probabilities are high"):
+        omma.choose(eta, logged, "precision")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        omma.choose(eta, logged, "precision", seen="predicted")
+        omma.choose(eta, np.where(np.arange(1000) % 2, y, np.nan), "f1")
+
+
+def test_choose_takes_class_names():
+    eta, _, _ = labels_stream(9)
+    eta = eta / eta.sum(axis=1, keepdims=True)
+    classes, names = eta.argmax(axis=1), ["a", "b", "c", "d", "e"]
+    by_id, by_name = (
+        omma.choose(eta, labels, "multiclass_gmean", **options)
+        for labels, options in ((classes, {}), (np.array(names)[classes], {"names": names}))
+    )
+    assert by_name.rule.names == tuple(names)
+    assert by_name.data == by_id.data

@@ -10,11 +10,11 @@ them.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import NDArray
 
 from omma._validate import check_choice, shown
 from omma.counts import Counts
@@ -23,6 +23,8 @@ from omma.limits import Limit
 from omma.metrics import Metric
 from omma.policies import Policy
 from omma.policies.fixed import FixedPolicy
+from omma.rows.arrays import DenseProbabilities
+from omma.rows.batch import Batch
 from omma.state import State
 
 PREDICTED_ONLY = "predicted"
@@ -187,20 +189,48 @@ def is_selected(state: State) -> bool:
     return known_entries < entries and (known_entries - predicted) / others <= KNOWN_IF_NOT
 
 
-def labels_follow_scores(eta: Any, known: ArrayLike | None) -> bool:
+def check_logged_labels(
+    owner: str, rows: Batch, measures: Sequence[Metric | Limit], seen: str | None
+) -> None:
+    """Refuse measures that need labels which nobody saw when the rows were logged.
+
+    ``seen`` says why labels are unknown: "predicted", "random", or None to look.
+    """
+    check_choice(owner, "seen", seen, (None, PREDICTED_ONLY, "random"))
+    if seen == "random" or (seen is None and not labels_follow_scores(rows)):
+        return
+    for measure in measures:
+        if needs_unseen(measure, rows.m):
+            known = "only where something was predicted"
+            if seen is None:
+                known = "where probabilities are high and nowhere else, as of logged decisions"
+            raise ValueError(
+                f"{owner} cannot judge rules by {measure.name}, which needs positives that nobody "
+                f"saw: labels are known {known}. Pass rows that were audited at random, a metric "
+                f"such as precision, or seen='random' if labels are missing by chance; see {PAGE}"
+            )
+    if seen is None:
+        warnings.warn(
+            f"{owner}: labels are known where probabilities are high and nowhere else, so rules "
+            f"are judged by what was predicted when the rows were logged; see {PAGE}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def labels_follow_scores(rows: Batch) -> bool:
     """Whether labels of logged rows are known where probabilities are high, and unknown elsewhere.
 
-    ``known`` has a flag for each row, or for each entry. Labels that were logged above a threshold,
-    or for the k best of a row, tell nothing of the others.
+    Labels that were logged above a threshold of their own, or for the k best of a row, tell nothing
+    of the others.
     """
-    if known is None or sparse.issparse(eta):
+    if rows.labels is None or not isinstance(rows.eta, DenseProbabilities):
         return False
-    eta, known = np.asarray(eta, dtype=np.float64), np.asarray(known, dtype=np.bool_)
-    eta = eta[:, np.newaxis] if eta.ndim == 1 else eta
-    if known.ndim == 1 and eta.shape[1] > 1:
-        return False  # whole rows: nothing was decided label by label
-    known = known[:, np.newaxis] if known.ndim == 1 else known
-    if known.sum() < FEWEST_KNOWN or (~known).sum() < FEWEST_KNOWN:
+    known = rows.labels.entries_known
+    if known is None or (known.ndim == 1 and rows.m > 1):
+        return False  # whole rows are missing: nothing was decided label by label
+    known, eta = known.reshape(rows.n, rows.m), np.reshape(rows.eta.array, (rows.n, rows.m))
+    if min(known.sum(), known.size - known.sum()) < FEWEST_KNOWN:
         return False
     return _rank_share(eta, known) >= RANKED or _rank_share(eta.T, known.T) >= RANKED
 

@@ -23,11 +23,14 @@ from omma.policies import MetricPolicy, Policy
 from omma.policies.base import whole_for
 from omma.policies.registry import NAMES, REGISTRY
 from omma.rows.batch import Batch
-from omma.rows.frames import Names
 
 
 def read_rows(
-    owner: str, eta: Any, y: Any, names: Names | None = None, weights: ArrayLike | None = None
+    owner: str,
+    eta: Any,
+    y: Any,
+    names: Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
 ) -> Batch:
     """Rows as kernels read them fastest, so that no replay converts them again."""
     if y is None and not isinstance(eta, Batch):

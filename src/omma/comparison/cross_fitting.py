@@ -1,7 +1,7 @@
 """``omma.choose``: rules compete, and each row is decided by rules that were made without it."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +27,7 @@ from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.tables import HAT_ETA
+from omma.unseen import check_logged_labels
 
 TUNED, TRUSTING = "tuned", "omma_eta"
 FEW_ROWS = 20  # intervals of so few rows were never measured
@@ -63,10 +64,12 @@ def choose(
     at_most: int | None = None,
     *,
     subject_to: Any = None,
+    names: Sequence[str] | None = None,
     frank_wolfe: bool = False,
     folds: int = 5,
     draws: int = 400,
     seed: int = 0,
+    seen: str | None = None,
 ) -> Choice:
     """Recommend a rule, and estimate its value on new rows.
 
@@ -95,6 +98,9 @@ def choose(
         Limits, as of ``omma.Auto``: rules are made under them. A rule that misses a limit on unseen
         rows, or its margin, is recommended only if all others do; then the one that misses the
         limits least. The simple rule is made without limits.
+    names : sequence of str, optional
+        The names of the labels, in the order of eta's columns; y may then hold class names.
+        Frames bring their own.
     frank_wolfe : bool
         Add the best rule of the offline Frank-Wolfe algorithm.
     folds : int
@@ -103,6 +109,11 @@ def choose(
         Number of resamples for values and intervals.
     seed : int
         Seed of the folds, of the order in which rows are streamed, and of the resamples.
+    seen : {None, "predicted", "random"}
+        Why labels are unknown, where some are. "predicted" says that they were seen only where
+        something was predicted, "random" that they are missing by chance. Labels of the first kind
+        tell nothing of positives that were not predicted: metrics that need these are refused.
+        None looks whether labels are known where probabilities are high, and nowhere else.
 
     Returns
     -------
@@ -121,6 +132,10 @@ def choose(
     >>> few = omma.choose(eta, y, "macro_f1", subject_to="labels_per_row <= 1")
     >>> few.best.limits[0].value <= 1.0, few["baseline"].holds  # the 0.5 threshold predicts more
     (True, False)
+    >>> pets = [[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]] * 10
+    >>> y = ["cat", "dog", "dog", "dog"] * 10
+    >>> omma.choose(pets, y, "multiclass_gmean", names=["cat", "dog"]).rule.names
+    ('cat', 'dog')
     """
     owner = "choose"
     check_seed(owner, seed)
@@ -130,11 +145,13 @@ def choose(
     check_positive_int(owner, "k", k, optional=True)
     if not isinstance(metric, str | Metric):
         raise TypeError(f"metric of choose must be a name or a metric, got {shown(metric)}")
-    data, notes = _with_labels(read_rows(owner, eta, y).check(owner))
+    rows = read_rows(owner, eta, y, names).check(owner)
+    data, notes = _with_labels(rows)
     (target,) = read_metrics(owner, [metric if k is None else (metric, k)], data)
     check_task(owner, data, target.k or at_most, target.metric, whole=None)
     limits = read_limits(owner, subject_to) or ()
     limits = tuple(limit.named(data.names, data.m, owner) for limit in limits)
+    check_logged_labels(owner, rows, (target.metric, *limits), seen)
     # All rules have the goal of this policy: its metric, budget and limits. It refuses budgets that
     # do not go with the metric, and limits that nothing can keep.
     goal = Auto(target.metric, target.k, at_most, subject_to=limits or None)
