@@ -282,3 +282,32 @@ def test_all_weights_alike_change_nothing(metric, weight):
 def test_weights_that_products_cannot_hold_are_refused():
     with pytest.raises(ValueError, match="at most 1e\\+60"):
         omma.replay(omma.OMMA("macro_gmean"), ETA, Y, weights=np.full(len(ETA), 1e78))
+
+
+def test_a_learner_of_classes_with_names_returns_names():
+    names, eta = ["cat", "dog", "cow"], [[0.2, 0.7, 0.1], [0.1, 0.1, 0.8]]
+    learner = omma.OnlineClassifier(omma.OMMA("multiclass_accuracy"), 3, names=names)
+    assert learner.predict(eta[0]) == "dog"
+    learner.update("dog")
+    np.testing.assert_array_equal(learner.predict(np.array(eta)), ["dog", "cow"])
+    learner.update(["dog", "cat"])
+    learner.update("cow", prediction=learner.predict(eta[1]))
+    learner.update(["cow", "dog"], prediction=learner.predict(np.array(eta)))
+    assert learner.counts.n == 6
+    assert learner.counts.tp.tolist() == [0, 2, 1]
+    np.testing.assert_array_equal(learner.decide(eta[0]), [0, 1, 0])
+    with pytest.raises(ValueError, match=r"prediction of update must be among \['cat', 'dog'"):
+        learner.update("cow", prediction="horse")
+    several = omma.OnlineClassifier(omma.OMMA("macro_f1"), 3, names=names)
+    assert several.predict(eta[0]).dtype == np.int8
+
+
+def test_a_binary_learner_refuses_two_probabilities():
+    learner = omma.OnlineClassifier(omma.Auto("f1"), 1)
+    for eta in ([0.3, 0.7], [[0.3, 0.7], [0.9, 0.1]], np.array([[0.5, 0.5]])):
+        with pytest.raises(ValueError, match=r"f1 is a metric of one label, got 2 columns: pass"):
+            learner.predict(eta)
+    assert learner.predict([0.3, 0.8]).shape == (2,)  # two rows
+    other = omma.OnlineClassifier(omma.Threshold(0.5), 1)
+    with pytest.raises(ValueError, match=r"got 2 columns: pass eta\[1\], or for two rows"):
+        other.predict([0.25, 0.75])

@@ -80,9 +80,9 @@ class Service:
             check_width(learner, "probabilities", row)
         # A single row takes the short way, without a batch.
         if len(rows) == 1:
-            decisions = learner.predict(rows[0], id=keys[0] if keys else None)
+            decisions = learner.decide(rows[0], id=keys[0] if keys else None)
         else:
-            decisions = learner.predict(np.stack(rows), ids=keys or None)
+            decisions = learner.decide(np.stack(rows), ids=keys or None)
         if self.keeper.learner is None:
             self.keeper.begin(learner)
             self._reader = JsonLines(learner.n_labels, self.keeper.names, settled=True)

@@ -128,9 +128,9 @@ class Stream:
             self._learn_earlier(learner, line, line.decision)
             return
         if line.y is None and line.id is not None:  # its labels will come by its id
-            decision = learner.predict(line.eta, id=line.id)
+            decision = learner.decide(line.eta, id=line.id)
         else:
-            decision = learner.predict(line.eta)
+            decision = learner.decide(line.eta)
             if line.y is not None or learner.policy.feedback != "labels":
                 learner.update(line.y)
         self._tell_forgotten(learner, oldest)

@@ -30,7 +30,7 @@ from omma.rows.batch import Batch
 
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
 METRICS = ("micro_f1", "macro_f1")
-POLICIES = ("baseline", "ofo", "greedy", "omma", "omma_eta")
+POLICIES = ("baseline", "ofo", "greedy", "omma", "omma_eta", "auto")
 # Of a run: its value, its seconds, and rows and values of its curve.
 Outcome = tuple[float, float, NDArray[np.int64], Vector]
 

@@ -32,10 +32,12 @@ from omma.online.reading import (
     class_indicators,
     csr_of_ids,
     decisions_of,
+    indicators_of_names,
     labels_of,
     quick_csr_row,
     quick_indicators,
     quick_label_ids,
+    refuse_two_columns,
     weights_of,
 )
 from omma.online.stats import Seen, stats_of
@@ -90,7 +92,8 @@ class OnlineClassifier:
         Estimate along the way what could still be gained; see ``OnlineClassifier.gap``.
     names : sequence of str, optional
         The names of the labels; default the policy's own, or else the columns of the first frame
-        that is learned from. Columns of frames are found by name, whatever their order.
+        that is learned from. Columns of frames are found by name, whatever their order. With a
+        metric of one class a row, ``predict`` returns the names of classes.
     max_waiting : int
         How many decisions wait for labels by id at most; one more, and the oldest is forgotten.
     max_age : int, optional
@@ -165,6 +168,8 @@ class OnlineClassifier:
         self._soft = state.labels is not None  # decisions look at probabilities, which count, too
         has_gap = self._certificate is not None
         self._keeps_eta = self.policy.needs_eta or has_gap
+        one_class = k == 1 and metric is not None and metric.multiclass
+        self._class_names = np.array(self.names) if self.names and one_class else None
         # What is counted when a row is decided need not wait with it.
         corrects = state.known is not None or state.calibration is not None
         self._keeps_eta_late = has_gap or corrects or (self.policy.needs_eta and not self._soft)
@@ -315,7 +320,7 @@ class OnlineClassifier:
     def predict(self, eta: Frame, *, id: Id | None = ..., ids: Any = ...) -> Frame: ...
 
     def predict(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
-        """Decide one row, or each row of a matrix on the present counts.
+        """Predict the labels of one row, or of each row of a matrix on the present counts.
 
         Without an id nothing is changed: what is decided waits for its labels until the next is
         asked for, and a learner may be asked from several threads at once. With an id the decision
@@ -335,7 +340,9 @@ class OnlineClassifier:
 
         Returns
         -------
-        int8 indicators of the same shape: a sparse matrix, frame or tensor where eta is one.
+        int8 indicators of the same shape: a sparse matrix, frame or tensor where eta is one. Where
+        the learner has ``names`` and a metric of one class a row, arrays give the name of the class
+        instead, or an array of names; ``decide`` gives indicators in all cases.
 
         Examples
         --------
@@ -348,6 +355,21 @@ class OnlineClassifier:
         >>> learner.update([1, 0], id="a")
         >>> learner.counts.n
         2.0
+        >>> policy = omma.Auto("multiclass_gmean")
+        >>> pets = omma.OnlineClassifier(policy, n_labels=2, names=["cat", "dog"])
+        >>> pets.predict([0.3, 0.7])
+        'dog'
+        """
+        decided = self.decide(eta, id=id, ids=ids)
+        return decided if self._class_names is None else self._named_classes(decided)
+
+    def decide(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
+        """Do as ``predict`` does, and return indicators even where classes have names.
+
+        >>> import omma
+        >>> policy = omma.Auto("multiclass_gmean")
+        >>> omma.OnlineClassifier(policy, 2, names=["cat", "dog"]).decide([0.3, 0.7])
+        array([0, 1], dtype=int8)
         """
         if type(eta) is list:
             eta = array_of(eta)
@@ -372,6 +394,13 @@ class OnlineClassifier:
             ]
             self._commit(Event(DECIDED, events, self._waiting.now))
         return answer
+
+    def _named_classes(self, decided: Any) -> Any:
+        """The class of each row of indicators by its name; frames and tensors stay as they are."""
+        if type(decided) is not np.ndarray or self._class_names is None:
+            return decided
+        classes = self._class_names[decided.argmax(axis=-1)]
+        return str(classes) if decided.ndim == 1 else classes
 
     def _check_candidates(self, eta: Any) -> None:
         """Say once where a budget exceeds the candidates; only the first rows are looked at."""
@@ -407,6 +436,8 @@ class OnlineClassifier:
             return tuple.__new__(Decision, (prediction, row, False, None, None)), prediction.copy()
         table = self._open("predict", "eta", eta)
         values = table.values
+        if m == 1:
+            refuse_two_columns(values, self.metric)
         row = quick_csr_row(values, m)
         if row is None or row[1].dtype is not FLOAT64:
             row = single_row("predict", values, m)
@@ -573,6 +604,8 @@ class OnlineClassifier:
     ) -> None:
         """Learn the labels of what was decided last, or of a prediction that is handed back."""
         last, m = self._last, self.n_labels
+        if self._class_names is not None and np.asarray(prediction).dtype.kind in "US":
+            prediction = indicators_of_names(prediction, self._class_names)
         first = self._open("update", "prediction", prediction)
         second = self._open("update", "eta", eta)
         moved, names = first.is_reordered or second.is_reordered, None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._validate import check_number
+from omma._validate import check_number, shown
 from omma.metrics import Metric
 from omma.online.codec import Decision
 from omma.policies import Policy
@@ -102,6 +102,39 @@ def csr_of_ids(ids: NDArray[np.int32], m: int, kind: Any = CSR[0]) -> Any:
     row.data, row.indices = np.ones(len(ids), dtype=np.int8), ids.copy()
     row.indptr = np.array((0, len(ids)), dtype=np.int32)
     return row
+
+
+def refuse_two_columns(eta: Any, metric: Metric | None) -> None:
+    """Refuse both probabilities of a binary problem, such as ``predict_proba`` gives.
+
+    >>> refuse_two_columns(np.array([[0.3, 0.7], [0.9, 0.1]]), None)
+    Traceback (most recent call last):
+    ...
+    ValueError: a learner of one label takes one probability a row, got 2 columns: pass eta[:, 1]
+    """
+    shape = np.shape(eta)
+    # A vector has a row for each number, unless it is a pair that adds up to one.
+    is_pair = shape == (2,) and not sparse.issparse(eta) and abs(float(sum(eta)) - 1.0) < 1e-6
+    if shape[1:] == (2,) or is_pair:
+        if metric is not None:
+            metric.check_labels(2)
+        two_rows = ", or for two rows eta of shape (2, 1)" if is_pair else ""
+        raise ValueError(
+            "a learner of one label takes one probability a row, got 2 columns: pass "
+            f"eta[{'' if is_pair else ':, '}1]{two_rows}"
+        )
+
+
+def indicators_of_names(prediction: Any, names: NDArray[Any]) -> NDArray[np.int8]:
+    """Classes that ``predict`` told by name, as indicators."""
+    classes = np.asarray(prediction)
+    indicators = (classes[..., np.newaxis] == names).astype(np.int8)
+    if not indicators.any(axis=-1).all():
+        wrong = str(classes[~indicators.any(axis=-1)].ravel()[0])
+        raise ValueError(
+            f"prediction of update must be among {shown(names.tolist())}, got {wrong!r}"
+        )
+    return np.asarray(indicators)
 
 
 def decisions_of(owner: str, prediction: Any, eta: Any, m: int) -> list[Decision]:

@@ -376,7 +376,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         is_plain = problem.kind != BINARY and not sparse.issparse(labels)
         decisions = []
         for i in range(n):
-            decisions.append(learner.predict(rows[[i]] if is_sparse else rows[i]))
+            decisions.append(learner.decide(rows[[i]] if is_sparse else rows[i]))
             true = labels[i] if is_plain else labels[[i]]
             learner.update(true, weight=1.0 if weights is None else float(weights[i]))
         if is_sparse:
