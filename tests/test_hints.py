@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import omma
-from omma.cli.evaluate_inputs import read_inputs
-from omma.datasets import read, read_matrix
+from omma.datasets import read, read_matrix, read_scored
 
 ETA = "sport,art\n0.9,0.25\n0.1,0.5\n"
 Y = "sport,art\n1,0\n0,1\n"
@@ -33,18 +32,7 @@ def refusal(ask, *arguments, **options):
 
 
 TABLES = [
-    (ETA.replace(",", ";"), "semicolons seem to stand between its cells: write commas"),
-    ("0.9;0.25\n0.1;0.5\n", "semicolons seem to stand between its cells"),
-    (ETA.replace(",", "\t"), "tabs seem to stand between its cells: write commas, or let its name"),
-    (ETA.replace(",", ";").replace(".", ","), "semicolons seem to stand between its cells, and de"),
-    (
-        "0,9;0,25\n0,1;0,5\n0,5;0,5",
-        "semicolons seem to stand between its cells, and deci",
-    ),
-    ("0,9;0,5;0,5;0,5\n0,1;0,5;0,5;0,5\n", "twice; semicolons seem to stand between its cells, a"),
     ('a,b\n"0,9","0,25"\n', "if the comma is a decimal one, write a point: 0.9"),
-    ("a,b\nyes,no\n", "write 1 for yes and 0 for no"),
-    ("a,b\n45%,5 %\n", "write 0.45 for 45%"),
     (ETA.encode("utf-16"), "is UTF-16 text, and must be UTF-8"),
     (ETA.encode("utf-16-le"), "is UTF-16 text, and must be UTF-8"),
     ("é,b\n0,1\n".encode("latin-1"), "it is no UTF-8 text"),
@@ -61,30 +49,24 @@ def test_tables(written, text, sentence):
     options = {"id_column": "id"} if isinstance(text, str) and text.startswith("id") else {}
     assert sentence in refusal(read_matrix, "a.csv", **options)
     if not options:
-        assert sentence in refusal(read_inputs, "a.csv", "y.csv")
-        assert sentence in refusal(read_inputs, "eta.csv", "a.csv")
-
-
-def test_a_table_with_tabs_that_should_have_commas(tmp_path):
-    (tmp_path / "a.tsv").write_text(ETA)
-    assert "commas seem to stand between its cells: write tabs, or let its name end in .csv" in (
-        refusal(read_matrix, tmp_path / "a.tsv")
-    )
+        assert sentence in refusal(read_scored, "a.csv", "y.csv")
+        assert sentence in refusal(read_scored, "eta.csv", "a.csv")
 
 
 LABELS = [
     (
         {"eta": Y, "y": ETA},
-        "must hold only 0 and 1, got 0.9; are --eta and --labels swapped?",
+        "must hold only 0 and 1, got 0.9; are eta and labels swapped?",
     ),
-    ({"eta": "p\n3\n1\n", "y": ETA}, "whole numbers look like labels: are --eta and --labels swap"),
-    ({"eta": "p\n1\n0\n", "y": ETA}, "are --eta and --labels swapped?"),
-    ({"eta": "a,b\n90.5,25\n10,50\n"}, "if these are percent, divide them by 100"),
+    ({"eta": "p\n3\n1\n", "y": ETA}, "whole numbers look like labels: are eta and labels swap"),
+    ({"eta": "p\n1\n0\n", "y": ETA}, "are eta and labels swapped?"),
+    (
+        {"eta": "a,b\n90.5,25\n10,50\n"},
+        "divide them by 100: pass percent=True",
+    ),
     ({"eta": "a,b\n-1.5,-0.25\n-10,0.5\n"}, "if these are log-odds"),
     ({"y": "1,0\n0,1\n1,1\n"}, "which has 2, got 3; perhaps the first line of one"),
     ({"y": Y + "0,1\n" * 9}, "which has 2, got 11; they must be of the same rows"),
-    ({"y": "y\nyes\nno\n"}, "got 'yes'; write 1 for yes and 0 for no"),
-    ({"eta": "p\n0.5\n0.2\n", "y": "y\nyes\nno\n"}, "write 1 for yes and 0 for no"),
     ({"y": "y\n1\n2\n"}, "class ids from 0 to 1, got 2 in row 1; if the first class is 1"),
 ]
 
@@ -92,18 +74,14 @@ LABELS = [
 @pytest.mark.parametrize(("files", "sentence"), LABELS)
 def test_two_files(written, files, sentence):
     written(**files)
-    assert sentence in refusal(read_inputs, "eta.csv", "y.csv")
+    assert sentence in refusal(read_scored, "eta.csv", "y.csv")
 
 
 def test_ids_twice(written):
     written(eta="id,a,a\nx,0.5,0.1\n", y="id,a,b\nx,0,1\n", words="id,id\nx,a\n")
-    assert "distinct names, got 'a' twice" in refusal(
-        read_inputs, "eta.csv", "y.csv", id_column="id"
-    )
+    assert "distinct names, got 'a' twice" in refusal(read_scored, "eta.csv", "y.csv", id="id")
     written(eta="id,a,b\nx,0.5,0.1\n")
-    assert "distinct names, got 'id' twice" in refusal(
-        read_inputs, "eta.csv", "words.csv", id_column="id"
-    )
+    assert "distinct names, got 'id' twice" in refusal(read_scored, "eta.csv", "words.csv", id="id")
 
 
 def test_many_names_are_paired_in_time_that_grows_with_them(written):
@@ -116,9 +94,9 @@ def test_many_names_are_paired_in_time_that_grows_with_them(written):
     turned = ",".join(name[2:] for name in reversed(names))
     written(y=turned + "\n" + ",".join(["1"] * m))
     before = time.process_time()
-    assert read_inputs("eta.csv", "y.csv").notes
+    assert read_scored("eta.csv", "y.csv").notes
     written(y="topic\nlabel7\n")
-    assert read_inputs("eta.csv", "y.csv").y.tolist() == [7]
+    assert read_scored("eta.csv", "y.csv").batch.labels.values.tolist() == [7]
     assert time.process_time() - before < 5
 
 

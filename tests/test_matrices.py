@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from omma.datasets import read_csv, read_matrix, write_matrix
-from omma.datasets.matrices import column_names
+from omma.datasets.matrices import opened_table
 
 ETA = np.array([[0.1, 0.0, 0.75], [1.0, 0.25, 0.0], [0.0, 0.0, 0.0], [0.3, 1e-300, 1 / 3]])
 Y = (ETA > 0.2).astype(np.int8)
@@ -140,7 +140,9 @@ def test_the_column_that_names_rows(tmp_path, ending):
     assert found.ids == ("x", "y,z")
     assert found.names == ("a", "b")
     assert found.values.tolist() == [[0.1, 1], [0.2, 0]]
-    with pytest.raises(ValueError, match=r"in the column 'who', got 'x'; if it names rows.*--id"):
+    with pytest.raises(
+        ValueError, match=r"in the column 'who', got 'x'; if it names rows, pass id_column='who'"
+    ):
         read_matrix(path)
     with pytest.raises(ValueError, match="no column 'woh'; did you mean 'who'"):
         read_matrix(path, id_column="woh")
@@ -201,8 +203,10 @@ def test_rows_may_be_written_with_their_names(tmp_path, ending, make):
     assert found.ids == ("x", "y,z")
     assert found.names == ("a", "b")
     assert_array_equal(found.values, [[1, 0], [0, 1]])
-    assert column_names(path) == ("who", "a", "b")
-    assert column_names(saved(tmp_path, "b.csv", "0.5,0.5\n")) is None
+    with opened_table(path) as table:
+        assert table.names == ("who", "a", "b")
+    with opened_table(saved(tmp_path, "b.csv", "0.5,0.5\n")) as table:
+        assert table.names is None
 
 
 def test_names_of_rows_have_a_place_in_tables_only(tmp_path):
@@ -256,8 +260,12 @@ def test_rows_without_labels(tmp_path, text):
         ("a.csv", "a,b\n0,x\n", r"line 2: expected a number in the column 'b', got 'x'"),
         ("a.csv", "0,1\n\n0,x\n", r"a.csv, line 3: expected a number in column 2, got 'x'"),
         ("a.csv", "a,b\n0,\n", r"line 2: expected a number in the column 'b', got nothing"),
-        ("a.csv", "id,b\n1,0\n", r"got the column 'id', .* \(--id id\)"),
-        ("a.csv", ",a\n0,0.5\n", r"got the unnamed first column.*index=False, or pass --id ''"),
+        ("a.csv", "id,b\n1,0\n", r"got the column 'id', .* pass id_column='id'"),
+        (
+            "a.csv",
+            ",a\n0,0.5\n",
+            r"got the unnamed first column.*index=False, or .* id_column=''",
+        ),
         ("a.csv", "a,a\n0,0.5\n", r"line 1: expected distinct names, got 'a' twice"),
         ("a.csv", "x17,0.3\nx18,0.5\n", r"line 1: expected names of .* got 'x17' and '0.3'"),
         ("a.tsv.xz", "a\tb\n0,1\n", r"a.tsv.xz, line 2: expected 2 cells, as in line 1, got 1"),

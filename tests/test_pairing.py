@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import omma
 from omma.cli import main
 from omma.datasets import read_matrix, write_matrix
-from omma.datasets.class_names import stems
+from omma.datasets.column_roles import stems
 
 ETA, Y = omma.datasets.long_tail(n=60, m=4, seed=1)
 ETA[0] = 0.5  # a row that a threshold of one half decides
@@ -98,13 +98,20 @@ def test_rows_are_joined_by_their_ids(run):
 
 def test_rows_whose_ids_do_not_match_are_named(run):
     write_matrix("less.csv", Y[1:], NAMES, rows=("article", IDS[1:]))
-    assert "less.csv has no row with the id 'n0', which id_eta.csv has" in refusal(
+    assert "1 of 60 ids of id_eta.csv have no labels in less.csv, such as 'n0'" in refusal(
         run("id_eta.csv", "less.csv", "--id", "article")
     )
+    skipped = omma.replay(omma.Threshold(0.5), ETA[1:], Y[1:], metric="macro_f1").value
+    done = run("id_eta.csv", "less.csv", "--id", "article", "--skip-unmatched")
+    assert value(done) == skipped
+    assert json.loads(done.stdout)["notes"] == [
+        "1 rows of id_eta.csv are not in less.csv and were skipped."
+    ]
     write_matrix("more.csv", Y[[*range(60), 0]], NAMES, rows=("article", (*IDS, "q")))
-    assert "id_eta.csv has no row with the id 'q', which more.csv has" in refusal(
+    assert "1 of 61 ids of more.csv have no probabilities in id_eta.csv, such as 'q'" in refusal(
         run("id_eta.csv", "more.csv", "--id", "article")
     )
+    assert value(run("id_eta.csv", "more.csv", "--id", "article", "--skip-unmatched")) == RIGHT
     write_matrix("twice.csv", Y, NAMES, rows=("article", (*IDS[:-1], "n0")))
     assert "twice.csv must name each row once, got the id 'n0' twice" in refusal(
         run("id_eta.csv", "twice.csv", "--id", "article")
@@ -157,8 +164,12 @@ def test_one_column_and_classes_by_name(run, head, columns):
     with open("what.csv", "w") as file:
         file.write("what\n" + "Fraud\nok\n" * 30)
     line = refusal(run("p.csv", "what.csv", "--column", "fraud", metric="f1"))
-    assert "must hold 'fraud' in some rows" in line
-    assert "did you mean 'Fraud'?" in line
+    assert "what.csv has the classes Fraud, ok" in line
+    assert "pass --positive Fraud" in line
+    again = run("p.csv", "what.csv", "--column", "fraud", "--positive", "Fraud", metric="f1")
+    assert again.exit_code == 0, again.stderr
+    wrong = run("p.csv", "what.csv", "--column", "fraud", "--positive", "froud", metric="f1")
+    assert "must hold 'froud' in some rows, got it in none; did you mean 'Fraud'" in refusal(wrong)
 
 
 def test_a_column_that_is_no_probability_is_named(run):
@@ -166,8 +177,10 @@ def test_a_column_that_is_no_probability_is_named(run):
     amounts.to_csv("amounts.csv", index=False)
     line = refusal(run("amounts.csv", "y.csv"))
     assert "got 100000 in row 0, label 0, the column 'amount'" in line
-    assert "--id amount" in line
-    assert "--column" in line
+    assert "--probability NAME" in line
+    one = omma.replay(omma.Threshold(0.5), ETA[:, 2], Y[:, 2], metric="f1").value
+    write_matrix("law.csv", Y[:, 2], ("law",))
+    assert value(run("amounts.csv", "law.csv", "--probability", "fraud", metric="f1")) == one
     numbered = pd.DataFrame(Y, columns=NAMES)
     numbered.insert(0, "key", np.arange(60))
     numbered.to_csv("numbered.csv", index=False)

@@ -20,11 +20,11 @@ from scipy import sparse
 from streams import dense
 
 import omma
-from omma.cli.csv_lines import CsvLines
-from omma.cli.evaluate_inputs import read_inputs
-from omma.cli.json_lines import JsonLines
 from omma.cli.learners import LearnerKeeper
+from omma.cli.lines import CsvLines
 from omma.cli.streaming import Stream
+from omma.datasets import read_scored
+from omma.datasets.json_lines import JsonLines
 
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
 LIMITS = ["labels_per_row <= 1.2", "recall[1] >= 0.5"]
@@ -299,12 +299,12 @@ def test_more_labels_are_worth_more_than_fewer():
 
 
 def test_empty_cells_of_a_stream_are_unknown():
-    reader = CsvLines(",", None, None)
+    reader = CsvLines(",")
     assert reader.read("a,b,y_a,y_b") is None
     line = reader.read("0.5,0.25,1,")
     np.testing.assert_array_equal(line.y, [1, np.nan])
     np.testing.assert_array_equal(JsonLines(2).read('{"y": [null, 0]}').y, [np.nan, 0])
-    classes = CsvLines(",", None, None)
+    classes = CsvLines(",")
     assert classes.read("a,b,class") is None
     assert [classes.read(f"0.5,0.25,{one}").y for one in ("", "nan", "1")] == [None, None, 1]
     said = io.StringIO()
@@ -331,7 +331,7 @@ def test_evaluate_leaves_rows_out_that_lack_all_labels(tmp_path, text, kept):
     body = [f"{one},{row}" for one, row in zip("wxyz", rows, strict=True)] if with_ids else rows
     (tmp_path / "eta.csv").write_text("\n".join([head, *body]) + "\n")
     files = str(tmp_path / "eta.csv"), str(tmp_path / "y.csv")
-    found = read_inputs(*files, id_column="id" if with_ids else None)
+    found = read_scored(*files, id="id" if with_ids else None)
     assert found.y.tolist() == kept
     assert found.batch.n == len(kept)
     assert f"{4 - len(kept)} of 4 rows have no labels" in found.notes[-1]

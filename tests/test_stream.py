@@ -318,7 +318,7 @@ def test_a_column_of_another_kind_stops_the_stream_at_once(stream, head, first, 
     for said in (skipped[0], line.replace("got 8", "got 7")):
         assert expected in said
         assert ADVICE in said
-        assert "a column y, or y_NAME" in said
+        assert "in a column y, or y_NAME" in said
 
 
 def test_a_column_that_counts_rows_stops_the_stream(stream):
@@ -370,8 +370,8 @@ def test_two_columns_for_a_metric_of_one_label(stream):
     [
         ("a,b,y_a\n", (), "line 1: expected a column y_NAME for each NAME, not so for 'b'"),
         ("who,a,y_a\n", (), "not so for 'who': pass --id who if it names rows"),
-        ("a,b\n", ("--id", "q"), "line 1: expected a column 'q'"),
-        ("id,y\n", (), "line 1: expected columns of probabilities"),
+        ("a,b\n", ("--id", "q"), "line 1: the stream has no column 'q', which --id asks for"),
+        ("id,y\n", (), "line 1: the stream does not tell which columns hold probabilities"),
         ("a,b\n0.1,0.2\n", ("-k", 3), "line 2: k of OMMA"),
         (
             "0.1,0.2,0.3\n" * 3,
@@ -629,10 +629,10 @@ def test_labels_by_name_in_json(stream):
     ("text", "expected"),
     [
         ("a;b\n0,5;0,1\n", "got '0,5'; if the comma is a decimal one, write a point: 0.5"),
-        ("a,b\n50,10\n", "got 50; divide percentages by 100"),
+        ("a,b\n50,10\n", "got 50; if these are percent, pass --percent"),
         ("a,b\n50 %,10 %\n", "got '50 %'; write 0.5 for 50 %"),
         ("a,y_a\n0.5,yes\n", "got 'yes'; write 1 for yes and 0 for no"),
-        ("a,a\n0.5,0.1\n", "expected names of columns that differ, got 'a' 2 times"),
+        ("a,a\n0.5,0.1\n", "expected distinct names, got 'a' twice"),
     ],
 )
 def test_likely_causes_are_named(stream, text, expected):

@@ -202,18 +202,14 @@ def test_a_fit_reads_its_rows_once(reads, cv):
 def test_evaluate_reads_each_file_once(reads, tmp_path, monkeypatch):
     from click.testing import CliRunner
 
-    from omma.cli import evaluate_inputs, main
-    from omma.datasets import class_names
+    from omma.cli import main
+    from omma.datasets import matrices
 
     files = Counter()
-    read = evaluate_inputs.read_matrix
-
-    def counted(path, **options):
-        files[str(path)] += 1
-        return read(path, **options)
-
-    for one in (evaluate_inputs, class_names):  # of probabilities and of labels
-        monkeypatch.setattr(one, "read_matrix", counted)
+    read = matrices.npz.mapped
+    monkeypatch.setattr(
+        matrices.npz, "mapped", lambda path: (files.update([str(path)]), read(path))[1]
+    )
     monkeypatch.chdir(tmp_path)
     eta, y = (dense(one) for one in stream())
     for name, one in (("eta", eta), ("y", y), ("eta2", eta), ("y2", y)):

@@ -2,7 +2,6 @@
 
 import codecs
 import io
-import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -14,29 +13,11 @@ import click
 
 from omma import __version__
 from omma._validate import nearest
-from omma.cli.options import sentence
+from omma.cli.options import sentence, with_options
 
 # In the order that the help shows them.
 COMMANDS = ("demo", "evaluate", "stream", "serve", "watch", "journal", "report", "list", "warmup")
 MOVED = "omma run moved to the package omma-study: pip install omma-study, then omma-study run"
-# Warnings of the library speak of Python's parameters; here they become options.
-AS_OPTIONS = (
-    (re.compile(r" of (replay|choose|predict) ha(ve|s) "), r" ha\2 "),
-    (re.compile(r"use at_most=(\d+) in place of"), r"pass --at-most \1 in place of"),
-    (re.compile(r" \(this is said once\)"), ""),
-    (re.compile(r": use omma\.metrics\.smoothed\(.*\), or omma\.Auto"), "; that of Auto is not"),
-)
-
-
-def with_options(text: str) -> str:
-    """A warning of the library in the words of the command line.
-
-    >>> with_options("2 of 9 rows of replay have fewer than k=3: use at_most=3 in place of k=3")
-    '2 of 9 rows have fewer than k=3: pass --at-most 3 in place of k=3'
-    """
-    for pattern, replacement in AS_OPTIONS:
-        text = pattern.sub(replacement, text)
-    return text
 
 
 @contextmanager

@@ -29,12 +29,32 @@ from omma.cli.options import (
 
 
 @click.command("evaluate")
-@click.option("--eta", required=True, metavar="FILE", help="Probability of each label in each row.")
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option("--eta", metavar="FILE", help="Probabilities, where labels are in another file.")
 @click.option(
     "--labels",
     metavar="FILE",
-    help="True labels: a column of 0 and 1 for each label, or one of class ids or names.",
+    help="True labels: a column of 0 and 1 (or yes and no) for each label, or one column of class "
+    "ids or names.",
 )
+@click.option(
+    "--probability",
+    multiple=True,
+    metavar="NAME",
+    help="A column of probabilities, by name or number, or the start of several names, such as "
+    "p_; may be repeated.  [default: all that hold no ids or labels]",
+)
+@click.option(
+    "--label",
+    multiple=True,
+    metavar="NAME",
+    help="A column of true labels, as --probability.  [default in FILE: y_NAME for each NAME, or "
+    "one of y, label, class, target]",
+)
+@click.option(
+    "--positive", metavar="CLASS", help="The class that is predicted, where labels are two classes."
+)
+@click.option("--percent", is_flag=True, help="Probabilities are percent: divide them by 100.")
 @click.option(
     "--metric",
     "metrics",
@@ -68,8 +88,11 @@ from omma.cli.options import (
     "--id",
     "id_column",
     metavar="NAME",
-    help="The column that names rows in CSV and Parquet files; where both have it, they are "
-    "joined by it.",
+    help="The column that names rows; where two files have it, they are joined by it.  [default: "
+    "id, if there is such a column]",
+)
+@click.option(
+    "--skip-unmatched", is_flag=True, help="Skip rows whose id only one of the two files has."
 )
 @click.option("--column", metavar="NAME", help="Take one column of --eta, by name or number.")
 @click.option(
@@ -103,12 +126,13 @@ from omma.cli.options import (
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**parameters: Any) -> None:
-    """Find the rule to deploy on your own probabilities and labels, and what it is worth.
+    """Recommend a rule for your own probabilities and labels, and estimate its score.
 
-    Files may be .npz (SciPy or NumPy), .npy, .csv, .tsv, .parquet, or .txt of the Extreme
-    Classification Repository; text may be compressed. Of several arrays in one archive,
-    file.npz:name is one. Columns with names are paired by them (p_sport goes with sport), others by
-    position.
+    FILE is a table with both, .csv, .tsv or .parquet, or .jsonl with the lines of omma stream. With
+    --eta and --labels there are two files, which may also be .npz (SciPy or NumPy), .npy, or .txt
+    of the Extreme Classification Repository; text may be compressed. Of several arrays in one
+    archive, file.npz:name is one. Columns with names are paired by them (p_sport goes with sport),
+    others by position.
 
     First, fixed rules, as omma.choose has them: the 0.5 threshold or the top k, tuned thresholds,
     and the rules that Auto and OMMA have learned after one pass. Each row is decided by rules made
@@ -121,6 +145,7 @@ def command(**parameters: Any) -> None:
 
     \b
     Examples:
+        omma evaluate scored.csv --probability p_fraud --label is_fraud --id tx --metric f1
         omma evaluate --eta eta.npz --labels y.npz --metric macro_f1 -k 3
         omma evaluate --eta eta.csv --labels y.csv --metric macro_f1 --metric micro_f1 \\
             --plot running.png --predictions decisions.csv --rule rule.json
@@ -131,9 +156,17 @@ def command(**parameters: Any) -> None:
     """  # noqa: D301
     # Two dozen options are handed on as one object.
     options = SimpleNamespace(**parameters)
+    _find_files(options)
     targets = [read_metric(text, options.k, options.at_most) for text in options.metrics]
-    from omma.cli.evaluate_inputs import check_task, read_inputs
-    from omma.cli.evaluation import ALL, Evaluation, check_bounded, chosen_policies
+    from omma.cli.evaluation import (
+        ALL,
+        Evaluation,
+        check_bounded,
+        check_task,
+        chosen_policies,
+        fully_labelled,
+    )
+    from omma.datasets import read_scored
 
     deciders = (options.decide,) if options.decide else ()
     check_policies((*options.policies, *deciders), ALL)
@@ -154,15 +187,20 @@ def command(**parameters: Any) -> None:
 
     # Training rows are read as the others are, and their columns put in the same order.
     def read(eta: str, labels: str | None, order: tuple[str, ...] | None = None) -> Any:
-        inputs = read_inputs(
+        inputs = read_scored(
             eta,
             labels,
-            id_column=options.id_column,
+            id=options.id_column,
+            probability=options.probability,
+            label=options.label,
+            positive=options.positive,
             column=options.column,
+            percent=options.percent,
             by_position=options.by_position,
+            skip_unmatched=options.skip_unmatched,
             order=order,
         )
-        return inputs.whole(targets)
+        return fully_labelled(inputs, targets)
 
     with work():
         inputs = read(options.eta, options.labels)
@@ -212,9 +250,23 @@ def command(**parameters: Any) -> None:
             click.echo(sentence)
 
 
+def _find_files(options: Any) -> None:
+    """FILE has probabilities and labels, unless --eta or --labels name other files."""
+    if options.file is None and options.eta is None:
+        raise click.UsageError("Missing argument 'FILE', or options '--eta' and '--labels'.")
+    if options.file is not None and options.eta is not None:
+        raise click.UsageError("Pass FILE or --eta, not both.")
+    if options.eta is None:
+        options.eta = options.file
+        options.labels = options.labels or options.file
+    elif options.labels is None and options.label:
+        options.labels = options.eta
+
+
 def _check_files(options: Any) -> None:
     """Before anything long is run: files to read must exist, and those to write have a place."""
     from omma.datasets.matrices import file_ending, split_address
+    from omma.datasets.scored import scored_ending
 
     if (options.train_eta is None) != (options.train_labels is None):
         raise click.UsageError("--train-eta and --train-labels must be given together.")
@@ -223,7 +275,7 @@ def _check_files(options: Any) -> None:
         if path is not None:
             file = split_address(path)[0]  # the name of an array may follow that of an archive
             with usage(option):
-                file_ending(file)
+                scored_ending(path)
             if not file.is_file():
                 raise click.BadParameter(f"'{file}' is not a file.", param_hint=option)
     if options.predictions is not None:

@@ -11,14 +11,14 @@ from rich.console import Console
 
 import omma
 from omma._json import finite
-from omma.cli.evaluate_inputs import Inputs
 from omma.cli.evaluate_report import choice_data, show_choice, show_inputs
 from omma.cli.evaluation import MetricAndBudget, recommend, titled, write_rule
 from omma.comparison.cross_fitting import TUNED
+from omma.datasets import Scored
 from omma.tables import MISSING, texts
 
 
-def run_limited(options: Any, target: MetricAndBudget, policy: omma.Auto, inputs: Inputs) -> None:
+def run_limited(options: Any, target: MetricAndBudget, policy: omma.Auto, inputs: Scored) -> None:
     """Judge rules that are made under limits on unseen rows, run Auto online, and show both."""
     batch = inputs.batch
     if batch.n < 2:
@@ -75,7 +75,7 @@ def run_limited(options: Any, target: MetricAndBudget, policy: omma.Auto, inputs
         click.echo(f"Saved the rule of {maker} to {options.rule}")
 
 
-def run_frontier(options: Any, target: MetricAndBudget, inputs: Inputs) -> None:
+def run_frontier(options: Any, target: MetricAndBudget, inputs: Scored) -> None:
     """Show what each bound of a limit costs."""
     metric, k = target
     costs = omma.frontier(inputs.batch, None, metric, options.frontier, k=k)

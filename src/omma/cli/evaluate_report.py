@@ -15,10 +15,10 @@ from scipy import sparse
 import omma
 from omma._json import finite
 from omma.calibration.reliability import CalibrationCheck
-from omma.cli.evaluate_inputs import Inputs
 from omma.cli.evaluation import Evaluation, hindsight, titled
 from omma.comparison.choice import SIMPLE
 from omma.comparison.cross_fitting import everything_is_best
+from omma.datasets import Scored
 from omma.policies.registry import REGISTRY
 from omma.state_parts import in_proportion
 from omma.tables import UNSUPPORTED, Entry, Grid, fitting
@@ -76,11 +76,11 @@ def as_json(evaluation: Evaluation, wrote: dict[str, str]) -> str:
     return json.dumps(finite(content))
 
 
-def show_inputs(inputs: Inputs, console: Console) -> None:
+def show_inputs(inputs: Scored, console: Console) -> None:
     """The data in a few words."""
     for note in inputs.notes:
         console.print(note, soft_wrap=True)
-    batch, y, m = inputs.batch, inputs.y, inputs.batch.m
+    batch, y, m = inputs.batch, labels_of(inputs.batch), inputs.batch.m
     rows = f"{batch.n:,} row{'s' * (batch.n != 1)}"
     title = "classes, one a row" if batch.class_ids else "labels"
     kind = "sparse probabilities" if batch.is_sparse else "probabilities"
@@ -91,7 +91,7 @@ def show_inputs(inputs: Inputs, console: Console) -> None:
         counts = np.bincount(y.astype(np.int64), minlength=m)
         labels = f"the rarest class is in {int(counts.min()):,} rows."
     else:
-        positive, known = _sums(y, batch.n), inputs.rows_known
+        positive, known = _sums(y, batch.n), rows_known(batch)
         per_row = float((positive / np.maximum(known, 1.0)).sum())
         share = known.sum() / (batch.n * m)
         partial = "" if share == 1.0 else f", {100 * share:.3g} % of all are known"
@@ -167,7 +167,7 @@ def _blind_grid(evaluation: Evaluation) -> Grid:
     return Grid(columns, tuple(titles[name] for name in evaluation.policies), entries, (note,))
 
 
-def _expected(inputs: Inputs, trace: omma.Trace) -> float:
+def _expected(inputs: Scored, trace: omma.Trace) -> float:
     """What the metric would be if the probabilities were right: η is counted in place of labels."""
     batch, n = inputs.batch, inputs.batch.n
     eta = batch.values if batch.is_sparse else batch.values.reshape(n, -1)
@@ -193,7 +193,7 @@ def _remarks(evaluation: Evaluation) -> Iterator[str]:
 def _calibration(evaluation: Evaluation) -> CalibrationCheck | None:
     """Whether the probabilities look calibrated, with the gain by the first metric if known."""
     inputs = evaluation.inputs
-    if inputs.y is None or inputs.batch.class_ids:
+    if inputs.batch.labels is None or inputs.batch.class_ids:
         return None
     for choice in evaluation.choices.values():
         if choice.calibration is not None:
@@ -201,11 +201,25 @@ def _calibration(evaluation: Evaluation) -> CalibrationCheck | None:
     return CalibrationCheck.of(inputs.batch)
 
 
-def _everything_is_best(inputs: Inputs, metric: omma.Metric) -> bool:
+def _everything_is_best(inputs: Scored, metric: omma.Metric) -> bool:
     """Whether to predict every label in every row is best, by labels or else by probabilities."""
-    n = float(inputs.batch.n)
-    positive = _sums(inputs.batch.values if inputs.y is None else inputs.y, inputs.batch.n)
-    return everything_is_best(metric, in_proportion(positive, n, n - inputs.rows_known), n)
+    batch, n = inputs.batch, float(inputs.batch.n)
+    y = labels_of(batch)
+    positive = _sums(batch.values if y is None else y, batch.n)
+    return everything_is_best(metric, in_proportion(positive, n, n - rows_known(batch)), n)
+
+
+def labels_of(batch: omma.Batch) -> Any:
+    """Labels as numbers, or None."""
+    return None if batch.labels is None else batch.labels.values
+
+
+def rows_known(batch: omma.Batch) -> NDArray[np.float64]:
+    """In how many rows each label is known."""
+    known = np.full(batch.m, float(batch.n))
+    if batch.labels is not None and batch.labels.missing is not None:
+        known -= np.bincount(batch.labels.missing.indices, minlength=batch.m)
+    return known
 
 
 def _sums(values: Any, n: int) -> NDArray[np.float64]:

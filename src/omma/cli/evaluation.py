@@ -11,16 +11,16 @@ import numpy as np
 
 import omma
 from omma._atomic import replacing
-from omma.cli.evaluate_inputs import Inputs
 from omma.cli.options import make_policy
 from omma.comparison import NAMES
 from omma.comparison.cross_fitting import simple_rule
-from omma.datasets import write_matrix
+from omma.datasets import Scored, write_matrix
 from omma.datasets.csv_text import csv_line, spreadsheet_text
 from omma.datasets.matrices import TABLES, file_ending
 from omma.datasets.text import compressing
 from omma.metrics.target import Target
 from omma.policies import UnsupportedMetricError
+from omma.policies.base import whole_for
 from omma.policies.registry import REGISTRY
 
 MetricAndBudget = tuple[omma.Metric, int | None]
@@ -63,11 +63,58 @@ def chosen_policies(
     return tuple(dict.fromkeys(names))
 
 
+def fully_labelled(inputs: Scored, metrics: list[MetricAndBudget]) -> Scored:
+    """Without rows that are labelled in part, where a metric is about one class a row."""
+    labels = inputs.batch.labels
+    if labels is None or labels.missing is None:
+        return inputs
+    for metric, _ in metrics:
+        reason = whole_for(metric)
+        if reason is not None:
+            part = np.diff(labels.missing.indptr) > 0  # rows with unknown entries
+            if part.all():
+                labels.refuse_partly_known(labels.owner, reason)
+            why = f"lack some labels and were skipped: {metric.name} is about one class a row"
+            return inputs.without(part, why)
+    return inputs
+
+
+def check_task(
+    batch: omma.Batch, metrics: list[MetricAndBudget], at_most: int | None = None
+) -> None:
+    """Refuse metrics and budgets that do not go with the data, and say what to pass."""
+    m = batch.m
+    if at_most is not None and at_most > m:
+        raise ValueError(f"--at-most must be at most the number of labels, {m}, got {at_most}")
+    for metric, k in metrics:
+        # Classifiers return two columns for a binary problem, of which the second is positive.
+        if metric.binary and m == 2:
+            raise ValueError(
+                f"{metric.name} takes the probability of one label, and there are 2 columns: pass "
+                "--column 1 for the second, or a macro_ or multiclass_ metric"
+            )
+        metric.check_labels(m)
+        if k is not None and k > m:
+            raise ValueError(f"k must be at most the number of labels, {m}, got {k}")
+        if batch.class_ids and k is None and not metric.multiclass:
+            raise ValueError(
+                f"the labels are class ids, and {metric.name} has no budget: pass -k 1 to predict "
+                "one class a row, or labels as columns of 0 and 1"
+            )
+        needs_one = metric.multiclass and m > 1 and batch.labels is not None
+        if needs_one and batch.odd_row is not None:
+            row, count = batch.odd_row
+            raise ValueError(
+                f"the labels must be one class a row for {metric.name}, got {count} in row {row}; "
+                "for rows of several labels choose a macro_ or micro_ metric"
+            )
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """Policies online by every metric, and the rule to deploy; each part is run when asked for."""
 
-    inputs: Inputs
+    inputs: Scored
     train: omma.Batch | None  # rows to tune on beforehand
     targets: list[MetricAndBudget]
     policies: tuple[str, ...]
@@ -89,7 +136,11 @@ class Evaluation:
     @property
     def sample(self) -> omma.Batch | None:
         """Rows to tune on: those for it, else the rows judged, with hindsight, if labelled."""
-        return self.inputs.batch if self.train is None and self.inputs.y is not None else self.train
+        return (
+            self.inputs.batch
+            if self.train is None and self.inputs.batch.labels is not None
+            else self.train
+        )
 
     def policy(self, name: str, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
         """One of the policies, trained where it learns beforehand."""
@@ -100,7 +151,7 @@ class Evaluation:
     @cached_property
     def comparison(self) -> omma.Comparison | None:
         """Policies online; None without labels to judge by."""
-        if self.inputs.y is None:
+        if self.inputs.batch.labels is None:
             return None
         policies: list[Any] = [*self.policies]
         if self.at_most is not None:
@@ -125,7 +176,7 @@ class Evaluation:
     @cached_property
     def choices(self) -> dict[str, omma.Choice]:
         """The rules to deploy, by metric; none where policies were named."""
-        if self.are_named or self.inputs.y is None or self.inputs.batch.n < 2:
+        if self.are_named or self.inputs.batch.labels is None or self.inputs.batch.n < 2:
             return {}
         return {
             titled(*target): recommend(self.inputs, target, self.at_most) for target in self.targets
@@ -152,7 +203,7 @@ class Evaluation:
             return self.decide
         if len(self.policies) == 1:
             return self.policies[0]
-        return "omma_eta" if self.inputs.y is None else "auto"
+        return "omma_eta" if self.inputs.batch.labels is None else "auto"
 
     @cached_property
     def trace(self) -> omma.Trace:
@@ -170,7 +221,7 @@ class Evaluation:
 
     def run(self) -> None:
         """Run everything that is shown; what is written may take one run more."""
-        if self.inputs.y is None:
+        if self.inputs.batch.labels is None:
             self.blind_traces  # noqa: B018
         else:
             self.comparison, self.choices  # noqa: B018
@@ -251,7 +302,7 @@ class Evaluation:
 
 
 def recommend(
-    inputs: Inputs,
+    inputs: Scored,
     target: MetricAndBudget,
     at_most: int | None,
     subject_to: tuple[str, ...] = (),

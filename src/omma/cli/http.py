@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from omma.cli.json_lines import parsed
 from omma.cli.prometheus import CONTENT_TYPE, RequestCounts, exposition
 from omma.cli.service import NothingYetError, Service, TooManyValuesError
+from omma.datasets.json_lines import parsed
 from omma.online.waiting import (
     AlreadyWaitingError,
     ForgottenIdError,

@@ -32,7 +32,7 @@ from omma.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from omma.cli.lines import Names
+    from omma.datasets.json_lines import Names
 
     Make = Callable[[int, Names | None], omma.OnlineClassifier]
 

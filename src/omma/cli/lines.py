@@ -6,18 +6,24 @@ A line that cannot be read raises ``ValueError`` with a sentence; the next one c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from omma.cli.csv_lines import CsvLines
-    from omma.cli.json_lines import JsonLines
-
-Vector = NDArray[np.float64]
-Names = tuple[str, ...]
+from omma._validate import nearest, shown
+from omma.datasets.column_roles import find_roles, stems
+from omma.datasets.csv_text import (
+    is_header,
+    is_missing,
+    is_number,
+    meant,
+    separator_of,
+    split,
+    to_label,
+    to_number,
+)
+from omma.datasets.json_lines import JsonLines, Line, Names, Vector
 
 LONGEST = 1 << 24  # bytes of a line: 800,000 probabilities of 20 digits
 TOO_LONG = (
@@ -28,18 +34,10 @@ SEPARATORS = {"csv": ",", "tsv": "\t"}
 # Among the first rows, so many in succession that stumble over one column: it is of another kind.
 ENOUGH = 3
 ADVICE = (
-    "; pass --id NAME if a column names rows, or --column NAME to take one column of "
-    "probabilities; the true label is in a column y, or y_NAME for each label"
+    "; pass --id NAME if a column names rows, --probability NAME for the columns of probabilities, "
+    "and --label NAME unless labels are in a column y, or y_NAME for each label"
 )
-
-
-class Line(NamedTuple):
-    """What a line says; None where it says nothing about it."""
-
-    id: Any = None
-    eta: Vector | None = None
-    y: Any = None  # indicators, or a class id
-    decision: Vector | None = None  # of an earlier process, in place of the one remembered
+LONGEST_NAME = 1_000  # signs: what is longer is no name of a column, but a spoiled line
 
 
 class StopStreamError(ValueError):
@@ -75,6 +73,211 @@ def bounded_lines(file: BinaryIO, longest: int = LONGEST) -> Iterator[bytes | No
 
 
 @dataclass
+class CsvColumns:
+    """Which columns of a stream hold what, as options say; by default their names tell."""
+
+    id: str | None = None
+    column: str | None = None  # the only one of the probabilities to take, by name or number
+    probability: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
+    percent: bool = False
+
+
+@dataclass
+class CsvLines:
+    """Columns of probabilities, of labels (``y_NAME``, or one of classes), and of ids."""
+
+    separator: str | None
+    n_labels: int | None = None
+    options: CsvColumns = field(default_factory=CsvColumns)
+    names: Names | None = None
+    _titles: list[str] = field(default_factory=list)  # what messages call the columns
+    _classes: dict[str, int] = field(default_factory=dict)  # places of classes in one column
+    _id: int | None = None
+    _eta: list[int] = field(default_factory=list)
+    _y: list[int] = field(default_factory=list)
+    _has_class_ids: bool = False
+
+    def read(self, text: str) -> Line | None:
+        """What a line says; the first may have the names of columns."""
+        cells = split(text, self.separator)
+        if not any(cells):
+            return None
+        if not self._titles:
+            longest = max(map(len, cells))
+            if longest > LONGEST_NAME:
+                raise ValueError(
+                    f"expected names of columns or numbers, got a cell of {longest:,} signs"
+                )
+            if is_header(cells):
+                self._read_header(tuple(cells))
+                self._titles = [shown(cell) for cell in cells]
+                return None
+            self._number_columns(len(cells))
+            self._titles = [f"number {place}" for place in range(len(cells))]
+        if len(cells) != len(self._titles):
+            raise ValueError(f"expected {len(self._titles)} cells, got {len(cells)}")
+        row_id = None if self._id is None else cells[self._id] or None
+        return Line(row_id, self._probabilities(cells), self._labels(cells))
+
+    def gives_way(self, text: str, form: str | None) -> bool:
+        """A line of JSON tells that what came before was no line of names, or one of more names."""
+        if form is None and text.startswith("{"):
+            return True
+        cells = split(text, self.separator)
+        return len(cells) > len(self._titles) and all(cells) and not any(map(is_number, cells))
+
+    def _probabilities(self, cells: list[str]) -> Vector | None:
+        if not any(cells[place] for place in self._eta):
+            return None
+        if self.options.percent:
+            cells = [cell.rstrip("% ") for cell in cells]
+        row = self._numbers(self._eta, cells, to_number)
+        row = row / 100.0 if self.options.percent else row
+        right = (row >= 0) & (row <= 1)  # of NaN neither holds
+        if right.all():
+            return row
+        wrong = int(np.argmin(right))
+        place, value = self._eta[wrong], row[wrong]
+        sentence = (
+            f"expected probabilities from 0 to 1 in the column {self._titles[place]}, got "
+            f"{shown(cells[place])[1:-1]}"
+        )
+        if not np.isfinite(value):  # a mishap of one row
+            raise ValueError(sentence)
+        percent = "; if these are percent, pass --percent" if 1 < value <= 100 else ""
+        # The first two rows of a column that counts them, 0 and 1, were in the range.
+        raise WrongColumnError(place, sentence + percent, after=2)
+
+    def _labels(self, cells: list[str]) -> Any:
+        """Indicators, or a class id, or None where all cells are empty."""
+        chosen = [cells[place] for place in self._y]
+        word = chosen[0] if chosen else ""
+        # A class by its name; "yes" is one only where a class is called so.
+        if word in self._classes:
+            place = self._classes[word]
+            # Of one label, the class is the label or another.
+            return place if self._has_class_ids else np.array([float(place == 0)])
+        if all(map(is_missing, chosen)):
+            return None
+        if self._classes and not is_number(word):
+            try:
+                to_label(word)
+            except ValueError:
+                classes = shown(tuple(self._classes))
+                message = f"expected a class among {classes}, got {shown(word)}"
+                raise ValueError(message) from None
+        labels = self._numbers(self._y, cells, to_label)
+        if not self._has_class_ids:
+            return labels
+        if not labels[0].is_integer():
+            raise ValueError(f"expected a whole number as class id, got {labels[0]:g}")
+        return int(labels[0])
+
+    def _numbers(self, places: list[int], cells: list[str], convert: Any) -> Vector:
+        values = []
+        for place in places:
+            try:
+                values.append(convert(cells[place], self.separator))
+            except ValueError as error:
+                start, cell = f"expected a number in the column {self._titles[place]}", cells[place]
+                if not cell:  # a mishap of one row
+                    raise ValueError(f"{start}, got nothing") from error
+                hint = meant(cell).replace("percent=True", "--percent")
+                raise WrongColumnError(place, f"{start}, got {shown(cell)}{hint}") from error
+        return np.array(values)
+
+    def _read_header(self, names: Names) -> None:
+        """Find out by their names what the columns are."""
+        options = self.options
+        if not names[0] and options.id != "":
+            raise StopStreamError(
+                "got an unnamed first column, which seems to number rows (write the CSV with "
+                "index=False, or pass --id '')"
+            )
+        try:
+            roles = find_roles(
+                "the stream",
+                names,
+                options.id,
+                options.probability,
+                options.label,
+                needs_labels=False,
+            )
+        except ValueError as error:
+            raise StopStreamError(str(error)) from error
+        self._id, self._eta, self._y = roles.id, roles.eta, roles.labels
+        if self.n_labels not in (None, len(roles.names)):
+            raise StopStreamError(
+                f"expected {self.n_labels} columns of probabilities (--n-labels), got "
+                f"{len(roles.names)}: {shown(roles.names)}"
+            )
+        places = self._choose_column(roles.names)
+        self.names = tuple(roles.names[place] for place in places)
+        if len(roles.labels) == 1 and roles.label_names != roles.names:
+            # One column of classes, called as the columns are or as what tells them apart. Of one
+            # column of probabilities, its class is the label.
+            short = stems(roles.names) if len(roles.names) > 1 else ()
+            for classes in (short, roles.names):
+                self._classes |= {name: place for place, name in enumerate(classes)}
+            if len(places) == 1:
+                self._classes = {
+                    name: int(place != places[0]) for name, place in self._classes.items()
+                }
+            self._has_class_ids = len(places) > 1
+        elif roles.labels:
+            self._y = self._paired_labels(roles.names, roles.label_names, places)
+
+    def _paired_labels(self, names: Names, labels: Names, places: list[int]) -> list[int]:
+        """The column of labels of each column of probabilities that is taken."""
+        by_name = dict(zip(labels, self._y, strict=True))
+        if len(labels) == len(names) and set(labels) != set(names):
+            names = stems(names)  # p_sport goes with y_sport
+        wanted = [names[place] for place in places]
+        extra = set(labels) - set(names) if self.options.column is None else set()
+        odd = sorted({*wanted} - {*labels} | extra)
+        if odd:
+            hint = f": pass --id {odd[0]} if it names rows" if odd[0] in names else ""
+            raise StopStreamError(
+                f"expected a column y_NAME for each NAME, not so for {odd[0]!r}{hint}"
+            )
+        return [by_name[name] for name in wanted]
+
+    def _number_columns(self, width: int) -> None:
+        """Columns without names: probabilities, then as many labels or one class id."""
+        m = self.n_labels or width
+        over = width - m
+        if over not in (0, 1, m):
+            raise WrongColumnError(
+                width,
+                f"expected {m} columns of probabilities (--n-labels), then {m} of labels, one of "
+                f"class ids or none, got {width}",
+            )
+        self._eta = list(range(m))
+        places = self._choose_column(())
+        if over == m and m > 1:
+            self._y = [m + place for place in places]
+        else:
+            self._y = list(range(m, width))
+            self._has_class_ids = over == 1 and len(places) > 1
+
+    def _choose_column(self, names: Names) -> list[int]:
+        """Leave only the column of probabilities that was asked for; places among all of them."""
+        column, m = self.options.column, len(self._eta)
+        if column is None:
+            return list(range(m))
+        if column in names:
+            place = names.index(column)
+        elif column.isdecimal() and int(column) < m:
+            place = int(column)
+        else:
+            hint = nearest(column, names) or f", got {shown(names or m)}"
+            raise StopStreamError(f"expected a column {column!r} of probabilities{hint}")
+        self._eta = [self._eta[place]]
+        return [place]
+
+
+@dataclass
 class LineReader:
     """Reads lines of whatever format the first good one has.
 
@@ -83,8 +286,7 @@ class LineReader:
 
     form: str | None = None
     n_labels: int | None = None
-    id_column: str | None = None
-    column: str | None = None
+    columns: CsvColumns = field(default_factory=CsvColumns)
     learner_names: Names | None = None  # of the labels, where a learner brings them
     begins_anew: bool = False  # whether it turned out that names of columns were none
     _format: CsvLines | JsonLines | None = None  # the one that is settled
@@ -143,17 +345,12 @@ class LineReader:
 
     def _format_of(self, text: str) -> CsvLines | JsonLines:
         """A reader of the format that was asked for, or that the line looks like."""
-        from omma.cli.csv_lines import CsvLines
-        from omma.cli.json_lines import JsonLines
-
         form = self.form or ("json" if text.lstrip().startswith(("{", "[")) else "")
         if form == "json":
-            if self.column is not None:
+            if self.columns.column is not None:
                 raise StopStreamError(
                     "--column is for CSV: in JSON lines give one probability as eta"
                 )
             return JsonLines(self.n_labels, self.learner_names)
-        # Tabs and semicolons stand between cells only where no comma is.
-        sign = next((sign for sign in ",\t;" if sign in text), ",")
-        separator = SEPARATORS.get(form, sign)
-        return CsvLines(separator, self.n_labels, self.id_column, self.column)
+        separator = SEPARATORS.get(form) or separator_of([text], ",")
+        return CsvLines(separator, self.n_labels, self.columns)

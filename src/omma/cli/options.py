@@ -6,6 +6,8 @@ and SciPy.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +24,27 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+# Messages of the library speak of Python's parameters; here they become options.
+OPTIONS = {name: name for name in ("id", "probability", "label", "positive", "column")}
+OPTIONS["id_column"] = "id"
+VALUE = rf"\b({'|'.join(OPTIONS)})='([^']*)'"
+AS_OPTIONS = (
+    (r" of (replay|choose|predict) ha(ve|s) ", r" ha\2 "),
+    (r"use at_most=(\d+) in place of", r"pass --at-most \1 in place of"),
+    (r" \(this is said once\)", ""),
+    (r": use omma\.metrics\.smoothed\(.*\), or omma\.Auto", "; that of Auto is not"),
+    (r"\bpercent=True", "--percent"),
+    (r"\bby_position=True", "--by-position"),
+    (r"\bskip_unmatched=True", "--skip-unmatched"),
+    (r"which (id|probability|label) asks", r"which --\1 asks"),
+    (r"are eta and labels swapped", "are --eta and --labels swapped"),
+    (r"the columns of eta,", "the columns of --eta,"),
+    (
+        r"pass names=, a frame, or the label's place",
+        "use a table whose columns have names, or write the label's place, such as recall[0]",
+    ),
+)
 
 PRIOR = 1e-6  # λ, as policies have it by default
 PICTURES = (".png", ".svg", ".pdf")
@@ -85,13 +108,27 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
+def with_options(text: str) -> str:
+    """A warning or an error of the library in the words of the command line.
+
+    >>> with_options("2 of 9 rows of replay have fewer than k=3: use at_most=3 in place of k=3")
+    '2 of 9 rows have fewer than k=3: pass --at-most 3 in place of k=3'
+    >>> with_options("pass label='is fraud', or percent=True")
+    "pass --label 'is fraud', or --percent"
+    """
+    for pattern, replacement in AS_OPTIONS:
+        text = re.sub(pattern, replacement, text)
+    return re.sub(VALUE, lambda match: f"--{OPTIONS[match[1]]} {shlex.quote(match[2])}", text)
+
+
 def sentence(text: object) -> str:
-    """A text as a sentence that ends once.
+    """A text of the library as a sentence of the command line, which ends once.
 
     >>> sentence("no such name"), sentence("did you mean f1?")
     ('no such name.', 'did you mean f1?')
     """
-    return str(text) if str(text).endswith(("?", ".")) else f"{text}."
+    text = with_options(str(text))
+    return text if text.endswith(("?", ".")) else f"{text}."
 
 
 @contextmanager

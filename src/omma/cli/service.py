@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import omma
-from omma.cli.json_lines import JsonLines
 from omma.cli.learners import LearnerKeeper, RecentStats
-from omma.cli.lines import Line, Names
 from omma.cli.options import say
 from omma.cli.streaming import as_answer, check_labels, check_width
+from omma.datasets.json_lines import JsonLines, Line, Names
 
 MAX_VALUES = 500_000  # rows x labels of a request
 LEAST = 100  # labels that a row counts for at least, as a row of few labels takes time as well

@@ -35,6 +35,23 @@ from omma.cli.options import raw_cells_option, say
     "--id", "id_column", metavar="NAME", help="The column that names rows.  [default: id]"
 )
 @click.option("--column", metavar="NAME", help="Take one column of probabilities from CSV.")
+@click.option(
+    "--probability",
+    multiple=True,
+    metavar="NAME",
+    help="A column of probabilities in CSV, or the start of several names, such as p_; may be "
+    "repeated.  [default: all that hold no ids or labels]",
+)
+@click.option(
+    "--label",
+    multiple=True,
+    metavar="NAME",
+    help="A column of true labels in CSV, as --probability.  [default: y_NAME for each NAME, or "
+    "one of y, label, class, target]",
+)
+@click.option(
+    "--percent", is_flag=True, help="Probabilities in CSV are percent: divide them by 100."
+)
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
 @raw_cells_option
@@ -71,17 +88,24 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     if options.file != "-" and (not Path(options.file).exists() or Path(options.file).is_dir()):
         raise click.BadParameter(f"'{options.file}' is not a file.", param_hint="FILE")
 
-    from omma.cli.lines import LineReader
+    from omma.cli.lines import CsvColumns, LineReader
     from omma.cli.streaming import Stream, run
 
     with setup.opened("another omma stream") as keeper:
         n_labels = options.n_labels
         if keeper.learner is not None and options.column is None:
             n_labels = n_labels or keeper.learner.n_labels
-        columns = (n_labels, options.id_column, options.column, keeper.names)
+        columns = CsvColumns(
+            options.id_column,
+            options.column,
+            options.probability,
+            options.label,
+            options.percent,
+        )
+        reader = LineReader(options.form, n_labels, columns, keeper.names)
         with _opened(options.file) as source:
             stream = Stream(sys.stdout, keeper, options.as_json, say, options.raw_cells)
-            code = run(stream, source, LineReader(options.form, *columns), options.strict)
+            code = run(stream, source, reader, options.strict)
     ctx.exit(code)
 
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 import omma
 from omma._validate import shown
 from omma.cli.learners import LearnerKeeper
-from omma.cli.lines import Line, LineReader, Names, StopStreamError, bounded_lines
+from omma.cli.lines import LineReader, StopStreamError, bounded_lines
 from omma.cli.options import say
 from omma.datasets.csv_text import csv_cell, spreadsheet_text
+from omma.datasets.json_lines import Line, Names
 from omma.online.waiting import check_id
 
 SKIPPED = 3  # the code of a stream with lines that could not be read

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from omma.datasets.arrays import read_arrays, read_folder, write_folder
     from omma.datasets.csv_table import read_csv
     from omma.datasets.matrices import Matrix, read_matrix, write_matrix
+    from omma.datasets.scored import Scored, read_scored
     from omma.datasets.svmlight import read_svmlight, read_xc
 
 # Modules that are imported when somebody asks for a name of theirs: serving does without readers,
@@ -24,6 +25,7 @@ _LATER = {
     "arrays": ("read_arrays", "read_folder", "write_folder"),
     "csv_table": ("read_csv",),
     "matrices": ("Matrix", "read_matrix", "write_matrix"),
+    "scored": ("Scored", "read_scored"),
     "svmlight": ("read_svmlight", "read_xc"),
 }
 _MOVED = ("CATALOGUE", "Entry", "File", "like", "load")
@@ -115,6 +117,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "Dataset",
     "Matrix",
+    "Scored",
     "long_tail",
     "read",
     "read_arff",
@@ -122,6 +125,7 @@ __all__ = [
     "read_csv",
     "read_folder",
     "read_matrix",
+    "read_scored",
     "read_svmlight",
     "read_xc",
     "write_folder",

@@ -1,6 +1,5 @@
 """Tables with a column, or several, of labels."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest
-from omma.datasets.csv_text import CsvFile
+from omma.datasets.csv_text import CsvTable
 from omma.datasets.dataset import Dataset, Part, assemble, is_finite
-from omma.datasets.text import ending, numbered_lines, opened_text, wrong
+from omma.datasets.text import ending, opened_text, wrong
 
-DELIMITERS = (",", ";", "\t")
 Column = int | str
 
 
@@ -42,8 +40,7 @@ def read_csv(
         Whether the first line names the columns. By default it does; but a first line that could
         as well be a row, because all its features are numbers, is an error.
     delimiter : str, optional
-        By default a tab in a file that ends in .tsv; else a comma, or where the first line has
-        none a semicolon or a tab.
+        By default as the first lines tell: a comma, a semicolon, a tab or a bar.
     task : {"binary", "multiclass"}, optional
         By default binary if there are two classes.
     name : str, optional
@@ -59,27 +56,22 @@ def read_csv(
     ([[1.0, 2.0], [3.0, 4.0]], [0, 1], ('cat', 'dog'))
     """
     paths = [Path(file) for file in (path, test) if file is not None]
-    separator = delimiter or delimiter_of(paths[0])
     parts, names = [], None
     for file in paths:
         with opened_text(file, errors="backslashreplace") as lines:
-            part, names = _part(CsvFile(file, lines, separator), labels, header)
+            default = "\t" if ending(file) == ".tsv" else ","
+            # The test part may be too short to tell its separator.
+            table = CsvTable(
+                file, lines, separator=delimiter, default=default, header=header is not False
+            )
+            delimiter, table.ids_by = table.separator, None
+            part, names = _part(table, labels, header)
         parts.append(part)
     return assemble(paths[0], parts, name=name, labels=names, task=task)
 
 
-def delimiter_of(path: Path) -> str:
-    """What stands between the cells of the first line, outside of quotes."""
-    if ending(path) == ".tsv":
-        return "\t"
-    lines = (line for _, line in numbered_lines(path) if line.strip())
-    # A name in quotes may have any sign in it.
-    bare = re.sub(r'"[^"]*"', "", next(lines, ""))
-    return next((sign for sign in DELIMITERS if sign in bare), ",")
-
-
 def _part(
-    table: CsvFile, labels: Column | Sequence[Column], header: bool | None
+    table: CsvTable, labels: Column | Sequence[Column], header: bool | None
 ) -> tuple[Part, list[str] | None]:
     """Features and labels of one file, and the names of labels if there are several."""
     has_class = isinstance(labels, int | str)
@@ -96,7 +88,9 @@ def _part(
     if header is None and not by_name and all(is_finite(first[place]) for place in features):
         expected = "names of columns (pass header=False if this is a row, or header=True)"
         raise wrong(path, 1, expected, text)
-    numbers, texts, lines = table.columns(names is not None, tuple(places) if has_class else ())
+    numbers, texts, lines = table.read(
+        features if has_class else range(table.width), places if has_class else ()
+    )
     values = numbers if has_class else numbers[:, features]
     # Features are float32: what it cannot hold would become infinite.
     infinite = ~(np.abs(values) <= np.finfo(np.float32).max)

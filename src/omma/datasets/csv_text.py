@@ -1,16 +1,18 @@
 """Delimited text: CSV, TSV, and numbers with blanks between them.
 
 Every part of omma that reads or writes such text does it here, a line at a time or a whole file. So
-header, id, number, class and missing value mean the same to the datasets and to all commands.
+separator, header, id, number, class and missing value mean the same to the datasets and to all
+commands.
 """
 
 import csv
 import mmap
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -21,17 +23,21 @@ from scipy import sparse
 from omma._validate import nearest, repeated, shown
 from omma.datasets.text import OPENERS, opened_bytes
 
-TRUTHS = {"true": 1.0, "false": 0.0}
-# Words that people write for 1 and 0, and that could mean other things, too: they get a hint.
-ANSWERS = ("yes", "y", "t", "positive", "no", "n", "f", "negative")
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas", " ": "blanks"}
+# Words for a label that is true, and one that is not. Each pair goes together: a column of "y" and
+# "no" is a column of classes.
+TRUTH_PAIRS = (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"), ("positive", "negative"))
+TRUTHS = {word: 1.0 - place for pair in TRUTH_PAIRS for place, word in enumerate(pair)}
+MISSING = ("", "nan", "na", "n/a", "null", "<na>")  # as pandas, R and SQL write an unknown value
+SEPARATORS = ("\t", ";", "|", ",")
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+QUOTED = re.compile(r'"[^"]*"')
 # The end of a line on old Macs, about which readers of CSV disagree.
 LONE_RETURN = re.compile(rb"\r(?!\n)")
 # What programs call a column that numbers the rows; pandas leaves the name of its own empty.
 ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "__index_level_0__")
 # How formulas begin in spreadsheets (OWASP, "CSV Injection"), the wide signs of East Asia included.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+SAMPLE = 50  # rows that tell what a column holds
 LARGE = 1 << 20  # bytes: below it, importing pyarrow takes longer than reading
 WIDEST = 4096  # columns: above, a table of pyarrow costs more than it saves
 BLOCK = 1 << 20  # numbers written at a time: 8 MB where a sparse matrix becomes dense
@@ -49,6 +55,26 @@ class TableColumns(NamedTuple):
 
 
 # Lines to cells.
+
+
+def separator_of(lines: Sequence[str], default: str | None) -> str | None:
+    """What stands between the cells of the first lines; ``default`` where nothing tells.
+
+    >>> [separator_of(lines, ",") for lines in (["a;b", "0,5;1"], ["a|b"], ["a", "0,5"])]
+    [';', '|', ';']
+    """
+    bare = [QUOTED.sub("", line) for line in lines if line.strip()][:2]
+    for sign in SEPARATORS:
+        counts = {line.count(sign) for line in bare}
+        if len(counts) == 1 and 0 not in counts:  # each line has as many cells
+            return sign
+    first = bare[0] if bare else ""
+    if default is not None and default in first:
+        return default
+    ragged = next((sign for sign in SEPARATORS if sign in first), None)
+    # One column of numbers with decimal commas has no separator at all.
+    is_decimal = len(bare) > 1 and DECIMAL_COMMA.fullmatch(bare[1].strip())
+    return ragged or (";" if is_decimal else default)
 
 
 def rows(
@@ -80,31 +106,40 @@ def split(line: str, separator: str | None) -> list[str]:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number."""
+    """Whether a cell is a number, with a decimal point or comma."""
     try:
         float(cell)
     except ValueError:
-        return False
+        return DECIMAL_COMMA.fullmatch(cell) is not None
     return True
 
 
-def is_truth(cell: str) -> bool:
-    """Whether a cell says true or false, as pandas and others write it."""
-    return cell.lower() in TRUTHS
+def to_number(cell: str, separator: str | None = ",") -> float:
+    """A number; true is 1 and false is 0. Beside other separators a comma is a decimal one.
 
-
-def to_number(cell: str) -> float:
-    """A number; true is 1 and false is 0.
-
-    >>> [to_number(cell) for cell in ("0.5", "True", "FALSE")]
-    [0.5, 1.0, 0.0]
+    >>> [to_number(cell) for cell in ("0.5", "True", "FALSE")], to_number("0,5", ";")
+    ([0.5, 1.0, 0.0], 0.5)
     """
     try:
         return float(cell)
     except ValueError:  # the rare case last: most cells are numbers
-        if not is_truth(cell):
-            raise
-        return TRUTHS[cell.lower()]
+        if cell.lower() in TRUTH_PAIRS[0]:
+            return TRUTHS[cell.lower()]
+        if separator != "," and DECIMAL_COMMA.fullmatch(cell):
+            return float(cell.replace(",", "."))
+        raise
+
+
+def to_label(cell: str, separator: str | None = ",") -> float:
+    """A label as a number: yes, true, t, y and positive are 1; a missing one is NaN.
+
+    >>> [to_label(cell) for cell in ("1", "yes", "N", "")]
+    [1.0, 1.0, 0.0, nan]
+    """
+    word = cell.lower()
+    if word in TRUTHS:
+        return TRUTHS[word]
+    return float("nan") if word in MISSING else to_number(cell, separator)
 
 
 def is_missing(cell: str) -> bool:
@@ -113,7 +148,7 @@ def is_missing(cell: str) -> bool:
     >>> [is_missing(cell) for cell in ("", "NaN", "nancy")]
     [True, True, False]
     """
-    return cell.lower() in ("", "nan")
+    return cell.lower() in MISSING
 
 
 def meant(cell: str) -> str:
@@ -121,54 +156,35 @@ def meant(cell: str) -> str:
 
     >>> meant("0,5")
     '; if the comma is a decimal one, write a point: 0.5'
-    >>> meant("yes")
-    '; write 1 for yes and 0 for no'
     >>> meant("45 %")
-    '; write 0.45 for 45 %'
+    '; if these are percent, pass percent=True'
     """
-    word = cell.strip().lower()
+    word = cell.strip()
     if DECIMAL_COMMA.fullmatch(word):
         return f"; if the comma is a decimal one, write a point: {word.replace(',', '.')}"
-    if word in ANSWERS:
-        return "; write 1 for yes and 0 for no"
     if word.endswith("%") and is_number(word[:-1]):
-        return f"; write {float(word[:-1]) / 100:g} for {cell.strip()}"
+        return "; if these are percent, pass percent=True"
     return ""
 
 
-def separated(line: str, separator: str | None) -> str:
-    """What else stands between the cells of a line, as the end of a sentence; or nothing.
-
-    >>> separated("a;b;c", ",")
-    '; semicolons seem to stand between its cells: write commas'
-    """
-    expected = SEPARATORS[separator or " "]
-    for sign in (";", "\t", "|", ","):
-        if sign != separator and sign in line and (separator or " ") not in line.strip():
-            more = ", or let its name end in .tsv" if sign == "\t" and separator else ""
-            more = ", or let its name end in .csv" if sign == "," else more
-            return f"; {SEPARATORS[sign]} seem to stand between its cells: write {expected}{more}"
-        # As spreadsheets write in most of Europe.
-        if sign == ";" and separator == "," and re.search(r"\d,\d+\s*;", line):
-            return "; semicolons seem to stand between its cells, and decimal commas in them: " + (
-                "write commas between cells and a point in numbers"
-            )
-    return ""
-
-
-def is_header(cells: list[str], after: list[str] | None = None) -> bool:
+def is_header(cells: list[str], below: Sequence[list[str]] = ()) -> bool:
     """Whether the first line has names: words, or the numbers of the columns from zero on.
 
-    True and false are names only where the line after them is not of the same kind. The numbers 0
-    and 1 may be labels too: they are names where fractions follow.
+    Words such as yes and no are names only where the line below has no word of their pair; a single
+    letter, such as y, also where it does not come again. The numbers 0 and 1 may be labels, too:
+    they are names where fractions follow.
     """
     words = [cell for cell in cells if not is_number(cell)]
+    after = below[0] if below else []
     if not words:
         # pandas calls columns without names 0, 1, 2, …
         numbered = cells == [str(number) for number in range(len(cells))]
-        return numbered and (len(cells) > 2 or bool(_fractions(after or [])))
-    if after is not None and _are_truths(cells) and _are_truths(after):
-        return False  # labels as pandas writes them, without a header
+        return numbered and (len(cells) > 2 or bool(_fractions(after)))
+    if len(cells) == len(after) and all(
+        _is_truth_row(cell, [row[place] for row in below if place < len(row)])
+        for place, cell in enumerate(cells)
+    ):
+        return False  # labels without a header
     fractions = _fractions(cells)
     if fractions:
         raise ValueError(
@@ -178,171 +194,185 @@ def is_header(cells: list[str], after: list[str] | None = None) -> bool:
     return True
 
 
-def _are_truths(cells: list[str]) -> bool:
-    """Whether a line is of true and false, with numbers among them or not."""
-    return any(map(is_truth, cells)) and all(is_truth(cell) or is_number(cell) for cell in cells)
+def _is_truth_row(first: str, below: list[str]) -> bool:
+    """Whether the first cell of a column is a label as those below it, and not its name."""
+    if is_number(first):
+        return True
+    word = first.lower()
+    pair = next((pair for pair in TRUTH_PAIRS if word in pair), ())
+    return below[0].lower() in pair and (len(word) > 1 or first in below)
 
 
 def _fractions(cells: list[str]) -> list[str]:
     return [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
 
 
-def named_columns(
-    path: Path | str, names: tuple[str, ...], id_column: str | None
-) -> tuple[tuple[str, ...], int | None]:
-    """Names of the labels, and the place of the column that names rows."""
-    place = None
+def check_names(path: Path | str, names: Sequence[str], id_column: str | None) -> int | None:
+    """Refuse names that come twice, or that seem to name rows; the place of the ``id_column``."""
     if id_column is not None:
         if id_column not in names:
             hint = nearest(id_column, names) or f"; it has {shown(list(names))}"
             raise ValueError(f"{path} has no column {id_column!r}{hint}")
-        place = names.index(id_column)
     elif not names[0] and len(names) > 1:  # the index of a pandas frame
         raise ValueError(
             f"{path}, line 1: expected labels only, got the unnamed first column, which seems to "
-            "number rows (write the CSV with index=False, or pass --id '', which is id_column='')"
+            "number rows (write the CSV with index=False, or pass id_column='')"
         )
     elif names[0].lower() in ID_NAMES and len(names) > 1:
         raise ValueError(
             f"{path}, line 1: expected labels only, got the column {names[0]!r}, which seems to "
-            f"name rows: pass id_column={names[0]!r} (--id {names[0]}), or leave it out"
+            f"name rows: pass id_column={names[0]!r}, or leave it out"
         )
     twice = repeated(names)
     if twice is not None:
         raise ValueError(f"{path}, line 1: expected distinct names, got {shown(twice)} twice")
-    if place is not None and len(names) == 1:
+    if id_column is not None and len(names) == 1:
         raise ValueError(f"{path} must have columns of numbers beside {id_column!r}, got none")
-    return (names, None) if place is None else (names[:place] + names[place + 1 :], place)
+    return None if id_column is None else list(names).index(id_column)
 
 
-def no_number(where: str, column: str | int, cell: Any, hint: str = "") -> ValueError:
-    """The error of a cell that is no number: what it, or its column by name or place, may mean."""
+def no_number(where: str, column: str | int, cell: Any, ids_by: str | None) -> ValueError:
+    """The error of a cell that is no number: what it, or its column by name or place, may mean.
+
+    ``ids_by`` is the parameter that takes the name of a column of ids, where there is one.
+    """
     title = f"the column {shown(column)}" if isinstance(column, str) else f"column {column + 1}"
     if isinstance(cell, str) and not cell:
-        return ValueError(f"{where}: expected a number in {title}, got nothing{hint}")
-    hint = hint or (meant(cell) if isinstance(cell, str) else "")
-    if not hint and isinstance(column, str):
-        hint = f"; if it names rows, pass id_column={shown(column)} (--id {column[:60]})"
+        return ValueError(f"{where}: expected a number in {title}, got nothing")
+    hint = meant(cell) if isinstance(cell, str) else ""
+    if not hint and isinstance(column, str) and ids_by is not None:
+        hint = f"; if it names rows, pass {ids_by}={shown(column)}"
     return ValueError(f"{where}: expected a number in {title}, got {shown(cell)}{hint}")
 
 
 # Whole files.
 
 
-class CsvFile:
-    """The rows of a file, of which the first two have been looked at."""
+class CsvTable:
+    """The rows of a file, of which the first have been looked at.
+
+    ``header`` says whether the first row has names; by default its cells tell. Without a
+    ``separator`` the first lines tell it, or else the ``default``.
+    """
+
+    ids_by: str | None = "id_column"  # what errors call the parameter for a column of ids
 
     def __init__(
         self,
         path: Path,
         lines: Iterable[str],
-        separator: str | None,
-        convert: Callable[[str], float] = to_number,
+        *,
+        separator: str | None = None,
+        default: str | None = ",",
+        header: bool | None = None,
     ) -> None:
-        self.path, self.separator, self.convert = path, separator, convert
-        self._rows = rows(lines, separator, path)
-        # The second row tells whether the first has names.
-        self._start = [row for row in (next(self._rows, None), next(self._rows, None)) if row]
+        lines = iter(lines)
+        start: list[str] = []
+        for line in lines:
+            start.append(line)
+            if sum(map(bool, map(str.strip, start))) == 2:  # blank lines tell nothing
+                break
+        self.path, self.separator = path, separator or separator_of(start, default)
+        self._rows = rows(chain(start, lines), self.separator, path)
+        self._start = list(islice(self._rows, SAMPLE + 1))
         if not self._start:
             raise ValueError(f"{path}, line 1: expected names of columns or numbers, got nothing")
         self.first = self._start[0][1]
+        self.width = len(self.first)
+        self._header = header
 
-    @property
+    @cached_property
     def has_header(self) -> bool:
         """Whether the first row has names of columns."""
+        if self._header is not None:
+            return self._header
         try:
-            return is_header(self.first, self._start[1][1] if len(self._start) > 1 else None)
+            return is_header(self.first, [cells for _, cells in self._start[1:]])
         except ValueError as error:
             raise ValueError(f"{self.path}, line 1: {error}") from error
 
-    def columns(
-        self, header: bool, text_places: tuple[int, ...] = (), names: Names = None
-    ) -> TableColumns:
-        """All columns; those at ``text_places`` are text, the others numbers.
+    @cached_property
+    def names(self) -> Names:
+        """What the first row calls the columns, if it has names."""
+        return tuple(self.first) if self.has_header else None
 
-        ``header`` says that the first row has names; ``names``, where given, are told in errors.
+    def is_text(self, place: int) -> bool:
+        """Whether the first value of a column that is known is a word."""
+        cells = (row[place] for _, row in self._start[self.has_header :] if place < len(row))
+        first = next((cell for cell in cells if not is_missing(cell)), "0")
+        return not is_number(first.rstrip("% "))
+
+    def read(
+        self,
+        numbers: Sequence[int],
+        texts: Sequence[int] = (),
+        labels: Sequence[int] = (),
+        *,
+        may_lack: bool = False,
+        percent: bool = False,
+    ) -> TableColumns:
+        """Columns of numbers and columns of text, by their places; others are passed over.
+
+        Of the ``numbers``, those at ``labels`` may be words such as yes and no, or missing; with
+        ``may_lack`` any may be missing. With ``percent`` a sign % after a number is left out.
         """
-        width = len(self.first)
-        if self._start[0][0] == 1:  # else there is more above the rows than one line of names
-            columns = _by_pyarrow(self.path, self.separator, width, header, text_places)
+        # Lines above the first row would shift the numbers of all others.
+        if self._start[0][0] == 1:
+            columns = _by_pyarrow(self, numbers, texts)
             if columns is not None:
                 return columns
-        places = [place for place in range(width) if place not in text_places]
-        numbers, lines = array("d"), array("q")  # a quarter of what lists of floats take
-        texts: list[list[str]] = [[] for _ in text_places]
-        for number, cells in chain(self._start[header:], self._rows):
+        values, lines = array("d"), array("q")  # a quarter of what lists of floats take
+        words: list[list[str]] = [[] for _ in texts]
+        for number, cells in chain(self._start[self.has_header :], self._rows):
             try:
-                if len(cells) != width:
+                if len(cells) != self.width:
                     raise ValueError("too few or too many")
-                numbers.extend(list(map(self.convert, [cells[place] for place in places])))
-            except ValueError as error:
-                raise self._error(number, cells, places, names) from error
-            for text, place in zip(texts, text_places, strict=True):
-                text.append(cells[place])
-            lines.append(number)
-        values = np.frombuffer(numbers, np.float64).reshape(len(lines), len(places))
-        return TableColumns(values, texts, lines)
-
-    def _error(self, number: int, cells: list[str], places: list[int], names: Names) -> ValueError:
-        """What is wrong with a row, and what it may mean."""
-        where, width = f"{self.path}, line {number}", len(self.first)
-        hint = separated((self.separator or " ").join(cells), self.separator)
-        if len(cells) != width:
-            return ValueError(
-                f"{where}: expected {width} cells, as in line 1, got {len(cells)}{hint}"
-            )
-        for order, place in enumerate(places):
-            try:
-                self.convert(cells[place])
+                picked = [cells[place] for place in numbers]
+                values.extend(list(map(float, picked)))
             except ValueError:
-                column = place if names is None else names[order]
-                return no_number(where, column, cells[place], hint)
-        raise AssertionError(cells)  # every cell is a number
+                values.extend(self._careful(number, cells, numbers, labels, may_lack, percent))
+            for column, place in zip(words, texts, strict=True):
+                column.append(cells[place])
+            lines.append(number)
+        table = np.frombuffer(values, np.float64).reshape(len(lines), len(numbers))
+        return TableColumns(table, words, lines)
 
-
-def read(
-    path: Path,
-    lines: Iterable[str],
-    separator: str | None,
-    id_column: str | None,
-    empty_is_nan: bool = False,
-) -> tuple[NDArray[np.float64], Names, Names]:
-    """Numbers, with names where the first line has words, and ids where a column has them."""
-    convert = (lambda cell: to_number(cell or "nan")) if empty_is_nan else to_number
-    table = CsvFile(path, lines, separator, convert)
-    names: Names = None
-    id_place = None
-    header = table.has_header
-    if header:
-        try:
-            names, id_place = named_columns(path, tuple(table.first), id_column)
-        except ValueError as error:
-            hint = separated((separator or " ").join(table.first), separator)
-            raise ValueError(f"{error}{hint}") from error
-    elif id_column is not None:
-        raise ValueError(
-            f"{path}, line 1: expected names of columns, {id_column!r} among them, got none"
-        )
-    columns = table.columns(header, () if id_place is None else (id_place,), names)
-    if not len(columns.numbers):
-        raise ValueError(f"{path} must have rows of numbers, got none")
-    return columns.numbers, names, None if id_place is None else tuple(columns.texts[0])
-
-
-def first_names(path: Path, lines: Iterable[str], separator: str | None) -> Names:
-    """What the first line calls the columns, if it has words."""
-    table = CsvFile(path, lines, separator)
-    return tuple(table.first) if table.has_header else None
+    def _careful(
+        self,
+        number: int,
+        cells: list[str],
+        places: Sequence[int],
+        labels: Sequence[int],
+        may_lack: bool,
+        percent: bool,
+    ) -> list[float]:
+        """The numbers of a row that are not all plain; of a wrong one, what it may mean."""
+        where = f"{self.path}, line {number}"
+        if len(cells) != self.width:
+            raise ValueError(
+                f"{where}: expected {self.width} cells, as in line 1, got {len(cells)}"
+            )
+        values = []
+        for place in places:
+            cell = cells[place].rstrip("% ") if percent else cells[place]
+            convert = to_label if place in labels or (may_lack and not cell) else to_number
+            try:
+                values.append(convert(cell, self.separator))
+            except ValueError as error:
+                column = self.first[place] if self.has_header else place
+                raise no_number(where, column, cell, self.ids_by) from error
+        return values
 
 
 def _by_pyarrow(
-    path: Path, separator: str | None, width: int, header: bool, text_places: tuple[int, ...]
+    table: CsvTable, numbers: Sequence[int], texts: Sequence[int]
 ) -> TableColumns | None:
     """The columns of a large file, several times as fast as row by row, to the same bits.
 
     None where the file is small, unusual or wrong, or pyarrow is not installed: then rows are read
     one by one, and what is wrong is said.
     """
+    path, separator, header, width = table.path, table.separator, table.has_header, table.width
     small = path.stat().st_size < LARGE or width > WIDEST
     if small or separator is None or len(separator.encode()) > 1:
         return None
@@ -358,30 +388,40 @@ def _by_pyarrow(
     unusual = any(data.find(sign, start) >= 0 for sign in (b'"', b"\0"))
     if unusual or LONE_RETURN.search(data, start):
         return None
-    kinds = {str(j): arrow.string() if j in text_places else arrow.float64() for j in range(width)}
+    kinds = {str(place): arrow.float64() for place in numbers}
+    kinds |= {str(place): arrow.string() for place in texts}
+    is_decimal = separator != "," and data.find(b",", start) >= 0
     try:
-        table = library.read_csv(
+        content = library.read_csv(
             arrow.BufferReader(arrow.py_buffer(memoryview(data)[start:])),
-            library.ReadOptions(column_names=list(kinds)),
+            library.ReadOptions(column_names=[str(place) for place in range(width)]),
             library.ParseOptions(delimiter=separator, quote_char=False),
-            library.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
+            library.ConvertOptions(
+                column_types=kinds,
+                include_columns=list(kinds),
+                null_values=[],
+                strings_can_be_null=False,
+                decimal_point="," if is_decimal else ".",
+            ),
         )
-        texts = [[cell.strip() for cell in table.column(j).to_pylist()] for j in text_places]
+        words = [
+            [cell.strip() for cell in content.column(str(place)).to_pylist()] for place in texts
+        ]
     except (ValueError, OverflowError, MemoryError):  # as it says that something is wrong
         return None
     # It does not mind a cell too few in a row, and skips blank lines, so that lines are not rows.
-    letters, n = np.frombuffer(data, np.uint8, offset=start), table.num_rows
+    letters, n = np.frombuffer(data, np.uint8, offset=start), content.num_rows
     cells = np.count_nonzero(letters == ord(separator)) + n
     ends = np.count_nonzero(letters == ord("\n")) + (data[-1:] != b"\n")
     if cells != n * width or ends != n:
         return None
-    table = table.drop_columns([str(place) for place in text_places])
-    numbers, row = np.empty((n, table.num_columns)), 0
-    for batch in table.to_batches():  # a batch fits into the cache, a column may not
+    values, row = np.empty((n, len(numbers))), 0
+    # A batch fits into the cache, a column may not.
+    for batch in content.select([str(place) for place in numbers]).to_batches():
         for place, column in enumerate(batch.columns):
-            numbers[row : row + batch.num_rows, place] = column.to_numpy(zero_copy_only=False)
+            values[row : row + batch.num_rows, place] = column.to_numpy(zero_copy_only=False)
         row += batch.num_rows
-    return TableColumns(numbers, texts, range(1 + header, 1 + header + n))
+    return TableColumns(values, words, range(1 + header, 1 + header + n))
 
 
 # Writing.

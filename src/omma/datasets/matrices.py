@@ -1,10 +1,10 @@
 """Probabilities and labels in files: one function to read any of them, one to write."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,15 @@ from scipy import sparse
 
 from omma import npz
 from omma._atomic import replacing
-from omma._validate import nearest, require
+from omma._validate import nearest
 from omma.datasets import csv_text, svmlight
-from omma.datasets.csv_text import Names, named_columns, no_number
+from omma.datasets.csv_text import CsvTable, check_names
+from omma.datasets.parquet import ParquetTable, write_parquet
 from omma.datasets.text import OPENERS, compressing, ending, opened_text
-from omma.npz import largest
 
-TABLES = {".csv": ",", ".tsv": "\t"}
+TABLES = {".csv": ",", ".tsv": "\t"}  # with the separator that is written
 ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".txt")
 NAMES = "names"  # the array with them in an .npz file
-TIMES = 1000  # equal values of a column take next to no room, so files may be far smaller
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,42 +84,63 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     >>> read_matrix("labels.txt").values.toarray().tolist()
     [[1, 0, 0, 1], [0, 1, 0, 0]]
     """
-    path, member = split_address(path)
+    file, member = split_address(path)
+    kind, _ = file_ending(file)
+    if kind in (*TABLES, ".parquet"):
+        with opened_table(file) as table:
+            names = table.names
+            if names is None and id_column is not None:
+                raise ValueError(
+                    f"{file}, line 1: expected names of columns, {id_column!r} among them, got none"
+                )
+            id_place = None if names is None else check_names(file, names, id_column)
+            places = [place for place in range(table.width) if place != id_place]
+            columns = table.read(places, () if id_place is None else (id_place,))
+        if not len(columns.numbers):
+            raise ValueError(f"{file} must have rows of numbers, got none")
+        ids = None if id_place is None else tuple(columns.texts[0])
+        names = None if names is None else tuple(names[place] for place in places)
+        return Matrix(columns.numbers, names, ids)
+    if id_column is not None:
+        raise ValueError(f"{file} has no columns with names, so none of them is {id_column!r}")
+    matrix = read_array(file, member)
+    if matrix.values.dtype.kind not in "fiub" or matrix.values.ndim not in (1, 2):
+        raise ValueError(
+            f"{file} must hold numbers in one or two dimensions, got the type "
+            f"{matrix.values.dtype} and shape {tuple(matrix.values.shape)}"
+        )
+    return matrix
+
+
+@contextmanager
+def opened_table(path: Path) -> Iterator[CsvTable | ParquetTable]:
+    """The columns of a CSV, TSV or Parquet file, which are read while it is open."""
     kind, _ = file_ending(path)
-    if id_column is not None and kind not in (*TABLES, ".parquet"):
-        raise ValueError(f"{path} has no columns with names, so none of them is {id_column!r}")
+    if kind == ".parquet":
+        yield ParquetTable(path)
+        return
+    with opened_text(path) as file:
+        yield CsvTable(path, file, default=TABLES[kind])
+
+
+def read_array(path: Path, member: str | None) -> Matrix:
+    """What a file that is no table holds: numbers, or texts such as names of classes."""
+    kind, _ = file_ending(path)
     if kind == ".npz":
         return _from_npz(path, member)
     if kind == ".npy":
-        return Matrix(_of_numbers(path, npz.mapped(path)))
-    if kind == ".parquet":
-        return Matrix(*read_parquet(path, id_column))
+        return Matrix(npz.mapped(path))
     with opened_text(path) as file:
-        if kind in TABLES:
-            return read_table(path, file, id_column)
         lines = file.read().splitlines()
     # Text of the repository starts with its size; any other .txt is a table with blanks.
     if svmlight.is_sized(lines):
         return Matrix(svmlight.read_sized(path, lines))
-    return Matrix(*csv_text.read(path, iter(lines), None, None))
-
-
-def read_table(
-    path: Path, lines: Iterable[str], id_column: str | None, empty_is_nan: bool = False
-) -> Matrix:
-    """A CSV or TSV file that somebody has opened; its lines from the first on."""
-    separator = TABLES[file_ending(path)[0]]
-    return Matrix(*csv_text.read(path, lines, separator, id_column, empty_is_nan))
-
-
-def _of_numbers(path: Path, values: Any) -> Any:
-    """What a file holds, if that is a matrix or a vector of numbers."""
-    if values.dtype.kind not in "fiub" or values.ndim not in (1, 2):
-        raise ValueError(
-            f"{path} must hold numbers in one or two dimensions, got the type {values.dtype} and "
-            f"shape {tuple(values.shape)}"
-        )
-    return values
+    table = CsvTable(path, lines, default=None)
+    names = table.names
+    columns = table.read(range(table.width))
+    if not len(columns.numbers):
+        raise ValueError(f"{path} must have rows of numbers, got none")
+    return Matrix(columns.numbers, names)
 
 
 def _from_npz(path: Path, member: str | None) -> Matrix:
@@ -143,24 +163,9 @@ def _from_npz(path: Path, member: str | None) -> Matrix:
                 hint = nearest(member, arrays) or f"; it has {listed}"
                 raise ValueError(f"{path} has no array {member!r}{hint}")
             values = archive.array(arrays[0] if member is None else member, kinds="fiubSU")
-    _of_numbers(path, values)
     if names is not None and len(names) != (values.shape[1] if values.ndim == 2 else 1):
         raise ValueError(f"{path}: expected a name for each column, got {len(names)}")
     return Matrix(values, names)
-
-
-def column_names(path: str | Path) -> tuple[str, ...] | None:
-    """What a table calls its columns, the one that names rows among them; None without names."""
-    path = Path(path)
-    kind, _ = file_ending(split_address(path)[0])
-    if kind == ".parquet":
-        parquet = _pyarrow("pyarrow.parquet", path)
-        with path.open("rb") as file, _told(path):
-            return tuple(parquet.read_schema(file).names)
-    if kind not in TABLES:
-        return None
-    with opened_text(path) as file:
-        return csv_text.first_names(path, file, TABLES[kind])
 
 
 def write_matrix(
@@ -267,56 +272,3 @@ def _writable(values: Any) -> Any:
         )
     # True and false are written as 1 and 0.
     return matrix.view(np.uint8) if matrix.dtype.kind == "b" else matrix
-
-
-def _pyarrow(name: str, path: Any) -> Any:
-    return require(name, f"{path} needs", "pyarrow", "pyarrow")
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """What pyarrow raises within, as a sentence that names the file."""
-    try:
-        yield
-    # Its own errors are subclasses of these.
-    except (ValueError, OSError, NotImplementedError, LookupError, TypeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{path} is not a sound Parquet file: {reason}") from error
-
-
-def read_parquet(path: Path, id_column: str | None) -> tuple[Any, Names, Names]:
-    """Columns of numbers, with their names."""
-    parquet = _pyarrow("pyarrow.parquet", path)
-    with path.open("rb") as file:
-        with _told(path):
-            opened = parquet.ParquetFile(file, page_checksum_verification=True)
-            size = 8 * opened.metadata.num_rows * len(opened.schema_arrow.names)
-        # A small file can claim any number of rows: refused before memory is asked for.
-        if not 0 < size <= largest(path, TIMES):
-            most = largest(path, TIMES) // 8
-            raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
-        with _told(path):
-            table = opened.read()
-    names, id_place = named_columns(path, tuple(table.column_names), id_column)
-    with _told(path):
-        ids = None if id_place is None else tuple(map(str, table.column(id_place).to_pylist()))
-        columns = [column.to_numpy() for column in table.columns]
-    if id_place is not None:
-        del columns[id_place]
-    for name, column in zip(names, columns, strict=True):
-        if column.dtype.kind not in "fiub":
-            raise no_number(str(path), name, column[0] if len(column) else column.dtype)
-    return np.column_stack(columns), names, ids
-
-
-def write_parquet(
-    file: BinaryIO, matrix: Any, names: Names, rows: tuple[str, tuple[str, ...]] | None
-) -> None:
-    """A column for each label, after the one that names rows."""
-    arrow, parquet = _pyarrow("pyarrow", "Parquet"), _pyarrow("pyarrow.parquet", "Parquet")
-    dense = matrix.toarray() if sparse.issparse(matrix) else matrix.reshape(len(matrix), -1)
-    names = tuple(str(j) for j in range(dense.shape[1])) if names is None else names
-    table = arrow.table(list(dense.T), names=list(names))
-    if rows is not None:
-        table = table.add_column(0, rows[0], [arrow.array(rows[1], arrow.string())])
-    parquet.write_table(table, file)

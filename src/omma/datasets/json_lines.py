@@ -1,16 +1,28 @@
-"""Lines of a stream that are JSON."""
+"""Lines of JSON with probabilities, labels or both."""
 
 import json
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omma._validate import nearest, shown
-from omma.cli.lines import Line, Names, Vector
+
+Vector = NDArray[np.float64]
+Names = tuple[str, ...]
 
 KEYS = ("id", "eta", "y", "decision")
 MOST_LABELS = 1 << 31  # as arrays of 32-bit ids can tell apart
+
+
+class Line(NamedTuple):
+    """What a line says; None where it says nothing about it."""
+
+    id: Any = None
+    eta: Vector | None = None
+    y: Any = None  # indicators, or a class id
+    decision: Vector | None = None  # of an earlier process, in place of the one remembered
 
 
 class JsonLines:

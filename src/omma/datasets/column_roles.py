@@ -1,0 +1,146 @@
+"""Which columns of a table hold ids, probabilities and labels, by their names."""
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import product, takewhile
+from typing import NamedTuple
+
+from omma._validate import nearest, repeated, shown
+
+Names = tuple[str, ...]
+
+# What people call the column of the true class.
+CLASS_NAMES = ("y", "y_true", "label", "class", "target")
+SHOWN = 9  # names that an error lists
+
+
+class Roles(NamedTuple):
+    """Places of the columns of a table, and what labels are called."""
+
+    id: int | None
+    eta: list[int]
+    names: Names
+    labels: list[int]
+    label_names: Names
+
+
+def find_roles(
+    path: str,
+    names: Names,
+    id_column: str | None,
+    probability: Sequence[str] = (),
+    label: Sequence[str] = (),
+    *,
+    needs_labels: bool = True,
+) -> Roles:
+    """What each column of a table is, by its name.
+
+    >>> find_roles("scored.csv", ("id", "sport", "y_sport"), None)
+    Roles(id=0, eta=[1], names=('sport',), labels=[2], label_names=('sport',))
+    """
+    twice = repeated(names)
+    if twice is not None:
+        raise ValueError(f"{path}: expected distinct names, got {shown(twice)} twice")
+    if id_column is None and "id" in names and "id" not in (*probability, *label):
+        id_column = "id"
+    if id_column is not None and id_column not in names:
+        hint = nearest(id_column, names) or f"; it has {some_names(names)}"
+        raise ValueError(f"{path} has no column {id_column!r}, which id asks for{hint}")
+    id_place = None if id_column is None else names.index(id_column)
+    eta, eta_names = find_columns(path, names, probability, "probability")
+    if label:
+        labels, label_names = find_columns(path, names, label, "label")
+    else:
+        others = [j for j in range(len(names)) if j != id_place and j not in eta]
+        classes = [place for place in others if names[place].lower() in CLASS_NAMES]
+        marked = [place for place in others if names[place].startswith("y_")]
+        labels = classes if len(classes) == 1 else marked
+        if not labels and probability and len(others) == 1 and needs_labels:
+            labels = others  # the only column that is left
+        if not labels and needs_labels:
+            raise untold_columns(path, "label", names, (id_place, *eta))
+        label_names = tuple(names[place].removeprefix("y_") for place in labels)
+    if not probability:
+        eta = [j for j in range(len(names)) if j != id_place and j not in labels]
+        eta_names = tuple(names[place] for place in eta)
+        if not eta:
+            raise untold_columns(path, "probability", names, (id_place, *labels))
+    both = [names[place] for place in eta if place in labels]
+    if both:
+        raise ValueError(f"{path}: {both[0]!r} cannot be a probability and a label")
+    return Roles(id_place, eta, eta_names, labels, label_names)
+
+
+def untold_columns(
+    path: str, parameter: str, names: Names, taken: Collection[int | None], odd: str | None = None
+) -> ValueError:
+    """The error where a table does not tell which columns are which."""
+    what = "probabilities" if parameter == "probability" else "labels"
+    others = [name for place, name in enumerate(names) if place not in taken]
+    got = "" if odd is None else f": {odd!r} holds words"
+    return ValueError(
+        f"{path} does not tell which columns hold {what}{got}; pass {parameter}='NAME' for one "
+        f"or several of {some_names(others)}"
+    )
+
+
+def find_columns(
+    path: str, names: Names, chosen: Sequence[str], parameter: str
+) -> tuple[list[int], Names]:
+    """Places of columns by name, by number or by the start of names; and what they are called.
+
+    Of columns that were asked for by their start, the rest is the name of the label.
+    """
+    places: dict[int, str] = {}
+    for text in chosen:
+        parts = [text] if text in names else [part for part in text.split(",") if part]
+        for part in parts:
+            start = part.removesuffix("*")
+            is_start = start != part or not part[-1].isalnum()
+            if part in names:
+                places[names.index(part)] = part
+            elif is_start and any(name.startswith(start) for name in names):
+                matches = [place for place, name in enumerate(names) if name.startswith(start)]
+                places |= {place: names[place][len(start) :] for place in matches}
+            elif part.isdecimal() and int(part) < len(names):
+                places[int(part)] = names[int(part)]
+            else:
+                hint = nearest(part, names) or f"; it has {some_names(names)}"
+                raise ValueError(f"{path} has no column {part!r}, which {parameter} asks for{hint}")
+    return list(places), tuple(places.values())
+
+
+def some_names(names: Iterable[str]) -> str:
+    """Some names, and that there are more."""
+    names = list(names)
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+
+
+def stems(names: Sequence[str]) -> Names:
+    """Names without what all of them start with, and then without what all of them end in.
+
+    >>> stems(["p_red", "p_blue"])
+    ('red', 'blue')
+    """
+    start = _shared_start(names)
+    tails = [name[start:] for name in names]
+    end = _shared_start([tail[::-1] for tail in tails])
+    return tuple(tail[: len(tail) - end] for tail in tails)
+
+
+def bare(names: Names, words: Collection[str]) -> Names:
+    """Names without what all start with or end in, if words are then among them, else as they are.
+
+    >>> bare(("p_sport", "p_art"), {"art", "sport"})
+    ('sport', 'art')
+    """
+    start, end = _shared_start(names), _shared_start([name[::-1] for name in names])
+    for before, after in product(range(start + 1), range(end + 1)):
+        cut = tuple(name[before : len(name) - after] for name in names)
+        if set(words) <= set(cut):
+            return cut
+    return names
+
+
+def _shared_start(names: Sequence[str]) -> int:
+    """How many signs all names start with."""
+    return sum(1 for _ in takewhile(lambda signs: len({*signs}) == 1, zip(*names, strict=False)))

@@ -1,0 +1,443 @@
+"""Files of scored rows: probabilities with their labels, in one file or in two, as a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from omma._validate import nearest, shown
+from omma.datasets.column_roles import (
+    Names,
+    find_columns,
+    find_roles,
+    some_names,
+    untold_columns,
+)
+from omma.datasets.csv_text import CsvTable, check_names
+from omma.datasets.json_lines import JsonLines
+from omma.datasets.label_values import (
+    Truth,
+    are_truths,
+    columns_of,
+    join_rows,
+    paired_labels,
+    place_of,
+    stored_values,
+    width_of,
+    with_late_labels,
+)
+from omma.datasets.matrices import (
+    TABLES,
+    Matrix,
+    file_ending,
+    opened_table,
+    read_array,
+    read_matrix,
+    split_address,
+)
+from omma.datasets.text import ending, numbered_lines
+from omma.rows.arrays import meaning
+from omma.rows.batch import Batch
+
+Columns = str | Sequence[str] | None
+
+JSON_LINES = ".jsonl"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What files of scored rows hold.
+
+    Attributes
+    ----------
+    batch : Batch
+        Probabilities, and labels where there are any, for ``omma.choose``, ``omma.replay`` and
+        others.
+    notes : tuple of str
+        What was skipped or reordered.
+    rows : tuple of str and tuple of str, or None
+        What the column that names rows is called, and its cells.
+    """
+
+    batch: Batch
+    notes: tuple[str, ...] = ()
+    rows: tuple[str, Names] | None = None
+
+    def without(self, rows: NDArray[np.bool_], why: str) -> Scored:
+        """The same without some rows, and a note that says how many and why."""
+        note = f"{int(rows.sum()):,} of {self.batch.n:,} rows {why}"
+        names = self.rows
+        if names is not None:
+            cells = zip(names[1], rows, strict=True)
+            names = (names[0], tuple(cell for cell, is_left_out in cells if not is_left_out))
+        return Scored(self.batch.take(~rows), (*self.notes, note), names)
+
+
+def read_scored(
+    eta: str | Path,
+    labels: str | Path | None = None,
+    *,
+    id: str | None = None,  # noqa: A002
+    probability: Columns = None,
+    label: Columns = None,
+    positive: str | None = None,
+    column: str | None = None,
+    percent: bool = False,
+    by_position: bool = False,
+    skip_unmatched: bool = False,
+    order: Names | None = None,
+) -> Scored:
+    r"""Read probabilities and labels from files, pair their rows and columns, and check them.
+
+    Parameters
+    ----------
+    eta : str or Path
+        Probabilities: .csv, .tsv, .parquet, .npz, .npy, .txt as for ``read_matrix``, or .jsonl with
+        the lines of ``omma stream``.
+    labels : str or Path, optional
+        True labels: columns of 0 and 1 (or yes and no, true and false), or one column of class ids
+        or names. It may be the same file as ``eta``: a table of both.
+    id : str, optional
+        The column that names rows. Where both files have it, rows are joined by it. A column
+        called "id" is taken for it by default.
+    probability, label : str or sequence of str, optional
+        The columns of probabilities, and those of labels: names, numbers, or the start of several
+        names, such as "p_". By default, labels are columns ``y_NAME`` or a column y, label, class
+        or target, and probabilities all others.
+    positive : str, optional
+        The class that is predicted, where labels are two classes and there is one probability.
+    column : str, optional
+        Keep one column of the probabilities; labels are paired with all of them first.
+    percent : bool
+        Divide probabilities by 100.
+    by_position : bool
+        Pair columns as they stand, whatever they are called.
+    skip_unmatched : bool
+        Skip rows that only one of two files has, instead of refusing them.
+    order : tuple of str, optional
+        The order of the columns in the end, where they have names.
+
+    Returns
+    -------
+    Scored
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from omma.datasets import read_scored
+    >>> _ = Path("scored.csv").write_text("tx;p_fraud;is_fraud\na;0,9;yes\nb;0,2;no\n")
+    >>> scored = read_scored("scored.csv", "scored.csv", probability="p_fraud", id="tx")
+    >>> scored.batch, scored.batch.values.tolist(), scored.rows
+    (<batch of 2 rows, 1 labels>, [[0.9], [0.2]], ('tx', ('a', 'b')))
+    """
+    eta, labels = str(eta), None if labels is None else str(labels)
+    chosen_eta, chosen_labels, id_column = _listed(probability), _listed(label), id
+    if labels is None and chosen_labels:
+        labels = eta
+    if scored_ending(eta) == JSON_LINES:
+        if labels not in (None, eta):
+            raise ValueError(f"{eta} has its labels with it: leave {labels} out")
+        probabilities, truth, id_column = _from_json_lines(eta, id)
+    elif labels == eta and _is_table(eta):
+        probabilities, truth, id_column = _from_one_table(
+            eta, id, chosen_eta, chosen_labels, percent
+        )
+    else:
+        if id is not None:
+            _check_id([path for path in (eta, labels) if path is not None], id)
+        probabilities = _read_probabilities(eta, id, chosen_eta, percent)
+        names = probabilities.names
+        truth = None if labels is None else _read_truth(labels, id, chosen_labels, names)
+        id_column = id or "id"
+    if not probabilities.values.size:
+        raise ValueError(f"{eta} must have at least one row and label, got none")
+    if percent:
+        probabilities = replace(probabilities, values=probabilities.values / 100.0)
+    notes: list[str] = []
+    if truth is not None and probabilities.ids is not None and truth.ids is not None:
+        probabilities, truth, notes = join_rows(eta, probabilities, truth, skip_unmatched)
+    # One column may be chosen of the probabilities; labels are paired with all of them first.
+    place = None if column is None else place_of(eta, probabilities, column)
+    chosen = probabilities if place is None else columns_of(probabilities, [place])
+    batch = checked_batch(eta, chosen, labels in (None, eta))
+    rows = None if probabilities.ids is None else (id_column or "", probabilities.ids)
+    if truth is None:
+        return Scored(batch, tuple(notes), rows)
+    y = paired_labels(eta, probabilities, chosen, truth, place, positive, by_position, notes)
+    if order is not None and chosen.names is not None and chosen.names != order:
+        chosen, y = reordered(eta, chosen, y, order)
+        batch = checked_batch(eta, chosen, labels in (None, eta))
+    is_partial = y.dtype.kind == "f" and np.isnan(stored_values(y)).any()
+    # Whole numbers are what kernels read; NaN, a label that is not known, needs floats.
+    if not is_partial:
+        y = y.astype(np.int64 if y.ndim == 1 and batch.m > 1 else np.int8)
+    scored = Scored(batch.labelled(truth.path, y), tuple(notes), rows)
+    known = scored.batch.labels.known if is_partial else None  # type: ignore[union-attr]
+    if known is not None:
+        if not known.any():
+            raise ValueError(f"{truth.path} must have labels to judge by, got empty cells alone")
+        scored = scored.without(
+            ~known, "have no labels and were skipped (omma stream can use them)"
+        )
+    return replace(scored, batch=scored.batch.ready())
+
+
+# Reading files.
+
+
+def _listed(columns: Columns) -> list[str]:
+    return [columns] if isinstance(columns, str) else list(columns or ())
+
+
+def _is_table(path: str) -> bool:
+    return scored_ending(path) in (*TABLES, ".parquet")
+
+
+def scored_ending(path: str) -> str:
+    """What a file of scored rows is by its name, which may also be .jsonl."""
+    file = split_address(path)[0]
+    return JSON_LINES if ending(file) == JSON_LINES else file_ending(file)[0]
+
+
+def _check_id(files: list[str], id_column: str) -> None:
+    """Refuse the name of a column of ids that no file has."""
+    known: dict[str, None] = {}
+    for path in files:
+        if _is_table(path):
+            with opened_table(Path(path)) as table:
+                known |= dict.fromkeys(table.names or ())
+    if id_column not in known:
+        hint = nearest(id_column, known) or (f"; there are {some_names(known)}" if known else "")
+        raise ValueError(f"no file has a column {id_column!r}, which id asks for{hint}")
+
+
+def _read_probabilities(
+    path: str, id_column: str | None, chosen: list[str], percent: bool
+) -> Matrix:
+    """Columns of numbers, all or those that were asked for."""
+    if not _is_table(path):
+        matrix = read_matrix(path)
+        if not chosen:
+            return matrix
+        names = matrix.names or tuple(map(str, range(width_of(matrix.values))))
+        places, names = find_columns(path, names, chosen, "probability")
+        return replace(columns_of(matrix, places), names=names if matrix.names else None)
+    with opened_table(Path(path)) as table:
+        table.ids_by = "id"
+        id_place = _place_of_id(path, table.names, id_column, chosen)
+        if chosen:
+            names = table.names or tuple(map(str, range(table.width)))
+            places, names = find_columns(path, names, chosen, "probability")
+        else:
+            if table.names is not None:
+                check_names(path, table.names, None if id_place is None else table.names[id_place])
+            places = [place for place in range(table.width) if place != id_place]
+            names = tuple((table.names or ())[place] for place in places if table.names)
+        columns = table.read(places, _ids(id_place), percent=percent)
+    ids = None if id_place is None else tuple(columns.texts[0])
+    return Matrix(columns.numbers, names if table.names else None, ids)
+
+
+def _place_of_id(
+    path: str, names: Names | None, id_column: str | None, chosen: Sequence[str]
+) -> int | None:
+    """Where the ids are, by default in a column called id; a file need not have them."""
+    if id_column is None and names is not None and len(names) > 1 and "id" not in chosen:
+        id_column = "id"
+    if names is None or id_column is None or id_column not in names:
+        return None
+    if names.count(id_column) > 1:
+        raise ValueError(f"{path}, line 1: expected distinct names, got {id_column!r} twice")
+    return names.index(id_column)
+
+
+def _ids(place: int | None) -> list[int]:
+    return [] if place is None else [place]
+
+
+def _read_truth(
+    path: str, id_column: str | None, chosen: list[str], classes: Names | None
+) -> Truth:
+    """Labels of a file of their own: numbers in columns, or one column of words."""
+    if not _is_table(path):
+        matrix = read_array(*split_address(path))
+        if matrix.values.dtype.kind == "S":
+            matrix = replace(matrix, values=np.char.decode(matrix.values, "utf-8"))
+        if chosen:
+            numbers = tuple(map(str, range(width_of(matrix.values))))
+            places, _ = find_columns(path, matrix.names or numbers, chosen, "label")
+            matrix = columns_of(matrix, places)
+        return Truth(path, matrix.values, matrix.names)
+    with opened_table(Path(path)) as table:
+        table.ids_by = "id"
+        id_place = _place_of_id(path, table.names, id_column, chosen)
+        places = [place for place in range(table.width) if place != id_place]
+        names: Names | None = None
+        if table.names is not None:
+            names = tuple(table.names[place] for place in places)
+        if chosen:
+            known = table.names or tuple(map(str, range(table.width)))
+            places, names = find_columns(path, known, chosen, "label")
+        elif table.names is not None and len(places) > 1:
+            check_names(path, table.names, None if id_place is None else table.names[id_place])
+        truth = _truth(path, table, places, names, _ids(id_place))
+        is_words = truth.values.dtype.kind == "O"
+        if isinstance(table, CsvTable) and table.has_header and table.width == 1 and is_words:
+            # The only cell of the first line is a name if it is no class: neither the name of a
+            # column of probabilities nor the class of a later row.
+            first, *_ = table.first
+            is_class = first in (classes or ()) and not are_truths({*truth.values})
+            if first in truth.values or is_class:
+                values = np.concatenate([np.array([first], dtype=object), truth.values])
+                truth = Truth(path, values, None, None, [1, *(truth.lines or ())])
+        return truth
+
+
+def _truth(
+    path: str, table: Any, places: list[int], names: Names | None, id_places: list[int]
+) -> Truth:
+    """Read labels of a table: the only column may be of words, several are numbers."""
+    if len(places) == 1 and table.is_text(places[0]):
+        columns = table.read([], [*id_places, *places])
+        values: Any = np.array(columns.texts[-1], dtype=object)
+    else:
+        columns = table.read(places, id_places, places)
+        values = columns.numbers
+    if not len(values):
+        raise ValueError(f"{path} must have rows of numbers, got none")
+    ids = tuple(columns.texts[0]) if id_places else None
+    return Truth(path, values, names, ids, columns.lines)
+
+
+def _from_one_table(
+    path: str, id_column: str | None, chosen: list[str], labels: list[str], percent: bool
+) -> tuple[Matrix, Truth, str | None]:
+    """Probabilities and labels of one table, whose names tell which is which."""
+    with opened_table(Path(path)) as table:
+        table.ids_by = "id"
+        if table.names is None:
+            raise ValueError(
+                f"{path}, line 1: expected names of columns, which tell probabilities from labels, "
+                "got none"
+            )
+        roles = find_roles(path, table.names, id_column, chosen, labels)
+        is_words = len(roles.labels) == 1 and table.is_text(roles.labels[0])
+        for place in roles.eta if not chosen else ():
+            if table.is_text(place) and not percent:
+                taken = (roles.id, *roles.labels)
+                raise untold_columns(path, "probability", table.names, taken, table.names[place])
+        texts = [*_ids(roles.id), *(roles.labels if is_words else ())]
+        numbers = [*roles.eta, *(() if is_words else roles.labels)]
+        has_ids = roles.id is not None
+        columns = table.read(
+            numbers, texts, () if is_words else roles.labels, may_lack=has_ids, percent=percent
+        )
+    eta, y = np.split(columns.numbers, [len(roles.eta)], axis=1)
+    values = np.array(columns.texts[-1], dtype=object) if is_words else y
+    ids = tuple(columns.texts[0]) if has_ids else None
+    truth = Truth(path, values, roles.label_names, ids, columns.lines)
+    matrix = Matrix(np.ascontiguousarray(eta), roles.names, ids)
+    name = None if roles.id is None else table.names[roles.id]
+    # As in a stream, a row without probabilities has the labels of an earlier row.
+    later: Any = np.isnan(eta).all(axis=1)
+    if has_ids and later.any():
+        return *with_late_labels(path, matrix, truth, later), name
+    return matrix, truth._replace(ids=None), name
+
+
+def _from_json_lines(path: str, id_column: str | None) -> tuple[Matrix, Truth | None, str | None]:
+    """The lines of a stream: rows with labels, or rows and later their labels by id."""
+    if id_column not in (None, "id"):
+        raise ValueError(f'{path} has ids as "id": leave id={id_column!r} out')
+    reader, eta, y, ids, numbers = JsonLines(None), [], [], [], []
+    for number, text in numbered_lines(Path(path)):
+        try:
+            line = reader.read(text)
+            if line is None or (line.eta is None and line.y is None):
+                continue
+            reader.n_labels = reader.n_labels or (None if line.eta is None else len(line.eta))
+            if reader.n_labels is None:
+                raise ValueError("expected probabilities before labels")
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from error
+        eta.append(np.full(reader.n_labels, np.nan) if line.eta is None else line.eta)
+        y.append(line.y)
+        ids.append("" if line.id is None else str(line.id))
+        numbers.append(number)
+    if not eta:
+        raise ValueError(f"{path} must have lines with probabilities, got none")
+    has_ids = any(ids)
+    m = len(eta[0])
+    matrix = Matrix(np.array(eta), reader.names, tuple(ids) if has_ids else None)
+    if all(labels is None for labels in y):
+        return matrix, None, "id" if has_ids else None
+    is_class = any(isinstance(labels, int) for labels in y) and m > 1
+    values = np.full(len(y) if is_class else (len(y), m), np.nan)
+    for row, labels in enumerate(y):
+        if labels is None:
+            continue
+        if isinstance(labels, int) != is_class and m > 1:
+            raise ValueError(
+                f"{path}, line {numbers[row]}: expected labels of one kind, class ids or lists"
+            )
+        if not is_class and np.size(labels) != m:
+            raise ValueError(f"{path}, line {numbers[row]}: expected {m} labels")
+        values[row] = labels
+    truth = Truth(path, values, reader.names, matrix.ids, numbers)
+    later = np.isnan(matrix.values).all(axis=1)
+    if later.any():
+        matrix, truth = with_late_labels(path, matrix, truth, later)
+    return matrix, truth._replace(ids=None), "id" if has_ids else None
+
+
+def reordered(path: str, chosen: Matrix, y: Any, order: Names) -> tuple[Matrix, Any]:
+    """Columns of probabilities and labels in another order."""
+    names = chosen.names or ()
+    if set(names) != set(order):
+        raise ValueError(
+            f"{path} must have the columns of eta, {some_names(order)}, got {some_names(names)}"
+        )
+    places = [names.index(name) for name in order]
+    # Of classes, the new place of each, where it is known; of indicators, the columns.
+    new_ids = np.append(np.argsort(places), np.nan)
+    y = y[:, places] if y.ndim == 2 else new_ids[np.nan_to_num(y, nan=-1).astype(np.int64)]
+    return columns_of(chosen, places), y
+
+
+def checked_batch(path: str, matrix: Matrix, may_have_labels: bool) -> Batch:
+    """Refuse what is no probability; a column with a name may be there by mistake."""
+    try:
+        return replace(Batch.read(path, matrix.values).check(path), names=matrix.names)
+    except ValueError as error:
+        # What the numbers may mean is the end of the sentence; here a parameter helps.
+        hint = meaning(stored_values(matrix.values)) or _odd_column(matrix, may_have_labels)
+        fix = ": pass percent=True" if "percent, divide" in hint else ""
+        raise ValueError(f"{str(error).removesuffix(hint)}{hint}{fix}") from error
+
+
+def _odd_column(matrix: Matrix, may_have_labels: bool) -> str:
+    """What a column that holds no probabilities may be, as the end of a sentence."""
+    stored = stored_values(matrix.values)
+    is_whole = np.isfinite(stored).all() and (stored == np.floor(stored)).all()
+    if len(stored) and is_whole and stored.min() >= 0:
+        swapped = "; whole numbers look like labels: are eta and labels swapped?"
+        return swapped if stored.max() > 100 else f"{swapped} For percent pass percent=True"
+    if matrix.names is None or sparse.issparse(matrix.values):
+        return ""
+    values = matrix.values.reshape(len(matrix.values), -1)
+    # The first in the order of rows, which is the one that the sentence tells.
+    wrong = int(np.argmin((values >= 0) & (values <= 1))) % len(matrix.names)
+    name, cells = matrix.names[wrong], values[:, wrong]
+    is_whole = bool(np.isfinite(cells).all() and (cells == np.floor(cells)).all())
+    fix = "name the columns of probabilities by probability='NAME'"
+    if is_whole and len(np.unique(cells)) == len(cells):
+        fix = f"if it names rows, pass id={name!r}; else {fix}"
+    elif is_whole and may_have_labels:
+        fix = f"if it holds the labels, pass label={name!r}; else {fix}"
+    return f", the column {shown(name)}: {fix}"
