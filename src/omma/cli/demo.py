@@ -1,4 +1,4 @@
-"""``omma demo``: a made-up stream, decided in several ways."""
+"""``omma demo``: decision rules compared on a simulated stream."""
 
 from pathlib import Path
 
@@ -12,22 +12,22 @@ PICTURE = Path("omma-demo.png")
 
 @click.command("demo")
 @whole_number("--rows", 20_000, "Rows of the stream.")
-@whole_number("--labels", 50, "Labels that a row may have.")
-@whole_number("--k", 3, "Labels a row gets where there is a budget.")
-@whole_number("--seed", 0, "Another seed is another stream.", least=0)
+@whole_number("--labels", 50, "Number of labels.")
+@whole_number("--k", 3, "Labels for each row where there is a budget.")
+@whole_number("--seed", 0, "Seed of the stream.", least=0)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE.png",
-    help=f"Where the picture goes.  [default: {PICTURE}]",
+    help=f"File for the plot.  [default: {PICTURE}]",
 )
 @click.option("--no-plot", is_flag=True, help="Print the table only.")
 def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_plot: bool) -> None:
-    """Decide a stream with many rare labels, and compare.
+    """Compare decision rules on a simulated stream with many rare labels.
 
-    Draws labels whose probabilities are known; decides every row by a threshold of 0.5, by the k
-    most probable labels, by Auto, and by OMMA with and without seeing labels; prints what each is
-    worth by ten metrics, and draws how four of them develop.
+    Draws labels from known probabilities. Decides every row by a 0.5 threshold, by the k most
+    probable labels, by thresholds tuned on 1,000 other rows, by Auto, and by OMMA with and without
+    labels. Prints the score of each by eight metrics, and plots how four of them develop.
 
     \b
     Example:
