@@ -92,7 +92,7 @@ def test_the_table_is_aligned_and_fits(run):
     assert "400 rows, 6 labels" in lines[0]
     assert "Mean ± standard deviation over 2 shuffled sequences" in done.stdout
     assert "λ is the best of 0.1, 0.001" in " ".join(done.stdout.split())
-    assert "* Chosen with hindsight" in done.stdout
+    assert "* Tuned on the rows it is judged on" in done.stdout
 
 
 def test_a_budget_for_all_metrics(run):
@@ -555,7 +555,7 @@ def test_up_to_so_many_labels_a_row(run):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--metric", "macro_f1@2", "--at-most", "2"), "Pass -k (exactly so many) or --at-most"),
+        (("--metric", "macro_f1@2", "--at-most", "2"), "Pass -k (exactly N labels) or --at-most"),
         (("--metric", "multiclass_gmean", "--at-most", "2"), "a metric of one class a row"),
         (("--metric", "f1", "--at-most", "2"), "a metric of one label"),
         (

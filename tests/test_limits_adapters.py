@@ -200,7 +200,7 @@ def test_stream_keeps_a_limit_and_says_so():
         (("--metric", "macro_f1", "--subject-to", "micro_recall >= 1.2"), "from 0 to 1, got 1.2"),
         (
             ("--metric", "macro_f1", "--policy", "ofo", "--subject-to", "micro_recall >= 0.2"),
-            "ofo keeps no limits: pass --policy auto or omma",
+            "ofo does not support limits: pass --policy auto or omma",
         ),
         (("--subject-to", "micro_recall >= 0.2"), "Missing option '--metric'"),
     ],

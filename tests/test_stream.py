@@ -396,7 +396,10 @@ def test_columns_that_make_no_sense_stop_the_stream(stream, text, options, expec
         (("--metric", "f1", "-k", "1"), "takes no budget"),
         (("--metric", "multiclass_gmean", "-k", "2"), "k must be 1"),
         (("--metric", "macro_f1", "-k", "2", "--at-most", "2"), "not both"),
-        (("--metric", "macro_f1", "--at-most", "2", "--policy", "ofo"), "has no such rules"),
+        (
+            ("--metric", "macro_f1", "--at-most", "2", "--policy", "ofo"),
+            "does not support it",
+        ),
         (("--metric", "macro_f1", "--save-every", "3"), "--save-every needs --state"),
         (("--metric", "macro_f1", "--state", "s.txt"), "must end in .npz"),
         (("--metric", "macro_f1", "--state", "no/s.npz"), "'no' is not a folder"),

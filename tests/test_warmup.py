@@ -47,7 +47,7 @@ def test_the_command_says_what_was_done_and_where_it_lies(monkeypatch):
     monkeypatch.setenv("OMMA_QUIET", "1")
     done = CliRunner().invoke(main, ["warmup"])
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("2 policies are compiled, in ")
+    assert done.stdout.startswith("Compiled 2 policies in ")
     assert str(CACHE) in done.stdout
     assert warmup.name_of(COMMON[0]) in done.stderr
 

@@ -61,8 +61,8 @@ from omma.cli.options import (
     required=True,
     multiple=True,
     metavar="NAME",
-    help="What to maximize, such as macro_f1, or macro_f1@3 with a budget; may be repeated. "
-    "omma list metrics has all.",
+    help="The metric to maximize, such as macro_f1, or macro_f1@3 with a budget; may be repeated. "
+    "omma list metrics shows all.",
 )
 @budget_option
 @at_most_option
@@ -71,8 +71,8 @@ from omma.cli.options import (
     "policies",
     multiple=True,
     metavar="NAME",
-    help="Compare these online, and recommend nothing; may be repeated. omma list policies has "
-    "all.",
+    help="Only compare these policies online, without a recommendation; may be repeated. omma "
+    "list policies shows all.",
 )
 @click.option(
     "--prior",
@@ -80,10 +80,11 @@ from omma.cli.options import (
     metavar="λ",
     multiple=True,
     default=(PRIOR,),
-    help="λ of policies that learn; of several the best is shown.  [default: 1e-6]",
+    help="Prior λ of policies that learn; may be repeated, then the best is shown.  [default: "
+    "1e-6]",
 )
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Shuffle the rows.")
-@whole_number("--repeat", 1, "Shuffle so many times, and show mean and deviation.")
+@whole_number("--repeat", 1, "Repeat with N shuffles; show mean and standard deviation.")
 @click.option(
     "--id",
     "id_column",
@@ -98,31 +99,29 @@ from omma.cli.options import (
 @click.option(
     "--by-position",
     is_flag=True,
-    help="Pair columns of --eta and --labels as they stand, whatever they are called.",
+    help="Pair columns of --eta and --labels by position, whatever their names.",
 )
-@click.option("--train-eta", metavar="FILE", help="Rows to tune thresholds on beforehand,")
+@click.option("--train-eta", metavar="FILE", help="Other rows, to tune thresholds on,")
 @click.option("--train-labels", metavar="FILE", help="and their labels.")
-@file_option(
-    "--plot", "FILE.png", "Draw the rules with their intervals, and how policies develop online."
-)
-@file_option("--predictions", "FILE", "Write the decisions: .csv, .npz, .npy, .parquet, .txt.")
+@file_option("--plot", "FILE.png", "Plot the rules with their intervals, and policies online.")
+@file_option("--predictions", "FILE", "Save the decisions: .csv, .npz, .npy, .parquet, .txt.")
 @raw_cells_option
 @file_option(
     "--rule",
     "FILE.json",
-    "Write the rule to deploy: the best by the first metric, or that of --decide.",
+    "Save the recommended rule (by the first metric), or the rule of --decide.",
 )
 @click.option(
     "--decide",
     metavar="NAME",
-    help="Whose decisions and rule are written, by the first metric.  [default: the only "
-    "--policy; else decisions of auto online, or of omma_eta without labels, and the best rule]",
+    help="The policy whose decisions and rule are saved, by the first metric.  [default: the only "
+    "--policy; else decisions of auto, or of omma_eta without labels, and the recommended rule]",
 )
 @limits_option
 @click.option(
     "--frontier",
     metavar="LIMIT",
-    help="Show what each bound of this limit costs, such as micro_precision; --plot draws it.",
+    help="Show the best score for each bound of a limit, such as micro_precision.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**parameters: Any) -> None:
@@ -134,14 +133,14 @@ def command(**parameters: Any) -> None:
     archive, file.npz:name is one. Columns with names are paired by them (p_sport goes with sport),
     others by position.
 
-    First, fixed rules, as omma.choose has them: the 0.5 threshold or the top k, tuned thresholds,
-    and the rules that Auto and OMMA have learned after one pass. Each row is decided by rules made
-    without it, so that values hold for new rows; --rule saves the best. Then, policies online: rows
-    are decided one after another, each before its labels are seen.
+    First, fixed rules, as by omma.choose: the 0.5 threshold or the top k, tuned thresholds, and the
+    last rules of Auto and OMMA after one pass. Each row is decided by rules made without it, so
+    scores are estimates for new rows. --rule saves the best. Then, policies online: each row is
+    decided before its labels are seen.
 
-    Without --labels only policies that learn from probabilities run. Online, thresholds are tuned
-    on --train-eta and --train-labels, else on the very rows that are judged: then they are shown
-    for comparison only, chosen with hindsight.
+    Without labels, only policies that learn from probabilities run. Online, thresholds are tuned on
+    --train-eta and --train-labels. Without these they are tuned on the rows they are judged on, and
+    shown for comparison only.
 
     \b
     Examples:

@@ -44,7 +44,7 @@ def show(evaluation: Evaluation, console: Console) -> None:
         console.print(table)
     console.print(" ".join(grid.notes))  # under the table it would be as narrow as that
     if comparison is not None and hindsight(comparison):
-        console.print("* Chosen with hindsight on the rows judged: a ceiling, not a rival.")
+        console.print("* Tuned on the rows it is judged on: an upper bound, not a fair comparison.")
     for remark in _remarks(evaluation):
         console.print(remark)
 
@@ -161,7 +161,7 @@ def _blind_grid(evaluation: Evaluation) -> Grid:
         )
         for name in evaluation.policies
     )
-    note = "No labels: values are what they would be if the probabilities were right, in %."
+    note = "No labels: values are expected values, in %, if the probabilities are right."
     titles = {name: entry.title for name, entry in REGISTRY.items()}
     titles["baseline"] = evaluation.baseline_title
     return Grid(columns, tuple(titles[name] for name in evaluation.policies), entries, (note,))

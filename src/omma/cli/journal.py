@@ -23,13 +23,13 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
     "--salvage",
     type=FOLDER,
     metavar="NEW",
-    help="Write a sound journal to this new folder, of what is sound before the damage.",
+    help="Recover all records before the damage into a journal in this new folder.",
 )
 def command(action: str, folder: Path, salvage: Path | None) -> None:
-    """Check the folder of a --journal: every record is read, and nothing there is changed.
+    """Check the folder of a --journal: read every record, and change nothing.
 
-    A damaged journal is told with the file and the byte, and ends the command with 1. With
-    --salvage it also says what was left out.
+    If the journal is damaged, the command names the file and the byte, and exits with 1. With
+    --salvage it also says what was lost.
 
     \b
     Examples:
@@ -56,8 +56,8 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
         unfinished = b"" if follower.reader is None else follower.reader.unfinished()
         if unfinished:
             click.echo(
-                f"It ends in an unfinished record of {len(unfinished):,} bytes, which whoever goes "
-                "on from it will move to a file of its own."
+                f"It ends in an unfinished record of {len(unfinished):,} bytes, which is moved to "
+                "another file when the journal is resumed."
             )
         if salvage is not None:
             raise ValueError(f"nothing was written to {salvage}: there is no damage in {folder}")

@@ -48,7 +48,7 @@ def learner_options(unit: str) -> Callable[[Command], Command]:
     """The options of a learner: what decides, which rows wait, and where it is kept."""
     declared: list[Callable[[Any], Any]] = [
         click.option(
-            "--metric", metavar="NAME", help="What to maximize; not needed to go on from --state."
+            "--metric", metavar="NAME", help="The metric to maximize; not needed to resume --state."
         ),
         budget_option,
         at_most_option,
@@ -57,58 +57,58 @@ def learner_options(unit: str) -> Callable[[Command], Command]:
             default="auto",
             show_default=True,
             metavar="NAME",
-            help="What decides: one that streams, as omma list policies says.",
+            help="The policy that decides; omma list policies shows which can stream.",
         ),
         click.option(
             "--prior",
             type=click.FloatRange(min=0.0),
             metavar="λ",
             default=PRIOR,
-            help="λ of policies that have one; auto has none to choose.  [default: 1e-6]",
+            help="Prior λ of policies that have one; auto does not.  [default: 1e-6]",
         ),
         limits_option,
         click.option(
             "--half-life",
             type=click.FloatRange(min=1.0),
             metavar="ROWS",
-            help="Let counts fade, for a world that changes: after so many rows a row counts half.",
+            help="Decay counts, for data that drifts: after N rows a row counts half.",
         ),
         click.option(
             "--window",
             type=click.IntRange(min=1),
             metavar="ROWS",
-            help="Decide by the last so many rows alone.",
+            help="Decide by the last N rows only (sliding window).",
         ),
         whole_number(
-            "--pending", 10_000, "Rows that may wait for labels; then the oldest is forgotten."
+            "--pending", 10_000, "Rows that may wait for labels; beyond it the oldest is forgotten."
         ),
         click.option(
             "--max-seconds",
             type=click.FloatRange(min=0.0, min_open=True),
             metavar="S",
-            help="Forget rows, too, that have waited for labels for longer than that.",
+            help="Forget rows that have waited longer than this for their labels.",
         ),
         click.option(
             "--state",
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE.npz",
-            help="Go on from this learner if the file exists, and save it at the end.",
+            help="Resume the learner in this file if it exists, and save it at the end.",
         ),
         click.option(
             "--journal",
             type=click.Path(file_okay=False, path_type=Path),
             metavar="DIR",
-            help="Write every decision and label down in this folder, and go on from it if it has "
-            "some.",
+            help="Write every decision and label to this folder, and resume from it if it holds a "
+            "journal.",
         ),
         whole_number(
-            "--save-every", 0, f"Save --state after so many {unit}, too; 0 does not.", least=0
+            "--save-every", 0, f"Also save --state after every N {unit}; 0: only at the end.", 0
         ),
         whole_number(
             "--sync",
             100,
-            "Have the disk keep the --journal after so many calls: a power cut loses fewer than "
-            "these, a crash of the process none. 1 is safest and slowest.",
+            "Flush the --journal to disk after every N calls. A power cut loses fewer than N, a "
+            "crash of the process none. 1 is safest and slowest.",
         ),
     ]
 

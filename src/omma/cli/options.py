@@ -50,8 +50,8 @@ PRIOR = 1e-6  # λ, as policies have it by default
 PICTURES = (".png", ".svg", ".pdf")
 # Why a policy cannot take an option, by the name that the option has as a field of a policy.
 LACKS = {
-    "at_most": "has no such rules: pass --policy auto, omma or omma_eta.",
-    "subject_to": "keeps no limits: pass --policy auto or omma.",
+    "at_most": "does not support it: pass --policy auto, omma or omma_eta.",
+    "subject_to": "does not support limits: pass --policy auto or omma.",
 }
 
 
@@ -75,28 +75,28 @@ budget_option = click.option(
     "k",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Labels that each row gets, exactly; without it each label has a threshold. "
-    "multiclass_ metrics take 1.",
+    help="Predict exactly N labels in each row; without it, each label has a threshold. "
+    "multiclass_ metrics predict one class.",
 )
 at_most_option = click.option(
     "--at-most",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Labels that each row gets at most, of those that gain; in place of -k.",
+    help="Predict at most N labels in each row; in place of -k.",
 )
 limits_option = click.option(
     "--subject-to",
     multiple=True,
     metavar="LIMIT",
-    help="What must hold, such as 'micro_precision >= 0.9', 'recall[fraud] >= 0.8' or "
-    "'labels_per_row <= 2'; may be given several times. With '(margin 1.28)' after it, so many "
-    "standard errors away.",
+    help="A constraint, such as 'micro_precision >= 0.9', 'recall[fraud] >= 0.8' or "
+    "'labels_per_row <= 2'; may be repeated. '(margin 1.28)' after it aims 1.28 standard errors "
+    "beyond the bound.",
 )
 raw_cells_option = click.option(
     "--raw-cells",
     is_flag=True,
-    help="Write names and ids to CSV as they are; else those that a spreadsheet would run as "
-    "formulas get an apostrophe first.",
+    help="Write names and ids to CSV as they are. By default, an apostrophe is put before those "
+    "that a spreadsheet would run as formulas.",
 )
 
 
@@ -247,7 +247,7 @@ def read_metric(text: str, k: int | None, at_most: int | None) -> tuple[omma.Met
             )
         if budget is not None:
             raise click.UsageError(
-                "Pass -k (exactly so many) or --at-most (up to so many), not both."
+                "Pass -k (exactly N labels) or --at-most (up to N labels), not both."
             )
     return metric, budget
 

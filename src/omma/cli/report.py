@@ -35,16 +35,16 @@ svg { max-width: 100% } svg text { font-size: 12px; fill: currentColor }
 @click.command("report", context_settings={"ignore_unknown_options": True})
 @click.argument("places", metavar="JOURNAL", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--format", "form", metavar="html", default="html", show_default=True, help="What to make."
+    "--format", "form", metavar="html", default="html", show_default=True, help="The format."
 )
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where the page goes.  [default: standard output]",
+    help="File for the page.  [default: standard output]",
 )
 def command(places: tuple[Path, ...], form: str, output: Path | None) -> None:
-    """Make a page of a journal: its decisions, their value, and each label.
+    """Make an HTML page about a journal: decisions, scores, limits and labels.
 
     \b
     Examples:

@@ -26,50 +26,50 @@ BACKLOG = 128  # connections that wait to be accepted
     "--n-labels",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many labels there are; rows of other lengths are refused. Needed where rows name "
-    "labels by numbers.  [default: as many as the first row has]",
+    help="Number of labels; rows of other lengths are refused. Needed where rows name labels by "
+    "number.  [default: as in the first row]",
 )
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen. Put any other address behind a proxy with TLS, or pass --token-file.",
+    help="Address to listen on. Put any other address behind a proxy with TLS, or pass "
+    "--token-file.",
 )
-@whole_number("--port", 8765, "Where to listen; 0 takes a free one, and says which.", 0, 65_535)
+@whole_number("--port", 8765, "Port to listen on; 0 picks a free one and prints it.", 0, 65_535)
 @click.option(
     "--allowed-host",
     "allowed_hosts",
     multiple=True,
     metavar="NAME",
-    help="A name by which clients may call this host, beside those of this machine; may be "
-    "repeated. Without it, any name will do at other addresses than 127.0.0.1.",
+    help="A host name that clients may use, in addition to those of this machine; may be "
+    "repeated. Without it, any name is accepted at addresses other than 127.0.0.1.",
 )
 @file_option(
     "--token-file",
     "FILE",
-    "Ask for the token in this file, as Authorization: Bearer TOKEN, for all but /health.",
+    "Require the token in this file (Authorization: Bearer TOKEN) for all paths but /health.",
 )
-@whole_number("--max-body", 1_000_000, "Bytes of a request.")
+@whole_number("--max-body", 1_000_000, "Largest request in bytes.")
 @whole_number(
     "--max-values",
     500_000,
-    "Rows x labels of a request; a row counts for at least 100 labels.",
+    "Largest rows x labels of a request; a row counts as at least 100 labels.",
 )
-@whole_number("--max-clients", 100, "Requests at once; more are told to come back (503).")
+@whole_number("--max-clients", 100, "Concurrent requests; more are answered with 503.")
 @click.pass_context
 def command(ctx: click.Context, /, **parameters: Any) -> None:
-    """Decide rows over HTTP as they come, and learn from their labels by id.
+    """Decide rows over HTTP, and learn from their labels by id.
 
-    POST /decide {"id": "a", "eta": [0.9, 0.2]} answers {"id": "a", "decision": [1, 0]}; POST
-    /labels {"id": "a", "y": [1, 0]} tells later how it was. Lists of such objects are taken as a
-    whole or not at all. Rows without an id are decided, and nothing is learned from them. Labels
-    may have names, as in "omma stream". GET /rule, /stats, /metrics (for Prometheus) and /health.
+    POST /decide {"id": "a", "eta": [0.9, 0.2]} answers {"id": "a", "decision": [1, 0]}. POST
+    /labels {"id": "a", "y": [1, 0]} brings the true labels later. A list of such objects is
+    accepted as a whole or not at all. Rows without an id are decided, but not learned from. Labels
+    may have names, as in omma stream. GET /rule, /stats, /metrics (for Prometheus) and /health.
 
-    What is refused is answered by a sentence: {"error": "..."} and 400, 401 without the token, 403
-    for other hosts, 404 for an unknown id, 409 for one that waits or was labelled before, 410 for
-    one that was forgotten, 413 for too large a request, 507 where the journal cannot be written;
-    nothing of it was counted. Ctrl-C and termination finish what has begun, save, and close the
-    journal.
+    A refused request is answered by {"error": "..."} with a status, and nothing of it is counted:
+    400, 401 without the token, 403 for other hosts, 404 for an unknown id, 409 for an id that is
+    waiting or already labelled, 410 for a forgotten id, 413 for too large a request, 507 if the
+    journal cannot be written. Ctrl-C and SIGTERM finish open requests, save, and close the journal.
 
     \b
     Example:
@@ -107,8 +107,8 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
             is_local = ip_address(address).is_loopback
             if not is_local and not token:
                 say(
-                    "Others can reach it, and it asks for no password: pass --token-file, or put "
-                    "it behind a proxy that does."
+                    "This address can be reached from outside, without authentication: pass "
+                    "--token-file, or put it behind a proxy that has it."
                 )
             names = (*LOOPBACK, host, *options.allowed_hosts)
             hosts = names if is_local or options.allowed_hosts else ()

@@ -22,18 +22,16 @@ from omma.cli.options import raw_cells_option, say
     "--format",
     "form",
     type=click.Choice(["csv", "tsv", "json"]),
-    help="What lines are.  [default: what the first one looks like]",
+    help="The format of the lines.  [default: as the first line looks]",
 )
 @click.option(
     "--n-labels",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many labels there are; rows of other lengths are refused. Needed where CSV has no "
-    "names of columns but labels too.  [default: as many as the first row has]",
+    help="Number of labels; rows of other lengths are refused. Needed for CSV without a header "
+    "that has labels.  [default: as in the first row]",
 )
-@click.option(
-    "--id", "id_column", metavar="NAME", help="The column that names rows.  [default: id]"
-)
+@click.option("--id", "id_column", metavar="NAME", help="The column of row ids.  [default: id]")
 @click.option("--column", metavar="NAME", help="Take one column of probabilities from CSV.")
 @click.option(
     "--probability",
@@ -57,19 +55,20 @@ from omma.cli.options import raw_cells_option, say
 @raw_cells_option
 @click.pass_context
 def command(ctx: click.Context, /, **parameters: Any) -> None:
-    """Decide rows as they come, from a file or standard input, and learn from their labels.
+    """Decide rows one at a time, from a file or standard input, and learn from their labels.
 
-    Each decision is written as soon as its row was read; memory does not grow. A line that cannot
-    be read is skipped with a sentence, wherever it stands, and changes nothing.
+    Each decision is written as soon as its row is read; memory does not grow. A line that cannot be
+    read is skipped with a message and changes nothing.
 
-    CSV: a column of probabilities for each label; y_NAME beside NAME has its labels, or one
-    column y the class; a column id names rows. JSON lines: {"id": "a", "eta": [0.9, 0.2], "y": [1,
-    0]}, or by names: {"eta": {"sport": 0.9, "art": 0.2}, "y": ["sport"]}; where labels have names,
-    --json tells those decided as "labels". Where the truth comes later, the row comes without y
-    first, and its id with y later (in CSV with empty cells for the probabilities). Rows that wait
-    are part of --state; a line may also bring its "decision" along, as --json wrote it: {"y": [1,
-    0], "decision": [1, 1]}. One stream at a time may use a --state or a --journal; with the latter
-    nothing is lost if the process is killed, wherever it was.
+    CSV: a column of probabilities for each label; its true labels are in y_NAME, or the class is in
+    a column y; ids are in a column id. JSON lines: {"id": "a", "eta": [0.9, 0.2], "y": [1, 0]}, or
+    by name: {"eta": {"sport": 0.9, "art": 0.2}, "y": ["sport"]}; then --json lists the predicted
+    labels by name.
+
+    Labels that come later: send the row without y first, later its id with y (in CSV, leave the
+    probabilities empty). Waiting rows are part of --state. A line may also bring its own decision,
+    as --json wrote it: {"y": [1, 0], "decision": [1, 1]}. Only one process at a time may use a
+    --state or a --journal. With --journal nothing is lost if the process is killed.
 
     \b
     Examples:

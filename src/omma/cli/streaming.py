@@ -222,8 +222,8 @@ class Stream:
         if text != cell and not self._told_formula:
             self._told_formula = True
             self.say(
-                f"{shown(cell)} is written with an apostrophe before it, lest a spreadsheet runs "
-                "it as a formula, and so are others like it: --raw-cells writes them as they are"
+                f"{shown(cell)} and cells like it are written with an apostrophe first, so that no "
+                "spreadsheet runs them as formulas: --raw-cells writes them as they are"
             )
         return csv_cell(text)
 
@@ -235,7 +235,7 @@ class Stream:
             why = f"more than {waiting.limit:,} rows wait for labels (--pending)"
             if len(waiting) < waiting.limit:
                 why = f"it has waited for more than {waiting.max_seconds:g} seconds (--max-seconds)"
-            self.say(f"id {oldest!r} was forgotten: {why}; further ones are counted")
+            self.say(f"id {oldest!r} was forgotten: {why}; further ones are only counted")
 
     @property
     def unlearned(self) -> str | None:
@@ -249,9 +249,9 @@ class Stream:
         if policy.objective is None or policy.feedback == "estimates" or learns_without:
             return None
         return (
-            "No labels came, so that decisions keep to the thresholds they began with: send labels "
-            "(y), with the rows or later by their id, or pass --policy omma_eta, which learns from "
-            "the probabilities alone."
+            "No labels came, so decisions stay at their initial thresholds: send labels (y), with "
+            "the rows or later by id, or pass --policy omma_eta, which learns from probabilities "
+            "alone."
         )
 
     def summary(self, skipped: int) -> str:

@@ -18,16 +18,14 @@ COMMON = ("macro_f1", "micro_f1")  # without --all
 
 
 @click.command("warmup")
-@click.option(
-    "--all", "everything", is_flag=True, help="All kinds of metrics and ways to run them."
-)
+@click.option("--all", "everything", is_flag=True, help="All kinds of metrics and policies.")
 def command(everything: bool) -> None:
-    """Compile ahead what would be compiled at first use.
+    """Compile kernels ahead of their first use, for images and containers.
 
-    Machine code is kept beside the package, or in the folder that the environment variable
-    NUMBA_CACHE_DIR names. In an image set it to a folder that the image's user may write to, and
-    keep the setting. Code is made for the processor at hand. Without --all this takes about a
-    minute, for macro and micro averages of rates such as F1; with --all, long.
+    Machine code is cached beside the package, or in the folder NUMBA_CACHE_DIR. In an image, set
+    that variable to a folder that its user can write to, and keep it set. The code is for this
+    machine's processor. Without --all this takes about a minute and covers macro and micro averages
+    of rates such as F1; --all takes much longer.
 
     \b
     Examples:
@@ -48,8 +46,8 @@ def command(everything: bool) -> None:
                 report(name_of(policy))
                 run_all_ways(policy, with_certificate=everything)
     seconds = time.perf_counter() - started
-    where = f"kept in {CACHE}" if CACHE else "not kept: no folder can be written to"
-    click.echo(f"{len(todo)} policies are compiled, in {seconds:.0f} s; machine code is {where}")
+    where = f"cached in {CACHE}" if CACHE else "not cached: no folder can be written to"
+    click.echo(f"Compiled {len(todo)} policies in {seconds:.0f} s; machine code is {where}")
 
 
 def run_all_ways(policy: Any, with_certificate: bool) -> None:

@@ -50,15 +50,15 @@ VALUES = {
     default=1.0,
     show_default=True,
     metavar="S",
-    help="Seconds between two looks.",
+    help="Seconds between updates.",
 )
-@click.option("--once", is_flag=True, help="Look once, print, and end.")
-@file_option("--token-file", "FILE", "The token of a service that asks for one.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
+@file_option("--token-file", "FILE", "The token of a service that requires one.")
 def command(place: str, seconds: float, once: bool, token_file: Path | None) -> None:
     """Watch a learner: the folder of a --journal, a saved --state, or the address of a service.
 
-    A journal is read as it is written, and nothing in it is changed. Recent is the last 1,000
-    labelled rows that are complete. Ctrl-C ends it.
+    A journal is read as it is written, and is not changed. Recent values are over the last complete
+    1,000 labelled rows. Ctrl-C stops.
 
     \b
     Examples:
