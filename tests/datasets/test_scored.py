@@ -196,6 +196,41 @@ def test_choose_takes_what_was_read():
     assert choice.data == omma.choose(eta, y, "macro_f1").data
 
 
+# What evaluate reads, a stream reads.
+
+
+STREAMS = [
+    ("tx;p_sport;p_art;y_sport;y_art\na;0,75;0,25;yes;no\nb;0,5;0,125;N;Y\n", ("--id", "tx")),
+    ("p_sport,p_art,kind\n75%,25%,sport\n50%,12.5%,art\n", ("--label", "kind", "--percent")),
+    ("x,p_sport,p_art,y\n7,.75,.25,0\n8,.5,.125,1\n", ("--probability", "p_")),
+]
+
+
+@pytest.mark.parametrize(("text", "options"), STREAMS)
+def test_a_stream_reads_the_same_tables(text, options):
+    Path("rows.csv").write_text(text)
+    metric = ("--metric", "macro_f1@1", "--policy", "baseline", "--json")
+    done = CliRunner().invoke(main, ["stream", "rows.csv", *metric, *options])
+    assert done.exit_code == 0, done.stderr
+    last = json.loads(done.stdout.splitlines()[-1])
+    judged = CliRunner().invoke(main, ["evaluate", "rows.csv", *metric, *options])
+    assert judged.exit_code == 0, judged.stderr
+    assert last["value"] == json.loads(judged.stdout)["results"][0]["mean"]
+    right = omma.replay(omma.TopK(1), [[0.75, 0.25], [0.5, 0.125]], [0, 1], metric="macro_f1")
+    assert last["value"] == right.value
+
+
+def test_a_stream_is_told_the_positive_class():
+    Path("rows.csv").write_text("score,status\n0.75,churned\n0.25,stayed\n")
+    options = ("--metric", "f1", "--policy", "baseline", "--json", "--label", "status")
+    done = CliRunner().invoke(main, ["stream", "rows.csv", *options])
+    assert done.exit_code == 3
+    assert "pass --positive CLASS" in done.stderr
+    done = CliRunner().invoke(main, ["stream", "rows.csv", *options, "--positive", "churned"])
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["value"] == 1.0
+
+
 # Errors lead to a command that works.
 
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from omma._validate import nearest, shown
-from omma.datasets.column_roles import find_roles, stems
+from omma.datasets.column_roles import find_roles, stems, without_prefix
 from omma.datasets.csv_text import (
     is_header,
     is_missing,
@@ -80,6 +80,7 @@ class CsvColumns:
     column: str | None = None  # the only one of the probabilities to take, by name or number
     probability: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
+    positive: str | None = None  # the class that is predicted, where there is one probability
     percent: bool = False
 
 
@@ -152,7 +153,9 @@ class CsvLines:
     def _labels(self, cells: list[str]) -> Any:
         """Indicators, or a class id, or None where all cells are empty."""
         chosen = [cells[place] for place in self._y]
-        word = chosen[0] if chosen else ""
+        word, positive = chosen[0] if chosen else "", self.options.positive
+        if positive is not None and chosen and len(self._eta) == 1:
+            return None if is_missing(word) else np.array([float(word == positive)])
         # A class by its name; "yes" is one only where a class is called so.
         if word in self._classes:
             place = self._classes[word]
@@ -165,7 +168,8 @@ class CsvLines:
                 to_label(word)
             except ValueError:
                 classes = shown(tuple(self._classes))
-                message = f"expected a class among {classes}, got {shown(word)}"
+                fix = "; pass --positive CLASS" if len(self._eta) == 1 else ""
+                message = f"expected a class among {classes}, got {shown(word)}{fix}"
                 raise ValueError(message) from None
         labels = self._numbers(self._y, cells, to_label)
         if not self._has_class_ids:
@@ -215,10 +219,9 @@ class CsvLines:
         places = self._choose_column(roles.names)
         self.names = tuple(roles.names[place] for place in places)
         if len(roles.labels) == 1 and roles.label_names != roles.names:
-            # One column of classes, called as the columns are or as what tells them apart. Of one
-            # column of probabilities, its class is the label.
-            short = stems(roles.names) if len(roles.names) > 1 else ()
-            for classes in (short, roles.names):
+            # One column of classes, called as the columns are, with or without what these start
+            # with. Of one column of probabilities, its class is the label.
+            for classes in (without_prefix(roles.names), roles.names):
                 self._classes |= {name: place for place, name in enumerate(classes)}
             if len(places) == 1:
                 self._classes = {
@@ -232,7 +235,8 @@ class CsvLines:
         """The column of labels of each column of probabilities that is taken."""
         by_name = dict(zip(labels, self._y, strict=True))
         if len(labels) == len(names) and set(labels) != set(names):
-            names = stems(names)  # p_sport goes with y_sport
+            names, labels = stems(names), stems(labels)  # p_sport goes with y_sport
+            by_name = dict(zip(labels, self._y, strict=True))
         wanted = [names[place] for place in places]
         extra = set(labels) - set(names) if self.options.column is None else set()
         odd = sorted({*wanted} - {*labels} | extra)

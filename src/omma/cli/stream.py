@@ -48,6 +48,9 @@ from omma.cli.options import raw_cells_option, say
     "one of y, label, class, target]",
 )
 @click.option(
+    "--positive", metavar="CLASS", help="The class that is predicted, where labels are two classes."
+)
+@click.option(
     "--percent", is_flag=True, help="Probabilities in CSV are percent: divide them by 100."
 )
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
@@ -99,6 +102,7 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
             options.column,
             options.probability,
             options.label,
+            options.positive,
             options.percent,
         )
         reader = LineReader(options.form, n_labels, columns, keeper.names)

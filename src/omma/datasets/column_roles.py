@@ -127,6 +127,18 @@ def stems(names: Sequence[str]) -> Names:
     return tuple(tail[: len(tail) - end] for tail in tails)
 
 
+def without_prefix(names: Names) -> Names:
+    """Names without the words that all of them start with.
+
+    >>> without_prefix(("p_sport", "p_spa"))
+    ('sport', 'spa')
+    """
+    start = names[0][: _shared_start(names)] if len(names) > 1 else ""
+    while start and start[-1].isalnum():
+        start = start[:-1]
+    return tuple(name[len(start) :] for name in names)
+
+
 def bare(names: Names, words: Collection[str]) -> Names:
     """Names without what all start with or end in, if words are then among them, else as they are.
 
