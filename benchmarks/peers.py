@@ -1,6 +1,6 @@
 """Thresholds and rules of other libraries beside omma's, on data sets that all of them take.
 
-    pip install optimal-classification-cutoffs mapie
+    pip install optimal-classification-cutoffs mapie xcolumns
 
 Half of the rows are trained on, the others judge. Every method sees the same logistic regression
 and five folds of the training half. optimal-classification-cutoffs has F1 and no G-mean of classes,
@@ -158,12 +158,37 @@ def mapie(problem: Problem) -> Any:
     return None if threshold is None else (later[:, 1] >= threshold).astype(int)
 
 
+def xcolumns(problem: Problem) -> Any:
+    """xCOLUMNs' Frank-Wolfe on probabilities of five folds, from the top k."""
+    from xcolumns import metrics
+    from xcolumns.frank_wolfe import find_classifier_using_fw
+
+    f1, gmean = metrics.macro_f1_score_on_conf_matrix, metrics.macro_gmean_on_conf_matrix
+    names = {"f1": f1, "macro_f1": f1, "gmean": gmean}
+    metric, k = parse_target(problem.metric)
+    if metric not in names:
+        return None
+    eta, later = of_folds(problem)
+    y = np.asarray(problem.y)
+    if problem.task == "classes":
+        y, k = np.eye(eta.shape[1], dtype=int)[y], 1
+    elif problem.task == "binary":
+        y, eta, later = y[:, np.newaxis], eta[:, 1:], later[:, 1:]
+    # Its wrappers for single metrics fail in 0.0.2; the function below them takes the metric.
+    classifier = find_classifier_using_fw(
+        y, eta, names[metric], k or 0, init_classifier="top", seed=0
+    )
+    decisions = np.asarray(classifier.predict(later, seed=0)).astype(int)
+    return decisions.argmax(axis=1) if problem.task == "classes" else np.squeeze(decisions)
+
+
 METHODS: dict[str, Callable[[Problem], Any]] = {
     "plain": plain,
     "omma": ours,
     "TunedThresholdClassifierCV": tuned,
     "optimal-classification-cutoffs": cutoffs,
     "MAPIE": mapie,
+    "xCOLUMNs": xcolumns,
 }
 
 

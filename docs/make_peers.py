@@ -10,13 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 DOCS = Path(__file__).parent
 PAGE, RECORDS = DOCS / "peers.md", DOCS / "records" / "peers.jsonl"
-METHODS = (
-    "plain", "omma", "TunedThresholdClassifierCV", "optimal-classification-cutoffs", "MAPIE"
-)  # fmt: skip
-SHORT = ("plain", "omma", "scikit-learn", "cutoffs", "MAPIE")  # columns narrow enough for a page
+# Columns narrow enough for a page, by the names of records.
+METHODS = {
+    "plain": "plain",
+    "omma": "omma",
+    "TunedThresholdClassifierCV": "scikit-learn",
+    "optimal-classification-cutoffs": "cutoffs",
+    "xCOLUMNs": "xCOLUMNs",
+    "MAPIE": "MAPIE",
+}
+# MAPIE keeps a rate, and is not there in every seed; plain decisions are no rival.
+RIVALS = ("TunedThresholdClassifierCV", "optimal-classification-cutoffs", "xCOLUMNs")
 START, END = "<!-- measured -->\n\n", "\n\n<!-- end of measured -->"
 
 
@@ -27,57 +35,50 @@ def read() -> list[dict[str, Any]]:
 
 def tables(records: list[dict[str, Any]]) -> str:
     """Mean and standard deviation of the metric over seeds with gaps, and the median of seconds."""
-    found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
-    for one in records:
-        found.setdefault((one["set"], one["metric"]), {}).setdefault(one["method"], []).append(one)
-    values = [
-        [_value(methods.get(one, []), len(methods["omma"])) for one in METHODS] + [_ahead(methods)]
-        for methods in found.values()
-    ]
-    seconds = [[_seconds(methods.get(one, [])) for one in METHODS] for methods in found.values()]
+    runs = pd.DataFrame(records)
+    values, seconds, before = [], [], None
+    for (name, metric), group in runs.groupby(["set", "metric"], sort=False):
+        head = ["" if name == before else name, metric]
+        before = name
+        by_method = dict(iter(group.groupby("method")))
+        seeds = group["seed"].nunique()
+        cells = [_value(by_method.get(method), seeds) for method in METHODS]
+        values.append([*head, *cells, _ahead(by_method)])
+        medians = [by_method[m]["seconds"].median() if m in by_method else None for m in METHODS]
+        seconds.append([*head, *("–" if s is None else f"{s:.2g}" for s in medians)])
+    columns = ["set", "metric", *METHODS.values()]
     return "\n\n".join(
         (
-            _table([*SHORT, "omma to the best"], list(found), values),
+            _table([*columns, "omma to the best rival"], values),
             "The same in seconds:",
-            _table([*SHORT], list(found), seconds),
+            _table(columns, seconds),
         )
     )
 
 
-def _table(head: list[str], keys: list[tuple[str, str]], cells: list[list[str]]) -> str:
-    lines = [f"| set | metric | {' | '.join(head)} |", "| --- | --- |" + " ---: |" * len(head)]
-    before = None
-    for (name, metric), row in zip(keys, cells, strict=True):
-        lines.append(f"| {'' if name == before else name} | {metric} | {' | '.join(row)} |")
-        before = name
-    return "\n".join(lines)
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    rule = ["---", "---", *["---:"] * (len(head) - 2)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *rows])
 
 
-def _value(runs: list[dict[str, Any]], seeds: int) -> str:
-    if not runs:
+def _value(runs: pd.DataFrame | None, seeds: int) -> str:
+    if runs is None:
         return "–"
-    values = [one["value"] for one in runs]
-    spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
+    spread = f" ± {runs['value'].std():.1f}" if len(runs) > 1 else ""
     some = f" ({len(runs)} of {seeds})" if len(runs) < seeds else ""
-    return f"{np.mean(values):.1f}{spread}{some}"
+    return f"{runs['value'].mean():.1f}{spread}{some}"
 
 
-def _seconds(runs: list[dict[str, Any]]) -> str:
-    return f"{float(np.median([one['seconds'] for one in runs])):.2g}" if runs else "–"
-
-
-def _ahead(methods: dict[str, list[dict[str, Any]]]) -> str:
-    """How far omma is ahead of the best of the others, seed by seed, with its standard error."""
-    values = {
-        name: {one["seed"]: one["value"] for one in runs}
-        for name, runs in methods.items()
-        if name != "MAPIE"  # it keeps a rate, and is not there in every seed
-    }
-    ours = values.pop("omma")
-    best = max(values.values(), key=lambda found: float(np.mean(list(found.values()))))
-    gaps = [ours[seed] - best[seed] for seed in ours]
-    error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))
-    return f"{np.mean(gaps):+.2f} ± {error:.2f}".replace("-", "−")
+def _ahead(by_method: dict[str, pd.DataFrame]) -> str:
+    """How far omma is ahead of the best rival, seed by seed, with its standard error."""
+    values = {name: runs.set_index("seed")["value"] for name, runs in by_method.items()}
+    rivals = [values[name] for name in RIVALS if name in values]
+    # A row that nobody else entered is no win.
+    if not rivals:
+        return "no rival"
+    gaps = values["omma"] - max(rivals, key=lambda rival: rival.mean())
+    error = gaps.std() / np.sqrt(len(gaps))
+    return f"{gaps.mean():+.2f} ± {error:.2f}".replace("-", "−")
 
 
 def refreshed(page: str, records: list[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""What the pages of the study share: the records as sections, and their means in one table."""
+"""What the pages of the study share: sections of records, values by sequence, tables."""
 
 import re
 from pathlib import Path
@@ -8,24 +8,28 @@ import pandas as pd
 
 from omma_study.policies import POLICIES, supports
 from omma_study.records import read
-from omma_study.tables import Section, heading, policy_of, sections
+from omma_study.tables import Section, heading, policy_of, sections, with_deviation
 
 STUDY = Path(__file__).resolve().parents[1]
 RECORDS, DOCS = STUDY / "records", STUDY.parent / "docs"
-LABELS, CLASSES, ONLINE = "multilabel_fixed", "multiclass_fixed", "online_cpe"
-ADAM = "multiclass_adam"
+LABELS, CLASSES, ADAM = "multilabel_fixed", "multiclass_fixed", "multiclass_adam"
+ONLINE, ONLINE_PAPER = "online_cpe", "online_paper"
 MADE = ("paper_synthetic", "paper_synthetic_classes")
 RARE = 10  # occurrences in the sequence
+PLACE = ["suite", "dataset", "target"]
 
 
 class Study(NamedTuple):
-    """Sections by (suite, dataset), and means with the best λ.
+    """Sections by (suite, dataset), and values of each policy with its best λ in each cell.
 
-    ``means`` has a row for each (suite, dataset, target) and a column for each policy.
+    ``values`` has a row for each (suite, dataset, target, seed), ``means`` and ``deviations`` one
+    for each (suite, dataset, target); columns are policies.
     """
 
     sections: dict[tuple[str, str], Section]
+    values: pd.DataFrame
     means: pd.DataFrame
+    deviations: pd.DataFrame
 
     def of(self, suite):
         """The sections of a suite, those with the fewest rare labels first."""
@@ -43,6 +47,18 @@ class Study(NamedTuple):
             if target in section.targets
         ]
         return self.means.loc[keys]
+
+    def cell(self, place, policy):
+        """Mean ± deviation of a policy; a dash where it was not run."""
+        mean = self.means.at[place, policy]
+        return "–" if pd.isna(mean) else with_deviation(mean, self.deviations.at[place, policy])
+
+    def cell_rows(self, places, policies, name=lambda place: place[1]):
+        """A line for each dataset and metric: its name, the metric, means ± deviations."""
+        return [
+            [name(place), heading(place[2]), *(self.cell(place, policy) for policy in policies)]
+            for place in places
+        ]
 
 
 def rare_share(section):
@@ -79,18 +95,25 @@ def _is_whole(section, policy):
 
 def load(files):
     """The study, from its records; a set is there once OMMA was run on it."""
-    by_place = {
-        (section.suite, section.dataset): section
-        for section in sections(finished(read(files)))
-        if "omma" in section.policies
-    }
-    return Study(by_place, means_of(by_place))
+    return study_of(
+        section for section in sections(finished(read(files))) if "omma" in section.policies
+    )
 
 
-def means_of(by_place):
-    """Means with the best λ: rows (suite, dataset, target), columns policies."""
-    tables = {key: section.cells["mean"].unstack("policy") for key, section in by_place.items()}
-    return pd.concat(tables, names=["suite", "dataset"])
+def study_of(some_sections):
+    """Sections with the values of all policies, each with the λ of its best mean."""
+    by_place = {(section.suite, section.dataset): section for section in some_sections}
+    values = pd.concat(
+        {
+            key: section.runs.merge(section.cells["prior"].reset_index()).pivot(
+                index=["target", "seed"], columns="policy", values="value"
+            )
+            for key, section in by_place.items()
+        },
+        names=["suite", "dataset"],
+    )
+    cells = values.groupby(level=PLACE)
+    return Study(by_place, values, cells.mean(), cells.std())
 
 
 def packed(*suites):
@@ -101,11 +124,6 @@ def packed(*suites):
 def gaps(rows, policy, reference):
     """Differences of two policies, where both were run."""
     return (rows[policy] - rows[reference]).dropna()
-
-
-def percent(value):
-    """A fraction as tables show it."""
-    return "–" if value is None or pd.isna(value) else f"{100 * value:.2f}"
 
 
 def table(head, rows):

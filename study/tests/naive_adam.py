@@ -9,11 +9,13 @@ class NaiveOnline:
     ``touched`` says which features a row moves; the intercept moves with every row.
     """
 
-    def __init__(self, weights, softmax, rate, l2, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    def __init__(
+        self, weights, softmax, rate, l2, intercept_l2=0.0, beta1=0.9, beta2=0.999, epsilon=1e-8
+    ):
         self.theta = np.array(weights)
         self.mean = np.zeros_like(self.theta)
         self.square = np.zeros_like(self.theta)
-        self.softmax, self.rate, self.l2 = softmax, rate, l2
+        self.softmax, self.rate, self.l2, self.intercept_l2 = softmax, rate, l2, intercept_l2
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
         self.t = 0
 
@@ -27,6 +29,7 @@ class NaiveOnline:
     def learn(self, x, y, touched):
         gradient = np.outer(np.append(x, 1.0), self.predict(x) - y)
         gradient[:-1] += self.l2 * self.theta[:-1]
+        gradient[-1] += self.intercept_l2 * self.theta[-1]
         self.t += 1
         for i in [*np.flatnonzero(touched), len(x)]:
             self.mean[i] = self.beta1 * self.mean[i] + (1 - self.beta1) * gradient[i]

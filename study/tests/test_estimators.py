@@ -20,6 +20,16 @@ def made(seed=0, n=300, d=6, m=4, density=1.0):
     return X, Y, ids
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_multinomial_model_is_at_its_minimum(dtype):
+    X, _, ids = made(7, n=200, d=30)
+    X = X.astype(dtype)
+    model = Multinomial(C=300.0, standardise=False).fit(X, ids)
+    errors = model.predict_proba(X) - np.eye(4)[ids]
+    gradient = X.T.astype(np.float64) @ errors / len(X) + model.weights / (300.0 * len(X))
+    assert abs(gradient).max() < 1e-7
+
+
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_each_label_is_liblinears_own_model(layout):
     X, Y, _ = made(density=0.5)

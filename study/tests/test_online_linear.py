@@ -49,6 +49,20 @@ def test_equals_the_slow_twin(link, layout, seed, l2, rate):
     np.testing.assert_allclose(model.moments.weights, twin.theta, rtol=1e-8, atol=1e-11)
 
 
+def test_the_papers_settings_step_all_weights_and_regularise_intercepts():
+    X, _, Y = made(5, n=40, density=0.3)
+    settings = {"learning_rate": 0.005, "l2": 0.1, "standardise": False}
+    estimator = OnlineLinear(**settings, dense=True, regularise_intercept=True)
+    expected, _ = naive_estimates(
+        X, Y, np.ones(X.shape), weights=start_weights(estimator, "logistic"), softmax=False,
+        rate=0.005, l2=0.1, intercept_l2=0.1,
+    )  # fmt: skip
+    eta, _ = estimator.estimates(sparse.csr_array(X), Y)
+    np.testing.assert_allclose(eta, expected, rtol=1e-9)
+    lazy, _ = OnlineLinear(**settings).estimates(sparse.csr_array(X), Y)
+    assert abs(lazy - eta).max() > 1e-3
+
+
 def test_standardised_features_are_those_of_the_rows_before():
     X, _, Y = made(3)
     X = X * 100 + 1000

@@ -33,7 +33,11 @@ def test_tables_of_the_theory_come_from_records(script):
 
 def test_the_page_of_the_study_comes_from_records(script):
     make_study = script("make_study")
-    made = make_study.page(make_study.load(make_study.packed(*make_study.SUITES)))
+    study, like = (
+        make_study.load(make_study.packed(*suites))
+        for suites in (make_study.SUITES, make_study.MADE)
+    )
+    made = make_study.page(study, like)
     assert made == (DOCS / "study.md").read_text(encoding="utf-8")
     assert "we do not know" not in made
 
@@ -89,21 +93,25 @@ def test_the_page_says_which_policies_have_fewer_sequences(script):
     records = [toy("omma", "macro_f1", 0.1, seed=seed) for seed in range(3)]
     records += [toy("online_fw", "macro_f1", 0.1, seed=seed) for seed in range(2)]
     (section,) = sections(records)
-    every = {("multilabel_fixed", "toy"): section}
-    study = script("common").Study(every, script("common").means_of(every))
-    *_, sequences = script("claims").data_table(study).splitlines()[-1].strip("| ").split(" | ")
+    study = script("common").study_of([section])
+    lines = script("claims").data_table(study, ["multilabel_fixed"]).splitlines()
+    *_, sequences = lines[-1].strip("| ").split(" | ")
     assert sequences.startswith("3, Online-FW 2, without Auto, Greedy, ")
 
 
-def test_claims_are_told_as_the_sections_tell_them(script):
+def test_claims_are_told_as_their_sections_tell_them(script, monkeypatch):
     claims = script("claims")
-    said = {"one": claims.verdict(9, 10) + " More.", "other": claims.verdict(5, 10), "third": "No."}
-    rows = claims.claims(said).splitlines()[2:]
-    assert rows == [
-        "| one | holds | 9 of 10 |",
-        "| other | does not hold | 5 of 10 |",
-        "| third | not measured |  |",
+    monkeypatch.setattr(
+        claims,
+        "CLAIMS",
+        {"One": lambda study: (9, 10, "More."), "Other": lambda study: (5, 10, "")},
+    )
+    summary, parts = claims.claims(None)
+    assert summary.splitlines()[2:] == [
+        "| One | holds | 9 of 10 |",
+        "| Other | does not hold | 5 of 10 |",
     ]
+    assert "It **holds** (9 of 10). More." in parts
 
 
 def test_the_page_of_likeness_comes_from_records(script):
@@ -126,11 +134,12 @@ def test_the_page_of_auto_comes_from_records(script):
     assert made == (DOCS / "auto.md").read_text(encoding="utf-8")
 
 
-def test_names_of_datasets_do_not_run_into_each_other(script):
-    pictures = script("make_study")
-    names = [f"a dataset of a long name, {number} %" for number in range(12)]
-    gaps = {metric: [0.1 * place for place in range(12)] for metric in ("one", "another")}
-    few = pictures.draw_rare(pictures.load(pictures.packed(*pictures.SUITES)))
-    for figure in (few, pictures.dots(names, gaps)):
+def test_pictures_of_the_study_are_whole(script):
+    make_study = script("make_study")
+    (section,) = sections(
+        read(make_study.RECORDS / f"multilabel_fixed-{make_study.DRAWN}.jsonl.xz")
+    )
+    for by_prior in (False, True):
+        figure = make_study.figures.draw(section, by_prior, policies=("greedy", "omma", "omma_eta"))
         assert colliding(figure) == []
         assert cut_off(figure) == []

@@ -151,7 +151,7 @@ def run(
               )  # fmt: skip
 @click.option("--suite", metavar="NAME", help="Only records of this suite.")
 @click.option("--datasets", metavar="A,B", callback=_names, help="Only these datasets.")
-@click.option("--extended", is_flag=True, help="Standard deviations and seconds, too.")
+@click.option("--extended", is_flag=True, help="Seconds, too.")
 def report(
     places: tuple[Path, ...],
     form: str,

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -175,6 +175,10 @@ class Bench:
             POLICIES[run.policy].trained,
         )
         policy = make_policy(run.policy, omma.metric(run.metric), run.k, run.prior, run.options)
+        if getattr(policy, "expectation", None) == "plug_in":
+            # The authors' code divides counts by the length of the whole sequence from the first
+            # row.
+            policy = replace(policy, rows=estimates.batch.n)
         seconds = {"compile": 0.0, "estimate": estimates.seconds}
         key = (repr(run.source), run.policy, run.metric, run.k)
         with self._lock:

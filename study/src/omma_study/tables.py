@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -20,22 +20,13 @@ from omma_study.datasets import CATALOGUE
 from omma_study.policies import POLICIES, VARIANTS, name_of, supports
 from omma_study.records import Record
 
-# Sets of the paper that cannot be had here, by those that stand in for them.
-STAND_INS = {
-    "youtube_deepwalk": "YouTube",
-    "eurlex4k": "Eurlex-LexGlue",
-    "rcv1_subsets": "RCV1X",
-    "delicious": "AmazonCat",
-    "kddcup99": "Ledgar-LexGlue",
-    "covtype": "Caltech-256",
-}
 # As the paper heads its columns.
 AVERAGES = {"micro": "Micro", "macro": "Macro", "multiclass": "Multi-class"}
 RATES = {
     "f1": "F1", "recall": "recall", "precision": "precision", "gmean": "G-mean",
     "hmean": "H-mean", "qmean": "Q-mean", "jaccard": "Jaccard", "mcc": "MCC",
 }  # fmt: skip
-UNSUPPORTED, MISSING, PARTIAL = "×", "–", "†"
+UNSUPPORTED, MISSING, PARTIAL, LABEL_FED = "×", "–", "†", "‡"
 CELL = ["policy", "target"]
 
 
@@ -54,12 +45,34 @@ def figures() -> pd.DataFrame:
     return table.set_index(["cpe", "dataset", "method", "metric", "k"]).sort_index()
 
 
+def paper_name(policy: str) -> str:
+    """The paper's name of a policy, where ours is a variant that decides as the paper's code.
+
+    >>> paper_name("online_fw_paper_eta"), paper_name("omma")
+    ('online_fw_eta', 'omma')
+    """
+    while policy in VARIANTS:
+        policy = VARIANTS[policy]
+    return policy
+
+
 def find(protocol: str, dataset: str | None, policy: str, metric: str, k: int | None) -> Any:
     """The paper's value of a cell, under the paper's name of the dataset; None if it has none."""
-    # The paper's name of the policy, where ours decides as its code does.
-    method = "top_k_or_half" if policy == "baseline" else VARIANTS.get(policy, policy)
+    method = "top_k_or_half" if policy == "baseline" else paper_name(policy)
     place = (protocol, dataset, method, metric, k or 0)
     return float(figures().loc[place, "value"]) if place in figures().index else None
+
+
+def is_label_fed(policy: str, target: str) -> bool:
+    """Whether the paper's figure under Greedy(η̂) is that of Greedy.
+
+    The authors' script runs both rows of recall@3 and precision@3 with labels: mean and deviation
+    are identical in all 26 cells.
+
+    >>> is_label_fed("greedy_plug_in_eta", "macro_recall@3"), is_label_fed("greedy_eta", "macro_f1")
+    (True, False)
+    """
+    return paper_name(policy) == "greedy_eta" and target in ("macro_recall@3", "macro_precision@3")
 
 
 def decides_as_paper(policy: str, policies: Collection[str]) -> bool:
@@ -132,7 +145,7 @@ class Section:
     n, m : int
         Rows and labels.
     paper, stands_for : str or None
-        The paper's name of the same data, or of those that these stand in for.
+        The paper's name of the same data, or of those that a stream was made to be like.
     positive : ndarray
         How often each label occurs.
     policies : list of str
@@ -156,11 +169,12 @@ class Section:
         # Packed records of many labels have the counts of the first sequence alone.
         counts = [record["result"]["counts"] for record in done if record["result"]["counts"]]
         self.positive = np.array(counts[0]["positive"] if counts else [])
-        # Made-up data under the name of a set are not the paper's data.
+        # Only data that are the paper's, or made to be like them, may stand beside its figures; it
+        # has News20 as a problem of classes.
         synthetic, entry = spec.get("made") or {}, CATALOGUE.get(self.dataset)
-        self.paper = None if entry is None or synthetic else entry.paper
-        like = synthetic.get("by") == "like"
-        self.stands_for = synthetic.get("name") if like else STAND_INS.get(self.dataset)
+        is_same = entry and not synthetic and entry.task == self.task
+        self.paper = entry.paper if entry and is_same else None
+        self.stands_for = synthetic.get("name") if synthetic.get("by") == "like" else None
         # Of failed runs, too: their cells are shown as missing.
         targets = {(record["spec"]["metric"], record["spec"]["k"]) for record in records}
         self.targets = {title(*target): target for target in sorted(targets, key=_place)}
@@ -208,8 +222,8 @@ class Section:
         return float(self.cells.at[place, "mean"]) if place in self.cells.index else None
 
     def figure(self, policy: str, target: str) -> Any:
-        """The paper's value of a cell, where it used the same data."""
-        return find(self.protocol, self.paper, policy, *self.targets[target])
+        """The paper's value of a cell, where data are the same or made to be like them."""
+        return find(self.protocol, self.paper or self.stands_for, policy, *self.targets[target])
 
     def is_complete(self, policy: str, target: str) -> bool:
         """Whether every λ of a cell was run on every sequence."""
@@ -249,37 +263,62 @@ BOLD_ITALIC = {
 }
 
 
-def table_of(section: Section, form: str = "markdown", *, extended: bool = False) -> Table:
-    """Policies against metrics in %: best bold, second italic, the paper's figures beside.
+def _marks(values: Mapping[str, float], form: str) -> dict[str, str]:
+    """How to write the values of a column: the best is bold, the second best italic."""
+    # Values that look equal are equal.
+    shown = {policy: round(100 * value, 2) for policy, value in values.items()}
+    best_two = sorted(set(shown.values()), reverse=True)[:2]
+    formats = dict(zip(best_two, BOLD_ITALIC[form], strict=False))
+    return {policy: formats.get(value, "{}") for policy, value in shown.items()}
 
-    ``extended`` adds standard deviations and seconds.
+
+def table_of(
+    section: Section,
+    form: str = "markdown",
+    *,
+    extended: bool = False,
+    policies: Sequence[str] | None = None,
+) -> Table:
+    """Policies against metrics in %: means ± deviations, best bold, second italic.
+
+    Figures of the paper stand below ours, in brackets. ``extended`` adds seconds; ``policies`` are
+    those to show, all by default.
     """
-    texts: dict[str, list[str]] = {"policy": [POLICIES[name].title for name in section.policies]}
+    policies = section.policies if policies is None else policies
+    texts: dict[str, list[str]] = {"policy": [POLICIES[name].title for name in policies]}
+    below = "<br>" if form in ("markdown", "html") else " "
     for target, (metric, k) in section.targets.items():
-        values = {policy: section.mean(policy, target) for policy in section.policies}
-        numbers = {policy: f"{100 * v:.2f}" for policy, v in values.items() if v is not None}
-        # Values that look equal are equal.
-        # The two best values that are shown; all cells that show them are marked.
-        order = sorted({float(text) for text in numbers.values()}, reverse=True)[:2]
-        marks = dict(zip(order, BOLD_ITALIC[form], strict=False))
+        values = {policy: section.mean(policy, target) for policy in policies}
+        values = {policy: value for policy, value in values.items() if value is not None}
+        paper = {policy: section.figure(policy, target) for policy in values}
+        paper = {policy: figure for policy, figure in paper.items() if figure is not None}
+        marks, paper_marks = _marks(values, form), _marks(paper, form)
         column = []
-        for policy in section.policies:
+        for policy in policies:
             # Not run, or not possible.
-            if policy not in numbers:
+            if policy not in values:
                 column.append(MISSING if supports(policy, metric, k) else UNSUPPORTED)
                 continue
-            text, mark = numbers[policy], marks.get(float(numbers[policy]), "{}")
             cell = section.cells.loc[(policy, target)]
-            if extended and not math.isnan(cell["std"]):
-                text += f" ± {100 * cell['std']:.2f}"
-            if extended:
-                text += f" ({duration(cell['seconds'])})"
+            text = with_deviation(cell["mean"], cell["std"])
+            text += f" ({duration(cell['seconds'])})" if extended else ""
             text += "" if section.is_complete(policy, target) else PARTIAL
-            if (figure := section.figure(policy, target)) is not None:
-                text += f" [{100 * figure:.2f} {points(values[policy] - figure)}]"
-            column.append(mark.format(text))
+            text = marks[policy].format(text)
+            if policy in paper:
+                note = LABEL_FED if is_label_fed(policy, target) else ""
+                text += f"{below}[{paper_marks[policy].format(f'{100 * paper[policy]:.2f}')}{note}]"
+            column.append(text)
         texts[heading(target)] = column
     return Table(section.title, pd.DataFrame(texts), 1, " ".join(_notes(section)))
+
+
+def with_deviation(mean: float, deviation: float) -> str:
+    """A mean over sequences in %, with its standard deviation; one sequence has none.
+
+    >>> with_deviation(0.51234, 0.0012), with_deviation(0.5, math.nan)
+    ('51.23 ± 0.12', '50.00')
+    """
+    return f"{100 * mean:.2f}" + ("" if math.isnan(deviation) else f" ± {100 * deviation:.2f}")
 
 
 def paper_tables(sections: Iterable[Section], form: str, *, extended: bool = False) -> list[Table]:
@@ -320,7 +359,7 @@ def plain(number: float) -> str:
 def _notes(section: Section) -> list[str]:
     """What readers have to know: how λ was chosen and η estimated."""
     estimator, name = section.estimator, section.estimator["name"]
-    notes = [f"Means over {section.seeds} shuffled sequences, in %."]
+    notes = [f"Mean ± standard deviation over {section.seeds} shuffled sequences, in %."]
     if len(section.priors) > 1:
         tried = ", ".join(map(plain, section.priors))
         notes.append(f"λ is the best of {tried} for each entry, chosen with hindsight.")
@@ -329,8 +368,10 @@ def _notes(section: Section) -> list[str]:
     options = ", ".join(f"{key} = {estimator[key]}" for key in keys if key in estimator)
     origin = "as the data were drawn with" if name == "known" else f"by {name}"
     notes.append(f"{section.dataset}: η̂ {origin}{f' ({options})' * bool(options)}.")
-    if section.paper:
-        notes.append("In brackets the paper's figure and the difference to it in points.")
+    if section.paper or section.stands_for:
+        notes.append(
+            f"In brackets the paper's figure; {LABEL_FED} is the paper's Greedy with labels."
+        )
     return notes
 
 

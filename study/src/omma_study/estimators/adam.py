@@ -44,7 +44,7 @@ def _move(gradient, hyper, pace, weight, first, second):  # type: ignore[no-unty
     m ← β1·m + (1 − β1)·g, v ← β2·v + (1 − β2)·g², w ← w − rate·m̂ / (√v̂ + ε), where m̂ and v̂ are
     corrected for means that start at zero (Kingma and Ba, algorithm 1).
     """
-    _, beta1, beta2, epsilon, _ = hyper
+    beta1, beta2, epsilon = hyper[1], hyper[2], hyper[3]
     rate, root = pace
     for j in range(weight.shape[0]):
         first[j] += (gradient[j] - first[j]) * (1.0 - beta1)
@@ -103,7 +103,7 @@ def _run(  # type: ignore[no-untyped-def]
             gradient = scores * values[i] + hyper[4] * weights[f]
             _move(gradient, hyper, pace, weights[f], first[f], second[f])
         last = weights[intercept], first[intercept], second[intercept]
-        _move(scores, hyper, pace, *last)
+        _move(scores + hyper[5] * weights[intercept], hyper, pace, *last)
         if standardise:  # Welford's recurrence for mean and squared deviations
             clock[1] += 1
             away = row - stats[0]
@@ -131,8 +131,10 @@ class Moments(NamedTuple):
         return cls(weights, first, second, np.zeros(2, dtype=np.int64))
 
 
-def _hyperparameters(estimator: Any, rate: float, l2: float) -> tuple[float, ...]:
-    return rate, estimator.beta1, estimator.beta2, estimator.epsilon, l2
+def _hyperparameters(
+    estimator: Any, rate: float, l2: float, intercept_l2: float = 0.0
+) -> tuple[float, ...]:
+    return rate, estimator.beta1, estimator.beta2, estimator.epsilon, l2, intercept_l2
 
 
 @dataclass(frozen=True)
@@ -253,11 +255,13 @@ class OnlineLinear:
     each by itself; class ids by cross-entropy of the softmax.
 
     What is computed: step t has the gradient ``(η - y) x + l2 · w`` of the weights (intercepts are
-    not regularized), and moves ``w`` by
+    not regularized, unless asked for), and moves ``w`` by
     ``learning_rate · m / (1 - β1ᵗ) / (√(v / (1 - β2ᵗ)) + ε)``, where m and v are Adam's running
     means of the gradient and its square. A dense row does that for all features. A sparse row does
     it only for those that it stores, as PyTorch's ``SparseAdam`` does: for all others m, v, w
     and the pull of l2 stay as they are until the feature is seen again, while t counts all rows.
+    The paper's code steps all weights at each row, intercepts regularized: ``dense=True,
+    regularise_intercept=True, learning_rate=0.005, l2=1e-5, standardise=False``.
 
     Parameters
     ----------
@@ -274,6 +278,9 @@ class OnlineLinear:
     standardise : bool, "auto" or "choose"
         See each feature in deviations from its mean, both of the rows before, and at most 10 of
         them; "auto" does so where X is dense, "choose" where that has the less log-loss.
+    dense : bool
+        Step all weights at each row, also where rows are sparse; X is then held as a dense array.
+    regularise_intercept : bool
     seed : int
         Of the weights to start with, drawn evenly from ±1/√d.
 
@@ -307,6 +314,8 @@ class OnlineLinear:
     penalties: tuple[float, ...] = (1e-6, 1e-5, 1e-4)
     prefix: int = 5000
     standardise: bool | str = "auto"
+    dense: bool = False
+    regularise_intercept: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -334,12 +343,15 @@ class OnlineLinear:
         scales = not sparse if self.standardise == "auto" else bool(self.standardise)
         if scales and sparse:
             raise ValueError("standardise of OnlineLinear must be False for sparse rows")
-        hyper = _hyperparameters(self, self.learning_rate, float(self.l2))
+        l2 = float(self.l2)
+        hyper = _hyperparameters(self, self.learning_rate, l2, l2 * self.regularise_intercept)
         return OnlineModel(Moments.start(n_features, n_labels, self.seed), hyper, link, scales)
 
     def estimates(self, X: Any, y: Any, n_labels: int | None = None) -> tuple[Floats, Any]:
         """Probabilities (n, m) of each row, predicted before it was learned from, and a report."""
         X, y, m = read_sample(X, y, n_labels)
+        if self.dense and sparse.issparse(X):
+            X = X.toarray()
         best, chosen = self._choose(X[: self.prefix], y[: self.prefix], m)
         eta = best._run(X, y, m)
         report = {"learning_rate": best.learning_rate, "l2": best.l2, "log_loss": log_loss(eta, y)}

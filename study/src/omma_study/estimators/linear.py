@@ -368,8 +368,9 @@ def _fit_label(options: Any, X: Any, positive: Any, truncate: float) -> tuple[An
 class Multinomial:
     """L2-regularized multinomial logistic regression: class probabilities that add up to one.
 
-    It minimizes ``|W|²/2 + C · Σ cross-entropy`` by L-BFGS, through scikit-learn; intercepts are
-    free. A class that no row of the training part has gets the probability 0.
+    It minimizes ``|W|²/2 + C · Σ cross-entropy`` by Newton's method with conjugate gradients,
+    through scikit-learn, in double precision; intercepts are free. A class that no row of the
+    training part has gets the probability 0.
 
     Parameters
     ----------
@@ -381,6 +382,11 @@ class Multinomial:
     standardise : bool or "auto"
         Bring features to mean 0 and deviation 1; "auto" does so where X is dense.
     tol : float
+        Stop where no component of the gradient of the mean loss is larger. L-BFGS stops at 1e-4 by
+        default: with C = 300 on 20 Newsgroups single probabilities are then up to 0.38 from those
+        of the minimum. From 1e-8 on none moves by more than 1e-4.
+    choosing_tol : float
+        The same while C is chosen, where a rough minimum will do.
     max_iter : int
     seed : int
 
@@ -402,12 +408,13 @@ class Multinomial:
     folds: int = 3
     max_rows: int = 20_000
     standardise: bool | str = "auto"
-    tol: float = 1e-4
+    tol: float = 1e-8
+    choosing_tol: float = 1e-4
     max_iter: int = 500
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_positive(self, "C", "grid", "folds", "max_rows", "tol", "max_iter")
+        check_positive(self, "C", "grid", "folds", "max_rows", "tol", "choosing_tol", "max_iter")
 
     def fit(self, X: Any, y: Any, n_labels: int | None = None) -> LinearModel:
         """Fit to class ids; ``n_labels`` says how many there are, where y may lack the last."""
@@ -416,12 +423,13 @@ class Multinomial:
             raise ValueError("y of Multinomial must hold a class id for each row, got a matrix")
         X, scaler = standardised(self.standardise, X)
         C, chosen = self._choose(X, ids, m) if self.C is None else (float(self.C), {})
-        weights, intercept, steps = self._solve(X, ids, m, C)
+        # In single precision the gradient cannot be brought near zero.
+        weights, intercept, steps = self._solve(X.astype(np.float64), ids, m, C, self.tol)
         report = {"C": C, "rows": len(ids), **chosen, "classes": m}
         report |= {"never": m - len(np.unique(ids)), "converged": steps < self.max_iter}
         return LinearModel(weights, intercept, "softmax", scaler, report=report)
 
-    def _solve(self, X: Any, ids: Rows, m: int, C: float) -> tuple[Floats, Floats, int]:
+    def _solve(self, X: Any, ids: Rows, m: int, C: float, tol: float) -> tuple[Floats, Floats, int]:
         """Weights (d, m), intercepts (m,) and the number of steps."""
         weights, intercept = np.zeros((X.shape[1], m)), np.full(m, -np.inf)
         seen = np.unique(ids)
@@ -429,7 +437,9 @@ class Multinomial:
         if len(seen) == 1:
             intercept[seen] = 0.0
             return weights, intercept, 0
-        model = linear_model.LogisticRegression(C=C, tol=self.tol, max_iter=self.max_iter)
+        model = linear_model.LogisticRegression(
+            C=C, solver="newton-cg", tol=tol, max_iter=self.max_iter
+        )
         with threadpool_limits(1, "blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the report says if it converged
             model.fit(X, ids)
@@ -448,7 +458,7 @@ class Multinomial:
         X, ids = X[rows], ids[rows]
 
         def loss(C: float, fit: Rows, judge: Rows) -> float | None:
-            weights, intercept, _ = self._solve(X[fit], ids[fit], m, C)
+            weights, intercept, _ = self._solve(X[fit], ids[fit], m, C, self.choosing_tol)
             # Of a class that this fold did not fit the log-loss is infinite with every C.
             known = judge[np.isfinite(intercept[ids[judge]])]
             if not len(known):
