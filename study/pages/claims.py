@@ -82,6 +82,8 @@ def blocks(sections, labels, extra=()):
         head = {"policy": f"**{label}** (m = {section.m:,}, n = {section.n:,})"}
         frames += [pd.DataFrame([head]), frame]
     frame = pd.concat(frames).fillna("").rename(columns={"policy": "method"})
+    # A mean and its deviation stay on one line.
+    frame = frame.replace(" ± ", "\u00a0±\u00a0", regex=True)
     return markdown(shown._replace(frame=frame))
 
 
