@@ -79,7 +79,10 @@ def blocks(sections, labels, extra=()):
         shown = table_of(section, policies=policies)
         frame = shown.frame
         frame["policy"] = [POLICIES[paper_name(policy)].title for policy in policies]
-        head = {"policy": f"**{label}** (m = {section.m:,}, n = {section.n:,})"}
+        # The size of the set stands above its first two metrics.
+        head = dict(
+            zip(frame, (f"**{label}**", f"m = {section.m:,}", f"n = {section.n:,}"), strict=False)
+        )
         frames += [pd.DataFrame([head]), frame]
     frame = pd.concat(frames).fillna("").rename(columns={"policy": "method"})
     # A mean and its deviation stay on one line.

@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from common import DOCS, MADE, RECORDS, load, packed, table, titles
 from omma.plots import color_of
-from omma_study.config import PRIORS, SEEDS, suite as suite_of
 from omma_study.datasets.paper_like import SHAPES
 from omma_study.policies import ETA, POLICIES as KNOWN
 from omma_study.records import key_of, pack, read
@@ -96,12 +95,16 @@ By set:
   trained model knows little of these labels, and exact probabilities tell all there is to know, so
   that methods find far more rare labels here (macro-recall@3, G- and H-mean).
 - Given η, labels are independent here. In real sets they are not.
-- {seeds}
-- {left_out}
 - Greedy and Offline-FW decide as the code behind the paper's tables (expected counts; random
   starts). {history}
 - Left out: the paper's Greedy(η̂) on recall@3 and precision@3, whose figures are those of Greedy
   with labels ([why](differences.md#greedy-two-meanings-of-expected)).
+
+## How much was run
+
+Sequences × λ. The paper has five sequences and five λ; a dash says that a method was not run.
+
+{amounts}
 
 ## All cells
 
@@ -191,8 +194,8 @@ def null(pairs):
     """Predict each difference by the paper's own mean of that metric on the other sets."""
     total = pairs.groupby("metric")["paper"].agg(["sum", "size"]).loc[pairs["metric"]]
     own = pairs.groupby(["dataset", "metric"])["paper"].agg(["sum", "size"])
-    rest = total.to_numpy() - own.loc[list(zip(pairs["dataset"], pairs["metric"], strict=True))]
-    return pd.Series((rest["sum"] / rest["size"]).to_numpy(), index=pairs.index)
+    others = total.to_numpy() - own.loc[list(zip(pairs["dataset"], pairs["metric"], strict=True))]
+    return pd.Series((others["sum"] / others["size"]).to_numpy(), index=pairs.index)
 
 
 def agreement(pairs):
@@ -283,16 +286,15 @@ def within(pairs):
 
 def answer(pairs):
     """The point of the page in a few sentences."""
-    stats, rest = agreement(pairs), agreement(pairs[pairs["metric"] != PRECISION])
+    stats, without = agreement(pairs), agreement(pairs[pairs["metric"] != PRECISION])
     kept, n_pairs = stats["order"]
     best, groups = stats["best"]
     return (
         "**Partly.** Within one set and one metric, differences between methods correlate with the "
-        f"paper's by {stats['within']:.2f} ({rest['within']:.2f} without macro precision@3, where "
-        f"differences are largest). Of {n_pairs} pairs of methods that are more than a point apart "
-        f"in the paper, {kept} keep their order here. The paper's best method is within half a "
-        "point "
-        f"of the best here in {best} of {groups} cases. Half of all {stats['cells']} "
+        f"paper's by {stats['within']:.2f} ({without['within']:.2f} without macro precision@3, "
+        f"where differences are largest). Of {n_pairs} pairs of methods that are more than a point "
+        f"apart in the paper, {kept} keep their order here. The paper's best method is within half "
+        f"a point of the best here in {best} of {groups} cases. Half of all {stats['cells']} "
         f"differences are within {100 * stats['off']:.1f} points of the paper's."
     )
 
@@ -327,44 +329,16 @@ def history(pairs):
     )
 
 
-def sequences(study):
-    """Over how many sequences and λ, in words; those with fewer by name."""
-    groups = {}
+def amounts(study):
+    """How many sequences and λ each policy was run with, a row for each set."""
+    rows = []
     for section in streams(study):
-        for policy in section.policies:
-            tried = section.by_prior.loc[policy]
-            n_sequences = tried["sequences"].min()
-            priors = tried.groupby("target").size().min()
-            if n_sequences < SEEDS or priors < (len(PRIORS) if KNOWN[policy].prior else 1):
-                # Policies of a set that have the same amounts; then sets with the same policies.
-                groups.setdefault((section.stands_for, n_sequences, priors), []).append(
-                    title(policy)
-                )
-    sets = {}
-    for (name, *amounts), policies in groups.items():
-        sets.setdefault((*amounts, " / ".join(policies)), []).append(name)
-    fewer = [
-        f"{policies}: {n_sequences} sequence{'s' if n_sequences > 1 else ''}, {priors} λ on "
-        f"{', '.join(names)}"
-        for (n_sequences, priors, policies), names in sets.items()
-    ]
-    words = f"Values are means over {SEEDS} sequences with the best of {len(PRIORS)} λ, as in the "
-    return f"{words}paper, but for these. {'; '.join(fewer)}." if fewer else f"{words}paper."
-
-
-def left_out(study):
-    """What was not run, in words."""
-    present = {section.stands_for for section in streams(study)}
-    absent = [name for name in SHAPES if name not in present]
-    absent += [
-        f"{title(policy)} on {section.stands_for}"
-        for section in streams(study)
-        for policy in POLICIES
-        if policy in suite_of(section.suite).all_policies and policy not in section.policies
-    ]
-    return (
-        f"Not run: {', '.join(absent)}." if absent else "All nine sets, all methods of the paper."
-    )
+        tried = section.by_prior.groupby(["policy", "target"])["sequences"].agg(["min", "size"])
+        least = tried.groupby("policy").min()
+        texts = (least["min"].astype(str) + " × " + least["size"].astype(str)).to_dict()
+        shown = [texts.get(policy, "–") for policy in (*POLICIES, *NEARER.values())]
+        rows.append([section.stands_for, *shown])
+    return table(["", *titles((*POLICIES, *NEARER.values()))], rows)
 
 
 def draw(pairs):
@@ -409,8 +383,7 @@ def page(study):
         by_policy=grouped(differences, "policy", POLICIES),
         by_metric=grouped(differences, "metric", dict.fromkeys(differences["metric"])),
         by_set=grouped(differences, "dataset", dict.fromkeys(differences["dataset"])),
-        seeds=sequences(study),
-        left_out=left_out(study),
+        amounts=amounts(study),
         cells=cells(differences),
     )
 

@@ -202,7 +202,7 @@ def page(study, like):
     # In the paper's order, which is that of the shapes.
     two = [name for name in SHAPES if streams[name].task == "multilabel"]
     news = [study.sections[ADAM, "news20"], study.sections[CLASSES, "news20"]]
-    rest = [streams["Ledgar-LexGlue"], streams["Caltech-256"]]
+    streams_of_classes = [streams["Ledgar-LexGlue"], streams["Caltech-256"]]
     of_classes = [study.sections[name, section.dataset] for section in study.of(CLASSES)
                   for name in (CLASSES, ADAM) if section.dataset != "news20"]  # fmt: skip
     labels = [f"{section.dataset}, {section.estimator['name']}" for section in of_classes]
@@ -215,7 +215,7 @@ def page(study, like):
         one_sequence=f"{' and '.join(alone)} were run on one sequence, without Online-FW.",
         table_2=claims.blocks([streams[name] for name in two], two),
         table_3=claims.blocks(
-            [*news, *rest],
+            [*news, *streams_of_classes],
             ["News20, softmax by Adam", "News20, multinomial", "Ledgar-LexGlue", "Caltech-256"],
         ),
         drawn=DRAWN,

@@ -1,9 +1,9 @@
 """Every page says where its measured numbers come from: a record, a test or a command.
 
 A number counts if it looks measured: a decimal, a percentage, points, a factor, a time. It may
-stand in a page or a part that a script makes of records, in code that tests run, or in a section (or
-below an introduction) that names a command, a script or a test. All others are listed, and have to
-be explained here.
+stand in a page or a part that a script makes of records, in code that tests run, or in a section
+(or below an introduction) that names a command, a script or a test. All others are listed, and
+have to be explained here.
 """
 
 import re

@@ -23,6 +23,8 @@ from omma_study.policies import PaperFrankWolfe
 from omma_study.records import make, read
 from omma_study.tables import (
     cells_csv,
+    figures,
+    is_label_fed,
     markdown,
     paper_tables,
     policy_of,
@@ -441,6 +443,20 @@ def test_plug_in_greedy_divides_by_the_whole_sequence(tmp_path):
         for rows in (None, 500)
     }
     assert record["result"]["value"] == value[500] != value[None]
+
+
+def test_the_papers_greedy_with_estimates_is_fed_labels_on_two_metrics():
+    paper = figures()[["value", "std"]].xs(3, level="k").unstack("method")
+    labels, estimates = (
+        paper.xs(name, axis=1, level="method") for name in ("greedy", "greedy_eta")
+    )
+    is_same = (labels == estimates).all(axis=1).groupby("metric").agg(["sum", "size"])
+    assert is_same.to_dict("index") == {
+        "macro_f1": {"sum": 0, "size": 13},
+        "macro_precision": {"sum": 13, "size": 13},
+        "macro_recall": {"sum": 13, "size": 13},
+    }
+    assert is_label_fed("greedy_plug_in_eta", "macro_recall@3")
 
 
 def test_runs_that_are_missing_are_marked():
