@@ -9,15 +9,15 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from omma import tables
-from omma.tables import Entry, Grid, fitting, texts
+from omma.tables import Grid, GridEntry, fitting, texts
 
 GRID = Grid(
     ("a_1", "b"),
     ("OMMA(η̂)", "x|y", "z"),
     (
-        (Entry(0.5, 0.01, 0.002), Entry(0.1)),
-        (Entry(0.6, 0.02, 1.5), Entry(instead="×")),
-        (Entry(0.600001, 0.03), Entry(0.2, partial=True)),
+        (GridEntry(0.5, 0.01, 0.002), GridEntry(0.1)),
+        (GridEntry(0.6, 0.02, 1.5), GridEntry(instead="×")),
+        (GridEntry(0.600001, 0.03), GridEntry(0.2, partial=True)),
     ),
     ("A note.",),
 )
@@ -101,7 +101,7 @@ def test_csv_has_numbers_in_full():
 
 def test_a_wide_table_is_shown_in_parts_that_fit():
     names = tuple(f"metric_{place}" for place in range(9))
-    grid = Grid(names, ("OMMA",), (tuple(Entry(0.5) for _ in names),), ("a note",))
+    grid = Grid(names, ("OMMA",), (tuple(GridEntry(0.5) for _ in names),), ("a note",))
     console = Console(width=40, file=io.StringIO())
     parts = list(fitting(grid, console))
     heads = [column.header for part in parts for column in part.columns[1:]]

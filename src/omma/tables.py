@@ -26,8 +26,8 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """An entry of a table: numbers (NaN where unknown), or a text instead."""
+class GridEntry:
+    """An entry of a grid: numbers (NaN where unknown), or a text instead."""
 
     mean: float = math.nan
     std: float = math.nan  # an unknown one is not shown
@@ -49,7 +49,7 @@ class Grid:
     ``head`` is the title of the column of names; the first ``words`` columns hold words, not
     numbers.
 
-    >>> grid = Grid(("macro_f1",), ("OMMA", "OFO"), ((Entry(0.5),), (Entry(instead="×"),)))
+    >>> grid = Grid(("macro_f1",), ("OMMA", "OFO"), ((GridEntry(0.5),), (GridEntry(instead="×"),)))
     >>> print(to_markdown(grid))
     | policy |  macro_f1 |
     | :----- | --------: |
@@ -59,7 +59,7 @@ class Grid:
 
     columns: tuple[str, ...]
     names: tuple[str, ...]
-    entries: tuple[tuple[Entry, ...], ...]
+    entries: tuple[tuple[GridEntry, ...], ...]
     notes: tuple[str, ...] = ()
     head: str = "policy"
     words: int = 0
@@ -89,7 +89,7 @@ def texts(
     return Grid(
         columns=tuple(column for column, _ in columns),
         names=tuple(name(row) for row in rows),
-        entries=tuple(tuple(Entry(instead=text(row)) for _, text in columns) for row in rows),
+        entries=tuple(tuple(GridEntry(instead=text(row)) for _, text in columns) for row in rows),
         head=head,
         words=len(words) - 1,
         title=title,
@@ -99,7 +99,8 @@ def texts(
 def ranks(grid: Grid) -> list[list[int]]:
     """The rank of each entry: 1 for the best of its column, 2 for the second best, else 0.
 
-    >>> ranks(Grid(("a",), ("x", "y", "z"), ((Entry(0.5),), (Entry(0.50001),), (Entry(0.4),))))
+    >>> entries = tuple((GridEntry(mean),) for mean in (0.5, 0.50001, 0.4))
+    >>> ranks(Grid(("a",), ("x", "y", "z"), entries))
     [[1], [1], [2]]
     """
     places = [[0] * len(grid.columns) for _ in grid.names]
@@ -122,12 +123,12 @@ def plain(number: float) -> str:
     return f"{number:g}".replace("e-0", "e-").replace("e+0", "e")
 
 
-def content(entry: Entry, *, std: bool, seconds: bool) -> str:
+def content(entry: GridEntry, *, std: bool, seconds: bool) -> str:
     """The text of an entry, without emphasis.
 
-    >>> content(Entry(0.5, 0.01, 0.002), std=True, seconds=True)
+    >>> content(GridEntry(0.5, 0.01, 0.002), std=True, seconds=True)
     '50.00 ± 1.00 (2 ms)'
-    >>> content(Entry(0.5, beside="49.00 +1.00"), std=False, seconds=False)
+    >>> content(GridEntry(0.5, beside="49.00 +1.00"), std=False, seconds=False)
     '50.00 [49.00 +1.00]'
     """
     text = entry.shown

@@ -21,7 +21,7 @@ from omma.comparison.cross_fitting import everything_is_best
 from omma.datasets import Scored
 from omma.policies.registry import REGISTRY
 from omma.state_parts import in_proportion
-from omma.tables import UNSUPPORTED, Entry, Grid, fitting
+from omma.tables import UNSUPPORTED, Grid, GridEntry, fitting
 
 VALUES = 4  # columns of a rule's value and its distance from the best, with their intervals
 MOST, LEAST = 10, 5  # labels that are shown: those that gain most, and least
@@ -154,9 +154,9 @@ def _blind_grid(evaluation: Evaluation) -> Grid:
     columns = tuple(titled(*target) for target in evaluation.targets)
     entries = tuple(
         tuple(
-            Entry(_expected(evaluation.inputs, evaluation.blind_traces[name, column]))
+            GridEntry(_expected(evaluation.inputs, evaluation.blind_traces[name, column]))
             if (name, column) in evaluation.blind_traces
-            else Entry(instead=UNSUPPORTED)
+            else GridEntry(instead=UNSUPPORTED)
             for column in columns
         )
         for name in evaluation.policies

@@ -14,7 +14,7 @@ from omma.calibration.reliability import CalibrationCheck
 from omma.comparison.intervals import Range
 from omma.limits import LimitStatus
 from omma.rule import Rule
-from omma.tables import MISSING, Entry, Grid
+from omma.tables import MISSING, Grid, GridEntry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -319,7 +319,7 @@ class Choice:
 
 def _text_grid(head: str, columns: list[str], lines: dict[str, list[str]], note: str) -> Grid:
     """A table of texts, a line for each name."""
-    entries = tuple(tuple(Entry(instead=text) for text in line) for line in lines.values())
+    entries = tuple(tuple(GridEntry(instead=text) for text in line) for line in lines.values())
     return Grid(tuple(columns), tuple(lines), entries, (note,), head)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from omma import tables
 from omma._html import html_table
 from omma._validate import nearest, require
-from omma.tables import MISSING, PARTIAL, UNSUPPORTED, Entry, Grid
+from omma.tables import MISSING, PARTIAL, UNSUPPORTED, Grid, GridEntry
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -141,16 +141,16 @@ class Cell(Runs):
         """Whether the policy can be run for the metric."""
         return not self.reason
 
-    def entry(self, runs: Runs) -> Entry:
+    def entry(self, runs: Runs) -> GridEntry:
         """What a table shows of these runs of the cell."""
         if not runs.seeds:
-            return Entry(instead=MISSING if self.supported else UNSUPPORTED)
-        return Entry(runs.mean, runs.std, runs.seconds, partial=not self.complete)
+            return GridEntry(instead=MISSING if self.supported else UNSUPPORTED)
+        return GridEntry(runs.mean, runs.std, runs.seconds, partial=not self.complete)
 
     def __repr__(self) -> str:
         if not self.by_prior:
             return f"<{self.policy} on {self.metric}: {self.reason or 'not run'}>"
-        value = tables.content(Entry(self.mean, self.std), std=True, seconds=False)
+        value = tables.content(GridEntry(self.mean, self.std), std=True, seconds=False)
         return f"<{self.policy} on {self.metric}: {value} %{_with_prior(self.prior)}>"
 
 

@@ -46,8 +46,8 @@ from omma.policies import Policy
 from omma.policies.base import fit_first
 from omma.rows.arrays import HEAVIEST, read_probabilities
 from omma.rows.frames import (
+    InputTable,
     Names,
-    Table,
     check_same_indexes,
     index_of,
     indicators_of_sets,
@@ -465,7 +465,7 @@ class OnlineClassifier:
             decision = decision._replace(moved=table.is_reordered, names=names, index=table.index)
         return decision, table.restore_type(answer)
 
-    def _open(self, owner: str, parameter: str, values: Any, row: bool = True) -> Table:
+    def _open(self, owner: str, parameter: str, values: Any, row: bool = True) -> InputTable:
         """Values of any library, in the order of the names; a series is one row of many labels."""
         is_row = row and self.n_labels > 1
         return open_table(owner, parameter, values, self._label_names(), row=is_row)

@@ -75,7 +75,7 @@ ARRAY = OutputType()
 
 
 @dataclass(frozen=True)
-class Table:
+class InputTable:
     """An argument as an array or CSR matrix, with the names and index of its own type.
 
     ``names`` are those of the labels, where they are known; ``is_named`` says that the argument had
@@ -93,20 +93,20 @@ class Table:
 
 def open_table(
     owner: str, parameter: str, values: Any, names: Names | None = None, *, row: bool = False
-) -> Table:
+) -> InputTable:
     """Open an argument, its columns in the order of ``names``, where both are known.
 
     ``row`` says that a series is one row, with an index that names labels.
     """
     if names is not None and is_label_sets(values):
         indicators = indicators_of_sets(owner, parameter, values, names, len(names))
-        return Table(indicators, names, index=index_of(values))
+        return InputTable(indicators, names, index=index_of(values))
     is_ours = isinstance(values, OURS) or sparse.issparse(values)
     # The attribute is that of an index of pandas, which NumPy reads.
     if is_ours or hasattr(values, "get_indexer") or not any(hasattr(values, a) for a in FOREIGN):
-        return Table(values, names)
+        return InputTable(values, names)
     if hasattr(values, "detach"):
-        return Table(_tensor_values(owner, parameter, values), names, OutputType("tensor"))
+        return InputTable(_tensor_values(owner, parameter, values), names, OutputType("tensor"))
     if hasattr(values, "coords"):  # of xarray: they name rows and labels, and would be lost
         if len(values.coords):
             raise TypeError(
@@ -114,7 +114,7 @@ def open_table(
                 f"with {shown(list(values.coords))}: pass its to_pandas(), to go by names, or its "
                 "to_numpy()"
             )
-        return Table(values.to_numpy(), names)
+        return InputTable(values.to_numpy(), names)
     if hasattr(values, "collect") or not hasattr(values, "to_numpy"):
         method = "collect()" if hasattr(values, "collect") else "to_pandas()"
         raise TypeError(
@@ -130,10 +130,10 @@ def open_table(
     rows = None if row and not is_frame else index
     # Columns without names go by their place, whatever the names of the labels are.
     if own is None or names is None or names == own:
-        return Table(array, own or names, restore_type, own is not None, index=rows)
+        return InputTable(array, own or names, restore_type, own is not None, index=rows)
     places = _column_places(owner, parameter, own, names)
     restore_type = replace(restore_type, column_order=np.argsort(places))
-    return Table(array[..., places], names, restore_type, True, True, rows)
+    return InputTable(array[..., places], names, restore_type, True, True, rows)
 
 
 def _frame_values(owner: str, parameter: str, frame: Any) -> Any:

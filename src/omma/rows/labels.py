@@ -29,7 +29,7 @@ from omma.rows.arrays import (
     unflagged,
     with_int32_ids,
 )
-from omma.rows.frames import Names, Table, indicators_of_sets, is_label_sets, open_table
+from omma.rows.frames import InputTable, Names, indicators_of_sets, is_label_sets, open_table
 
 Ids = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 Flags = NDArray[np.bool_]
@@ -299,7 +299,7 @@ def split_missing(y: Any) -> tuple[Any, Any]:
 
 
 def read_classes(
-    owner: str, y: Table, is_reordered: bool, *, are_ids: bool = True
+    owner: str, y: InputTable, is_reordered: bool, *, are_ids: bool = True
 ) -> tuple[Any, NDArray[Any] | None]:
     """Labels with class ids in place of class names, and the classes as they are called in y.
 
@@ -307,11 +307,11 @@ def read_classes(
     ``is_reordered`` says that columns of probabilities were in another order than the labels;
     ``are_ids`` is False where a vector is a row of indicators. The id of a missing class is NaN.
 
-    >>> read_classes("replay", Table(["b", "a"], ("a", "b")), False)
+    >>> read_classes("replay", InputTable(["b", "a"], ("a", "b")), False)
     (array([1, 0]), array(['a', 'b'], dtype='<U1'))
-    >>> read_classes("replay", Table([7, 5], ("5", "7")), False)
+    >>> read_classes("replay", InputTable([7, 5], ("5", "7")), False)
     (array([1, 0]), array([5, 7]))
-    >>> read_classes("replay", Table([0, 1], ("a", "b")), False)
+    >>> read_classes("replay", InputTable([0, 1], ("a", "b")), False)
     ([0, 1], None)
     """
     names: Names = y.names or ()
