@@ -8,16 +8,19 @@ _a: of calibrated estimates over all rows.  q: predicted.
 
 Constants (fixed for everything)
     LAM   = 1e-6   prior in each of the four cells, added where a gradient is taken
-    S     = 10     strength of the shrinkage of tp and of positive
-    S_LUCK = 1     strength of tp for macro precision
-    S_HIT = 0.1    strength of tp for a class that occurred and was never hit (geometric mean over classes only)
-    H0    = 3      start of the shared 2x2 precision (H = 3 I)
-    HJ0   = 4      start of each label's precision
+    HJ0   = 10     precision of each label's bias before the first row
+    WAIT  = 0.3    a label that was never predicted asks for less than a half after WAIT / 2 positives
+    SURE  = 6      logits of labels beyond are squashed
+
+Calibration: x = (z - mean_j, mean_j, 1), c = sigmoid(theta x + b_j), theta = (a, e, b) from (1, 1, 0).
+Means of logits follow every decided row, and the features of its labels are taken after that; a row is
+decided by the means before it.
 """
 
 import numpy as np
 
-LAM, S, S_LUCK, S_HIT, H0, HJ0, EPS = 1e-6, 10.0, 1.0, 0.1, 3.0, 4.0, 1e-9
+LAM, HJ0, WAIT, SURE, EPS = 1e-6, 10.0, 0.3, 6.0, 1e-9
+START = np.array([1.0, 1.0, 0.0])
 
 # name: (kind, average, default k)
 METRICS = {
@@ -71,14 +74,38 @@ def gradient(kind, t, q, p, n=1.0, power=4.0):
     return n * i, -(p + cov * i * 0.5 * pv * (n - 2 * q) * i) * i
 
 
-def shrunk(y, e, a, s):
+def strengths(kind, micro):
+    """(strength of tp, strength of positive, whether first predictions are eager)."""
+    if micro:
+        return 10.0, 10.0, False
+    if kind in ("gmean", "hmean", "class_g", "class_h"):
+        return 1.0, 1.0, False
+    if kind == "precision":
+        return 1.0, 10.0, True
+    return 5.0, 10.0, kind == "mcc"
+
+
+def shrunk(y, e, a, s, rest):
     """Labels y, estimates e of the same rows, estimates a of all rows.
 
-    e (y + s) / (e + s)  +  (a - e) (y + S) / (e + S); with all rows labelled the second part is 0.
+    e (y + s) / (e + s)  +  (a - e) (y + rest) / (e + rest); with all rows labelled the second part is 0.
     """
     y, e, a = np.broadcast_arrays(np.asarray(y, float), e, a)
     seen = e * (y + s) / (e + s)
-    return np.where(e > 0, seen + (a - e) * (y + S) / (e + S), y + a - e)
+    return np.where(e > 0, seen + (a - e) * (y + rest) / (e + rest), y + a - e)
+
+
+def logits(eta, classes=False):
+    """Logits of probabilities; those of labels beyond SURE are squashed."""
+    x = np.clip(np.asarray(eta, float), 1e-12, 1 - 1e-7)
+    z = np.log(x) - np.log1p(-x)
+    far = (np.abs(z) > SURE) & (not classes)
+    return np.where(far, np.sign(z) * (2 * SURE - SURE**2 / np.maximum(np.abs(z), SURE)), z)
+
+
+def start_curvature(W, N):
+    """What is known of theta before the first row: H0."""
+    return np.diag([3.0 * max(W / N if N else 0.0, 1e-6), 3.0, 1.0])
 
 
 class Auto:
@@ -91,18 +118,20 @@ class Auto:
         self.tp_a, self.pos_a, self.q = np.zeros((3, m))
         self.n = 0.0
         self.labelled = False  # until a label came the calibrator is skipped: eta is used as it is
-        self.theta, self.H = np.array([1.0, 0.0]), H0 * np.eye(2)
-        self.b, self.h = np.zeros(m), np.full(m, HJ0)
+        self.theta, self.H = START.copy(), np.zeros((3, 3))
+        self.b, self.h, self.mean, self.entries = np.zeros((4, m))
+        self.W = self.N = 0.0
 
     # -- decide ---------------------------------------------------------------------------------------------
     def calibrate(self, eta, idx):
         """(calibrated estimates c, logits z)."""
         eta = np.asarray(eta, float)
-        x = np.clip(eta, 1e-12, 1 - 1e-7)
-        z = np.log(x) - np.log1p(-x)
+        z = logits(eta, self.classes)
         if not self.labelled:
             return eta.copy(), z
-        c = 1.0 / (1.0 + np.exp(-(self.theta[0] * z + self.theta[1] + self.b[idx])))
+        a, e, b = self.theta
+        mean = self.mean[idx]
+        c = 1.0 / (1.0 + np.exp(-(a * (z - mean) + e * mean + b + self.b[idx])))
         return np.where(eta > 0, c, 0.0), z  # a stored zero is as good as none
 
     def cells(self, idx):
@@ -117,18 +146,15 @@ class Auto:
                 getattr(self, x)[idx]
                 for x in ("tp_y", "pos_y", "tp_e", "pos_e", "tp_a", "pos_a", "q")
             )
-        luck = self.kind == "precision" and not self.micro
-        s = S_LUCK if luck else S
-        if self.kind == "class_g":
-            s = np.where((tp_y == 0) & (pos_y > 0), S_HIT, S)
-        t = shrunk(tp_y, tp_e, tp_a, s)
-        p = shrunk(pos_y, pos_e, pos_a, S)
+        hits, positives, eager = strengths(self.kind, self.micro)
+        t = shrunk(tp_y, tp_e, tp_a, hits, positives)
+        p = shrunk(pos_y, pos_e, pos_a, positives, positives)
         t = np.minimum(np.minimum(t, p), q)
-        # The first prediction of a label asks for 1 / (1 + p / 5), and for no more than 1/2; before
-        # the first label has come, estimates decide as they do alone.
-        if luck and self.labelled:
-            asked = 1.0 / (1.0 + np.maximum(p / 5.0, 1.0))
-            t = np.where(q > 0, t, 2.0 * LAM * asked - LAM)
+        # The first prediction of a label; before the first label has come, estimates decide as they
+        # do alone.
+        if eager and self.labelled:
+            u = 2.0 * p / WAIT
+            t = np.where((q == 0) & (u > 1), LAM * (1 - u) / (1 + u), t)
         return t, q, p
 
     def rule(self, idx):
@@ -166,6 +192,13 @@ class Auto:
         self.q[idx] += yhat
         self.tp_a[idx] += c * yhat
         self.pos_a[idx] += c
+        for j, value, logit in zip(idx, c, z, strict=True):
+            if value > 0:  # a stored zero is as good as none
+                self.entries[j] += 1
+                d = logit - self.mean[j]
+                self.mean[j] += d / self.entries[j]
+                self.W += d * (logit - self.mean[j])
+                self.N += 1
         if y is None:
             return
         self.labelled = True
@@ -180,14 +213,14 @@ class Auto:
         self.pos_e[idx] += c
         g = (c - y) * (c > 0)
         w = np.maximum(c * (1 - c), g * g) * (c > 0)
-        x = np.stack([z, np.ones_like(z)])
+        x = np.stack([z - self.mean[idx], self.mean[idx], np.ones_like(z)])
         self.H += (x * w) @ x.T
         self.h[idx] += w
-        self.b[idx] -= (1.0 - 1.0 / self.m) * g / self.h[idx]  # b has corrected 1 / m of it
-        det = self.H[0, 0] * self.H[1, 1] - self.H[0, 1] ** 2
-        if det > 1e-9 * self.H[0, 0] * self.H[1, 1]:
-            self.theta = self.theta - np.linalg.solve(self.H, x @ g)
-            self.theta[0] = np.clip(self.theta[0], 0.05, 20.0)
+        self.b[idx] -= (1.0 - 1.0 / self.m) * g / (HJ0 + self.h[idx])  # b has corrected 1 / m of it
+        H = start_curvature(self.W, self.N) + self.H
+        if np.linalg.det(H) > 1e-9 * np.prod(np.diag(H)):
+            self.theta = self.theta - np.linalg.solve(H, x @ g)
+            self.theta[:2] = np.clip(self.theta[:2], 0.05, 1000.0)
 
     # -- merge ----------------------------------------------------------------------------------------------
     def __add__(self, other):
@@ -195,26 +228,34 @@ class Auto:
         for x in ("tp_y", "pos_y", "tp_e", "pos_e", "tp_a", "pos_a", "q", "n"):
             setattr(new, x, getattr(self, x) + getattr(other, x))
         new.labelled = self.labelled or other.labelled
-        new.H = self.H + other.H - H0 * np.eye(2)
-        start = np.array([1.0, 0.0])
-        new.theta = np.linalg.solve(new.H, self.H @ self.theta + other.H @ other.theta - H0 * start)
-        new.theta[0] = np.clip(new.theta[0], 0.05, 20.0)
-        new.h = self.h + other.h - HJ0
-        new.b = (self.h * self.b + other.h * other.b) / new.h
+        new.entries, new.N = self.entries + other.entries, self.N + other.N
+        some = np.maximum(new.entries, 1e-300)
+        new.mean = (self.entries * self.mean + other.entries * other.mean) / some
+        apart = self.entries * other.entries / some * (self.mean - other.mean) ** 2
+        new.W = self.W + other.W + apart.sum()
+        new.H, new.h = self.H + other.H, self.h + other.h
+        H0 = start_curvature(new.W, new.N)
+        pull = (H0 + self.H) @ (self.theta - START) + (H0 + other.H) @ (other.theta - START)
+        new.theta = START + np.linalg.solve(H0 + new.H, pull)
+        new.b = ((HJ0 + self.h) * self.b + (HJ0 + other.h) * other.b) / (HJ0 + new.h)
         return new
 
 
-def whole_gradient(eta, y, weights, a, b, bias):
+def whole_gradient(eta, y, weights, theta, bias, classes=False):
     """The gradient of the loss that calibration by all rows minimizes, an entry at a time."""
-    found = np.concatenate(([H0 * (a - 1.0), H0 * b], HJ0 * np.asarray(bias, dtype=float)))
+    m, stored = len(bias), eta > 0.0
+    z, mean, W, N = logits(eta, classes), np.zeros(m), 0.0, 0.0
+    for j in range(m):
+        known = weights * stored[:, j]
+        if known.sum() > 0:
+            mean[j] = (known * z[:, j]).sum() / known.sum()
+        W, N = W + (known * (z[:, j] - mean[j]) ** 2).sum(), N + known.sum()
+    start = np.diag(start_curvature(W, N))
+    found = np.concatenate((start * (theta - START), HJ0 * np.asarray(bias, dtype=float)))
     for i in range(len(eta)):
-        for j in range(len(bias)):
-            if eta[i, j] <= 0.0:
-                continue
-            p = min(max(eta[i, j], 1e-12), 1.0 - 1e-7)
-            z = np.log(p / (1.0 - p))
-            error = weights[i] * (1.0 / (1.0 + np.exp(-(a * z + b + bias[j]))) - y[i, j])
-            found[0] += error * z
-            found[1] += error
-            found[2 + j] += error
+        for j in np.flatnonzero(stored[i]):
+            x = np.array([z[i, j] - mean[j], mean[j], 1.0])
+            error = weights[i] * (1.0 / (1.0 + np.exp(-(theta @ x + bias[j]))) - y[i, j])
+            found[:3] += error * x
+            found[3 + j] += error
     return found

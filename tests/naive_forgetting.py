@@ -6,6 +6,12 @@ import numpy as np
 COUNTS = ("tp_y", "pos_y", "tp_e", "pos_e", "tp_a", "pos_a", "q", "n")
 
 
+def forget_calibration(auto, keep):
+    """What was learned stays; how much is known of it, and how many logits were seen, shrinks."""
+    for name in ("H", "h", "entries", "W", "N"):
+        setattr(auto, name, getattr(auto, name) * keep)
+
+
 class Auto(naive_auto.Auto):
     """Auto that forgets."""
 
@@ -17,9 +23,7 @@ class Auto(naive_auto.Auto):
         super().update(y)
         for name in COUNTS:
             setattr(self, name, getattr(self, name) * self.keep)
-        start = naive_auto.H0 * np.eye(2)
-        self.H = start + self.keep * (self.H - start)
-        self.h = naive_auto.HJ0 + self.keep * (self.h - naive_auto.HJ0)
+        forget_calibration(self, self.keep)
 
 
 class OMMA:

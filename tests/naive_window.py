@@ -20,9 +20,7 @@ class Auto(naive_auto.Auto):
         self.added = [*self.added, more][-self.rows :]
         for name, parts in zip(COUNTS, zip(*self.added, strict=True), strict=True):
             setattr(self, name, np.sum(parts, axis=0))
-        keep, start = np.exp(-2.0 / self.rows), naive_auto.H0 * np.eye(2)
-        self.H = start + keep * (self.H - start)
-        self.h = naive_auto.HJ0 + keep * (self.h - naive_auto.HJ0)
+        naive_forgetting.forget_calibration(self, np.exp(-2.0 / self.rows))
 
 
 class OMMA(naive_forgetting.OMMA):

@@ -31,16 +31,20 @@ def decided(draw, budgets=True, matrix=False, single=False):
 
 
 def calibrated(rule, calibration):
-    """A rule that carries a calibration (a, b, b_j)."""
+    """A rule that carries a calibration (a, b, b_j), or (a, b, b_j, s)."""
     object.__setattr__(rule, "calibration", calibration)
     return rule
 
 
 def calibrated_gains(rule, eta):
     """What the gains of such a rule are, in plain NumPy."""
-    a, b, own = rule.calibration
+    a, b, own, *squash = rule.calibration
     kept = np.clip(eta, 1e-12, 1 - 1e-7)
-    used = 1 / (1 + np.exp(-(a * np.log(kept / (1 - kept)) + b + own)))
+    z = np.log(kept / (1 - kept))
+    if squash:
+        far = np.maximum(np.abs(z), squash[0])
+        z = np.where(far > squash[0], np.sign(z) * (2 * squash[0] - squash[0] ** 2 / far), z)
+    used = 1 / (1 + np.exp(-(a * z + b + own)))
     return np.where(eta > 0, rule.slope * used + rule.offset, -np.inf)
 
 
@@ -59,6 +63,7 @@ def odd_rule(rng, m, kind, calibrate=None):
         slope, offset = np.full(m, slope[0]), np.full(m, offset[0])
     calibrate = rng.random() < 0.6 if calibrate is None else calibrate
     odds = rng.choice([0.05, 0.4, 1.0, 3.0, 20.0]), rng.normal(0, 3), rng.normal(0, 3, m)
+    odds += () if rng.random() < 0.4 else (6.0,)
     matrix = rng.normal(size=(m, m)) if kind == "m" else None
     return omma.Rule(slope, offset, k, matrix, None, at_most, odds if calibrate else None)
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from naive_auto import whole_gradient
+from naive_auto import logits, whole_gradient
 from naive_baselines import class_stream, stream
 from scipy import sparse
+from scipy.special import expit
 
 import omma
 from omma.calibration import OnlineCalibrator
@@ -19,9 +20,9 @@ def test_nothing_nearby_is_better(seed, n, m):
     eta, y = stream(seed, n, m)
     weights = np.random.default_rng(seed).integers(0, 4, n).astype(float)
     found = calibration_of(omma.Batch.of(eta, y, weights))
-    gradient = whole_gradient(eta, y, weights, found.slope, found.shared[1], found.bias)
-    inside = 0.05 < found.slope < 20.0
-    assert np.abs(gradient[0 if inside else 1 :]).max() < 1e-3
+    gradient = whole_gradient(eta, y, weights, found.shared[:3], found.bias)
+    inside = (found.shared[:2] > 0.05) & (found.shared[:2] < 1000.0)
+    assert np.abs(gradient[np.append(inside, np.full(1 + m, True))]).max() < 1e-3
 
 
 def test_weights_are_repeated_rows_and_sparse_is_dense():
@@ -37,6 +38,13 @@ def test_weights_are_repeated_rows_and_sparse_is_dense():
         one = calibration_of(omma.Batch.of(layout(eta), truth, times.astype(float)))
         for name, array in one.arrays().items():
             np.testing.assert_allclose(array, many.arrays()[name], rtol=1e-6, atol=1e-6)
+
+
+def calibrated(found, eta):
+    """Calibrated logits of labels."""
+    a, b, biases, s = found.curve
+    assert s == 6.0
+    return a * logits(eta) + b + biases
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
@@ -56,7 +64,7 @@ def test_it_ends_where_the_online_one_goes_and_the_latter_goes_on_from_there():
     assert whole.slope == pytest.approx(0.5, abs=0.02)
     assert online.slope == pytest.approx(whole.slope, abs=0.02)
     assert whole.rows == 20_000
-    np.testing.assert_allclose(online.intercept + online.bias, whole.offsets, atol=0.1)
+    np.testing.assert_allclose(online.predict(wrong), expit(calibrated(whole, wrong)), atol=0.01)
     later = OnlineCalibrator.from_arrays(whole.arrays())
     later.update(wrong[:100], y[:100])
     assert later.slope == pytest.approx(whole.slope, abs=0.01)
@@ -67,5 +75,6 @@ def test_confident_and_wrong_does_not_overshoot():
     y = np.ones((40, 2), dtype=np.int8)
     found = calibration_of(omma.Batch.of(eta, y))
     assert np.isfinite(found.shared).all()
-    gradient = whole_gradient(eta, y, np.ones(40), found.slope, found.shared[1], found.bias)
-    assert np.abs(gradient[1:]).max() < 1e-3
+    gradient = whole_gradient(eta, y, np.ones(40), found.shared[:3], found.bias)
+    inside = (found.shared[:2] > 0.05) & (found.shared[:2] < 1000.0)
+    assert np.abs(gradient[np.append(inside, np.full(3, True))]).max() < 1e-3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from naive_auto import Auto as Twin
+from naive_auto import Auto as Twin, logits
 from naive_baselines import stream
 from scipy import sparse
 from scipy.special import expit, logit
@@ -78,11 +78,17 @@ def test_prediction_is_the_formula_and_learns_nothing():
     np.testing.assert_array_equal(calibrator.predict(eta), eta)  # until labels come
     calibrator.update(eta, y)
     before = calibrator.arrays()
-    formula = expit(calibrator.slope * logit(eta) + calibrator.intercept + calibrator.bias)
+    z, mean = logits(eta), calibrator.mean
+    within = calibrator.slope * (z - mean) + calibrator.between * mean
+    formula = expit(within + calibrator.intercept + calibrator.bias)
     np.testing.assert_allclose(calibrator.predict(eta), formula, rtol=1e-9)
     assert all(np.array_equal(one, before[name]) for name, one in calibrator.arrays().items())
-    calibrator.update(eta[0], None)
-    assert all(np.array_equal(one, before[name]) for name, one in calibrator.arrays().items())
+    calibrator.update(eta[0], None)  # a row without labels moves the mean logits alone
+    after = calibrator.arrays()
+    moved = {name for name in after if not np.array_equal(after[name], before[name])}
+    assert moved == {"shared", "mean", "entries"}
+    np.testing.assert_array_equal(after["shared"][:10], before["shared"][:10])
+    np.testing.assert_allclose(calibrator.mean, logits(eta[[*range(300), 0]]).mean(axis=0))
 
 
 def test_weights_class_ids_and_one_label():
@@ -124,6 +130,18 @@ def test_saved_and_loaded(tmp_path):
         OnlineCalibrator.from_arrays(broken)
     with pytest.raises(ValueError, match="bias"):
         OnlineCalibrator.from_arrays({})
+    earlier = {"shared": np.zeros(6), "bias": np.zeros(8), "precision": np.zeros(8)}
+    with pytest.raises(ValueError, match="calibration is that of an earlier release"):
+        OnlineCalibrator.from_arrays(earlier)
+
+
+def test_squeezed_probabilities_are_stretched():
+    """A slope within labels has no scale: models with much regularization give narrow bands."""
+    eta, y = miscalibrated(n=1000)
+    squeezed = expit(0.05 * (logit(eta) - logit(eta).mean(axis=0)) - 0.3)
+    found = OnlineCalibrator(8).replay(squeezed, y)
+    sound = OnlineCalibrator(8).replay(eta, y)
+    assert found.after.log_loss < sound.after.log_loss + 0.03  # two numbers: 0.1 above
 
 
 def test_frames_keep_their_columns():
@@ -153,6 +171,8 @@ def test_wrong_rows_change_nothing():
         calibrator.replay(eta, None)
     with pytest.raises(ValueError, match="same number of labels"):
         calibrator + OnlineCalibrator(3)
+    with pytest.raises(ValueError, match="a calibrator of classes and one of labels"):
+        calibrator + OnlineCalibrator(8, classes=True)
     with pytest.raises(ValueError, match="n_labels"):
         OnlineCalibrator(0)
 
@@ -164,11 +184,14 @@ def test_tiny_probabilities_keep_their_order():
     calibrator.replay(eta, y)
     tiny = np.full((6, 8), 0.5)
     tiny[:, 0] = [1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6]
-    found = calibrator.predict(tiny)[:, 0]
+    assert (np.diff(np.log(calibrator.predict(tiny)[:, 0])) > 0.05).all()  # squashed, in order
+    classes = OnlineCalibrator(8, classes=True)
+    classes.replay(eta, y)
+    found = classes.predict(tiny)[:, 0]
     assert (np.diff(np.log(found)) > 0.5).all()
-    z = logit(tiny[:, 0])
-    a, b = calibrator.arrays()["shared"][:2]
-    np.testing.assert_allclose(logit(found), a * z + b + calibrator.arrays()["bias"][0], rtol=1e-9)
+    mean, offset = classes.mean[0], classes.intercept + classes.bias[0]
+    expected = classes.slope * (logit(tiny[:, 0]) - mean) + classes.between * mean + offset
+    np.testing.assert_allclose(logit(found), expected, rtol=1e-9)
 
 
 def test_scores_weigh_rows_as_learning_does():

@@ -108,10 +108,13 @@ def step(
     return batch.restore_type(predictions), count_batch(plan, state, batch, predictions)
 
 
-def count_batch(plan: Plan, state: State, batch: Batch, predictions: Any) -> State:
+def count_batch(
+    plan: Plan, state: State, batch: Batch, predictions: Any, *, late: bool = False
+) -> State:
     """What rows with given predictions add to a state, counted by one compiled loop.
 
     A batch goes on from the calibration and the decay of the state; its limits move no prices.
+    Rows whose labels come ``late`` were counted without them before.
     """
     delta = plan.start(state.m)
     if state.calibration is not None:
@@ -120,7 +123,7 @@ def count_batch(plan: Plan, state: State, batch: Batch, predictions: Any) -> Sta
     if not sparse.issparse(predictions):  # kernels count matrices, also of a single label
         predictions = np.asarray(predictions).reshape(batch.n, state.m)
     # Prices follow rows one by one, and a batch is decided at once.
-    learn_decided(replace(plan, limits=None), delta, batch, predictions)
+    learn_decided(replace(plan, limits=None), delta, batch, predictions, late=late)
     # What the batch learned is the difference, which adds up with that of other batches.
     if delta.calibration is not None and state.calibration is not None:
         delta.calibration = delta.calibration.combined(state.calibration, -1.0, delta.unit)
@@ -199,12 +202,9 @@ def settled(policy: Policy, state: State, eta: Any, y: Any, predictions: Any) ->
     (100.0, 0.0, 100.0, 100.0)
     """
     batch = Batch.read("labels that come later", eta, y)
-    delta = count_batch(policy.plan(state.m), state, batch, predictions)
-    # Estimates of these rows were counted when they were decided.
-    if delta.labels is not None:
-        delta.cells[...] = 0.0
-        delta.totals[...] = 0.0
-    return delta
+    # Where labels alone are counted, nothing was when the rows were decided.
+    late = state.labels is not None
+    return count_batch(policy.plan(state.m), state, batch, predictions, late=late)
 
 
 def merged(state: State, deltas: Iterable[State]) -> State:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from omma.kernels.calibrate import SQUASH, SURE
 from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
 from omma.kernels.gains import compiled
 from omma.kernels.limits import MEAN, OnEstimates, OnLabels
@@ -23,7 +24,7 @@ from omma.kernels.objectives import (
 from omma.kernels.row import Spec
 from omma.kernels.select import selector_address
 from omma.state import State
-from omma.state_parts import Prices
+from omma.state_parts import Curve, Prices
 
 NOTHING = Nothing(0.0)
 
@@ -31,10 +32,10 @@ NOTHING = Nothing(0.0)
 class Shrinkage(NamedTuple):
     """How strongly labels correct counts of probabilities; see ``omma.kernels.counts.Both``."""
 
-    hits: float = 10.0
+    hits: float = 5.0
     positives: float = 10.0
-    unhit: float = 10.0
     eager: float = 0.0
+    patience: float = 0.3
 
 
 class Limited(NamedTuple):
@@ -62,7 +63,8 @@ class Plan:
     at_most: int | None = None
     shrinkage: Shrinkage | None = None  # feedback from labels and estimates both
     calibrated: bool = False
-    settled: tuple[float, float, NDArray[Any]] | None = None  # calibration that learns no more
+    squash: float = SURE  # from where on logits are squashed, if calibrated
+    settled: Curve | None = None  # calibration that learns no more
     growth: float | None = None  # of the weight of rows, where the past decays
     limits: Limited | None = None
     window: int | None = None  # rows that decisions look at
@@ -101,6 +103,8 @@ class Plan:
             window=self.window,
         )
         state.prices = None if self.limits is None else self.limits.start()
+        if state.shared is not None:
+            state.shared[SQUASH] = self.squash
         if self.settled is not None and state.calibration is not None:
             state.calibration.take(*self.settled)
         return state
@@ -139,7 +143,7 @@ def fixed_plan(
     matrix: NDArray[np.float64] | None = None,
     soft: bool = False,
     at_most: int | None = None,
-    calibration: tuple[float, float, NDArray[Any]] | None = None,
+    calibration: Curve | None = None,
 ) -> Plan:
     """The plan of a rule that never changes."""
     return Plan(

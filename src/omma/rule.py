@@ -16,17 +16,20 @@ from omma._html import html_table
 from omma._json import parse_json
 from omma._types import Arrays, Decisions, Frame, SparseMatrix
 from omma._validate import check_budget, check_number, check_positive_int, require, shown
+from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import LEAST, MOST
 from omma.plan import Plan, fixed_plan
 from omma.replaying import Sequence, replay
 from omma.rows.arrays import Probabilities, SparseProbabilities, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, open_table, read_names
+from omma.state_parts import Curve
 
 FORMAT = "omma-rule-1"
 # Entries of eta up to which NumPy decides: starting a kernel takes longer, above all the first one.
 SMALL = 2**14
 TINY, NEAR_ONE = np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0)
+LEAST_LOGIT = -27.7  # just below that of LEAST
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +53,10 @@ class Rule:
         The names of the labels. Columns of a frame are then found by name.
     at_most : int, optional
         Up to this number of labels a row: the largest gains, of those that are at least 0.
-    calibration : tuple (a, b, b_j), optional
-        Probabilities are calibrated first: ``σ(a·logit(eta) + b + b_j)`` takes the place of eta
-        where eta is above 0, with eta kept from 1e-12 to 1 - 1e-7; b_j has a number a label.
+    calibration : tuple (a, b, b_j) or (a, b, b_j, s), optional
+        Probabilities are calibrated first: ``σ(a·z + b + b_j)`` with z = logit(eta) takes the place
+        of eta where eta is above 0, with eta kept from 1e-12 to 1 - 1e-7; b_j has a number a label.
+        With s, logits beyond s are squashed first: z becomes z·r·(2 - r), r = s / max(abs(z), s).
 
     Examples
     --------
@@ -73,7 +77,7 @@ class Rule:
     matrix: NDArray[np.float64] | None = None
     names: Names | None = None
     at_most: int | None = None
-    calibration: tuple[float, float, NDArray[np.float64]] | None = None
+    calibration: tuple[float, float, NDArray[np.float64]] | Curve | None = None
 
     def __post_init__(self) -> None:
         slope, offset = _frozen("slope", self.slope, 1), _frozen("offset", self.offset, 1)
@@ -107,6 +111,18 @@ class Rule:
     def m(self) -> int:
         """Number of labels."""
         return len(self.slope)
+
+    @property
+    def curve(self) -> Curve | None:
+        """The calibration as (a, b, b_j, s), whether or not it squashes logits; None without one.
+
+        >>> Rule([1.0], [-0.5], calibration=(2.0, 1.0, [0.5])).curve
+        (2.0, 1.0, array([0.5]), 1000.0)
+        """
+        if self.calibration is None:
+            return None
+        a, b, biases = self.calibration[:3]
+        return a, b, biases, self.calibration[3] if len(self.calibration) == 4 else STRAIGHT
 
     @property
     def thresholds(self) -> NDArray[np.float64]:
@@ -163,13 +179,14 @@ class Rule:
         >>> rule.folded().thresholds.round(4)
         array([0.3775])
         """
-        if self.calibration is None or self.k is not None or self.at_most is not None:
+        curve = self.curve
+        if curve is None or self.k is not None or self.at_most is not None:
             return self  # nothing to fold, or gains are compared and not only their signs
         from scipy.special import expit, logit  # late: nothing else of a rule needs it
 
-        a, b, biases = self.calibration
+        a, b, biases, s = curve
         # Calibration rises with eta, which it takes for LEAST or MOST where it is beyond them.
-        low, high = expit(a * logit(np.array([[LEAST], [MOST]])) + (b + biases))
+        low, high = expit(a * squashed(logit(np.array([[LEAST], [MOST]])), s) + (b + biases))
         cut, is_rising = self._zero_gain, self.slope > 0
         # A cut outside of what calibration gives lets a label through always, or never.
         always = np.where(is_rising, low >= cut, high <= cut)
@@ -177,7 +194,11 @@ class Rule:
         inside = (self.slope != 0) & ~always & ~never
         # As near to one as a float gets: a sigmoid that rounds to one is one there.
         calibrated = np.clip(np.where(inside, cut, 0.5), TINY, NEAR_ONE)
-        threshold = expit((logit(calibrated) - b - biases) / a)
+        squashed_logit = (logit(calibrated) - b - biases) / a
+        size = np.abs(squashed_logit)
+        # The inverse of 2 s − s² / |z|; rounding may leave a size of 2 s, where it has none.
+        unsquashed = s * s / np.maximum(2.0 * s - size, s * s / -LEAST_LOGIT)
+        threshold = expit(np.where(size > s, np.sign(squashed_logit) * unsquashed, squashed_logit))
         slope = np.where(inside, np.sign(self.slope), 0.0)
         fixed = np.where(self.slope == 0, self.offset, np.where(always, 0.0, -1.0))
         offset = np.where(inside, -slope * threshold, fixed)
@@ -231,7 +252,7 @@ class Rule:
             self.k,
             matrix=None if self.matrix is None else np.array(self.matrix),
             at_most=self.at_most,
-            calibration=self.calibration,
+            calibration=self.curve,
         )
 
     def to_json(self) -> str:
@@ -251,8 +272,8 @@ class Rule:
             "calibration": None,
         }
         if self.calibration is not None:
-            a, b, biases = self.calibration
-            optional["calibration"] = [a, b, biases.tolist()]
+            a, b, biases, *squash = self.calibration
+            optional["calibration"] = [a, b, biases.tolist(), *squash]
         return {
             "format": FORMAT,
             "k": self.k,
@@ -413,21 +434,36 @@ class Rule:
         return html_table(title + notes, ("label", "slope", "offset"), gains, self.m)
 
 
-def _read_calibration(calibration: Any, m: int) -> tuple[float, float, NDArray[np.float64]] | None:
+def squashed(logits: NDArray[np.float64], s: float) -> NDArray[np.float64]:
+    """Logits with those beyond s squashed, as kernels do.
+
+    >>> squashed(np.array([-3.0, 9.0]), 6.0)
+    array([-3.,  8.])
+    """
+    r = s / np.maximum(np.abs(logits), s)
+    return np.asarray(logits * (r * (2.0 - r)))
+
+
+def _read_calibration(calibration: Any, m: int) -> Any:
     if calibration is None:
         return None
+    squash = []
     try:
-        a, b, biases = calibration
+        a, b, biases, *squash = calibration
     except (TypeError, ValueError):
         a, b, biases = None, None, []
+    if len(squash) > 1:
+        biases = []
     biases = _frozen("calibration", biases, 1)
     if len(biases) != m:
         raise ValueError(
-            f"calibration of Rule must be (a, b, b_j) with {m} numbers b_j, got "
+            f"calibration of Rule must be (a, b, b_j) or (a, b, b_j, s) with {m} numbers b_j, got "
             f"{shown(calibration)}"
         )
     a = check_number("Rule", "a of calibration", a, low=0.0, strict=True)
-    return a, check_number("Rule", "b of calibration", b), biases
+    b = check_number("Rule", "b of calibration", b)
+    name = "s of calibration"
+    return a, b, biases, *(check_number("Rule", name, s, low=0.0, strict=True) for s in squash)
 
 
 def _frozen(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:

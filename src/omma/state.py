@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.calibrate import CURVE_INTERCEPT, CURVE_SLOPE, LABELLED
+from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, SQUASH
 from omma.kernels.layout import (
     BIAS,
+    ENTRIES,
     ERAS,
     FIELDS,
     GROWTH,
@@ -49,6 +50,7 @@ from omma.state_parts import (
     check_array,
     check_counts,
     check_pace,
+    is_earlier,
 )
 
 FILED_TOTALS = 7  # files have room for three more sums, which an earlier release kept
@@ -167,7 +169,7 @@ class State:
 
     def empty(self, m: int | None = None) -> State:
         """A state of m labels and the same kind, with nothing counted; its clock goes on."""
-        return State(
+        state = State(
             self.m if m is None else m,
             self.sets,
             calibrated=self.shared is not None,
@@ -175,6 +177,9 @@ class State:
             pace=None if self.pace is None else self.pace.copy(),
             audits=None if self.audits is None else np.zeros_like(self.audits),
         )
+        if state.shared is not None and self.shared is not None:
+            state.shared[SQUASH] = self.shared[SQUASH]
+        return state
 
     def widened(self, m: int) -> State:
         """The same with room for m labels, of which the further ones have occurred in no row."""
@@ -194,7 +199,7 @@ class State:
         if self.partial or "judged" in self.sets:
             return UNSEEN
         if self.shared is not None:
-            return PRECISION + 1
+            return ENTRIES + 1
         return 3 * (1 + max([OWN, *(SETS_BESIDE[name] for name in self.sets)]))
 
     def _count_set(self, place: int, missed: int | None = None) -> CountSet:
@@ -272,7 +277,7 @@ class State:
     def calibration(self) -> Calibration | None:
         if self.shared is None:
             return None
-        return Calibration(self.shared, *self.columns[BIAS : PRECISION + 1, : self.m])
+        return Calibration(self.shared, *self.columns[BIAS : ENTRIES + 1, : self.m])
 
     @calibration.setter
     def calibration(self, learned: Calibration) -> None:
@@ -347,7 +352,9 @@ class State:
         names = [f"{name}_missed" for name in ("labels", "judged") if name in self.sets]
         shapes |= dict.fromkeys(("missed", *names), (self.m,))
         shapes |= {"unseen_cells": (3, self.m), "unseen_rows": (2,)}
-        return shapes | {name: None for name in shapes if name.startswith("recent_")}
+        # Numbers for all labels may be of an earlier release, which ``check`` explains.
+        grown = {name for name in shapes if name.startswith("recent_")} | {"calibration_shared"}
+        return shapes | {name: None for name in shapes if name in grown}
 
     @classmethod
     def from_arrays(cls: type[Kind], arrays: dict[str, Array]) -> Kind:
@@ -373,7 +380,7 @@ class State:
             if counted.missed is not None:
                 counted.missed[...] = arrays.get(f"{start}missed", 0.0)
         if state.calibration is not None:
-            state.calibration = Calibration(**_under("calibration_", arrays))
+            state.calibration = Calibration.from_arrays(_under("calibration_", arrays))
         state.take_own(arrays)
         return state
 
@@ -390,8 +397,19 @@ class State:
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what ``arrays`` of such a state gave, or nothing of it."""
         # All or nothing: from_arrays makes new arrays, and engines look for these.
+        arrays = self._with_rule(arrays)
         self.check(arrays)
         self.__dict__.update(type(self).from_arrays(arrays).__dict__)
+
+    def _with_rule(self, arrays: dict[str, Array]) -> dict[str, Array]:
+        """Arrays of an earlier release with the calibration of this state, where a rule gave it.
+
+        The rule has all of it; what such a release had learned otherwise, ``check`` refuses.
+        """
+        own = self.calibration
+        if own is None or not own.rows > 0 or not is_earlier(_under("calibration_", arrays)):
+            return arrays
+        return arrays | {f"calibration_{name}": array for name, array in own.arrays().items()}
 
     def check(self, arrays: dict[str, Array]) -> None:
         """Refuse arrays that are not those of such a state."""
@@ -483,8 +501,8 @@ class State:
     def _scaled(self, factor: float, *, all_counts: bool = False) -> State:
         """What decisions look at in another unit; what they were worth, unless ``all_counts``."""
         scaled = self.copy()
-        # A bias b_j has no unit; how much is known of it has.
-        places = [*range(3 * JUDGED), PRECISION, MISSED]
+        # A bias b_j and a mean z̄_j have no unit; how much is known of them has.
+        places = [*range(3 * JUDGED), PRECISION, ENTRIES, MISSED]
         if all_counts or "judged" not in self.sets:
             places += [*range(3 * JUDGED, 3 * JUDGED + 3), UNREPORTED, *range(UNSEEN, FIELDS)]
             if scaled.audits is not None:
@@ -492,7 +510,7 @@ class State:
         scaled.columns[[place for place in places if place < len(self.columns)]] *= factor
         scaled.set_totals[: None if all_counts else JUDGED] *= factor
         if scaled.shared is not None:
-            scaled.shared[CURVE_SLOPE : CURVE_INTERCEPT + 1] *= factor
+            scaled.shared[[*range(CURVES, LABELLED), SPREAD, COUNTED]] *= factor
         return scaled
 
     def __mul__(self, factor: float) -> State:

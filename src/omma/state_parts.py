@@ -9,21 +9,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels.calibrate import (
-    CURVE_BOTH,
-    CURVE_INTERCEPT,
-    CURVE_SLOPE,
+    BETWEEN,
+    COUNTED,
+    CURVES,
     FLATTEST,
     INTERCEPT,
     LABELLED,
+    LEAST_VARIANCE,
     SHARED,
     SLOPE,
-    START_CURVE,
+    SPREAD,
+    SQUASH,
+    START_INTERCEPT,
     START_PRECISION,
+    START_SLOPE,
     STEEPEST,
+    STRAIGHT,
+    SURE,
 )
 from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, POSITIVE, SUM_TP, TP, UNIT, N
 
 Array = NDArray[Any]
+Curve = tuple[float, float, NDArray[np.float64], float]  # a, b, b_j, s of a rule
+HALF = np.triu_indices(3)  # where the curvature is stored: its upper half, row by row
+EARLIER = (
+    "its calibration is that of an earlier release (two numbers for all labels), which this one "
+    "cannot continue: go on with that release, or start anew and replay the rows"
+)
 START_PRICE = 1.0
 START_SPREAD = 1e-12  # the first row moves a price by about one, whatever it missed by
 # Soft labels and weights are fractions, and sums of fractions are rounded: as a part of all rows,
@@ -223,80 +235,153 @@ class StatePart:
 
 @dataclass(eq=False)
 class Calibration(StatePart):
-    """What online calibration has learned: c = σ(a·logit(η) + b + b_j).
+    """What online calibration has learned: c = σ(a (z − z̄_j) + e z̄_j + b + b_j), z = logit(η).
 
     Attributes
     ----------
     shared : ndarray
-        a, b, the curvature by both (three numbers), and the weight of rows whose labels came.
+        a, e, b, the upper half of their curvature H (six numbers), the weight of rows whose labels
+        came, W and N of the variance of logits within labels, and s, from where on logits are
+        squashed (``omma.kernels.calibrate``).
     bias, precision : ndarray of shape (m,)
         b_j of each label, and how much was learned of it: what is known before the first row is not
         stored, so that both of them and the curvature add up.
+    mean, entries : ndarray of shape (m,)
+        z̄_j, the mean logit of a label's probabilities, and n_j, the weight of rows in it.
     """
 
-    SIGNED = ("shared", "bias")
+    SIGNED = ("shared", "bias", "mean")
 
     shared: NDArray[np.float64]
     bias: NDArray[np.float64]
     precision: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    entries: NDArray[np.float64]
 
     @classmethod
-    def start(cls, m: int) -> Calibration:
+    def start(cls, m: int, *, classes: bool = False) -> Calibration:
         """Nothing learned yet: probabilities pass as they are."""
         shared = np.zeros(SHARED)
-        shared[SLOPE] = 1.0
-        return cls(shared, np.zeros(m), np.zeros(m))
+        shared[SLOPE] = shared[BETWEEN] = 1.0
+        shared[SQUASH] = STRAIGHT if classes else SURE
+        return cls(shared, *np.zeros((4, m)))
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Array]) -> Calibration:
+        """What ``arrays`` gave."""
+        if is_earlier(arrays):
+            raise ValueError(EARLIER)
+        return cls(**arrays)
+
+    def check(self, arrays: dict[str, Array]) -> None:
+        if is_earlier(arrays):
+            raise ValueError(EARLIER)
+        super().check(arrays)
+        if not arrays["shared"][SQUASH] > 0.0:
+            raise ValueError(f"s of calibration must be positive, got {arrays['shared'][SQUASH]}")
 
     @property
     def slope(self) -> float:
-        """The slope a, within its bounds; a sum of calibrations may go past them."""
+        """The slope a within labels, within its bounds; a sum of calibrations may go past them."""
         return float(np.clip(self.shared[SLOPE], FLATTEST, STEEPEST))
 
     @property
-    def offsets(self) -> NDArray[np.float64]:
-        """The offset b + b_j of each label."""
-        return np.asarray(self.shared[INTERCEPT] + self.bias)
+    def between(self) -> float:
+        """The slope e between labels, likewise."""
+        return float(np.clip(self.shared[BETWEEN], FLATTEST, STEEPEST))
+
+    @property
+    def intercept(self) -> float:
+        """The intercept b."""
+        return float(self.shared[INTERCEPT])
+
+    @property
+    def curve(self) -> Curve:
+        """The same curve as a rule has it, c = σ(a z + b + b'_j): a, b, b'_j, and s.
+
+        b'_j = b_j + (e − a) z̄_j, rounded as kernels do.
+        """
+        biases = self.bias + (self.between - self.slope) * self.mean
+        return self.slope, self.intercept, biases, float(self.shared[SQUASH])
 
     @property
     def rows(self) -> float:
         """The weight of the rows that it was learned from."""
         return float(self.shared[LABELLED])
 
-    def take(self, slope: float, intercept: float, bias: Any) -> None:
-        """Calibrate by these numbers, as if they had been learned."""
-        self.shared[SLOPE], self.shared[INTERCEPT] = slope, intercept
-        self.shared[LABELLED] = 1.0
+    def take(self, slope: float, intercept: float, bias: Any, squash: float) -> None:
+        """Calibrate by the curve of a rule, as if it had been learned."""
+        self.shared[[SLOPE, BETWEEN, INTERCEPT]] = slope, slope, intercept
+        self.shared[[LABELLED, SQUASH]] = 1.0, squash
         self.bias[...] = bias
 
     def _curvature(self) -> NDArray[np.float64]:
-        """Second derivatives of the log-loss by a and b."""
-        by_slope, by_both, by_intercept = self.shared[CURVE_SLOPE : CURVE_INTERCEPT + 1]
-        return np.array([[by_slope, by_both], [by_both, by_intercept]])
+        """Second derivatives of the log-loss by a, e and b."""
+        curvature = np.zeros((3, 3))
+        curvature[HALF] = self.shared[CURVES:LABELLED]
+        return curvature + np.triu(curvature, 1).T
+
+    def _start(self, unit: float) -> NDArray[np.float64]:
+        """H₀ = diag(3 v, 3, 1), in the ``unit`` that rows have now."""
+        counted = self.shared[COUNTED] if self.shared[COUNTED] > 0.0 else 1.0
+        variance = max(float(self.shared[SPREAD] / counted), LEAST_VARIANCE)
+        diagonal = unit * np.array([START_SLOPE * variance, START_SLOPE, START_INTERCEPT])
+        return np.asarray(np.diag(diagonal))
 
     def combined(self, other: Calibration, sign: float, unit: float = 1.0) -> Calibration:
         """Add or subtract (``sign``) what was learned elsewhere.
 
         Each side is weighed by its curvature, as estimates are by their precision. Both began at
-        a = 1, b = b_j = 0; that start counts once, in the ``unit`` that rows have now.
+        θ₀ = (1, 1, 0) and b_j = 0; that start counts once, with the variance of all rows:
+
+            θ = θ₀ + (H₀ + H₁ + H₂)⁻¹ [(H₀ + H₁)(θ₁ − θ₀) + (H₀ + H₂)(θ₂ − θ₀)]
         """
-        start, identity = START_CURVE * unit * np.eye(2), np.array([1.0, 0.0])
+        total = self._combined_means(other, sign)
+        start = (total if sign > 0.0 else self)._start(unit)
+        identity = np.array([1.0, 1.0, 0.0])
         curvature = self._curvature() + sign * other._curvature()
-        pull = (start + self._curvature()) @ self.shared[:2]
-        pull = pull + sign * ((start + other._curvature()) @ other.shared[:2] - start @ identity)
-        shared = np.empty(SHARED)
-        shared[:2] = np.linalg.solve(start + curvature, pull)
-        shared[CURVE_SLOPE], shared[CURVE_BOTH] = curvature[0]
-        shared[CURVE_INTERCEPT] = curvature[1, 1]
-        shared[LABELLED] = self.shared[LABELLED] + sign * other.shared[LABELLED]
+        pull = (start + self._curvature()) @ (self.shared[:CURVES] - identity)
+        others = (start + other._curvature()) @ (other.shared[:CURVES] - identity)
+        moved = np.linalg.solve(start + curvature, pull + sign * others)
+        total.shared[:CURVES] = identity + moved
+        total.shared[CURVES:LABELLED] = curvature[HALF]
+        total.shared[LABELLED] = self.shared[LABELLED] + sign * other.shared[LABELLED]
         # The same for each bias, which has a curvature of its own and no other number beside it.
         begin = START_PRECISION * unit
-        precision = self.precision + sign * other.precision
-        bias = (begin + self.precision) * self.bias
-        bias = (bias + sign * (begin + other.precision) * other.bias) / (begin + precision)
-        return Calibration(shared, bias, precision)
+        total.precision = self.precision + sign * other.precision
+        pull_bias = (begin + self.precision) * self.bias
+        pull_bias = pull_bias + sign * (begin + other.precision) * other.bias
+        total.bias = pull_bias / (begin + total.precision)
+        return total
+
+    def _combined_means(self, other: Calibration, sign: float) -> Calibration:
+        """Weighted means of logits, and their spread; a difference undoes a sum.
+
+        W = W₁ + W₂ + Σ n₁ n₂ / (n₁ + n₂) (z̄₁ − z̄₂)² for the sum.
+        """
+        total = Calibration.start(len(self.bias))
+        total.shared[SQUASH] = self.shared[SQUASH]
+        total.entries = np.maximum(self.entries + sign * other.entries, 0.0)
+        total.shared[COUNTED] = max(self.shared[COUNTED] + sign * other.shared[COUNTED], 0.0)
+        some = total.entries > 0.0
+        weight = np.where(some, total.entries, 1.0)
+        mean = (self.entries * self.mean + sign * other.entries * other.mean) / weight
+        total.mean = np.where(some, mean, 0.0)
+        # The two parts and their sum: for a difference, the sum is this one.
+        part, whole = (self, total) if sign > 0.0 else (total, self)
+        everything = np.where(whole.entries > 0.0, whole.entries, 1.0)
+        apart = part.entries * other.entries / everything * (part.mean - other.mean) ** 2
+        spread = self.shared[SPREAD] + sign * (other.shared[SPREAD] + float(apart.sum()))
+        total.shared[SPREAD] = max(spread, 0.0)
+        return total
 
     def __add__(self, other: Calibration) -> Calibration:
         return self.combined(other, 1.0)
+
+
+def is_earlier(arrays: dict[str, Array]) -> bool:
+    """Whether arrays of a calibration are those of a release that kept no means of logits."""
+    return "shared" in arrays and "mean" not in arrays and np.size(arrays["shared"]) != SHARED
 
 
 @dataclass(eq=False)

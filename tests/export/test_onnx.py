@@ -80,7 +80,8 @@ def test_the_model_tells_its_rule():
 
 def test_a_calibration_is_part_of_the_model():
     g = np.random.default_rng(2)
-    rule = calibrated(omma.Rule(g.random(4) + 0.5, -g.random(4)), (0.7, -0.2, g.normal(size=4)))
+    curve = (0.7, -0.2, g.normal(size=4), 2.0)
+    rule = calibrated(omma.Rule(g.random(4) + 0.5, -g.random(4)), curve)
     eta = np.vstack((g.random((500, 4)), np.zeros(4), np.ones(4)))
     np.testing.assert_array_equal(run(rule, eta)[0], calibrated_gains(rule, eta) >= 0)
 

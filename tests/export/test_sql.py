@@ -110,7 +110,7 @@ def test_a_calibration_is_part_of_the_query(dialect):
     g = np.random.default_rng(2)
     for k in (None, 2):
         rule = omma.Rule(g.random(4) + 0.5, -g.random(4), k)
-        rule = calibrated(rule, (0.7, -0.2, g.normal(size=4)))
+        rule = calibrated(rule, (0.7, -0.2, g.normal(size=4), 2.0))
         eta = np.vstack((g.random((200, 4)), np.ones(4)))
         gains = calibrated_gains(rule, eta)
         expected = gains >= 0 if k is None else gains >= np.sort(gains, axis=1)[:, [-k]]

@@ -60,7 +60,8 @@ def test_shapes_and_types_are_those_of_the_rule():
 
 def test_a_calibration_is_part_of_the_module():
     g = np.random.default_rng(2)
-    rule = calibrated(omma.Rule(g.random(4) + 0.5, -g.random(4)), (0.7, -0.2, g.normal(size=4)))
+    curve = (0.7, -0.2, g.normal(size=4), 2.0)
+    rule = calibrated(omma.Rule(g.random(4) + 0.5, -g.random(4)), curve)
     eta = np.vstack((g.random((500, 4)), np.zeros(4), np.ones(4)))
     found = rule.to_torch()(torch.from_numpy(eta)).numpy()
     np.testing.assert_array_equal(found, calibrated_gains(rule, eta) >= 0)

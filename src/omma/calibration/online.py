@@ -1,7 +1,8 @@
 """Calibration that learns a row at a time: the part of ``omma.Auto`` that looks at probabilities.
 
-c = σ(a·logit(η) + b + b_j), with a and b for all labels and a bias for each. What is learned is
-plain arrays of a fixed size, and two of them can be added.
+c = σ(a (z − z̄_j) + e z̄_j + b + b_j) for the logit z of η and the mean logit z̄_j of each label, with
+a, e and b for all labels and a bias b_j for each. What is learned is plain arrays of a fixed size,
+and two of them can be added.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from omma import npz
 from omma._validate import check_positive_int, check_seed
 from omma.calibration.reliability import Reliability, brier, log_loss, reliability
 from omma.engine import work_space
-from omma.kernels.calibrate import INTERCEPT, Learning
+from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.calibration_rows import calibrate_dense, calibrate_sparse
-from omma.kernels.layout import BIAS, PRECISION
+from omma.kernels.layout import BIAS, ENTRIES
 from omma.kernels.replay import Sparse
 from omma.replaying import extras_of, ids_of, indicators_of, longest_row
 from omma.rows.arrays import (
@@ -95,6 +96,9 @@ class OnlineCalibrator:
     ----------
     n_labels : int
         The number of labels, or of classes, each of which is calibrated as a label of its own.
+    classes : bool
+        Whether each row has one class. Logits of labels beyond 6 are squashed; those of classes are
+        taken as they are, as a softmax over many classes gives small ones.
 
     Examples
     --------
@@ -110,9 +114,9 @@ class OnlineCalibrator:
     (2000, 20)
     """
 
-    def __init__(self, n_labels: int) -> None:
+    def __init__(self, n_labels: int, *, classes: bool = False) -> None:
         m: int = check_positive_int("OnlineCalibrator", "n_labels", n_labels)
-        self._learned = Calibration.start(m)
+        self._learned = Calibration.start(m, classes=classes)
 
     @property
     def n_labels(self) -> int:
@@ -121,18 +125,28 @@ class OnlineCalibrator:
 
     @property
     def slope(self) -> float:
-        """The factor a of all logits: above one where probabilities were too timid."""
+        """The slope a within labels: above one where probabilities were too timid."""
         return self._learned.slope
+
+    @property
+    def between(self) -> float:
+        """The slope e of the mean logits of labels."""
+        return self._learned.between
 
     @property
     def intercept(self) -> float:
         """The shift b of the logits of all labels."""
-        return float(self._learned.shared[INTERCEPT])
+        return self._learned.intercept
 
     @property
     def bias(self) -> NDArray[np.float64]:
         """The further shift b_j of the logits of each label."""
         return np.array(self._learned.bias)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean logit z̄_j of the probabilities of each label; 0 where there was none."""
+        return np.array(self._learned.mean)
 
     @property
     def rows(self) -> float:
@@ -154,7 +168,8 @@ class OnlineCalibrator:
         is_row = self._is_row(table.values)
         values = np.asarray(table.values)[np.newaxis] if is_row else table.values
         self._check_width(owner, values)
-        calibrated = self._run(owner, Batch(read_probabilities(owner, values)), self._learned)
+        rows, settled = Batch(read_probabilities(owner, values)), Settled(self._learned.shared)
+        calibrated = self._run(owner, rows, self._learned, settled)
         return table.restore_type(calibrated[0] if is_row else calibrated)
 
     def update(self, eta: Any, y: Any, weight: float | ArrayLike | None = None) -> None:
@@ -165,8 +180,8 @@ class OnlineCalibrator:
         eta : array-like of shape (m,), or rows as ``predict`` takes them
             Probabilities as they came, not calibrated.
         y : indicators in the shape of eta, a class id for each row, or None
-            None is a row whose labels are not known, NaN a label that is not; nothing is learned
-            from it.
+            None is a row whose labels are not known, NaN a label that is not: only the mean logits
+            follow it.
         weight : float or array-like, optional
             A row of weight w counts as w rows.
         """
@@ -178,8 +193,6 @@ class OnlineCalibrator:
                 y = np.asarray(open_table(owner, "y", y).values)[np.newaxis]
         self._check_width(owner, eta)
         batch = Batch.read(owner, eta, y)
-        if batch.labels is None:
-            return
         weights = None if weight is None else np.broadcast_to(np.asarray(weight), (batch.n,))
         weights = read_weights(owner, weights, batch.n, "weight")
         self._learn(owner, replace(batch, weights=weights))
@@ -249,18 +262,23 @@ class OnlineCalibrator:
         """Learn from all rows, or where one of them is wrong from none."""
         # A copy learns, and takes the place of the old one only when all rows have passed.
         learned = Calibration(**self.arrays())
-        calibrated = self._run(owner, batch, learned, order)
+        calibrated = self._run(owner, batch, learned, Learning(learned.shared), order)
         self._learned = learned
         return calibrated
 
     def _run(
-        self, owner: str, batch: Batch, learned: Calibration, order: Rows | None = None
+        self,
+        owner: str,
+        batch: Batch,
+        learned: Calibration,
+        calibrator: Learning | Settled,
+        order: Rows | None = None,
     ) -> Any:
         """Rows calibrated one after another, with what is learned on the way."""
         rows, labels, weights = batch.eta, batch.labels, batch.weights
-        calibrator, m = Learning(learned.shared), rows.m
-        table = aligned(PRECISION + 1, padded(m))  # as the columns of a state
-        table[BIAS, :m], table[PRECISION, :m] = learned.bias, learned.precision
+        m, per_label = rows.m, (learned.bias, learned.precision, learned.mean, learned.entries)
+        table = aligned(ENTRIES + 1, padded(m))  # as the columns of a state
+        table[BIAS:, :m] = per_label
         is_sparse = isinstance(rows, SparseProbabilities)
         # A sparse row is gathered into columns of its own, a dense one uses those of the table.
         width = padded(longest_row(rows) + 1) if is_sparse else padded(m)
@@ -269,7 +287,7 @@ class OnlineCalibrator:
             out = np.empty(rows.matrix.nnz)
             pointer = rows.matrix.indptr.astype(np.int64)
             ids = Sparse(np.zeros(width, dtype=np.int32), np.zeros(m, dtype=np.int32))
-            columns = aligned(PRECISION + 1, width)
+            columns = aligned(ENTRIES + 1, width)
         else:
             out = np.empty((rows.n, m))
         for _, block in blocks(rows.n, rows.rows_per_block, order):
@@ -288,7 +306,8 @@ class OnlineCalibrator:
             if good < len(block):
                 raise ValueError(f"eta of {owner} must hold {rows.explain(int(block[good]))}")
         # The numbers for all labels are the caller's array already; those of labels were copied.
-        learned.bias[...], learned.precision[...] = table[BIAS, :m], table[PRECISION, :m]
+        for numbers, column in zip(per_label, table[BIAS:, :m], strict=True):
+            numbers[...] = column
         if isinstance(rows, SparseProbabilities):
             matrix = rows.matrix
             return csr((out, matrix.indices, matrix.indptr), matrix.shape, type(matrix))
@@ -303,12 +322,14 @@ class OnlineCalibrator:
                 "calibrators can be added for the same number of labels only, got "
                 f"{self.n_labels} and {calibrator.n_labels}"
             )
+        if self._learned.curve[-1] != calibrator._learned.curve[-1]:
+            raise ValueError("a calibrator of classes and one of labels cannot be added")
         total = OnlineCalibrator(self.n_labels)
         total._learned = self._learned + calibrator._learned
         return total
 
     def arrays(self) -> dict[str, Array]:
-        """All that was learned, as plain arrays: ``shared``, ``bias`` and ``precision``."""
+        """All that was learned, as plain arrays, one for all labels and others for each."""
         return {name: array.copy() for name, array in self._learned.arrays().items()}
 
     @classmethod
@@ -337,7 +358,7 @@ class OnlineCalibrator:
     def load(cls, path: str | Path) -> OnlineCalibrator:
         """Read what ``save`` wrote; nothing in the file is run."""
         with npz.opened(path, WHAT) as archive:
-            names = ("shared", "bias", "precision")
+            names = [name for name in Calibration.start(0).arrays() if name in archive]
             return cls.from_arrays({name: archive.array(name, kinds="f") for name in names})
 
     def __eq__(self, calibrator: object) -> bool:
@@ -352,5 +373,5 @@ class OnlineCalibrator:
     def __repr__(self) -> str:
         return (
             f"<OnlineCalibrator of {self.n_labels} labels, {self.rows:g} rows: "
-            f"σ({self.slope:.3g}·logit + {self.intercept:.3g} + b_j)>"
+            f"σ({self.slope:.3g}·(z - z̄_j) + {self.between:.3g}·z̄_j + {self.intercept:.3g} + b_j)>"
         )

@@ -1,11 +1,12 @@
 """Calibration by all rows at once, for who has them: it depends on no order.
 
-The same curve as that of ``OnlineCalibrator``, c = σ(a·logit(η) + b + b_j), and the same start,
-which holds it back where there is little to learn from. Weights stand for repeated rows.
+The same curve as that of ``OnlineCalibrator``, c = σ(a (z − z̄_j) + e z̄_j + b + b_j), and the same
+start, which holds it back where there is little to learn from. Weights stand for repeated rows.
 
-This is a logistic regression with a ridge. Newton's method solves it, as biases touch each other
-through a and b alone: a step costs no more than a gradient, and SciPy's L-BFGS-B takes some thirty
-times as long.
+This is a logistic regression with a ridge, 3 v (a − 1)² + 3 (e − 1)² + b² + 10 Σ b_j² over two, for
+the variance v of logits within labels. Newton's method solves it, as biases touch each other
+through a, e and b alone: a step costs no more than a gradient, and SciPy's L-BFGS-B takes some
+thirty times as long.
 """
 
 from __future__ import annotations
@@ -18,45 +19,53 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from omma.kernels.calibrate import (
-    CURVE_BOTH,
-    CURVE_INTERCEPT,
-    CURVE_SLOPE,
+    BETWEEN,
+    COUNTED,
+    CURVES,
     FLATTEST,
     INTERCEPT,
     LABELLED,
-    SHARED,
+    LEAST_VARIANCE,
     SLOPE,
-    START_CURVE,
+    SPREAD,
+    START_INTERCEPT,
     START_PRECISION,
+    START_SLOPE,
     STEEPEST,
+    STRAIGHT,
+    SURE,
 )
 from omma.kernels.layout import LEAST, MOST
 from omma.rows.batch import Batch
-from omma.state_parts import Calibration
+from omma.rule import squashed
+from omma.state_parts import HALF, Calibration
 
 Floats = NDArray[np.float64]
 STEPS, HALVINGS = 50, 30  # at most: steps of Newton's method, and halvings of a step
 ENDS = (FLATTEST, STEEPEST)
+IDENTITY = np.array([1.0, 1.0, 0.0])  # a, e and b that change nothing
 ENOUGH = 1e-10  # of the loss: less is not worth another step
 
 
-def calibration_of(sample: Batch) -> Calibration:
+def calibration_of(sample: Batch, *, classes: bool = False) -> Calibration:
     """Calibrate on all rows together; the labels of every row must be known.
+
+    ``classes`` says that each row has one class, as for ``OnlineCalibrator``.
 
     >>> import omma
     >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
     >>> round(calibration_of(omma.Batch.of(eta ** 2 / (eta ** 2 + (1 - eta) ** 2), y)).slope, 1)
     0.5
     """
-    entries = _Entries.of(sample)
-    parameters = np.concatenate(([1.0, 0.0], np.zeros(sample.m)))  # a, b, and all b_j
+    entries = _Entries.of(sample, STRAIGHT if classes else SURE)
+    parameters = np.concatenate((IDENTITY, np.zeros(sample.m)))  # a, e, b, and all b_j
     loss = entries.loss(parameters)
     for _ in range(STEPS):
         step = entries.newton_step(parameters)
         # Newton's step may overshoot where probabilities are confident and wrong.
         for halving in range(HALVINGS):
             tried = parameters - step / 2**halving
-            tried[SLOPE] = np.clip(tried[SLOPE], *ENDS)
+            tried[:INTERCEPT] = np.clip(tried[:INTERCEPT], *ENDS)
             tried_loss = entries.loss(tried)
             if tried_loss <= loss:
                 break
@@ -66,31 +75,35 @@ def calibration_of(sample: Batch) -> Calibration:
         if gained <= ENOUGH * (1.0 + abs(loss)):
             break
     # As an online calibrator would keep it, so that one can go on from here.
-    curve, crossed, own = entries.curvature(parameters)
-    shared = np.empty(SHARED)
-    shared[[SLOPE, INTERCEPT]] = parameters[:2]
-    shared[CURVE_SLOPE] = float((curve * entries.logits**2).sum())
-    shared[CURVE_BOTH], shared[CURVE_INTERCEPT] = crossed.sum(), own.sum()
-    shared[LABELLED] = entries.rows
-    return Calibration(shared, parameters[2:].copy(), own)
+    learned = Calibration.start(sample.m, classes=classes)
+    curvature, _, own = entries.curvature(parameters)
+    learned.shared[:CURVES], learned.bias = parameters[:CURVES], parameters[CURVES:].copy()
+    learned.shared[CURVES:LABELLED], learned.precision = curvature[HALF], own
+    learned.shared[[LABELLED, SPREAD, COUNTED]] = entries.rows, entries.spread, entries.count.sum()
+    learned.mean, learned.entries = entries.mean, entries.count
+    return learned
 
 
 @dataclass(frozen=True)
 class _Entries:
     """Logits of all candidates with their labels and weights: (rows, labels).
 
-    Of sparse rows they are lists, and ``columns`` says of which label each entry is.
+    Of sparse rows they are lists, and ``columns`` says of which label each entry is. Logits are
+    less the ``mean`` z̄_j of their label, of entries that weigh ``count`` n_j together.
     """
 
-    logits: Floats
+    within: Floats
     true: Floats
     weight: Floats
     columns: NDArray[Any] | None
     m: int
     rows: float
+    mean: Floats
+    count: Floats
+    spread: float  # W
 
     @classmethod
-    def of(cls, sample: Batch) -> _Entries:
+    def of(cls, sample: Batch, squash: float) -> _Entries:
         labels = sample.labels
         assert labels is not None
         row_weight = sample.weights if len(sample.weights) else np.ones(sample.n)
@@ -109,50 +122,76 @@ class _Entries:
         # A probability of zero is no candidate, and weighs nothing; one has no finite logit.
         near = np.clip(values, LEAST, MOST)
         logits, weight = np.log(near) - np.log1p(-near), weight * (values > 0.0)
-        return cls(logits, true, weight, columns, sample.m, float(row_weight.sum()))
+        logits = squashed(logits, squash)
+        count = _by_label(columns, sample.m, weight)
+        mean = _by_label(columns, sample.m, weight * logits) / np.where(count > 0.0, count, 1.0)
+        within = logits - (mean if columns is None else mean[columns])
+        spread = float((weight * within**2).sum())
+        total = float(row_weight.sum())
+        return cls(within, true, weight, columns, sample.m, total, mean, count, spread)
 
     def by_label(self, values: Floats) -> Floats:
         """Sums over the rows."""
-        if self.columns is None:
-            return np.asarray(values.sum(axis=0))
-        return np.asarray(np.bincount(self.columns, values, self.m), dtype=np.float64)
+        return _by_label(self.columns, self.m, values)
+
+    @property
+    def start(self) -> Floats:
+        """The ridge of a, e and b."""
+        total = float(self.count.sum())
+        variance = max(self.spread / total if total else 0.0, LEAST_VARIANCE)
+        return np.array([START_SLOPE * variance, START_SLOPE, START_INTERCEPT])
 
     def calibrated(self, parameters: Floats) -> Floats:
         """Calibrated logits."""
-        bias = parameters[2:] if self.columns is None else parameters[2:][self.columns]
-        return np.asarray(parameters[SLOPE] * self.logits + (parameters[INTERCEPT] + bias))
+        offset = parameters[BETWEEN] * self.mean + parameters[CURVES:] + parameters[INTERCEPT]
+        offset = offset if self.columns is None else offset[self.columns]
+        return np.asarray(parameters[SLOPE] * self.within + offset)
 
     def loss(self, parameters: Floats) -> float:
         """Log-loss, and what it costs to be far from the start."""
         logits = self.calibrated(parameters)
         own = float((self.weight * (np.logaddexp(0.0, logits) - self.true * logits)).sum())
-        away = float((parameters[SLOPE] - 1.0) ** 2 + parameters[INTERCEPT] ** 2)
-        return own + 0.5 * (
-            START_CURVE * away + START_PRECISION * float(parameters[2:] @ parameters[2:])
-        )
+        away = float(self.start @ (parameters[:CURVES] - IDENTITY) ** 2)
+        bias = parameters[CURVES:]
+        return own + 0.5 * (away + START_PRECISION * float(bias @ bias))
 
     def curvature(self, parameters: Floats) -> tuple[Floats, Floats, Floats]:
-        """The curvature at each entry, and its sums by label with and without the logit."""
+        """The curvature by a, e and b; by these and each bias, shape (3, m); by each bias."""
         probability = expit(self.calibrated(parameters))
         curve = self.weight * probability * (1.0 - probability)
-        return curve, self.by_label(curve * self.logits), self.by_label(curve)
+        own = self.by_label(curve)
+        crossed = np.stack((self.by_label(curve * self.within), own * self.mean, own))
+        # x = (z − z̄, z̄, 1): what does not have z twice is a sum of ``crossed`` over labels.
+        curvature = np.empty((3, 3))
+        curvature[:, 1], curvature[:, 2] = crossed @ self.mean, crossed.sum(axis=1)
+        curvature[:, 0] = float((curve * self.within**2).sum()), *curvature[0, 1:]
+        return curvature, crossed, own
 
     def newton_step(self, parameters: Floats) -> Floats:
-        """A step of Newton's method: biases are eliminated, and a and b solved for."""
+        """A step of Newton's method: biases are eliminated, and a, e and b solved for."""
         error = self.weight * (expit(self.calibrated(parameters)) - self.true)
-        curve, crossed, own = self.curvature(parameters)
+        curvature, crossed, own = self.curvature(parameters)
         by_bias = self.by_label(error)
-        by_slope = float((error * self.logits).sum()) + START_CURVE * (parameters[SLOPE] - 1.0)
-        by_shared = np.array([by_slope, float(by_bias.sum()) + START_CURVE * parameters[INTERCEPT]])
-        by_bias = by_bias + START_PRECISION * parameters[2:]
-        square = float((curve * self.logits**2).sum())
-        both = np.array([[square, crossed.sum()], [crossed.sum(), own.sum()]])
+        by_shared = np.array([(error * self.within).sum(), by_bias @ self.mean, by_bias.sum()])
+        by_shared = by_shared + self.start * (parameters[:CURVES] - IDENTITY)
+        by_bias = by_bias + START_PRECISION * parameters[CURVES:]
         # The Schur complement of the diagonal block of biases.
-        sides, precision = np.stack((crossed, own)), own + START_PRECISION
-        left = both + START_CURVE * np.eye(2) - (sides / precision) @ sides.T
-        right = by_shared - (sides / precision) @ by_bias
+        precision = own + START_PRECISION
+        left = curvature + np.diag(self.start) - (crossed / precision) @ crossed.T
+        right = by_shared - (crossed / precision) @ by_bias
         shared = np.linalg.solve(left, right)
-        slope = parameters[SLOPE]
-        if slope in ENDS and not FLATTEST < slope - shared[SLOPE] < STEEPEST:
-            shared = np.array([0.0, right[1] / left[1, 1]])  # a stays where it may not go further
-        return np.concatenate((shared, (by_bias - shared @ sides) / precision))
+        slopes = parameters[:INTERCEPT]
+        target = slopes - shared[:INTERCEPT]
+        at_end = np.isin(slopes, ENDS) & ~((target > FLATTEST) & (target < STEEPEST))
+        if at_end.any():  # a slope stays where it may not go further
+            free = np.flatnonzero(~np.append(at_end, False))
+            shared = np.zeros(CURVES)
+            shared[free] = np.linalg.solve(left[np.ix_(free, free)], right[free])
+        return np.concatenate((shared, (by_bias - shared @ crossed) / precision))
+
+
+def _by_label(columns: NDArray[Any] | None, m: int, values: Floats) -> Floats:
+    """Sums over the rows, for each label."""
+    if columns is None:
+        return np.asarray(values.sum(axis=0))
+    return np.asarray(np.bincount(columns, values, m), dtype=np.float64)

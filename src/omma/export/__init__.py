@@ -3,7 +3,8 @@
 Users call ``Rule.to_onnx``, ``Rule.to_sql``, ``Rule.to_torch`` and ``Rule.to_sklearn``. For each
 row, with η in double precision, each target computes:
 
-1. where the rule is calibrated and η > 0, c = sigmoid(a·logit(clip(η)) + b + b_j), else c = η;
+1. where the rule is calibrated and η > 0, c = sigmoid(a·z·r·(2 − r) + b + b_j), else c = η, with
+   z = logit(clip(η)) and r = s / max(|z|, s), or r = 1 where the rule does not squash logits;
 2. gain = slope·c + offset, and with a table of costs + Σ c_i·matrix[i, j], in the order of i;
 3. without a table of costs, η = 0 is no candidate: its gain is minus infinity;
 4. every gain of at least 0, of these up to ``at_most`` of the largest, or the k largest whatever
@@ -30,8 +31,8 @@ def register_skl2onnx() -> None:
     register()
 
 
-def logits_of(rule: Any) -> tuple[float, NDArray[np.float64]] | None:
-    """The numbers a, and b + b_j of each label; None where η is taken as it is.
+def logits_of(rule: Any) -> tuple[float, NDArray[np.float64], float | None] | None:
+    """The numbers a, b + b_j of each label, and s or None; None where η is taken as it is.
 
     >>> from omma import Rule
     >>> logits_of(Rule([1.0], [-0.5])) is None
@@ -39,8 +40,8 @@ def logits_of(rule: Any) -> tuple[float, NDArray[np.float64]] | None:
     """
     if rule.calibration is None:
         return None
-    scale, common, biases = rule.calibration
-    return float(scale), np.asarray(biases + common)
+    scale, common, biases, *squash = rule.calibration
+    return float(scale), np.asarray(biases + common), squash[0] if squash else None
 
 
 def seats_of(rule: Any) -> int | None:

@@ -93,13 +93,19 @@ def _calibrated(graph: Graph, rule: Any, eta: str) -> str:
     logits = logits_of(rule)
     if logits is None:
         return eta
-    scale, bias = logits
+    scale, bias, squash = logits
     raised = graph.node("Max", eta, graph.constant("least", np.full(1, LEAST)))
     clipped = graph.node("Min", raised, graph.constant("most", np.full(1, MOST)))
     complement = graph.node("Sub", graph.constant("one", np.ones(1)), clipped)
     odds = graph.node("Div", clipped, complement)
     factor = graph.constant("scale", np.full(1, scale))
-    scaled = graph.node("Mul", graph.node("Log", odds), factor)
+    logit = graph.node("Log", odds)
+    if squash is not None:  # z·r·(2 − r), r = s / max(|z|, s)
+        bound = graph.constant("squash", np.full(1, squash))
+        r = graph.node("Div", bound, graph.node("Max", graph.node("Abs", logit), bound))
+        rest = graph.node("Sub", graph.constant("two", np.full(1, 2.0)), r)
+        logit = graph.node("Mul", logit, graph.node("Mul", r, rest))
+    scaled = graph.node("Mul", logit, factor)
     calibrated = graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", bias)))
     if rule.matrix is None:
         return calibrated  # a label of probability zero is no candidate

@@ -173,7 +173,11 @@ def _gain(rule: Any, words: Dialect, eta: str, slope: str, shift: str, bias: str
     if logits is not None:
         raised = f"{words.larger}({used}, {words.real(words.number(LEAST))})"
         clipped = f"{words.smaller}({raised}, {words.real(words.number(MOST))})"
-        logit = f"LN({clipped} / (1 - {clipped}))"
+        logit, squash = f"LN({clipped} / (1 - {clipped}))", logits[2]
+        if squash is not None:  # z·r·(2 − r), r = s / max(|z|, s)
+            bound = words.real(words.number(squash))
+            r = f"({bound} / {words.larger}(ABS({logit}), {bound}))"
+            logit = f"({logit} * ({r} * (2 - {r})))"
         scaled = f"{words.real(words.number(logits[0]))} * {logit} + {words.real(bias)}"
         used = f"(1 / (1 + EXP(-({scaled}))))"
     return f"{words.real(slope)} * {used} + {words.real(shift)}"

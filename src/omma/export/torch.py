@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from omma.export import logits_of, seats_of
+from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import LEAST, MOST
 
 
@@ -25,7 +26,8 @@ class RuleHead(nn.Module):
 
     def __init__(self, rule: Any) -> None:
         super().__init__()
-        self.scale, bias = logits_of(rule) or (1.0, np.zeros(rule.m))
+        self.scale, bias, squash = logits_of(rule) or (1.0, np.zeros(rule.m), None)
+        self.squash = STRAIGHT if squash is None else squash
         matrix = np.zeros((0, rule.m)) if rule.matrix is None else rule.matrix
         buffers = {"slope": rule.slope, "offset": rule.offset, "matrix": matrix, "bias": bias}
         for name, values in buffers.items():
@@ -53,7 +55,9 @@ class RuleHead(nn.Module):
         values = eta
         if self.calibrated:
             clipped = torch.clamp(eta, self.least, self.most)
-            values = torch.sigmoid(self.scale * torch.log(clipped / (1.0 - clipped)) + self.bias)
+            z = torch.log(clipped / (1.0 - clipped))
+            r = self.squash / torch.clamp(torch.abs(z), min=self.squash)
+            values = torch.sigmoid(self.scale * (z * (r * (2.0 - r))) + self.bias)
             values = torch.where(eta > 0, values, torch.zeros_like(values))
         gains = values * self.slope + self.offset
         if self.matrix.shape[0] == 0:

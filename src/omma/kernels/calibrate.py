@@ -1,15 +1,28 @@
-"""Calibration while rows come: c = σ(a·logit(η) + b + b_j), fitted to labels one row at a time.
+"""Calibration while rows come: c = σ(a (z − z̄_j) + e z̄_j + b + b_j) for the logit z of η.
 
-Two numbers for all labels, a and b, follow by Newton's method with the curvature added up so far. A
-bias b_j for each label follows by a step of its own, of which the share 1/m is left out: b corrects
-all labels by it already. The weight of an entry in the curvature is at least its squared error: an
-entry that is confident and wrong has hardly any curvature of its own, and steps would overshoot.
-Until a label has come, probabilities pass as they are, to the bit. Entries of probability zero are
-no candidates, and are left alone.
+Three numbers are for all labels, θ = (a, e, b): the slope a within a label, around the mean logit
+z̄_j of its probabilities, the slope e between labels, and the intercept b. A slope within labels has
+no scale: probabilities squeezed into a narrow band are stretched as any others are. With
+x = (z − z̄_j, z̄_j, 1), the error g = c − y and the weight w = max(c (1 − c), g²), a row with labels
+does
 
-What is known before the first row (START_CURVE, START_PRECISION) is not stored: it is added where
-it is used, in the present unit of weight (``decay``). So curvatures and precisions of several
-streams add up.
+    H += Σ w x xᵀ,   θ −= (H₀ + H)⁻¹ Σ g x,   H₀ = diag(3 v, 3, 1),   v = max(W / N, 1e-6)
+
+which is Newton's method with the curvature added up so far. W / N is the variance of logits within
+labels. w is at least the squared error: an entry that is confident and wrong has hardly any
+curvature of its own, and steps would overshoot. A bias b_j for each label follows by steps of its
+own, h_j += w, b_j −= (1 − 1/m) g / (10 + h_j); the share 1/m is left out, as b corrects all labels
+by it already. Means, W and N follow from every decided row, with labels or without:
+
+    n_j += 1,   d = z − z̄_j,   z̄_j += d / n_j,   W += d (z − z̄_j),   N += 1
+
+Probabilities of labels beyond |z| = s = 6 say little more than that a model was sure, so z is then
+squashed to sign(z) (2 s − s² / |z|), which keeps their order; those of classes are taken as they
+are. Until a label has come, probabilities pass as they are, to the bit. Entries of probability zero
+are no candidates, and are left alone.
+
+What is known before the first row (H₀ and 10) is not stored: it is added where it is used, in the
+present unit of weight (``decay``). So curvatures and precisions of several streams add up.
 """
 
 from typing import Any, Final, NamedTuple
@@ -18,17 +31,34 @@ import numpy as np
 
 from omma.kernels.counts import fixed, unfixed
 from omma.kernels.jit import bits_of, by_kind, fma, helper, number_of
-from omma.kernels.layout import BIAS, LEAST, LOGITS, MOST, PRECISION, PRESENT, VALUES
+from omma.kernels.layout import (
+    BIAS,
+    ENTRIES,
+    LEAST,
+    LOGITS,
+    MEAN,
+    MOST,
+    PRECISION,
+    PRESENT,
+    VALUES,
+)
 
-# Numbers for all labels: a, b, the curvature by both, and the weight of rows whose labels came.
-SLOPE, INTERCEPT, CURVE_SLOPE, CURVE_BOTH, CURVE_INTERCEPT, LABELLED = range(6)
-SHARED: Final = 6
+# Numbers for all labels: θ = (a, e, b); the upper half of H, row by row; the weight of rows whose
+# labels came; W and N; and s, from where on logits are squashed.
+SLOPE, BETWEEN, INTERCEPT = range(3)
+CURVES: Final = 3
+LABELLED, SPREAD, COUNTED, SQUASH = range(9, 13)
+SHARED: Final = 13
 
-START_CURVE: Final = 3.0  # of a and b, before anything is seen
-START_PRECISION: Final = 4.0  # of each bias
-FLATTEST: Final = 0.05  # a stays between these
-STEEPEST: Final = 20.0
+START_SLOPE: Final = 3.0  # of H₀, for a in units of the variance W / N, and for e
+START_INTERCEPT: Final = 1.0  # of H₀, for b
+START_PRECISION: Final = 10.0  # of each bias
+LEAST_VARIANCE: Final = 1e-6  # probabilities that are all alike have none
+FLATTEST: Final = 0.05  # a and e stay between these
+STEEPEST: Final = 1000.0
 SINGULAR: Final = 1e-9  # no step where the curvature's determinant is below this share of its terms
+SURE: Final = 6.0  # s for labels
+STRAIGHT: Final = 1000.0  # s for classes: no logit of a float is as large
 
 
 class Learning(NamedTuple):
@@ -97,15 +127,20 @@ def sigmoid(x):
 
 
 @helper
-def write_logits(values, logits, width):
+def write_logits(squash, values, logits, width):
+    """Logits z of a row; beyond s = ``squash``, z r (2 − r) with r = s / |z|."""
     for i in range(width):
-        logits[i] = logit(values[i])
+        z = logit(values[i])
+        size = abs(z)
+        r = squash / (size if size > squash else squash)
+        logits[i] = z * (r * (2.0 - r))
 
 
 @helper
-def write_sigmoids(a, b, logits, bias, values, width):
+def write_sigmoids(a, beyond, b, logits, bias, mean, values, width):
+    """Calibrated probabilities: a (z − z̄) + e z̄ + b + b_j is a z + b + (b_j + (e − a) z̄)."""
     for i in range(width):
-        calibrated = sigmoid(fma(a, logits[i], b) + bias[i])
+        calibrated = sigmoid(fma(a, logits[i], b) + (bias[i] + beyond * mean[i]))
         values[i] = calibrated if values[i] > 0.0 else 0.0
 
 
@@ -128,21 +163,65 @@ def calibrate_not(calibrator, columns, work, width):
 @calibrate.case()
 def calibrate_row(calibrator, columns, work, width):
     shared = calibrator.shared
-    write_logits(work[VALUES], work[LOGITS], width)  # two loops: more divisions are under way
+    # Two loops: more divisions are under way.
+    write_logits(shared[SQUASH], work[VALUES], work[LOGITS], width)
     if shared[LABELLED] > 0.0:
-        a, b = clipped(shared[SLOPE]), shared[INTERCEPT]
-        write_sigmoids(a, b, work[LOGITS], columns[BIAS], work[VALUES], width)
+        a, e, b = clipped(shared[SLOPE]), clipped(shared[BETWEEN]), shared[INTERCEPT]
+        write_sigmoids(a, e - a, b, work[LOGITS], columns[BIAS], columns[MEAN], work[VALUES], width)
+
+
+# Means of logits.
 
 
 @helper
-def fit_labels(share, start, weight, values, logits, present, bias, precision, width):
-    """Move each bias; returns Σ g z, Σ g, Σ w z², Σ w z and Σ w over a row's labels.
+def move_means(weight, values, logits, mean, entries, width):
+    """Take a row into the mean logit of each label; returns Σ d (z − z̄) and how many it has."""
+    spread, stored = np.int64(0), np.int64(0)
+    for i in range(width):
+        is_stored = values[i] > 0.0
+        counted = weight if is_stored else 0.0
+        total = entries[i] + counted
+        entries[i] = total
+        d = logits[i] - mean[i]
+        moved = fma(d, counted / (total if total > 0.0 else 1.0), mean[i])
+        mean[i] = moved
+        spread += fixed(d * (logits[i] - moved) if is_stored else 0.0)
+        stored += is_stored
+    return unfixed(spread), np.float64(stored)
 
-    g = c − y is the error, w = max(c (1 − c), g²) the curvature. Of c and 1 − c one is the error,
-    so w is |g| times the larger of them. Sums are without the weight: fixed point has an end.
+
+@by_kind
+def center(calibrator, columns, work, weight, width):
+    """Follow the mean logits by a row that was decided, whether its labels are known or not."""
+
+
+@center.case()
+def center_not(calibrator, columns, work, weight, width):
+    pass
+
+
+@center.case(Learning)
+def center_row(calibrator, columns, work, weight, width):
+    spread, stored = move_means(
+        weight, work[VALUES], work[LOGITS], columns[MEAN], columns[ENTRIES], width
+    )
+    calibrator.shared[SPREAD] += weight * spread
+    calibrator.shared[COUNTED] += weight * stored
+
+
+# Learning from labels.
+
+
+@helper
+def fit_labels(share, start, weight, values, logits, present, bias, precision, mean, width):
+    """Move each bias; returns Σ g x and the upper half of Σ w x xᵀ over a row's labels.
+
+    Of c and 1 − c one is the error, so w = max(c (1 − c), g²) is |g| times the larger of them.
+    Sums are without the weight: fixed point has an end.
     """
     nothing = np.int64(0)
-    by_slope, by_intercept, slope, both, intercept = nothing, nothing, nothing, nothing, nothing
+    g_within, g_between, g_all = nothing, nothing, nothing
+    aa, ae, ab, ee, eb, bb = nothing, nothing, nothing, nothing, nothing, nothing
     for i in range(width):
         c = values[i]
         g = c - present[i] if c > 0.0 else 0.0
@@ -150,19 +229,40 @@ def fit_labels(share, start, weight, values, logits, present, bias, precision, w
         known = precision[i] + weight * w
         precision[i] = known
         bias[i] = fma(-share, weight * g / (start + known), bias[i])
-        z, bent = logits[i], w * logits[i]
-        by_slope += fixed(g * z)
-        by_intercept += fixed(g)
-        slope += fixed(bent * z)
-        both += fixed(bent)
-        intercept += fixed(w)
-    return (
-        unfixed(by_slope),
-        unfixed(by_intercept),
-        unfixed(slope),
-        unfixed(both),
-        unfixed(intercept),
-    )
+        within, between = logits[i] - mean[i], mean[i]
+        w_within, w_between = w * within, w * between
+        g_within += fixed(g * within)
+        g_between += fixed(g * between)
+        g_all += fixed(g)
+        aa += fixed(w_within * within)
+        ae += fixed(w_within * between)
+        ab += fixed(w_within)
+        ee += fixed(w_between * between)
+        eb += fixed(w_between)
+        bb += fixed(w)
+    gradient = unfixed(g_within), unfixed(g_between), unfixed(g_all)
+    curves = unfixed(aa), unfixed(ae), unfixed(ab), unfixed(ee), unfixed(eb), unfixed(bb)
+    return gradient, curves
+
+
+@helper
+def newton_step(shared, gradient, unit):
+    """θ −= (H₀ + H)⁻¹ G, by the adjugate of a symmetric matrix of three rows."""
+    counted = shared[COUNTED] if shared[COUNTED] > 0.0 else 1.0
+    variance = max(shared[SPREAD] / counted, LEAST_VARIANCE)
+    aa = shared[CURVES] + START_SLOPE * variance * unit
+    ae, ab = shared[CURVES + 1], shared[CURVES + 2]
+    ee, eb = shared[CURVES + 3] + START_SLOPE * unit, shared[CURVES + 4]
+    bb = shared[CURVES + 5] + START_INTERCEPT * unit
+    # The cofactors of H₀ + H.
+    c_aa, c_ae, c_ab = ee * bb - eb * eb, ab * eb - ae * bb, ae * eb - ab * ee
+    c_ee, c_eb, c_bb = aa * bb - ab * ab, ab * ae - aa * eb, aa * ee - ae * ae
+    det = aa * c_aa + ae * c_ae + ab * c_ab
+    if det > SINGULAR * aa * ee * bb:
+        ga, ge, gb = gradient[0] / det, gradient[1] / det, gradient[2] / det
+        shared[SLOPE] = clipped(shared[SLOPE] - (c_aa * ga + c_ae * ge + c_ab * gb))
+        shared[BETWEEN] = clipped(shared[BETWEEN] - (c_ae * ga + c_ee * ge + c_eb * gb))
+        shared[INTERCEPT] -= c_ab * ga + c_eb * ge + c_bb * gb
 
 
 @by_kind
@@ -178,7 +278,7 @@ def fit_not(calibrator, columns, work, weight, unit, width, m):
 @fit.case(Learning)
 def fit_row(calibrator, columns, work, weight, unit, width, m):
     shared, counted = calibrator.shared, weight * unit
-    by_slope, by_intercept, slope, both, intercept = fit_labels(
+    gradient, curves = fit_labels(
         1.0 - 1.0 / m,
         START_PRECISION * unit,
         counted,
@@ -187,17 +287,10 @@ def fit_row(calibrator, columns, work, weight, unit, width, m):
         work[PRESENT],
         columns[BIAS],
         columns[PRECISION],
+        columns[MEAN],
         width,
     )
     shared[LABELLED] += weight
-    shared[CURVE_SLOPE] += counted * slope
-    shared[CURVE_BOTH] += counted * both
-    shared[CURVE_INTERCEPT] += counted * intercept
-    # θ −= H⁻¹ G for θ = (a, b), H = [[p, q], [q, r]].
-    start = START_CURVE * unit
-    p, q, r = start + shared[CURVE_SLOPE], shared[CURVE_BOTH], start + shared[CURVE_INTERCEPT]
-    det = p * r - q * q
-    if det > SINGULAR * p * r:
-        step = counted / det
-        shared[SLOPE] = clipped(shared[SLOPE] - step * (r * by_slope - q * by_intercept))
-        shared[INTERCEPT] -= step * (p * by_intercept - q * by_slope)
+    for i in range(6):
+        shared[CURVES + i] += counted * curves[i]
+    newton_step(shared, (counted * gradient[0], counted * gradient[1], counted * gradient[2]), unit)

@@ -1,12 +1,13 @@
 """Calibration of a block of rows, one after another, with no decision between.
 
-The same functions as in a replay: a row is calibrated by what came before it, then learned from
-where its labels are known. Without labels a block is calibrated and nothing changes.
+The same functions as in a replay: a row is calibrated by what came before it, then its logits are
+learned from, and its labels where they are known. A calibrator that is ``Settled`` learns nothing.
 """
 
-from omma.kernels.calibrate import calibrate, fit
+from omma.kernels.calibrate import calibrate, center, fit
+from omma.kernels.gather import gather_calibration, scatter_calibration
 from omma.kernels.jit import entry, helper
-from omma.kernels.layout import BIAS, PRECISION, PRESENT, VALUES
+from omma.kernels.layout import PRESENT, VALUES
 from omma.kernels.limits import position_in
 from omma.kernels.replay import (
     clear_rest,
@@ -39,6 +40,7 @@ def calibrate_dense(eta, rows, true, true_rows, extras, calibrator, columns, wor
         for j in range(m):
             out[t, j] = work[VALUES, j]
         row = row_at(extras, t, False)
+        center(calibrator, columns, work, row.weight, width)
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
             fit_known(row, calibrator, columns, work, None, None, width, m)
@@ -59,16 +61,13 @@ def calibrate_sparse(
             return t
         width = padded(count)
         clear_rest(work[VALUES], count, width)
-        for i in range(count):
-            columns[BIAS, i], columns[PRECISION, i] = (
-                table[BIAS, labels[i]],
-                table[PRECISION, labels[i]],
-            )
+        gather_calibration(calibrator, table, labels, columns, 0)
         calibrate(calibrator, columns, work, width)
         for i in range(count):
             out[written + i] = work[VALUES, i]
         written += count
         row = row_at(extras, t, False)
+        center(calibrator, columns, work, row.weight, width)
         if row.labelled:
             clear_rest(work[PRESENT], 0, width)
             for i in range(true_starts[t], true_ends[t]):
@@ -76,7 +75,5 @@ def calibrate_sparse(
                 if at >= 0:
                     work[PRESENT, at] = 1.0
             fit_known(row, calibrator, columns, work, sparse.place, labels, width, m)
-            for i in range(count):
-                table[BIAS, labels[i]] = columns[BIAS, i]
-                table[PRECISION, labels[i]] = columns[PRECISION, i]
+        scatter_calibration(calibrator, columns, table, labels)
     return starts.shape[0]

@@ -54,17 +54,17 @@ class Both(NamedTuple):
     """Probabilities, corrected by labels: e becomes e (y + s) / (e + s).
 
     e is what was expected of rows with labels, y what was observed, s the strength: the mean of a
-    Gamma posterior of y/e. ``hits``, ``positives`` and ``unhit`` are the strengths for true
-    positives, for positives, and for true positives of a label that was never hit. ``eager`` is the
-    prior where a label that was never predicted needs less and less probability as its positives go
-    by, else 0; before the first row with labels it has no effect.
+    Gamma posterior of y/e. ``hits`` and ``positives`` are the strengths for true positives and for
+    positives. ``eager`` is the prior where a label that was never predicted needs less and less
+    probability as its positives go by, else 0; before the first row with labels it has no effect.
+    ``patience`` is how many positives may go by until then, times two.
     """
 
     sums: int
     hits: float
     positives: float
-    unhit: float
     eager: float
+    patience: float
 
 
 # Fixed point.
@@ -105,8 +105,8 @@ def scale_both(feedback, unit, totals):
         feedback.sums,
         feedback.hits * unit,
         feedback.positives * unit,
-        feedback.unhit * unit,
         feedback.eager * unit if totals[TRUE, N] > 0.0 else 0.0,
+        feedback.patience * unit,
     )
 
 
@@ -119,8 +119,7 @@ def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_posi
     ratio, at the strength for positives. Both sides of each case are worked out and one is taken:
     branches would keep the loop from being vectorized.
     """
-    strength = both.unhit if (tp <= 0.0) & (positive > 0.0) else both.hits
-    slow = both.positives
+    strength, slow = both.hits, both.positives
     # Three ratios share one division, which takes as long as ten multiplications.
     by_positive, by_hits, by_tp = known_positive + slow, known_tp + strength, known_tp + slow
     inverse = 1.0 / (by_positive * by_hits * by_tp)
@@ -135,9 +134,9 @@ def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_posi
     t = t if t > 0.0 else 0.0
     # The first prediction of a label: by the prior alone, λ hits of 2 λ predictions, it needs a
     # probability of a half, which many labels never have. After p positives ``eager`` takes from λ
-    # what makes that 1 / (1 + 2 p / s), where it is less.
+    # what makes that 1 / (1 + u) with u = 2 p / patience, where it is less: λ (1 − u) / (1 + u).
     if both.eager > 0.0:  # the same for all labels: compilers make two loops of it
-        waited = p * (2.0 / slow)
+        waited = p * (2.0 / both.patience)
         eager = both.eager * (1.0 - waited) / (1.0 + waited)
         t = eager if (predicted <= 0.0) & (waited > 1.0) else t
     return t, p

@@ -7,9 +7,18 @@ only ratios decide. Before the unit is too large for a number, all is divided by
 which changes no bit of any ratio.
 """
 
-from omma.kernels.calibrate import CURVE_BOTH, CURVE_INTERCEPT, CURVE_SLOPE, Learning
+from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, Learning
 from omma.kernels.jit import by_kind, helper
-from omma.kernels.layout import ERAS, GROWTH, JUDGED, LARGEST_UNIT, MISSED, PRECISION, UNIT
+from omma.kernels.layout import (
+    ENTRIES,
+    ERAS,
+    GROWTH,
+    JUDGED,
+    LARGEST_UNIT,
+    MISSED,
+    PRECISION,
+    UNIT,
+)
 
 LEAST_SPREAD = 1e-12  # of squares of excesses, where all have decayed
 
@@ -73,8 +82,10 @@ def divide_no_calibrator(calibrator, table):
 @divide_calibrator.case(Learning)
 def divide_known(calibrator, table):
     shared = calibrator.shared
-    shared[CURVE_SLOPE] /= LARGEST_UNIT
-    shared[CURVE_BOTH] /= LARGEST_UNIT
-    shared[CURVE_INTERCEPT] /= LARGEST_UNIT
+    for i in range(CURVES, LABELLED):
+        shared[i] /= LARGEST_UNIT
+    shared[SPREAD] /= LARGEST_UNIT
+    shared[COUNTED] /= LARGEST_UNIT
     for j in range(table.shape[1]):
         table[PRECISION, j] /= LARGEST_UNIT
+        table[ENTRIES, j] /= LARGEST_UNIT

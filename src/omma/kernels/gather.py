@@ -9,8 +9,10 @@ from omma.kernels.counts import Both, Estimates, PartialLabels
 from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import (
     BIAS,
+    ENTRIES,
     JUDGED,
     KNOWN,
+    MEAN,
     MISSED,
     OWN,
     POSITIVE,
@@ -124,8 +126,9 @@ def gather_judged(pace, table, labels, columns, start):
 def gather_calibration(calibrator, table, labels, columns, start):
     if calibrator is not None:
         for i in range(start, labels.shape[0]):
-            columns[BIAS, i] = table[BIAS, labels[i]]
-            columns[PRECISION, i] = table[PRECISION, labels[i]]
+            j = labels[i]
+            columns[BIAS, i], columns[PRECISION, i] = table[BIAS, j], table[PRECISION, j]
+            columns[MEAN, i], columns[ENTRIES, i] = table[MEAN, j], table[ENTRIES, j]
 
 
 @helper
@@ -136,7 +139,13 @@ def scatter(place, feedback, calibrator, pace, columns, table, labels):
     scatter_counts(feedback, table, labels, columns)
     if pace is not None:
         scatter_set(JUDGED, table, labels, columns)
+    scatter_calibration(calibrator, columns, table, labels)
+
+
+@helper
+def scatter_calibration(calibrator, columns, table, labels):
     if calibrator is not None:
         for i in range(labels.shape[0]):
-            table[BIAS, labels[i]] = columns[BIAS, i]
-            table[PRECISION, labels[i]] = columns[PRECISION, i]
+            j = labels[i]
+            table[BIAS, j], table[PRECISION, j] = columns[BIAS, i], columns[PRECISION, i]
+            table[MEAN, j], table[ENTRIES, j] = columns[MEAN, i], columns[ENTRIES, i]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omma.kernels import classes  # noqa: F401 (adds its cases to those of gains)
-from omma.kernels.calibrate import LABELLED, calibrate, fit
+from omma.kernels.calibrate import LABELLED, calibrate, center, fit
 from omma.kernels.counts import (
     Both,
     PartialLabels,
@@ -256,6 +256,7 @@ def learn(spec, memory, row, place, labels, width):
     labelled = row.labelled or unseen
     partly = unseen or (row.labelled and row.unknown.shape[0] > 0)
     if not late:
+        center(memory.calibrator, columns, work, weight * unit_of(memory.pace), width)
         expect(feedback, columns, totals, work, counted, width)
         if labelled or not needs_labels(feedback):
             whole = labelled and not partly

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from omma._types import Feedback
 from omma.kernels import objectives as kinds
+from omma.kernels.calibrate import STRAIGHT, SURE
 from omma.kernels.layout import EPSILON
 from omma.metrics import Metric, smoothed
 from omma.metrics.binary import RECALL
@@ -18,13 +19,15 @@ from omma.policies.base import Maximizer
 
 PRIOR = 1e-6
 # Labels correct what probabilities expect: e expected becomes e (y + s) / (e + s) where y came, so
-# that s observations count half. These strengths s did best on streams that are known.
-STRENGTH = 10.0
+# that s observations count half. Strengths s for hits and for positives, chosen on streams that are
+# not among those reported.
+USUAL = Shrinkage(5.0, 10.0)
+AVERAGED = Shrinkage(10.0, 10.0)  # sums over labels move slowly anyway
+# One rate of zero makes a geometric or harmonic mean zero: estimates must not hide that.
+PRODUCTS = Shrinkage(1.0, 1.0)
 # Where a metric looks at predictions alone, as precision does, one prediction says much. Hits are
 # shrunk all the same: a label that was hit once, and then left alone, must not keep its luck.
-HIT_STRENGTH = 1.0
-# One class that was never hit makes a geometric mean zero: estimates must not hide that.
-NEVER_HIT_STRENGTH = 0.1
+PREDICTIONS = Shrinkage(1.0, 10.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,6 +89,7 @@ class Auto(Maximizer):
             at_most=self.at_most,
             shrinkage=shrinkage_of(term, PRIOR),
             calibrated=True,
+            squash=STRAIGHT if self.objective.multiclass else SURE,
         )
 
     def plan(self, m: int) -> Plan:
@@ -108,12 +112,16 @@ def objective_of(metric: Metric, exact: bool = False) -> Any:
 
 
 def shrinkage_of(term: Any, prior: float) -> Shrinkage:
-    """How labels correct estimates, for what is maximized."""
-    if isinstance(term, kinds.MacroTerm) and isinstance(term.of, kinds.Ratio):
-        over, under = term.of.over, term.of.under
-        if not (over[2] or under[2] or over[3] or under[3]):  # nothing of positives and of n
-            hits = HIT_STRENGTH
-            return Shrinkage(hits, STRENGTH, hits, eager=prior)
-    over_classes = isinstance(term, kinds.Classes | kinds.WeighedClasses)
-    geometric = over_classes and isinstance(term.of, kinds.Geometric)
-    return Shrinkage(STRENGTH, STRENGTH, NEVER_HIT_STRENGTH if geometric else STRENGTH)
+    """How labels correct estimates, for what is maximized; ``prior`` is λ, for eager labels."""
+    of = getattr(term, "of", None)
+    if isinstance(term, kinds.MicroTerm):
+        return AVERAGED
+    if isinstance(of, kinds.Geometric | kinds.Harmonic):
+        return PRODUCTS
+    if not isinstance(term, kinds.MacroTerm):
+        return USUAL
+    if isinstance(of, kinds.Correlation):
+        return USUAL._replace(eager=prior)
+    if isinstance(of, kinds.Ratio) and not any((*of.over[2:], *of.under[2:])):
+        return PREDICTIONS._replace(eager=prior)  # a rate of tp and predicted alone
+    return USUAL

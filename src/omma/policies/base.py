@@ -13,7 +13,7 @@ import numpy as np
 from omma._types import Feedback
 from omma._validate import check_budget, check_choice, check_number, check_positive_int
 from omma.engine import Engine
-from omma.kernels.calibrate import INTERCEPT
+from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import EPSILON, SUMS, N
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric, read_target
@@ -151,10 +151,11 @@ class Policy(ABC):
         # α and −β of each label, Eq. (6) of the paper.
         slope, offset = Engine(plan, state).rule(settled=settled)
         # Before the first label there is no curve: probabilities pass as they are.
-        curve = None
+        curve: Any = None
         learned = state.calibration
         if learned is not None and learned.rows > 0:
-            curve = (learned.slope, float(learned.shared[INTERCEPT]), learned.bias.copy())
+            *curve, squash = learned.curve
+            curve = (*curve, squash) if squash < STRAIGHT else tuple(curve)
         return Rule(slope, offset, plan.k, plan.matrix, at_most=plan.at_most, calibration=curve)
 
     def replay(self, sequence: Sequence) -> Run:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from omma._types import Calibration
 from omma._validate import check_choice
+from omma.kernels.calibrate import STRAIGHT, SURE
 from omma.kernels.objectives import with_epsilon
 from omma.metrics.smoothed import is_minimum
 from omma.plan import Plan
@@ -95,6 +96,7 @@ class OMMA(MetricPolicy):
             at_most=self.at_most,
             shrinkage=shrinkage_of(term, plan.prior) if self.feedback == "both" else None,
             calibrated=self.calibration is not None,
+            squash=STRAIGHT if self.objective.multiclass else SURE,
         )
 
     def plan(self, m: int) -> Plan:

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 from omma.kernels.layout import LEAST, MOST
-from omma.rule import Rule
+from omma.rule import Rule, squashed
 from omma.sklearn._problem import BINARY, MULTICLASS, Problem
 
 Floats = NDArray[np.float64]
@@ -48,9 +48,9 @@ def decision_scores(rule: Rule, eta: Any, problem: Problem) -> Floats:
 def _gains(rule: Rule, eta: Floats) -> Floats:
     """Gains in the units of a probability; labels of probability zero are behind all others."""
     values = eta
-    if rule.calibration is not None:
-        a, b, biases = rule.calibration
-        calibrated = expit(a * logit(np.clip(eta, LEAST, MOST)) + b + biases)
+    if rule.curve is not None:
+        a, b, biases, s = rule.curve
+        calibrated = expit(a * squashed(logit(np.clip(eta, LEAST, MOST)), s) + b + biases)
         values = np.where(eta > 0, calibrated, 0.0)
     gains = values * rule.slope + rule.offset
     if rule.matrix is not None:

@@ -138,7 +138,7 @@ class RuleSearch:
         self.calibration, self.estimates = None, sample.values if policy.soft else None
         if isinstance(policy, Auto):
             # Of the whole sample at once: an online pass would depend on the order of rows.
-            self.calibration = calibration_of(sample)
+            self.calibration = calibration_of(sample, classes=policy.objective.multiclass)
             calibrator = OnlineCalibrator.from_arrays(self.calibration.arrays())
             self.estimates = calibrator.predict(sample.values)
 
