@@ -114,7 +114,7 @@ def test_auto_decides_as_its_twin(way, which, layout):
     np.testing.assert_allclose(now.cells, [slow.tp_a, slow.q, slow.pos_a], **NEAR)
     np.testing.assert_allclose(now.labels.cells[[0, 2]], [slow.tp_y, slow.pos_y], **NEAR)
     np.testing.assert_allclose(now.known.cells[[0, 2]], [slow.tp_e, slow.pos_e], **NEAR)
-    np.testing.assert_allclose(now.calibration.shared[:2], slow.theta, rtol=1e-7)
+    np.testing.assert_allclose(now.calibration.shared[:3], slow.theta, rtol=1e-7)
     np.testing.assert_allclose(now.calibration.bias, slow.b, rtol=1e-6, atol=1e-9)
 
 
