@@ -234,9 +234,10 @@ class Auto:
         apart = self.entries * other.entries / some * (self.mean - other.mean) ** 2
         new.W = self.W + other.W + apart.sum()
         new.H, new.h = self.H + other.H, self.h + other.h
-        H0 = start_curvature(new.W, new.N)
-        pull = (H0 + self.H) @ (self.theta - START) + (H0 + other.H) @ (other.theta - START)
-        new.theta = START + np.linalg.solve(H0 + new.H, pull)
+        pull = sum(
+            (start_curvature(one.W, one.N) + one.H) @ (one.theta - START) for one in (self, other)
+        )
+        new.theta = START + np.linalg.solve(start_curvature(new.W, new.N) + new.H, pull)
         new.b = ((HJ0 + self.h) * self.b + (HJ0 + other.h) * other.b) / (HJ0 + new.h)
         return new
 

@@ -31,6 +31,7 @@ from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, POSITIVE, SUM_TP, TP
 
 Array = NDArray[Any]
 Curve = tuple[float, float, NDArray[np.float64], float]  # a, b, b_j, s of a rule
+IDENTITY = np.array([1.0, 1.0, 0.0])  # θ₀ = (a, e, b) that changes nothing
 HALF = np.triu_indices(3)  # where the curvature is stored: its upper half, row by row
 EARLIER = (
     "its calibration is that of an earlier release (two numbers for all labels), which this one "
@@ -328,23 +329,25 @@ class Calibration(StatePart):
         diagonal = unit * np.array([START_SLOPE * variance, START_SLOPE, START_INTERCEPT])
         return np.asarray(np.diag(diagonal))
 
+    def _pull(self, unit: float) -> NDArray[np.float64]:
+        """(H₀ + H)(θ − θ₀): what labels said of θ, weighed."""
+        return (self._start(unit) + self._curvature()) @ (self.shared[:CURVES] - IDENTITY)
+
     def combined(self, other: Calibration, sign: float, unit: float = 1.0) -> Calibration:
         """Add or subtract (``sign``) what was learned elsewhere.
 
         Each side is weighed by its curvature, as estimates are by their precision. Both began at
-        θ₀ = (1, 1, 0) and b_j = 0; that start counts once, with the variance of all rows:
+        θ₀ = (1, 1, 0) and b_j = 0, held there by H₀, which the variance of logits decides:
 
-            θ = θ₀ + (H₀ + H₁ + H₂)⁻¹ [(H₀ + H₁)(θ₁ − θ₀) + (H₀ + H₂)(θ₂ − θ₀)]
+            θ = θ₀ + (H₀ + H₁ + H₂)⁻¹ [(H₀₁ + H₁)(θ₁ − θ₀) + (H₀₂ + H₂)(θ₂ − θ₀)]
+
+        What is in brackets adds up, so the order of several sums does not matter.
         """
         total = self._combined_means(other, sign)
-        start = (total if sign > 0.0 else self)._start(unit)
-        identity = np.array([1.0, 1.0, 0.0])
         curvature = self._curvature() + sign * other._curvature()
-        pull = (start + self._curvature()) @ (self.shared[:CURVES] - identity)
-        others = (start + other._curvature()) @ (other.shared[:CURVES] - identity)
-        moved = np.linalg.solve(start + curvature, pull + sign * others)
-        total.shared[:CURVES] = identity + moved
         total.shared[CURVES:LABELLED] = curvature[HALF]
+        pull = self._pull(unit) + sign * other._pull(unit)
+        total.shared[:CURVES] = IDENTITY + np.linalg.solve(total._start(unit) + curvature, pull)
         total.shared[LABELLED] = self.shared[LABELLED] + sign * other.shared[LABELLED]
         # The same for each bias, which has a curvature of its own and no other number beside it.
         begin = START_PRECISION * unit

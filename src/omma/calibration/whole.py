@@ -38,12 +38,11 @@ from omma.kernels.calibrate import (
 from omma.kernels.layout import LEAST, MOST
 from omma.rows.batch import Batch
 from omma.rule import squashed
-from omma.state_parts import HALF, Calibration
+from omma.state_parts import HALF, IDENTITY, Calibration
 
 Floats = NDArray[np.float64]
 STEPS, HALVINGS = 50, 30  # at most: steps of Newton's method, and halvings of a step
 ENDS = (FLATTEST, STEEPEST)
-IDENTITY = np.array([1.0, 1.0, 0.0])  # a, e and b that change nothing
 ENOUGH = 1e-10  # of the loss: less is not worth another step
 
 
