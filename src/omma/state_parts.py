@@ -331,7 +331,8 @@ class Calibration(StatePart):
 
     def _pull(self, unit: float) -> NDArray[np.float64]:
         """(H₀ + H)(θ − θ₀): what labels said of θ, weighed."""
-        return (self._start(unit) + self._curvature()) @ (self.shared[:CURVES] - IDENTITY)
+        pulled = (self._start(unit) + self._curvature()) @ (self.shared[:CURVES] - IDENTITY)
+        return np.asarray(pulled)
 
     def combined(self, other: Calibration, sign: float, unit: float = 1.0) -> Calibration:
         """Add or subtract (``sign``) what was learned elsewhere.
