@@ -218,7 +218,11 @@ class CsvLines:
             )
         places = self._choose_column(roles.names)
         self.names = tuple(roles.names[place] for place in places)
-        if len(roles.labels) == 1 and roles.label_names != roles.names:
+        # A column y_NAME has the labels of NAME; any other single column has classes.
+        is_marked = not options.label and roles.label_names != tuple(
+            names[place] for place in roles.labels
+        )
+        if len(roles.labels) == 1 and not is_marked and roles.label_names != roles.names:
             # One column of classes, called as the columns are, with or without what these start
             # with. Of one column of probabilities, its class is the label.
             for classes in (without_prefix(roles.names), roles.names):

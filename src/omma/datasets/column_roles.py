@@ -50,21 +50,29 @@ def find_roles(
     if label:
         labels, label_names = find_columns(path, names, label, "label")
     else:
-        others = [j for j in range(len(names)) if j != id_place and j not in eta]
+        taken = {id_place, *eta}
+        others = [place for place in range(len(names)) if place not in taken]
         classes = [place for place in others if names[place].lower() in CLASS_NAMES]
-        marked = [place for place in others if names[place].startswith("y_")]
-        labels = classes if len(classes) == 1 else marked
+        marked = [
+            place for place in others if names[place].startswith("y_") and place not in classes
+        ]
+        if len(classes) > 1 or (classes and marked):
+            raise untold_columns(path, "label", names, taken)
+        labels = classes or marked
         if not labels and probability and len(others) == 1 and needs_labels:
             labels = others  # the only column that is left
         if not labels and needs_labels:
             raise untold_columns(path, "label", names, (id_place, *eta))
-        label_names = tuple(names[place].removeprefix("y_") for place in labels)
+        label_names = tuple(names[place] for place in labels)
+        if labels and labels == marked:
+            label_names = tuple(name.removeprefix("y_") for name in label_names)
     if not probability:
-        eta = [j for j in range(len(names)) if j != id_place and j not in labels]
+        taken = {id_place, *labels}
+        eta = [place for place in range(len(names)) if place not in taken]
         eta_names = tuple(names[place] for place in eta)
         if not eta:
             raise untold_columns(path, "probability", names, (id_place, *labels))
-    both = [names[place] for place in eta if place in labels]
+    both = [names[place] for place in sorted({*eta} & {*labels})]
     if both:
         raise ValueError(f"{path}: {both[0]!r} cannot be a probability and a label")
     return Roles(id_place, eta, eta_names, labels, label_names)

@@ -323,6 +323,7 @@ class CsvTable:
                 return columns
         values, lines = array("d"), array("q")  # a quarter of what lists of floats take
         words: list[list[str]] = [[] for _ in texts]
+        label_places = frozenset(labels)
         for number, cells in chain(self._start[self.has_header :], self._rows):
             try:
                 if len(cells) != self.width:
@@ -330,7 +331,9 @@ class CsvTable:
                 picked = [cells[place] for place in numbers]
                 values.extend(list(map(float, picked)))
             except ValueError:
-                values.extend(self._careful(number, cells, numbers, labels, may_lack, percent))
+                values.extend(
+                    self._careful(number, cells, numbers, label_places, may_lack, percent)
+                )
             for column, place in zip(words, texts, strict=True):
                 column.append(cells[place])
             lines.append(number)
@@ -342,7 +345,7 @@ class CsvTable:
         number: int,
         cells: list[str],
         places: Sequence[int],
-        labels: Sequence[int],
+        labels: frozenset[int],
         may_lack: bool,
         percent: bool,
     ) -> list[float]:

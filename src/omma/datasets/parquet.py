@@ -68,12 +68,12 @@ class ParquetTable:
         percent: bool = False,
     ) -> TableColumns:
         """Columns of numbers and columns of text, by their places, as of a ``CsvTable``."""
-        columns = []
+        columns, label_places = [], frozenset(labels)
         for place in numbers:
             with _told(self.path):
                 column = self._table.column(place).to_numpy()
             if column.dtype.kind not in "fiub":
-                column = self._converted(place, percent, place in labels)
+                column = self._converted(place, percent, place in label_places)
             columns.append(column)
         with _told(self.path):
             words = [
