@@ -413,7 +413,7 @@ WORK = [
         ("--labels", "part.csv", "--metric", "macro_f1"),
         "must have the columns of eta.csv, got none",
     ),
-    (("--labels", "eta.csv", "--metric", "macro_f1"), "eta.csv does not tell which columns hold labels"),
+    (("--labels", "eta.csv", "--metric", "macro_f1"), "eta.csv does not tell which columns hold"),
     (
         ("--labels", "many.csv", "--metric", "multiclass_gmean"),
         "class ids from 0 to 5, got 9 in row 0",
