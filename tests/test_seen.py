@@ -7,9 +7,11 @@ import warnings
 import naive_seen
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy import sparse
 
 import omma
+from omma.cli import main
 from omma.unseen import EstimatedValue, labels_follow_scores, needs_unseen
 
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
@@ -335,3 +337,60 @@ def test_choose_takes_class_names():
     )
     assert by_name.rule.names == tuple(names)
     assert by_name.data == by_id.data
+
+
+def stream_of(lines, *options):
+    """What ``omma stream --seen predicted`` writes to standard output and error."""
+    runner = CliRunner()
+    options = ("stream", "-", "--seen", "predicted", *options)
+    result = runner.invoke(main, options, input="\n".join(lines) + "\n")
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_the_command_estimates_as_a_learner_does(form):
+    eta, y = alarms(3, n=60)
+    audited = np.random.default_rng(0).random(60) < 0.3
+    learner = omma.OnlineClassifier(omma.Auto("f1"), 1)
+    lines = ["p,y,audited"] if form == "csv" else []
+    for row, true, flag in zip(eta.tolist(), y.tolist(), audited.tolist(), strict=True):
+        alarm = learner.predict(row)
+        known = true if alarm or flag else None
+        learner.update(known, seen="predicted", audited=flag)
+        if form == "csv":
+            lines.append(f"{row},{'' if known is None else known},{int(flag)}")
+        else:
+            lines.append(json.dumps({"eta": row, "y": known, "audited": flag}))
+    code, _, said = stream_of(lines, "--metric", "f1")
+    assert code == 0
+    assert f"f1 {100 * learner.value:.2f} % (estimated: {learner.value.rests_on})" in said
+
+
+def test_rows_without_a_prediction_do_not_wait():
+    lines = [json.dumps({"id": name, "eta": eta}) for name, eta in (("a", 0.9), ("b", 0.0))]
+    code, _, said = stream_of([*lines, json.dumps({"id": "a", "y": 1})], "--metric", "f1")
+    assert code == 0
+    assert "2 decided, 1 learned, f1 100.00 % (estimated: from probabilities alone" in said
+    assert "waiting" not in said
+
+
+def test_lines_with_wrong_audits_are_refused():
+    code, _, said = stream_of([json.dumps({"eta": 0.5, "y": 1, "audited": 2})], "--metric", "f1")
+    assert code == 3
+    assert "expected true or false as audited, got 2" in said
+    code, _, said = stream_of(["p,y,audited", "0.5,1,x"], "--metric", "f1")
+    assert code == 3
+    assert "expected 0 or 1 as audited, got 'x'" in said
+
+
+def test_evaluate_refuses_labels_that_follow_scores(tmp_path):
+    eta, y = alarms(4, n=300)
+    rows = [f"{p},{true if p > 0.3 else ''}" for p, true in zip(eta, y, strict=True)]
+    path = tmp_path / "logged.csv"
+    path.write_text("\n".join(["p,y", *rows]) + "\n")
+    command = ["evaluate", str(path), "--probability", "p", "--label", "y", "--metric", "f1"]
+    for options in ([], ["--seen", "predicted"], ["--policy", "auto"]):
+        result = CliRunner().invoke(main, [*command, *options])
+        assert result.exit_code == 1
+        assert "evaluate cannot judge rules by f1, which needs positives" in result.stderr
+    assert CliRunner().invoke(main, [*command, "--seen", "random"]).exit_code == 0

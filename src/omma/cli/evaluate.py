@@ -123,6 +123,13 @@ from omma.cli.options import (
     metavar="LIMIT",
     help="Show the best score for each bound of a limit, such as micro_precision.",
 )
+@click.option(
+    "--seen",
+    type=click.Choice(["predicted", "random"]),
+    help="Why labels are unknown, where some are: they were seen only where something was "
+    "predicted, or they are missing by chance. The former refuses metrics that need the others, "
+    "such as f1.  [default: look whether labels follow probabilities]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**parameters: Any) -> None:
     """Recommend a rule for your own probabilities and labels, and estimate its score.
@@ -166,6 +173,7 @@ def command(**parameters: Any) -> None:
         fully_labelled,
     )
     from omma.datasets import read_scored
+    from omma.unseen import check_logged_labels
 
     deciders = (options.decide,) if options.decide else ()
     check_policies((*options.policies, *deciders), ALL)
@@ -207,6 +215,10 @@ def command(**parameters: Any) -> None:
         if options.train_eta is not None:
             train = read(options.train_eta, options.train_labels, inputs.batch.names).batch
         check_task(inputs.batch, targets, options.at_most)
+        limits = () if limited is None else limited.limits
+        metrics = [metric for metric, _ in targets]
+        rows = inputs.logged or inputs.batch
+        check_logged_labels("evaluate", rows, [*metrics, *limits], options.seen)
         if limited is not None:
             from omma.cli.evaluate_limits import run_frontier, run_limited
 

@@ -310,8 +310,9 @@ def recommend(
     """The rule to deploy by one metric, as ``omma.choose`` has it."""
     metric, k = target
     budget, folds = None if metric.multiclass else k, min(FOLDS, inputs.batch.n)
-    limits = [*subject_to] or None
-    return omma.choose(inputs.batch, None, metric, budget, at_most, subject_to=limits, folds=folds)
+    # Why labels are unknown was looked at when the files were read.
+    options: dict[str, Any] = {"subject_to": [*subject_to] or None, "seen": "random"}
+    return omma.choose(inputs.batch, None, metric, budget, at_most, folds=folds, **options)
 
 
 def hindsight(comparison: omma.Comparison) -> list[str]:

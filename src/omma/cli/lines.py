@@ -82,6 +82,7 @@ class CsvColumns:
     label: tuple[str, ...] = ()
     positive: str | None = None  # the class that is predicted, where there is one probability
     percent: bool = False
+    audited: str | None = None  # a column of 0 and 1, where labels are seen only where predicted
 
 
 @dataclass
@@ -98,12 +99,16 @@ class CsvLines:
     _eta: list[int] = field(default_factory=list)
     _y: list[int] = field(default_factory=list)
     _has_class_ids: bool = False
+    _audited: int | None = None
 
     def read(self, text: str) -> Line | None:
         """What a line says; the first may have the names of columns."""
         cells = split(text, self.separator)
         if not any(cells):
             return None
+        if not self._titles and self.options.audited in cells:
+            self._audited = cells.index(self.options.audited)
+        audited = "" if self._audited is None else self._take_audited(cells)
         if not self._titles:
             longest = max(map(len, cells))
             if longest > LONGEST_NAME:
@@ -119,7 +124,15 @@ class CsvLines:
         if len(cells) != len(self._titles):
             raise ValueError(f"expected {len(self._titles)} cells, got {len(cells)}")
         row_id = None if self._id is None else cells[self._id] or None
-        return Line(row_id, self._probabilities(cells), self._labels(cells))
+        eta, labels = self._probabilities(cells), self._labels(cells)
+        if audited not in ("", "0", "1"):
+            raise ValueError(f"expected 0 or 1 as {self.options.audited}, got {shown(audited)}")
+        return Line(row_id, eta, labels, audited=audited == "1")
+
+    def _take_audited(self, cells: list[str]) -> str:
+        """Take the cell of audits out of a line, so that all others are as without it."""
+        place = self._audited
+        return "" if place is None or place >= len(cells) else cells.pop(place)
 
     def gives_way(self, text: str, form: str | None) -> bool:
         """A line of JSON tells that what came before was no line of names, or one of more names."""

@@ -53,6 +53,13 @@ from omma.cli.options import raw_cells_option, say
 @click.option(
     "--percent", is_flag=True, help="Probabilities in CSV are percent: divide them by 100."
 )
+@click.option(
+    "--seen",
+    type=click.Choice(["predicted"]),
+    help="Labels are seen only where they were predicted, as clicks are of what was shown: what "
+    "needs the others is estimated. A column audited (CSV) or a key (JSON) has 1 for rows, chosen "
+    "at random, of which all labels were looked up.",
+)
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
 @raw_cells_option
@@ -104,10 +111,13 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
             options.label,
             options.positive,
             options.percent,
+            None if options.seen is None else "audited",
         )
         reader = LineReader(options.form, n_labels, columns, keeper.names)
         with _opened(options.file) as source:
-            stream = Stream(sys.stdout, keeper, options.as_json, say, options.raw_cells)
+            stream = Stream(
+                sys.stdout, keeper, options.as_json, say, options.raw_cells, options.seen
+            )
             code = run(stream, source, reader, options.strict)
     ctx.exit(code)
 

@@ -90,11 +90,13 @@ class Stream:
         as_json: bool,
         say: Callable[[str], None],
         raw_cells: bool = False,
+        seen: str | None = None,
     ) -> None:
         self.out = out
         self.keeper = keeper
         self.as_json = as_json
         self.raw_cells = raw_cells
+        self.seen = seen  # "predicted" where labels are seen only where predicted
         self.say = say
         self.decided = self.learned = 0
         self._told_forgotten = False  # that rows are forgotten
@@ -130,10 +132,13 @@ class Stream:
             return
         if line.y is None and line.id is not None:  # its labels will come by its id
             decision = learner.decide(line.eta, id=line.id)
+            # Where nothing was predicted nothing will be seen, so that there is no need to wait.
+            if self.seen is not None and not decision.any() and not line.audited:
+                learner.update(None, id=line.id, seen=self.seen)
         else:
             decision = learner.decide(line.eta)
             if line.y is not None or learner.policy.feedback != "labels":
-                learner.update(line.y)
+                learner.update(line.y, seen=self.seen, audited=line.audited)
         self._tell_forgotten(learner, oldest)
         self.keeper.begin(learner)
         self.learned += line.y is not None
@@ -165,7 +170,7 @@ class Stream:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
             check_labels(learner, line.y)
-            learner.update(line.y, id=line.id)
+            learner.update(line.y, id=line.id, seen=self.seen, audited=line.audited)
             self.learned += 1
 
     def _learn_earlier(
@@ -176,6 +181,11 @@ class Stream:
         check_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
         m, prediction = learner.n_labels, decision.astype(np.int8)
+        if self.seen is not None and learner.policy.feedback != "both":
+            raise ValueError(
+                "expected no decision made earlier with --seen, unless --policy auto decides: its "
+                "probabilities cannot be counted again"
+            )
         if learner.policy.feedback == "estimates":
             # It has counted the probabilities already; labels only say how good the decision was.
             is_class_id = isinstance(line.y, int) and m > 1
@@ -194,7 +204,8 @@ class Stream:
                 f"{learner.policy!r} learns from them too, got none"
             )
         else:
-            learner.update(line.y, prediction=prediction, eta=line.eta)
+            seen = {"seen": self.seen, "audited": line.audited}
+            learner.update(line.y, prediction=prediction, eta=line.eta, **seen)
         self.learned += 1
         self.keeper.begin(learner)
 
@@ -258,7 +269,9 @@ class Stream:
         """What was done, in a sentence."""
         words, learner = [f"{self.decided:,} decided", f"{self.learned:,} learned"], self.learner
         if learner is not None and learner.metric is not None and learner.value is not None:
-            words.append(f"{learner.metric.name} {100 * learner.value:.2f} %")
+            value = learner.value
+            rests_on = f" (estimated: {value.rests_on})" if hasattr(value, "rests_on") else ""
+            words.append(f"{learner.metric.name} {100 * value:.2f} %{rests_on}")
         if skipped:
             words.append(f"{skipped:,} line{'s' * (skipped != 1)} skipped")
         if learner is not None and len(learner.waiting):

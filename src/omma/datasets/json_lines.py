@@ -12,7 +12,7 @@ from omma._validate import nearest, shown
 Vector = NDArray[np.float64]
 Names = tuple[str, ...]
 
-KEYS = ("id", "eta", "y", "decision")
+KEYS = ("id", "eta", "y", "decision", "audited")
 MOST_LABELS = 1 << 31  # as arrays of 32-bit ids can tell apart
 
 
@@ -23,6 +23,7 @@ class Line(NamedTuple):
     eta: Vector | None = None
     y: Any = None  # indicators, or a class id
     decision: Vector | None = None  # of an earlier process, in place of the one remembered
+    audited: bool = False  # whether all labels were looked up, whatever was decided
 
 
 class JsonLines:
@@ -59,7 +60,7 @@ class JsonLines:
         for key in content:
             if key not in KEYS:
                 raise ValueError(f"expected the keys {', '.join(KEYS)}, got {shown(key)}")
-        row_id, eta, y, decision = map(content.get, KEYS)
+        row_id, eta, y, decision, audited = map(content.get, KEYS)
         row_id = None if row_id is None else _checked_id(row_id)
         eta = None if eta is None else self._eta(eta)
         y = None if y is None else self._labels(y)
@@ -67,7 +68,9 @@ class JsonLines:
         for title, row in (("probabilities", eta), ("decisions", decision)):
             if row is not None and self.n_labels not in (None, len(row)):
                 raise ValueError(f"expected {self.n_labels} {title}, got {len(row)}")
-        return Line(row_id, eta, y, decision)
+        if audited not in (None, 0, 1):  # true and false are 1 and 0
+            raise ValueError(f"expected true or false as audited, got {shown(audited)}")
+        return Line(row_id, eta, y, decision, bool(audited))
 
     def _eta(self, values: Any) -> Vector:
         is_first, self._settled = not self._settled, True

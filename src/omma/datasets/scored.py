@@ -63,11 +63,14 @@ class Scored:
         What was skipped or reordered.
     rows : tuple of str and tuple of str, or None
         What the column that names rows is called, and its cells.
+    logged : Batch or None
+        The same with rows that have no labels, where some were skipped.
     """
 
     batch: Batch
     notes: tuple[str, ...] = ()
     rows: tuple[str, Names] | None = None
+    logged: Batch | None = None
 
     def without(self, rows: NDArray[np.bool_], why: str) -> Scored:
         """The same without some rows, and a note that says how many and why."""
@@ -182,9 +185,11 @@ def read_scored(
     if known is not None:
         if not known.any():
             raise ValueError(f"{truth.path} must have labels to judge by, got empty cells alone")
+        logged = scored.batch
         scored = scored.without(
             ~known, "have no labels and were skipped (omma stream can use them)"
         )
+        scored = replace(scored, logged=logged)
     return replace(scored, batch=scored.batch.ready())
 
 
