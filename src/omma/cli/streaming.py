@@ -204,8 +204,13 @@ class Stream:
                 f"{learner.policy!r} learns from them too, got none"
             )
         else:
-            seen = {"seen": self.seen, "audited": line.audited}
-            learner.update(line.y, prediction=prediction, eta=line.eta, **seen)
+            learner.update(
+                line.y,
+                prediction=prediction,
+                eta=line.eta,
+                seen=self.seen,
+                audited=line.audited,
+            )
         self.learned += 1
         self.keeper.begin(learner)
 
