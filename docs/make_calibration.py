@@ -18,7 +18,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
 import omma
-from omma.calibration import OnlineCalibrator, Scores
+from omma.calibration import OnlineCalibrator, Scores, brier, expected_error, log_loss
 
 PAGE = Path(__file__).with_name("calibration.md")
 BEGIN, END = "<!-- table: make_calibration.py -->", "<!-- end of table -->"
@@ -92,7 +92,8 @@ def table():
         for name, distort in distortions(seed).items():
             found, truth = ways(distort(logit(eta)), y)
             for way, values in found.items():
-                scores.setdefault((name, way), []).append(Scores.of(values, truth))
+                judged = (judge(values, truth) for judge in (log_loss, brier, expected_error))
+                scores.setdefault((name, way), []).append(Scores(*judged))
     streams = list(dict.fromkeys(name for name, _ in scores))
     columns = list(dict.fromkeys(way for _, way in scores))
     lines = ["| probabilities | " + " | ".join(columns) + " |"]
