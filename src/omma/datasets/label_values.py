@@ -48,10 +48,10 @@ def with_late_labels(
                 f"{truth.where(row)}: expected the id of an earlier row, got {ids[row]!r}"
             )
         values[places[ids[row]]] = truth.values[row]
-    kept = np.flatnonzero(~later)
-    rows = tuple(ids[row] for row in kept.tolist())
-    matrix = Matrix(matrix.values[kept], matrix.names, rows)
-    return matrix, truth._replace(values=values, ids=None).take(kept)
+    scored_rows = np.flatnonzero(~later)
+    rows = tuple(ids[row] for row in scored_rows.tolist())
+    matrix = Matrix(matrix.values[scored_rows], matrix.names, rows)
+    return matrix, truth._replace(values=values, ids=None).take(scored_rows)
 
 
 def join_rows(
@@ -84,13 +84,13 @@ def join_rows(
     rows = [row for row, name in enumerate(ids) if name in places]
     if not rows:
         raise ValueError(f"{eta} and {truth.path} have no id in common")
-    kept = tuple(ids[row] for row in rows)
-    if kept != tuple(name for name in own if name in known):
+    labelled_ids = tuple(ids[row] for row in rows)
+    if labelled_ids != tuple(name for name in own if name in known):
         notes.append(f"Rows of {truth.path} were put in the order of {eta}, by their ids.")
     matrix = probabilities
     if unlabelled:
-        matrix = Matrix(probabilities.values[rows], probabilities.names, kept)
-    return matrix, truth.take([places[name] for name in kept]), notes
+        matrix = Matrix(probabilities.values[rows], probabilities.names, labelled_ids)
+    return matrix, truth.take([places[name] for name in labelled_ids]), notes
 
 
 # Labels to class ids or indicators.
