@@ -7,7 +7,7 @@ recall@3, MCC and others, one row at a time, in one pass, remembering nothing bu
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from omma import datasets, metrics, plots as plots, policies as policies
