@@ -191,7 +191,7 @@ def test_the_best_of_a_row_is_bold():
     ("arguments", "inside"),
     [
         (["evaluate", "--help"], "λ"),
-        (["list", "policies"], "η"),
+        (["list", "metrics"], "Σ"),
         (["list", "ηλ"], "ηλ"),
     ],
 )

@@ -76,11 +76,16 @@ class Plan:
 
     @cached_property
     def objective(self) -> Any:
-        """What decides: without a budget a form, where only signs of gains matter."""
+        """What decides, as kernels know it."""
         if self.matrix is not None:
             return CostMatrix(self.gradient, np.ascontiguousarray(self.matrix, dtype=np.float64))
-        without_budget = self.budget == 0 and self.limits is None
-        return compiled(sign_form(self.term) if without_budget else self.term)
+        return compiled(self.deciding_term)
+
+    @cached_property
+    def deciding_term(self) -> Any:
+        """The objective, or without a budget and limits its form, where it has one."""
+        only_signs = self.budget == 0 and self.limits is None
+        return sign_form(self.term) if only_signs else self.term
 
     @cached_property
     def gradient(self) -> Any:

@@ -22,8 +22,8 @@ COMMON = ("macro_f1", "micro_f1")  # without --all
 def command(everything: bool) -> None:
     """Compile kernels ahead of their first use, for images and containers.
 
-    Machine code is cached beside the package, or in the folder NUMBA_CACHE_DIR. In an image, set
-    that variable to a folder that its user can write to, and keep it set. The code is for this
+    Machine code is kept in the cache folder of the user, or in the folder NUMBA_CACHE_DIR. In an
+    image, set that variable to a folder that its user can write to, and keep it set. The code is for this
     machine's processor. Without --all this takes about a minute and covers macro and micro averages
     of rates such as F1; --all takes much longer.
 
@@ -104,7 +104,7 @@ def kind_of(policy: Any) -> Any:
         return (type(value), *map(types, value)) if isinstance(value, tuple) else type(value)
 
     plan = policy.plan(1 if policy.objective.binary else LABELS)
-    return types(plan.objective), plan.budget is None, plan.soft
+    return types(plan.deciding_term), plan.budget == 0, plan.soft
 
 
 def name_of(policy: Any) -> str:
