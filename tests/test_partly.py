@@ -318,7 +318,7 @@ def test_empty_cells_of_a_stream_are_unknown():
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("a,b\n1,0\n,\n0,\n1,1\n", [[1, 0], [0, 0], [1, 1]]),
+        ("a,b\n1,0\n,\n0,\n1,1\n", [[1, 0], [0, np.nan], [1, 1]]),
         ("id,a,b\nw,1,0\nx,,\ny,0,1\nz,1,1\n", [[1, 0], [0, 1], [1, 1]]),
         ("id,class\nw,1\nx,\ny,0\nz,1\n", [1, 0, 1]),
     ],
@@ -332,9 +332,11 @@ def test_evaluate_leaves_rows_out_that_lack_all_labels(tmp_path, text, kept):
     (tmp_path / "eta.csv").write_text("\n".join([head, *body]) + "\n")
     files = str(tmp_path / "eta.csv"), str(tmp_path / "y.csv")
     found = read_scored(*files, id="id" if with_ids else None)
-    assert found.y.tolist() == kept
-    assert found.batch.n == len(kept)
-    assert f"{4 - len(kept)} of 4 rows have no labels" in found.notes[-1]
+    y, known = found.batch.labels.values, found.batch.known
+    np.testing.assert_array_equal(y if known is None else np.where(known, y, np.nan), kept)
+    assert found.batch.values.tolist() == [[0.5, 0.25], [0.5, 0.5], [0.25, 0.25]]
+    assert found.rows == (("id", ("w", "y", "z")) if with_ids else None)
+    assert "1 of 4 rows have no labels and were skipped" in found.notes[-1]
 
 
 # What has no meaning

@@ -231,7 +231,7 @@ def test_a_state_that_is_none(stream):
 BAD = [
     ("nonsense", "expected JSON, got 'nonsense'"),
     ("[1]", "expected a JSON object, got [1]"),
-    ('{"eat": [1]}', "expected the keys id, eta, y, decision, got 'eat'"),
+    ('{"eat": [1]}', "expected the keys id, eta, y, decision, audited, got 'eat'"),
     ('{"eta": [0.1, 0.2]}', "expected 5 probabilities, got 2"),
     ('{"eta": ["x", 1, 1, 1, 1]}', "expected numbers in eta"),
     ('{"eta": [2, 0, 0, 0, 0]}', "probabilities from 0 to 1, got 2"),

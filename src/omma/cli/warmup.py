@@ -23,9 +23,9 @@ def command(everything: bool) -> None:
     """Compile kernels ahead of their first use, for images and containers.
 
     Machine code is kept in the cache folder of the user, or in the folder NUMBA_CACHE_DIR. In an
-    image, set that variable to a folder that its user can write to, and keep it set. The code is for this
-    machine's processor. Without --all this takes about a minute and covers macro and micro averages
-    of rates such as F1; --all takes much longer.
+    image, set that variable to a folder that its user can write to, and keep it set. The code is
+    for this machine's processor. Without --all this takes about a minute and covers macro and micro
+    averages of rates such as F1; --all takes much longer.
 
     \b
     Examples:
