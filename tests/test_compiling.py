@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -164,10 +165,17 @@ def test_errors_of_the_compiler_reach_the_caller(loud):
 @pytest.mark.parametrize("then", ["end", "again"])
 def test_ctrl_c_ends_compiling_and_the_next_call_answers(tmp_path, then):
     child = start(INTERRUPTED, tmp_path, then)
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(child.stdout))
     assert child.stdout.readline() == "compiling\n"
-    time.sleep(0.3)
-    child.send_signal(signal.SIGINT)
-    out, errors = child.communicate(timeout=600)
-    assert child.returncode == 0, errors
-    assert "interrupted\n" in out
-    assert out.endswith("answered\n" if then == "again" else "interrupted\n")
+    reader.start()
+    # LLVM may lose a Ctrl-C that meets one of its callbacks: people press it again.
+    for _ in range(20):
+        time.sleep(0.3)
+        if "interrupted\n" in lines:
+            break
+        child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=600) == 0, child.stderr.read()
+    reader.join()
+    assert "interrupted\n" in lines
+    assert lines[-1] == ("answered\n" if then == "again" else "interrupted\n")

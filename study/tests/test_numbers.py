@@ -23,8 +23,9 @@ SKIPPED = (
     r"`[^`\n]*`",  # options and settings
     r"\]\([^)]*\)",
 )
-# Made of records as a whole, which test_pages.py compares; the reference is made of docstrings.
-MADE = ("study.md", "likeness.md", "auto.md", "reference/")
+# Made of records as a whole, which test_pages.py compares; the reference is made of docstrings, the
+# gallery of examples that tests run.
+MADE = ("study.md", "likeness.md", "auto.md", "reference/", "gallery/")
 # Sections that name no command, by page: where their numbers come from.
 EXPLAINED = {
     "drift.md": "1 / ln 2, a mean age, and the tables above, by python -m benchmarks drift",

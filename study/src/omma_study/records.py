@@ -19,11 +19,13 @@ from typing import Any
 
 import numpy as np
 
+import omma
+
 # Readers refuse other formats in place of misreading them.
 FORMAT = 1
 PACKED = ".jsonl.xz"
-# Numbers may change in the last digits with any of these.
-PACKAGES = ("omma", "numpy", "scipy", "numba", "scikit-learn")
+# Numbers may change in the last digits with omma and any of these.
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 ROUNDED = 4  # digits of packed running values, which are drawn and not compared
 MANY = 200  # labels, of which packed counts are of the first sequence alone
 Record = dict[str, Any]
@@ -51,7 +53,7 @@ STUDY_RESULT = ("value", "rows", "history", "counts")
 def versions() -> dict[str, str]:
     """Of Python, and of the packages that numbers depend on."""
     installed = {name: metadata.version(name) for name in PACKAGES}
-    return {**installed, "python": platform.python_version()}
+    return {"omma": omma.__version__, **installed, "python": platform.python_version()}
 
 
 def make(
