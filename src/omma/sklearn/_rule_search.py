@@ -197,13 +197,16 @@ class RuleSearch:
 
     def without_limits(self, state: State) -> JudgedRule:
         """The best of the usual rule, a rule that reproduces itself, and averaged cuts."""
-        candidates = [self.judge(usual_rule(self.policy, self.sample.m))]
+        usual = self.judge(usual_rule(self.policy, self.sample.m))
+        tried: list[JudgedRule] = []
         rule = self.policy.rule(state)
         seen: set[str] = set()
         while len(seen) < PASSES and rule.to_json() not in seen:  # until rules repeat
             seen.add(rule.to_json())
-            candidates.append(self.judge(rule))
-            rule = self.policy.rule(candidates[-1].state)
+            tried.append(self.judge(rule))
+            rule = self.policy.rule(tried[-1].state)
+        # Of equally good rules the latest: the first ones depend on the order of the online pass.
+        candidates = [usual, *reversed(tried)]
         best = max(candidates, key=lambda candidate: self.value(candidate.counts))
         bagged = bagged_rule(self.policy, self.sample, best.rule, self.seed, self.value)
         return best if bagged is best.rule else self.judge(bagged)
