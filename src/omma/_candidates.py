@@ -60,5 +60,5 @@ def warn_of_row(owner: str, candidates: int, k: int) -> None:
         f"the lowest other labels fill up to {k}: use at_most={k} in place of k={k} to predict "
         "only labels that are probable at all (this is said once)",
         UserWarning,
-        stacklevel=4,
+        stacklevel=5,
     )

@@ -189,7 +189,7 @@ class Trace:
             return None
         if not self.counts.n > 0:
             return math.nan
-        warn_of_selection("trace.value", self.metric, self.state, stacklevel=4)
+        warn_of_selection("trace.value", self.metric, self.policy, self.state, stacklevel=4)
         return reported_value(self.metric, self.counts, self.state)
 
     @cached_property

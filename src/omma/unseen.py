@@ -30,8 +30,8 @@ from omma.state import State
 PREDICTED_ONLY = "predicted"
 PAGE = "the page 'Labels seen only where predicted' (docs/seen.md)"
 # Labels look selected by decisions where at least the first share of predicted entries has labels,
-# and at most the second share of all others.
-KNOWN_IF_PREDICTED, KNOWN_IF_NOT = 0.8, 0.1
+# and at most the second share of all others; and if these unknown others are a third share of all.
+KNOWN_IF_PREDICTED, KNOWN_IF_NOT, LEAST_UNKNOWN = 0.8, 0.1, 0.05
 FEWEST_KNOWN = 20.0  # labels: with fewer of them nothing is said
 RANKED = 0.95  # the chance that a label is known rather than one of a lower probability
 
@@ -148,9 +148,13 @@ def reported_value(metric: Metric, counts: Counts, state: Any) -> float:
     return EstimatedValue(value, *unseen.rows)
 
 
-def warn_of_selection(owner: str, metric: Metric, state: Any, stacklevel: int = 3) -> None:
+def warn_of_selection(
+    owner: str, metric: Metric, policy: Policy, state: Any, stacklevel: int = 3
+) -> None:
     """Warn where labels seem to be missing because nothing was predicted, and nobody said so."""
-    if isinstance(state, State) and is_selected(state) and needs_unseen(metric, state.m):
+    if not isinstance(state, State) or not needs_unseen(metric, state.m):
+        return
+    if is_selected(state) and not _predicts_everything(policy, state):
         warnings.warn(
             f"{owner}: labels are missing where nothing was predicted, so {metric.name} counts "
             "only the positives that were found and is too high; pass seen='predicted' for an "
@@ -165,28 +169,61 @@ def is_selected(state: State) -> bool:
     if state.audits is not None:
         return False
     truth = state.labels or state.own
-    rows = float(truth.totals[N])
-    predicted = float(truth.cells[PREDICTED].sum())
-    missed = 0.0 if state.truth.missed is None else float(state.truth.missed.sum())
-    if predicted < FEWEST_KNOWN * state.unit:
+    if float(truth.cells[PREDICTED].sum()) < FEWEST_KNOWN * state.unit:
         return False
     if state.known is not None:
         # Of what probabilities expect among predicted entries, and among others: what is known?
-        known, all_rows = state.known.cells.sum(axis=1), state.cells.sum(axis=1)
-        shares = [
-            float(part[0] / max(part[1], 1e-9))
-            for part in (
-                (known[TP], all_rows[TP]),
-                (known[POSITIVE] - known[TP], all_rows[POSITIVE] - all_rows[TP]),
-            )
-        ]
-        return shares[0] >= KNOWN_IF_PREDICTED and shares[1] <= KNOWN_IF_NOT
+        known, expected = state.known.cells.sum(axis=1), state.cells.sum(axis=1)
+        return _follow_decisions(
+            known[TP], expected[TP], known[POSITIVE] - known[TP], expected[POSITIVE] - expected[TP]
+        )
     # Decisions on rows without labels are known where estimates are counted; else a row that is
-    # labelled in part tells how many of its labels are unknown.
-    entries = (float(state.totals[N]) if state.labels is not None else rows) * state.m
-    known_entries = rows * state.m - missed
-    others = max(entries - predicted, 1e-9)
-    return known_entries < entries and (known_entries - predicted) / others <= KNOWN_IF_NOT
+    # labelled in part tells how many of its labels are unknown, and these were hardly predicted.
+    truth = state.truth
+    decided = truth if state.judged is not None else state.own
+    missed = 0.0 if truth.missed is None else float(truth.missed.sum())
+    hits, predicted = truth.cells[PREDICTED].sum(), decided.cells[PREDICTED].sum()
+    known_others = truth.totals[N] * state.m - missed - hits
+    return _follow_decisions(hits, predicted, known_others, decided.totals[N] * state.m - predicted)
+
+
+def _follow_decisions(
+    known_predicted: float, predicted: float, known_others: float, others: float
+) -> bool:
+    """Whether labels are known of nearly all that was predicted, and of hardly anything else."""
+    unknown = others - known_others
+    return bool(
+        known_predicted >= KNOWN_IF_PREDICTED * predicted
+        and known_others <= KNOWN_IF_NOT * others
+        and unknown >= LEAST_UNKNOWN * (predicted + others)
+    )
+
+
+def _predicts_everything(policy: Policy, state: State) -> bool:
+    """Whether a policy is free to predict all, and should: then labels are missing by chance."""
+    metric, counts = policy.objective, state.truth
+    is_free = policy.budget is None and not policy.limits and not isinstance(policy, FixedPolicy)
+    return (
+        is_free
+        and metric is not None
+        and everything_is_best(metric, counts.cells[POSITIVE], float(counts.totals[N]))
+    )
+
+
+def everything_is_best(metric: Metric, positive: NDArray[np.float64], n: float) -> bool:
+    """Whether no decision can be better than to predict every label in every row.
+
+    >>> import omma
+    >>> positive = np.array([3.0, 1.0])
+    >>> [everything_is_best(omma.metric(f"macro_{of}"), positive, 10.0) for of in ("recall", "f1")]
+    [True, False]
+    """
+    if (positive == n).all():  # then it is right, and no fault of the metric
+        return False
+    # Where all is predicted, no label is missed, and all other rows are false alarms.
+    everything = Counts(positive, np.full(len(positive), n), positive, n)
+    exact = Counts(positive, positive, positive, n)
+    return not metric.multiclass and metric.value(everything) >= metric.value(exact)
 
 
 def check_logged_labels(

@@ -17,11 +17,11 @@ from omma._json import finite
 from omma.calibration.reliability import CalibrationCheck
 from omma.cli.evaluation import Evaluation, hindsight, titled
 from omma.comparison.choice import SIMPLE
-from omma.comparison.cross_fitting import everything_is_best
 from omma.datasets import Scored
 from omma.policies.registry import REGISTRY
 from omma.state_parts import in_proportion
 from omma.tables import UNSUPPORTED, Grid, GridEntry, fitting
+from omma.unseen import everything_is_best
 
 VALUES = 4  # columns of a rule's value and its distance from the best, with their intervals
 MOST, LEAST = 10, 5  # labels that are shown: those that gain most, and least

@@ -27,7 +27,7 @@ from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.tables import HAT_ETA
-from omma.unseen import check_logged_labels
+from omma.unseen import check_logged_labels, everything_is_best
 
 TUNED, TRUSTING = "tuned", "omma_eta"
 FEW_ROWS = 20  # intervals of so few rows were never measured
@@ -351,21 +351,6 @@ def _remarks(sample: Resampler, goal: Auto, best: int) -> Iterator[str]:
     if is_free and everything_is_best(metric, counts.positive, counts.n):
         how = "choose another metric, such as f1" if metric.binary else "pass k"
         yield f"{metric.name} is maximal when everything is predicted: {how}."
-
-
-def everything_is_best(metric: Metric, positive: NDArray[np.float64], n: float) -> bool:
-    """Whether no decision can be better than to predict every label in every row.
-
-    >>> positive = np.array([3.0, 1.0])
-    >>> [everything_is_best(find_metric(f"macro_{of}"), positive, 10.0) for of in ("recall", "f1")]
-    [True, False]
-    """
-    if (positive == n).all():  # then it is right, and no fault of the metric
-        return False
-    # Where all is predicted, no label is missed, and all other rows are false alarms.
-    everything = Counts(positive, np.full(len(positive), n), positive, n)
-    exact = Counts(positive, positive, positive, n)
-    return not metric.multiclass and metric.value(everything) >= metric.value(exact)
 
 
 def _calibration(data: Batch, goal: Auto, folds: Folds, trusting: Any) -> CalibrationCheck | None:

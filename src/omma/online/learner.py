@@ -213,7 +213,7 @@ class OnlineClassifier:
         counts = self.counts
         if not counts.n > 0:
             return None
-        warn_of_selection("learner.value", self.metric, self._state)
+        warn_of_selection("learner.value", self.metric, self.policy, self._state)
         return reported_value(self.metric, counts, self._state)
 
     @property
@@ -360,7 +360,7 @@ class OnlineClassifier:
         >>> pets.predict([0.3, 0.7])
         'dog'
         """
-        decided = self.decide(eta, id=id, ids=ids)
+        decided = self._decide_and_keep(eta, id, ids)
         return decided if self._class_names is None else self._named_classes(decided)
 
     def decide(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
@@ -371,6 +371,10 @@ class OnlineClassifier:
         >>> omma.OnlineClassifier(policy, 2, names=["cat", "dog"]).decide([0.3, 0.7])
         array([0, 1], dtype=int8)
         """
+        return self._decide_and_keep(eta, id, ids)
+
+    def _decide_and_keep(self, eta: Any, id: Id | None, ids: Any) -> Any:  # noqa: A002
+        """Decide rows, and keep the decisions for their labels, with an id or as the last."""
         if type(eta) is list:
             eta = array_of(eta)
         if self._candidate_checks:
@@ -411,7 +415,7 @@ class OnlineClassifier:
         if k is None or values.dtype.kind not in "fiub":
             return
         if values.ndim == 2 and values.shape[1] == self.n_labels:
-            if warn_of_rows("predict", read_probabilities("predict", values), k, stacklevel=4):
+            if warn_of_rows("predict", read_probabilities("predict", values), k, stacklevel=5):
                 self._candidate_checks = 0
         elif values.shape == self._row_shape and (candidates := candidates_of(values)) < k:
             self._candidate_checks = 0
