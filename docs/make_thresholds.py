@@ -2,7 +2,7 @@
 
     python docs/make_thresholds.py
 
-It takes some seconds and writes the tables into the page. Each figure is a mean over five seeds.
+It takes about a minute and writes the tables into the page. Each figure is a mean over five seeds.
 """
 
 from __future__ import annotations

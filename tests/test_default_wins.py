@@ -1,8 +1,9 @@
 """Wherever the docs use the default, it is at least as good as what people do without it.
 
 Pages and examples are run as they stand; each replay of ``omma.Auto`` in them is held against the
-0.5 threshold, or with a budget against the k most probable labels, on the same rows; inside
-scikit-learn and river, what is wrapped against the model alone.
+0.5 threshold, or with a budget against the k most probable labels, on the same rows, and so is the
+Auto that ``omma.choose`` compares; inside scikit-learn and river, what is wrapped against the model
+alone.
 """
 
 import doctest
@@ -25,7 +26,6 @@ OTHERS = {  # recipes without rows enough to tell what is better, and why
     "index": "a list of the others",
     "serving": "commands of a server",
     "fastapi": "three rows that show how to call",
-    "exporting": "how a rule is written down, not what it is worth",
     "dask": "steps on one state, with plain OMMA",
     "ray": "steps on one state, with plain OMMA",
 }
@@ -51,11 +51,19 @@ class Watched:
             self.found.append((repr(policy), trace.value, other.value))
         return trace
 
+    def choose(self, eta, y, metric, *args, **options):
+        choice = omma.comparison.choose(eta, y, metric, *args, **options)
+        if np.shape(eta)[0] >= ENOUGH:
+            values = choice["auto"].value, choice["baseline"].value
+            self.found.append((f"Auto of choose by {metric}", *values))
+        return choice
+
 
 @pytest.fixture
 def watched(monkeypatch, tmp_path):
     made = Watched()
     monkeypatch.setattr(omma, "replay", made)
+    monkeypatch.setattr(omma, "choose", made.choose)
     monkeypatch.chdir(tmp_path)
     return made
 
