@@ -164,18 +164,18 @@ def test_errors_of_the_compiler_reach_the_caller(loud):
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
 @pytest.mark.parametrize("then", ["end", "again"])
 def test_ctrl_c_ends_compiling_and_the_next_call_answers(tmp_path, then):
-    child = start(INTERRUPTED, tmp_path, then)
     lines = []
-    reader = threading.Thread(target=lambda: lines.extend(child.stdout))
-    assert child.stdout.readline() == "compiling\n"
-    reader.start()
-    # LLVM may lose a Ctrl-C that meets one of its callbacks: people press it again.
-    for _ in range(20):
-        time.sleep(0.3)
-        if "interrupted\n" in lines:
-            break
-        child.send_signal(signal.SIGINT)
-    assert child.wait(timeout=600) == 0, child.stderr.read()
-    reader.join()
+    with start(INTERRUPTED, tmp_path, then) as child:
+        reader = threading.Thread(target=lambda: lines.extend(child.stdout))
+        assert child.stdout.readline() == "compiling\n"
+        reader.start()
+        # LLVM may lose a Ctrl-C that meets one of its callbacks: people press it again.
+        for _ in range(20):
+            time.sleep(0.3)
+            if "interrupted\n" in lines:
+                break
+            child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=600) == 0, child.stderr.read()
+        reader.join()
     assert "interrupted\n" in lines
     assert lines[-1] == ("answered\n" if then == "again" else "interrupted\n")
