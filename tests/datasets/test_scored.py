@@ -288,3 +288,13 @@ def test_limits_of_a_label_by_name_where_there_are_no_names():
         done = CliRunner().invoke(main, [*files, "--subject-to", wrong])
         assert done.exit_code == 2
         assert ">=" in done.stderr
+
+
+def test_rows_that_were_left_out_are_still_known(tmp_path):
+    """Labels may be missing because of scores, which only all rows together tell."""
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,y_a,y_b\n0.9,0.2,1,0\n0.2,0.1,,\n0.8,0.3,1,\n0.7,0.6,0,1\n")
+    scored = read_scored(path, path, probability=["a", "b"], label=["y_a", "y_b"])
+    assert (scored.batch.n, scored.logged.n) == (3, 4)
+    fewer = scored.without(np.array([False, True, False]), "lack a label")
+    assert (fewer.batch.n, fewer.logged.n) == (2, 4)

@@ -64,7 +64,7 @@ class Scored:
     rows : tuple of str and tuple of str, or None
         What the column that names rows is called, and its cells.
     logged : Batch or None
-        The same with rows that have no labels, where some were skipped.
+        The rows as they were read, with those that were left out; None where all are there.
     """
 
     batch: Batch
@@ -79,7 +79,8 @@ class Scored:
         if names is not None:
             cells = zip(names[1], rows, strict=True)
             names = (names[0], tuple(cell for cell, is_left_out in cells if not is_left_out))
-        return Scored(self.batch.take(~rows), (*self.notes, note), names)
+        logged = self.batch if self.logged is None else self.logged
+        return Scored(self.batch.take(~rows), (*self.notes, note), names, logged)
 
 
 def read_scored(
@@ -185,11 +186,9 @@ def read_scored(
     if known is not None:
         if not known.any():
             raise ValueError(f"{truth.path} must have labels to judge by, got empty cells alone")
-        logged = scored.batch
         scored = scored.without(
             ~known, "have no labels and were skipped (omma stream can use them)"
         )
-        scored = replace(scored, logged=logged)
     return replace(scored, batch=scored.batch.ready())
 
 
