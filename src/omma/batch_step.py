@@ -55,7 +55,7 @@ def step(
     y : as eta, or class ids of shape (n,), optional
         True labels. Without them only what is learned without labels is counted.
     weights : array-like of shape (n,), optional
-        A row of weight w counts as w rows.
+        A row of weight w counts as w rows. Weights are not costs: see ``omma.metrics.RowCosts``.
 
     Returns
     -------

@@ -117,7 +117,8 @@ class Counts:
             these). ``y_pred`` is 0 or 1. Columns of two frames are matched by name; rows of pandas
             must have one index, in one order.
         sample_weight : array-like of shape (n,), optional
-            A row of weight w counts as w rows.
+            A row of weight w counts as w rows. Weights are not costs: for these, see
+            ``omma.metrics.RowCosts``.
         n_labels : int, optional
             Number of classes when both are class ids (default: the largest id plus one);
             1 reads vectors as the 0/1 labels of a binary problem.

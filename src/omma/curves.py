@@ -149,7 +149,7 @@ def curve(
         Of one label; ``macro_``, which gives a line for each label; or ``micro_``, which gives one
         line, as all labels have one threshold.
     weights : array-like of shape (n,), optional
-        A row of weight w counts as w rows; weights are not costs of rows.
+        A row of weight w counts as w rows. Weights are not costs: see ``omma.metrics.RowCosts``.
     labels : sequence of int or str, optional
         The labels to look at, of a macro metric (default: all).
     bootstrap : int

@@ -69,8 +69,8 @@ def replay(
         Take the rows in the order ``numpy.random.default_rng(seed).permutation(n)``; None keeps
         theirs.
     weights : array-like of shape (n,), optional
-        A row of weight w counts as w rows with the same decision. Weights are not costs: a
-        dearer row is decided by the same rule as a cheap one.
+        A row of weight w counts as w rows with the same decision. Weights are not costs: all
+        rows share one rule. For a cost of each row see ``omma.metrics.RowCosts``.
     predictions : bool
         Keep the predictions. Where a row has fewer than k labels of probability above zero, the
         lowest other labels fill up, and a warning says in how many rows; ``at_most`` has none.

@@ -84,6 +84,7 @@ def frontier(
     k : int, optional
         Exactly k labels a row.
     weights : array-like of shape (n,), optional
+        A row of weight w counts as w rows. Weights are not costs: see ``omma.metrics.RowCosts``.
 
     Returns
     -------

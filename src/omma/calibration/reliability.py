@@ -110,7 +110,7 @@ def reliability(
     label : int, optional
         Look at this label alone; default all of them together.
     weights : array-like of shape (n,), optional
-        A row of weight w counts as w rows.
+        A row of weight w counts as w rows. Weights are not costs: see ``omma.metrics.RowCosts``.
 
     Returns
     -------
@@ -155,6 +155,8 @@ def expected_error(
 ) -> float:
     """Expected calibration error: how far, on average, probabilities are from frequencies.
 
+    Parameters are those of ``reliability``.
+
     >>> from omma.calibration import expected_error
     >>> expected_error([[0.2], [0.2], [0.9]], [[0], [1], [1]])
     0.233
@@ -165,7 +167,7 @@ def expected_error(
 def log_loss(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float:
     """Mean log-loss: over rows and labels, or with class ids over rows.
 
-    Zeros and ones are taken as 1e-15 and 1 - 1e-15.
+    Zeros and ones are taken as 1e-15 and 1 - 1e-15. ``weights`` are those of ``reliability``.
 
     >>> from omma.calibration import log_loss
     >>> log_loss([[0.5, 0.25]], [1])  # one class a row: -log 0.25
@@ -185,6 +187,8 @@ def log_loss(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> fl
 
 def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float:
     """Brier score: mean of (probability - label)², or with class ids its sum over classes.
+
+    ``weights`` are those of ``reliability``.
 
     >>> from omma.calibration import brier
     >>> brier([[0.5, 0.25]], [[0, 1]])

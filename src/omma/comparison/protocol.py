@@ -84,7 +84,7 @@ def compare(
         policies by name. What a policy does not support is a cell marked ×.
     weights : array-like of shape (n,), optional
         A row of weight w counts as w rows, for policies and for the metrics that judge them.
-        Weights are not costs: all rows share the rule.
+        Weights are not costs: see ``omma.metrics.RowCosts``.
     train : pair (eta, y) or Batch, optional
         For policies that learn beforehand. Their fitting is not part of ``seconds``.
     seeds : iterable of int

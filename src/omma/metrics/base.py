@@ -205,6 +205,8 @@ class Metric(ABC):
             sets, are the labels of each row. NaN in ``y_true`` is unknown, of indicators and of
             0/1: a label is then scored on the rows in which it is known.
         sample_weight : array-like of shape (n,), optional
+            A row of weight w counts as w rows. Weights are not costs: for these, see
+            ``omma.metrics.RowCosts``.
         labels : sequence, optional
             The classes to score (default: those that occur in either vector, sorted). A metric
             over classes needs all of them; others accept a subset, as scikit-learn does.

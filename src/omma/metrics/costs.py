@@ -117,6 +117,9 @@ class RowCosts:
     optimal for exact probabilities, so there is nothing to learn; calibrate them first
     (``omma.calibration``).
 
+    ``weights=`` elsewhere counts a row several times, and does not do this: the page "Choosing a
+    metric" compares the two.
+
     Parameters
     ----------
     false_alarm, miss : float, or array-like that fits the shape of ``eta``

@@ -533,7 +533,8 @@ class OnlineClassifier:
         eta : optional
             Its probabilities, needed with ``feedback="estimates"`` where ``prediction`` is given.
         weight : float, or array-like for several rows
-            A row of weight w counts as w rows; weights are not costs, all rows share the rule.
+            A row of weight w counts as w rows. Weights are not costs: for these, see
+            ``omma.metrics.RowCosts``.
             With ``feedback="estimates"`` and an id it must be 1, the weight with which the
             probabilities were counted.
         id : str or int, optional

@@ -42,6 +42,9 @@ from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, Problem, read_
 from omma.sklearn._rule_search import JudgedRule, find_rule, out_of_fold, usual_rule
 
 OWNER = "MetricClassifier"
+# Nearly always an array. Forests of many labels return a list of arrays; with that in the type,
+# checkers would refuse ``predict_proba(X)[:, 1]`` of every estimator.
+Probabilities = NDArray[np.float64] | Any
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -237,7 +240,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         y : array-like of shape (n_samples,), or indicators of shape (n_samples, n_labels)
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w rows; also given to the estimator, if it takes weights.
-            Weights are not costs: all rows share the rule, whatever they weigh.
+            Weights are not costs: see ``omma.metrics.RowCosts``.
         **params : dict
             Passed on as metadata routing says, where that is enabled.
 
@@ -485,13 +488,13 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         )
 
     @where_inner_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any) -> Probabilities:
         """The estimator's probabilities."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
     @where_inner_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: Any) -> Probabilities:
         """The logarithms of the estimator's probabilities."""
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(X)

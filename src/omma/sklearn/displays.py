@@ -122,7 +122,8 @@ class ThresholdCurveDisplay:
             Of one label, ``macro_`` or ``micro_``; default that of a ``MetricClassifier``, else
             ``"f1"``.
         sample_weight : array-like of shape (n_samples,), optional
-            A row of weight w counts as w rows; weights are not costs.
+            A row of weight w counts as w rows. Weights are not costs: for these, see
+            ``omma.metrics.RowCosts``.
         pos_label : int, float, bool or str, optional
             The positive one of two classes, as of ``MetricClassifier``.
         labels : sequence of int or str, optional
@@ -277,7 +278,8 @@ class ReliabilityDisplay:
         bins, strategy
             As of ``omma.calibration.reliability``.
         sample_weight : array-like of shape (n_samples,), optional
-            A row of weight w counts as w rows; weights are not costs.
+            A row of weight w counts as w rows. Weights are not costs: for these, see
+            ``omma.metrics.RowCosts``.
         pos_label : int, float, bool or str, optional
             The positive one of two classes, as of ``MetricClassifier``.
         name : str, optional

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from omma._validate import shown
 from omma.rule import Rule
 from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, Problem
-from omma.sklearn.classifier import where_inner_has
+from omma.sklearn.classifier import Probabilities, where_inner_has
 
 OWNER = "RuledClassifier"
 
@@ -91,7 +91,7 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return problem.decode(self.rule.predict(problem.checked_eta(self._trained(), X)))
 
     @where_inner_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any) -> Probabilities:
         """The estimator's probabilities."""
         return self._trained().predict_proba(X)
 
