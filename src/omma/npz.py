@@ -11,11 +11,9 @@ name has it before these, as in ``eta_data``.
 from __future__ import annotations
 
 import math
-import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,13 +28,14 @@ from omma._validate import shown
 SMALL = 1 << 28  # bytes that a file may always unpack to
 TIMES = 100  # and above that, so many times its own size
 HIGHEST = 2**31 - 1  # columns of a sparse matrix stay below it
-HEADER = 1 << 16  # bytes before the numbers of an array
-# Plain types alone, no records; objects are refused below.
-DESCR = r"'descr'\s*:\s*'([<>|=]?[A-Za-z?]\d{0,9})'"
-FORTRAN = r"'fortran_order'\s*:\s*(True|False)"
-SHAPE = r"'shape'\s*:\s*\(([\d,\sL]{0,200})\)"
+# How arrays begin, and what reads their shape and type. Version 3 is version 2 with names of
+# fields in other alphabets, and plain types have no fields.
+HEADERS: dict[bytes, Any] = {
+    b"\x93NUMPY\x01\x00": np.lib.format.read_array_header_1_0,
+    b"\x93NUMPY\x02\x00": np.lib.format.read_array_header_2_0,
+    b"\x93NUMPY\x03\x00": np.lib.format.read_array_header_2_0,
+}
 TEXT = 1 << 24  # letters of a text
-CHUNK = 1 << 20  # bytes that are unpacked at a time
 PARTS = ("data", "indices", "indptr")
 
 
@@ -96,36 +95,16 @@ def _told(sentence: str) -> Iterator[None]:
         raise ValueError(f"{sentence}: {reason}") from error
 
 
-@dataclass(frozen=True)
-class _Header:
-    """Shape and type of an array: what an .npy file says before its numbers."""
-
-    shape: tuple[int, ...]
-    fortran: bool
-    dtype: np.dtype[Any]
-    size: int  # of the header itself
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
-def _header(file: Any) -> _Header:
-    """Read the header by patterns: NumPy evaluates it as Python, with Python's errors."""
+def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape and type of an array, and how many bytes follow: what an .npy file says first."""
     start = file.read(8)
-    wide = 2 if start[6:7] == b"\x01" else 4
-    length = int.from_bytes(file.read(wide), "little")
-    if start[:6] != b"\x93NUMPY" or start[6:7] not in b"\x01\x02\x03" or length > HEADER:
+    if start not in HEADERS:
         raise ValueError(f"no array, it starts with {shown(start)}")
-    text = file.read(length).decode("latin-1")
-    descr, fortran, sides = (re.search(pattern, text) for pattern in (DESCR, FORTRAN, SHAPE))
-    if descr is None or fortran is None or sides is None:
-        raise ValueError(f"no array of plain values, it is {shown(text.strip())}")
-    dtype = np.dtype(descr[1])
-    if dtype.hasobject or not dtype.itemsize:
+    shape, _, dtype = HEADERS[start](file)
+    # Objects would be unpickled, and values of no bytes cost memory that no file pays for.
+    if dtype.hasobject or dtype.names is not None or not dtype.itemsize:
         raise ValueError(f"no plain values, but the type {dtype}")
-    shape = tuple(int(side.strip(" L")) for side in sides[1].split(",") if side.strip())
-    return _Header(shape, fortran[1] == "True", dtype, 8 + wide + length)
+    return shape, dtype, math.prod(shape) * dtype.itemsize
 
 
 class Archive:
@@ -186,12 +165,12 @@ class Archive:
             member = self._archive.open(info)
         with member:
             with _told(f"{self._unsound}: in {name!r}"):
-                header = _header(member)
+                sides, dtype, size = _header(member)
+                stored = info.file_size - member.tell()
             # All that the header promises is checked before a number is unpacked.
-            if header.dtype.kind not in kinds:
+            if dtype.kind not in kinds:
                 expected = "text" if kinds in ("U", "SU") else "numbers"
-                raise self.refuse(name, expected, f"the type {header.dtype}")
-            sides = header.shape
+                raise self.refuse(name, expected, f"the type {dtype}")
             if shape is not None and (
                 len(shape) != len(sides)
                 or any(side not in (None, own) for side, own in zip(shape, sides, strict=True))
@@ -199,18 +178,21 @@ class Archive:
                 text = " × ".join("any" if side is None else str(side) for side in shape) or "one"
                 raise self.refuse(name, f"{text} values", f"the shape {sides}")
             limit = self._budget if most is None else most
-            if header.nbytes > limit:
+            if size > limit:
                 raise self.refuse(
                     name,
                     f"at most {limit:,} bytes",
-                    f"{header.nbytes:,}, more than a file of this size should unpack to (write it "
+                    f"{size:,}, more than a file of this size should unpack to (write it "
                     "without compression, or as a sparse matrix)",
                 )
-            if info.file_size - header.size != header.nbytes:
-                raise self.refuse(name, f"{header.nbytes} bytes", f"{info.file_size - header.size}")
+            if stored != size:
+                raise self.refuse(name, f"{size} bytes", f"{stored}")
             with _told(f"{self._unsound}: in {name!r}"):
-                values = _filled(member, header)
-        self._budget -= header.nbytes if most is None else 0
+                member.seek(0)
+                values = np.lib.format.read_array(member, allow_pickle=False)
+        values = values.astype(dtype.newbyteorder("="), copy=False)
+        if most is None:
+            self._budget -= size
         if values.dtype.kind == "U":
             # Numbers that are no letters would be an error inside of Python itself.
             letters = np.ascontiguousarray(values).reshape(-1).view(np.uint32)
@@ -239,13 +221,9 @@ class Archive:
         """A matrix in CSR, rows in order and without duplicates; bounds are those of ``array``."""
         prefix = f"{name}_" if name else ""
         sides = self._sides(prefix + "shape", shape)
-        parts = {"data": kinds, "indices": "iu", "indptr": "iu"}
-        data, indices, indptr = (
-            self.array(prefix + part, kinds=kind, shape=(None,)) for part, kind in parts.items()
-        )
-        self._check_compressed(prefix, len(data), indices, indptr, *sides)
-        stored = int(indptr[-1])
-        matrix = sparse.csr_array((data[:stored], indices[:stored], indptr), shape=sides)
+        data = self.array(prefix + "data", kinds=kinds, shape=(None,))
+        indices, indptr = self._pointers(prefix, len(data), *sides)
+        matrix = sparse.csr_array((data[: len(indices)], indices, indptr), shape=sides)
         matrix.sum_duplicates()
         self._check_range(prefix + "data", matrix.data, **bounds)
         return matrix
@@ -262,24 +240,21 @@ class Archive:
         if 8 * rows > self._budget:  # in CSR a row costs something, even an empty one
             raise self.refuse("shape", f"at most {self._budget // 8:,} rows", f"{rows:,}")
         data = self.array("data", shape=(None,) * {"bsr": 3, "dia": 2}.get(kind, 1))
+        content: Any
         if kind == "dia":
-            offsets = self.array("offsets", kinds="iu", shape=(data.shape[0],))
-            content: Any = (data, offsets)
+            content = (data, self.array("offsets", kinds="iu", shape=(data.shape[0],)))
         elif kind == "coo":
-            places = [
-                self.array(axis, kinds="iu", shape=data.shape, low=0, high=side - 1)
-                for axis, side in zip(("row", "col"), sides, strict=True)
-            ]
-            content = (data, tuple(places))
+            row = self.array("row", kinds="iu", shape=data.shape, low=0, high=rows - 1)
+            column = self.array("col", kinds="iu", shape=data.shape, low=0, high=columns - 1)
+            content = (data, (row, column))
         else:
             block = data.shape[1:] or (1, 1)
             if 0 in block or rows % block[0] or columns % block[1]:
                 raise self.refuse("data", f"blocks that fit into {sides}", block)
             blocks = (rows // block[0], columns // block[1])
             outer = blocks[::-1] if kind == "csc" else blocks  # CSC lists columns, not rows
-            indices, indptr = (self.array(part, kinds="iu", shape=(None,)) for part in PARTS[1:])
-            self._check_compressed("", len(data), indices, indptr, *outer)
-            content = (data, indices, indptr)
+            indices, indptr = self._pointers("", len(data), *outer)
+            content = (data[: len(indices)], indices, indptr)
         with _told(self._unsound):
             return sparse.csr_array(getattr(sparse, f"{kind}_array")(content, shape=sides))
 
@@ -309,16 +284,16 @@ class Archive:
                 raise self.refuse(name, f"{expected} {axis}", side)
         return rows, columns
 
-    def _check_compressed(
-        self,
-        prefix: str,
-        stored: int,
-        indices: NDArray[Any],
-        indptr: NDArray[Any],
-        n_outer: int,
-        n_inner: int,
-    ) -> None:
-        """Refuse indices that point outside: compiled code follows them without looking."""
+    def _pointers(
+        self, prefix: str, stored: int, n_outer: int, n_inner: int
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Indices and indptr of a compressed matrix, of those that are used.
+
+        Indices that point outside are refused: compiled code follows them without looking.
+        """
+        indices, indptr = (
+            self.array(prefix + part, kinds="iu", shape=(None,)) for part in PARTS[1:]
+        )
         name = f"{prefix}indptr"
         if len(indptr) != n_outer + 1:
             raise self.refuse(name, f"{n_outer + 1} numbers", len(indptr))
@@ -330,37 +305,19 @@ class Archive:
                 f"{prefix}indices", f"{indptr[-1]} numbers, as many as in data", len(indices)
             )
         used = indices[: int(indptr[-1])]
-        if len(used) and (used.min() < 0 or used.max() >= n_inner):
-            outside = used[(used < 0) | (used >= n_inner)][0]
-            raise self.refuse(f"{prefix}indices", f"numbers from 0 to {n_inner - 1}", f"{outside}")
-
-
-def _filled(member: Any, header: _Header) -> NDArray[Any]:
-    """Numbers in native order, read some at a time: what a file promises costs nothing yet."""
-    flat = np.empty(math.prod(header.shape), dtype=header.dtype)
-    room = flat.view(np.uint8) if header.nbytes else np.empty(0, np.uint8)
-    place = 0
-    while chunk := member.read(CHUNK):  # to the end, where the sum of the bytes is checked
-        room[place : place + len(chunk)] = np.frombuffer(chunk, np.uint8)
-        place += len(chunk)
-    if place != header.nbytes:
-        raise ValueError(f"{place} bytes instead of {header.nbytes}")
-    flat = flat.astype(flat.dtype.newbyteorder("="), copy=False)
-    return flat.reshape(header.shape, order="F" if header.fortran else "C")
+        outside = used[(used < 0) | (used >= n_inner)]
+        if len(outside):
+            expected = f"numbers from 0 to {n_inner - 1}"
+            raise self.refuse(f"{prefix}indices", expected, f"{outside[0]}")
+        return used, indptr
 
 
 def mapped(path: str | Path) -> NDArray[Any]:
     """The array of an .npy file; its numbers stay on the disk until they are used."""
-    with Path(path).open("rb") as file:
-        with _told(f"{path} is not a sound .npy file"):
-            header = _header(file)
-        size = file.seek(0, 2)
-    if size - header.size < header.nbytes:
-        raise ValueError(
-            f"{path} is not a sound .npy file: expected {header.nbytes:,} bytes of them, "
-            f"got {size - header.size:,}"
-        )
-    if not header.nbytes:  # nothing cannot be mapped
-        return np.empty(header.shape, header.dtype)
-    order: Any = "F" if header.fortran else "C"
-    return np.memmap(path, header.dtype, "r", header.size, header.shape, order)
+    with Path(path).open("rb") as file, _told(f"{path} is not a sound .npy file"):
+        _, _, size = _header(file)
+        start = file.tell()
+        stored = file.seek(0, 2) - start
+        if stored < size:
+            raise ValueError(f"expected {size:,} bytes of them, got {stored:,}")
+        return np.lib.format.open_memmap(path, mode="r")
