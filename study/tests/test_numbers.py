@@ -16,6 +16,7 @@ MEASURED = re.compile(
 )
 SOURCE = re.compile(
     r"python -m benchmarks|omma-study run|make_\w+\.py|tests/|omma demo|omma evaluate"
+    r"|benchmark `\w+` of version"
 )
 SKIPPED = (
     r"```.*?```",  # code, which tests run
