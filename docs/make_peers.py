@@ -23,7 +23,7 @@ METHODS = {
     "xCOLUMNs": "xCOLUMNs",
     "MAPIE": "MAPIE",
 }
-# MAPIE keeps a rate, and is not there in every seed; plain decisions are no rival.
+# MAPIE guarantees a rate, not in every seed; plain decisions are not tuned. Neither is a rival.
 RIVALS = ("TunedThresholdClassifierCV", "optimal-classification-cutoffs", "xCOLUMNs")
 START, END = "<!-- measured -->\n\n", "\n\n<!-- end of measured -->"
 
@@ -49,8 +49,8 @@ def tables(records: list[dict[str, Any]]) -> str:
     columns = ["set", "metric", *METHODS.values()]
     return "\n\n".join(
         (
-            _table([*columns, "omma to the best rival"], values),
-            "The same in seconds:",
+            _table([*columns, "omma − best rival"], values),
+            "CPU seconds of fitting and deciding:",
             _table(columns, seconds),
         )
     )

@@ -35,7 +35,6 @@ EXPLAINED = {
     "index.md": "docs/make_thresholds.py",
     "limits.md": "examples of limits; python -m benchmarks limits and limits_real",
     "options.md": "the table of prior.md",
-    "peers.md": "a version, and an example of a guarantee",
     "prior.md": "settings, thresholds computed in the text; docs/make_prior.py writes the table",
     "recipes/exporting.md": "a version",
     "recipes/fraud.md": "an example of costs",
