@@ -38,7 +38,6 @@ EXPLAINED = {
     "prior.md": "settings, thresholds computed in the text; docs/make_prior.py writes the table",
     "recipes/exporting.md": "a version",
     "recipes/fraud.md": "an example of costs",
-    "recipes/river.md": "what the code of the section prints",
     "recipes/serving.md": "settings",
     "tutorial.md": "what the code of the section prints",
 }
