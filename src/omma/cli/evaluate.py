@@ -19,13 +19,17 @@ from omma.cli.options import (
     limits_option,
     make_policy,
     picture_path,
+    policy_names,
     raw_cells_option,
     read_metric,
-    say,
     usage,
     whole_number,
     work,
 )
+
+USUAL = ("baseline", "tuned", "auto", "ofo", "greedy", "omma", "omma_eta")
+BLIND = ("baseline", "omma_eta")  # what runs without labels, unless somebody asks for more
+BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so many labels a row
 
 
 @click.command("evaluate")
@@ -164,33 +168,19 @@ def command(**parameters: Any) -> None:
     options = SimpleNamespace(**parameters)
     _find_files(options)
     targets = [read_metric(text, options.k, options.at_most) for text in options.metrics]
-    from omma.cli.evaluation import (
-        ALL,
-        Evaluation,
-        check_bounded,
-        check_task,
-        chosen_policies,
-        fully_labelled,
-    )
-    from omma.datasets import read_scored
-    from omma.unseen import check_logged_labels
-
-    deciders = (options.decide,) if options.decide else ()
-    check_policies((*options.policies, *deciders), ALL)
-    with usage("--policy"):
-        has_labels = options.labels is not None
-        policies = chosen_policies(options.policies, has_labels, options.at_most)
-    with usage("--decide"):
-        check_bounded(deciders, options.at_most)
+    policies = _policies(options)
     _check_files(options)
-    if not has_labels and (options.repeat > 1 or len(options.prior) > 1):
+    if options.labels is None and (options.repeat > 1 or len(options.prior) > 1):
         raise click.UsageError("--repeat and several --prior need --labels to compare by.")
     limited: Any = None  # the policy under limits, made before files are read as it checks these
     if options.subject_to or options.frontier is not None:
         _check_limited(options)
-        limited = make_policy(
-            "auto", *targets[0], subject_to=options.subject_to, at_most=options.at_most
-        )
+        _, metric, k = targets[0]
+        limits = options.subject_to
+        limited = make_policy("auto", metric, k, subject_to=limits, at_most=options.at_most)
+    from omma.cli.evaluation import check_task, fully_labelled, run, run_frontier, run_limited
+    from omma.datasets import read_scored
+    from omma.unseen import check_logged_labels
 
     # Training rows are read as the others are, and their columns put in the same order.
     def read(eta: str, labels: str | None, order: tuple[str, ...] | None = None) -> Any:
@@ -215,50 +205,15 @@ def command(**parameters: Any) -> None:
         if options.train_eta is not None:
             train = read(options.train_eta, options.train_labels, inputs.batch.names).batch
         check_task(inputs.batch, targets, options.at_most)
-        limits = () if limited is None else limited.limits
-        metrics = [metric for metric, _ in targets]
-        rows = inputs.logged or inputs.batch
-        check_logged_labels("evaluate", rows, [*metrics, *limits], options.seen)
-        if limited is not None:
-            from omma.cli.evaluate_limits import run_frontier, run_limited
-
-            if options.frontier is not None:
-                run_frontier(options, targets[0], inputs)
-            else:
-                run_limited(options, targets[0], limited, inputs)
-            return
-        from rich.console import Console
-
-        from omma.cli.evaluate_report import as_json, show
-
-        # A terminal shows a progress bar; a log gets one line.
-        is_terminal = Console(stderr=True).is_terminal
-        if not is_terminal:
-            say(f"deciding {inputs.batch.n:,} rows; compiling takes some seconds at first")
-        # Rows keep the order of the files unless somebody asks for a seed or for repetitions.
-        first = options.seed or 0
-        is_shuffled = options.seed is not None or options.repeat > 1
-        evaluation = Evaluation(
-            inputs,
-            train,
-            targets,
-            policies,
-            priors=tuple(dict.fromkeys(options.prior)),
-            seeds=tuple(range(first, first + options.repeat)) if is_shuffled else (None,),
-            decide=options.decide,
-            are_named=bool(options.policies),
-            at_most=options.at_most,
-            shows_progress=is_terminal,
-        )
-        # Everything is run before the first file is written.
-        evaluation.run()
-        wrote = evaluation.write(options.plot, options.predictions, options.rule, options.raw_cells)
-        if options.as_json:
-            click.echo(as_json(evaluation, wrote))
-            return
-        show(evaluation, Console(highlight=False))
-        for sentence in wrote.values():
-            click.echo(sentence)
+        measures = [target.metric for target in targets]
+        measures += () if limited is None else limited.limits
+        check_logged_labels("evaluate", inputs.logged or inputs.batch, measures, options.seen)
+        if options.frontier is not None:
+            run_frontier(options, targets[0], inputs)
+        elif limited is not None:
+            run_limited(options, targets[0], limited, inputs)
+        else:
+            run(options, targets, policies, inputs, train)
 
 
 def _find_files(options: Any) -> None:
@@ -272,6 +227,28 @@ def _find_files(options: Any) -> None:
         options.labels = options.labels or options.file
     elif options.labels is None and options.label:
         options.labels = options.eta
+
+
+def _policies(options: Any) -> tuple[str, ...]:
+    """The policies to compare: those that were named, else the usual ones."""
+    has_labels, deciders = options.labels is not None, [options.decide] if options.decide else []
+    check_policies((*options.policies, *deciders), policy_names())
+    for option, names in (("--policy", options.policies), ("--decide", deciders)):
+        unbounded = [name for name in names if name not in BOUNDED]
+        if options.at_most is not None and unbounded:
+            known = f"{', '.join(BOUNDED[:-1])} and {BOUNDED[-1]}"
+            text = f"{unbounded[0]} does not go with --at-most; {known} do."
+            raise click.BadParameter(text, param_hint=option)
+    for name in options.policies:
+        if not has_labels and not name.endswith("_eta") and name != "baseline":
+            raise click.BadParameter(
+                f"{name} needs --labels; without them baseline runs, and names that end in _eta.",
+                param_hint="--policy",
+            )
+    if options.policies:
+        return tuple(dict.fromkeys(options.policies))
+    usual = USUAL if has_labels else BLIND
+    return usual if options.at_most is None else tuple(name for name in usual if name in BOUNDED)
 
 
 def _check_files(options: Any) -> None:

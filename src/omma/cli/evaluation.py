@@ -1,92 +1,78 @@
-"""The work of ``omma evaluate``: calls ``omma.choose`` and ``omma.compare``, and writes files."""
+"""The work of ``omma evaluate``: runs ``omma.choose`` and ``omma.compare``, shows and writes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import click
 import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
 
 import omma
 from omma._atomic import replacing
-from omma.cli.options import make_policy
-from omma.comparison import NAMES
-from omma.comparison.cross_fitting import simple_rule
+from omma._json import finite
+from omma.calibration.reliability import CalibrationCheck
+from omma.cli.options import make_policy, say
+from omma.comparison.arguments import BudgetedMetric
+from omma.comparison.choice import SIMPLE
+from omma.comparison.cross_fitting import TUNED, simple_rule
 from omma.datasets import Scored, write_matrix
 from omma.datasets.csv_text import csv_line, spreadsheet_text
 from omma.datasets.matrices import TABLES, file_ending
 from omma.datasets.text import compressing
-from omma.metrics.target import Target
+from omma.plots.choice import above
 from omma.policies import UnsupportedMetricError
 from omma.policies.base import whole_for
 from omma.policies.registry import REGISTRY
+from omma.tables import MISSING, UNSUPPORTED, Grid, GridEntry, fitting, texts
+from omma.unseen import everything_is_best
 
-MetricAndBudget = tuple[omma.Metric, int | None]
-
-ALL = tuple(name for name in NAMES if name != "top_k_or_half")  # another name of baseline
-USUAL = ("baseline", "tuned", "auto", "ofo", "greedy", "omma", "omma_eta")
-BLIND = ("baseline", "omma_eta")  # what runs without labels, unless somebody asks for more
 TRAINED = ("tuned", "offline_fw")  # what learns beforehand
-BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so many labels a row
 HINDSIGHT = {"tuned": "Tuned on these rows*", "offline_fw": "Offline-FW on these rows*"}
 FOLDS = 5
+VALUES = 4  # columns of a rule's value and its distance from the best, with their intervals
+MOST, LEAST = 10, 5  # labels that are shown: those that gain most, and least
+CROSS_FITTED = (
+    "each row was decided by a rule made without it; intervals are from a bootstrap over rows, "
+    "corrected for choosing the best."
+)
 
 
-def titled(metric: omma.Metric, k: int | None) -> str:
-    """A metric's name with its budget, where it needs one."""
-    return str(Target(metric.name, None if metric.multiclass else k))
+# Rows that metrics can judge.
 
 
-def check_bounded(names: tuple[str, ...], at_most: int | None) -> None:
-    """Refuse policies that cannot predict up to so many labels a row, where that is asked for."""
-    others = [name for name in names if name not in BOUNDED]
-    if at_most is not None and others:
-        known = f"{', '.join(BOUNDED[:-1])} and {BOUNDED[-1]}"
-        raise ValueError(f"{others[0]} does not go with --at-most; {known} do")
-
-
-def chosen_policies(
-    names: tuple[str, ...], has_labels: bool, at_most: int | None
-) -> tuple[str, ...]:
-    """The policies to compare: those that were named, else the usual ones."""
-    if not names:
-        usual = USUAL if has_labels else BLIND
-        return usual if at_most is None else tuple(name for name in usual if name in BOUNDED)
-    check_bounded(names, at_most)
-    for name in names:
-        if not has_labels and not name.endswith("_eta") and name != "baseline":
-            raise ValueError(
-                f"{name} needs --labels; without them baseline runs, and names that end in _eta"
-            )
-    return tuple(dict.fromkeys(names))
-
-
-def fully_labelled(inputs: Scored, metrics: list[MetricAndBudget]) -> Scored:
+def fully_labelled(inputs: Scored, targets: list[BudgetedMetric]) -> Scored:
     """Without rows that are labelled in part, where a metric is about one class a row."""
     labels = inputs.batch.labels
     if labels is None or labels.missing is None:
         return inputs
-    for metric, _ in metrics:
-        reason = whole_for(metric)
+    for target in targets:
+        reason = whole_for(target.metric)
         if reason is not None:
             part = np.diff(labels.missing.indptr) > 0  # rows with unknown entries
             if part.all():
                 labels.refuse_partly_known(labels.owner, reason)
-            why = f"lack some labels and were skipped: {metric.name} is about one class a row"
+            why = (
+                f"lack some labels and were skipped: {target.metric.name} is about one class a row"
+            )
             return inputs.without(part, why)
     return inputs
 
 
-def check_task(
-    batch: omma.Batch, metrics: list[MetricAndBudget], at_most: int | None = None
-) -> None:
+def check_task(batch: omma.Batch, targets: list[BudgetedMetric], at_most: int | None) -> None:
     """Refuse metrics and budgets that do not go with the data, and say what to pass."""
     m = batch.m
     if at_most is not None and at_most > m:
         raise ValueError(f"--at-most must be at most the number of labels, {m}, got {at_most}")
-    for metric, k in metrics:
+    for _, metric, k in targets:
         # Classifiers return two columns for a binary problem, of which the second is positive.
         if metric.binary and m == 2:
             raise ValueError(
@@ -96,13 +82,12 @@ def check_task(
         metric.check_labels(m)
         if k is not None and k > m:
             raise ValueError(f"k must be at most the number of labels, {m}, got {k}")
-        if batch.class_ids and k is None and not metric.multiclass:
+        if batch.class_ids and k is None:
             raise ValueError(
                 f"the labels are class ids, and {metric.name} has no budget: pass -k 1 to predict "
                 "one class a row, or labels as columns of 0 and 1"
             )
-        needs_one = metric.multiclass and m > 1 and batch.labels is not None
-        if needs_one and batch.odd_row is not None:
+        if metric.multiclass and m > 1 and batch.odd_row is not None:
             row, count = batch.odd_row
             raise ValueError(
                 f"the labels must be one class a row for {metric.name}, got {count} in row {row}; "
@@ -110,217 +95,467 @@ def check_task(
             )
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Policies online by every metric, and the rule to deploy; each part is run when asked for."""
+# What is run.
+
+
+class Results(NamedTuple):
+    """Policies online, and the rule to deploy by each metric.
+
+    Without labels there is neither, but what each policy may be worth by each metric.
+    """
 
     inputs: Scored
-    train: omma.Batch | None  # rows to tune on beforehand
-    targets: list[MetricAndBudget]
-    policies: tuple[str, ...]
-    priors: tuple[float, ...]
-    seeds: tuple[int | None, ...]
-    decide: str | None  # whose decisions and rule are written, if somebody said so
-    are_named: bool  # whether somebody named the policies
-    at_most: int | None
-    shows_progress: bool
+    targets: list[BudgetedMetric]
+    titles: dict[str, str]  # of the policies, in the order of the table
+    comparison: omma.Comparison | None
+    choices: dict[str, omma.Choice]
+    expected: dict[tuple[str, str], float]
 
     @property
-    def baseline_title(self) -> str:
-        """What the baseline is called, which depends on the budgets."""
-        budgets = {k for _, k in self.targets}
-        if budgets == {None}:
-            return "Threshold 0.5" if self.at_most is None else f"0.5, at most {self.at_most}"
-        return f"Top-{budgets.pop()}" if len(budgets) == 1 else "Top-k / 0.5"
+    def hindsight(self) -> list[str]:
+        """Policies that were tuned on the rows that they are judged on."""
+        return [name for name, title in self.titles.items() if title.endswith("*")]
 
-    @property
-    def sample(self) -> omma.Batch | None:
-        """Rows to tune on: those for it, else the rows judged, with hindsight, if labelled."""
-        return (
-            self.inputs.batch
-            if self.train is None and self.inputs.batch.labels is not None
-            else self.train
-        )
 
-    def policy(self, name: str, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
-        """One of the policies, trained where it learns beforehand."""
-        if name == "baseline" and self.at_most is not None:
-            return omma.FixedRule(simple_rule(None, self.at_most, self.inputs.batch.m))
-        return make_policy(name, metric, k, prior, self.sample, at_most=self.at_most)
+def run(
+    options: Any,
+    targets: list[BudgetedMetric],
+    policies: tuple[str, ...],
+    inputs: Scored,
+    train: omma.Batch | None,
+) -> None:
+    """Compare policies online, choose the rule to deploy, write files, and show it all."""
+    batch, at_most, priors = inputs.batch, options.at_most, tuple(dict.fromkeys(options.prior))
+    has_labels, first = batch.labels is not None, targets[0]
+    # A terminal shows a progress bar; a log gets one line.
+    is_terminal = Console(stderr=True).is_terminal
+    if not is_terminal:
+        say(f"deciding {batch.n:,} rows; compiling takes some seconds at first")
+    # Rows keep the order of the files unless somebody asks for a seed or for repetitions.
+    seeds: tuple[int | None, ...] = (None,)
+    if options.seed is not None or options.repeat > 1:
+        start = options.seed or 0
+        seeds = tuple(range(start, start + options.repeat))
+    # Without rows to tune on, those that are judged are taken, with hindsight.
+    sample = batch if train is None and has_labels else train
 
-    @cached_property
-    def comparison(self) -> omma.Comparison | None:
-        """Policies online; None without labels to judge by."""
-        if self.inputs.batch.labels is None:
-            return None
-        policies: list[Any] = [*self.policies]
-        if self.at_most is not None:
-            policies = [(name, partial(self.policy, name)) for name in self.policies]
-        results = omma.compare(
-            self.inputs.batch,
+    def policy(name: str, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
+        if name == "baseline" and at_most is not None:
+            return omma.FixedRule(simple_rule(None, at_most, batch.m))
+        return make_policy(name, metric, k, prior, sample, at_most=at_most)
+
+    def replayed(name: str, target: BudgetedMetric, prior: float) -> omma.Trace:
+        entrant = policy(name, target.metric, target.k, prior)
+        return omma.replay(entrant, batch, metric=target.metric, seed=seeds[0])
+
+    own_titles = {"baseline": _baseline_title(targets, at_most)}
+    if train is None and has_labels:
+        own_titles |= HINDSIGHT
+    titles = {name: own_titles.get(name, REGISTRY[name].title) for name in policies}
+    comparison, choices, expected = None, {}, {}
+    if has_labels:
+        entrants: list[Any] = [*policies]
+        if at_most is not None:  # policies that are called by a name alone have no such bound
+            entrants = [(name, partial(policy, name)) for name in policies]
+        comparison = omma.compare(
+            batch,
             None,
-            [metric if metric.multiclass else (metric, k) for metric, k in self.targets],
-            policies,
-            train=self.sample if set(TRAINED) & set(self.policies) else None,
-            seeds=self.seeds,
-            priors=self.priors,
-            progress=self.shows_progress,
+            [target.name for target in targets],
+            entrants,
+            train=sample if set(TRAINED) & set(policies) else None,
+            seeds=seeds,
+            priors=priors,
+            progress=is_terminal,
         )
-        own = {"baseline": self.baseline_title} | (HINDSIGHT if self.train is None else {})
-        titles = {name: own.get(name, REGISTRY[name].title) for name in results.titles}
-        # Of the usual policies, those that no metric supports are not worth a line.
-        supported = {cell.policy for cell in results.cells.values() if cell.supported}
-        lines = tuple(name for name in results.policies if self.are_named or name in supported)
-        return replace(results, policies=lines, titles=titles)
+        if not options.policies:
+            # Of the usual policies, those that no metric supports are not worth a line.
+            supported = {cell.policy for cell in comparison.cells.values() if cell.supported}
+            titles = {name: title for name, title in titles.items() if name in supported}
+        comparison = replace(comparison, policies=tuple(titles), titles=titles)
+        if not options.policies and batch.n > 1:
+            choices = {target.name: recommend(batch, target, at_most) for target in targets}
+    else:
+        for name, target in product(policies, targets):
+            with suppress(UnsupportedMetricError):
+                decisions = replayed(name, target, priors[0]).predictions
+                # Probabilities are counted in place of labels.
+                counts = omma.Counts.from_labels(batch.values, decisions, n_labels=batch.m)
+                expected[name, target.name] = target.metric.value(counts)
+    results = Results(inputs, targets, titles, comparison, choices, expected)
 
-    @cached_property
-    def choices(self) -> dict[str, omma.Choice]:
-        """The rules to deploy, by metric; none where policies were named."""
-        if self.are_named or self.inputs.batch.labels is None or self.inputs.batch.n < 2:
-            return {}
-        return {
-            titled(*target): recommend(self.inputs, target, self.at_most) for target in self.targets
-        }
-
-    @cached_property
-    def blind_traces(self) -> dict[tuple[str, str], omma.Trace]:
-        """Without labels: what policies that need none decide, by policy and metric."""
-        traces = {}
-        for name in self.policies:
-            for metric, k in self.targets:
-                try:
-                    policy = self.policy(name, metric, k, self.priors[0])
-                except UnsupportedMetricError:
-                    continue
-                trace = omma.replay(policy, self.inputs.batch, metric=metric, seed=self.seeds[0])
-                traces[name, titled(metric, k)] = trace
-        return traces
-
-    @property
-    def decider(self) -> str:
-        """Whose decisions are written."""
-        if self.decide is not None:
-            return self.decide
-        if len(self.policies) == 1:
-            return self.policies[0]
-        return "omma_eta" if self.inputs.batch.labels is None else "auto"
-
-    @cached_property
-    def trace(self) -> omma.Trace:
-        """The decisions of one policy, by the first metric, on the first sequence."""
-        metric, k = self.targets[0]
-        name, prior = titled(metric, k), self.priors[0]
-        if self.comparison is not None and (self.decider, name) in self.comparison.cells:
-            best = self.comparison.cells[self.decider, name].prior
-            prior = prior if best is None else best
+    # Everything is run before the first file is written.
+    decider = options.decide
+    if decider is None and len(policies) == 1:
+        decider = policies[0]
+    elif decider is None:
+        decider = "auto" if has_labels else "omma_eta"
+    recommended = None if options.decide else choices.get(first.name)
+    trace = None
+    if options.predictions is not None or (options.rule is not None and recommended is None):
+        prior = priors[0]
+        if comparison is not None and (decider, first.name) in comparison.cells:
+            best_prior = comparison.cells[decider, first.name].prior
+            prior = prior if best_prior is None else best_prior
         try:
-            policy = self.policy(self.decider, metric, k, prior)
+            trace = replayed(decider, first, prior)
         except UnsupportedMetricError as error:
-            raise ValueError(f"{self.decider} cannot decide by {name}: {error}") from error
-        return omma.replay(policy, self.inputs.batch, metric=metric, seed=self.seeds[0])
+            raise ValueError(f"{decider} cannot decide by {first.name}: {error}") from error
 
-    def run(self) -> None:
-        """Run everything that is shown; what is written may take one run more."""
-        if self.inputs.batch.labels is None:
-            self.blind_traces  # noqa: B018
-        else:
-            self.comparison, self.choices  # noqa: B018
-
-    def write(
-        self, picture: Path | None, predictions: Path | None, rule: Path | None, raw_cells: bool
-    ) -> dict[str, str]:
-        """Write the files that were asked for; a sentence about each."""
-        wrote = {}
-        if picture is not None:
-            self._draw(picture)
-            content = (
-                "rules on unseen rows and policies online" if self.choices else "running values"
-            )
-            wrote["plot"] = f"Saved a picture of {content} to {picture}"
-        first = titled(*self.targets[0])
-        whose = f"{self.decider} by {first}"
-        if predictions is not None:
-            self._write_decisions(predictions, raw_cells)
-            wrote["predictions"] = f"Saved the decisions of {whose} to {predictions}"
-        if rule is not None:
-            if self.decide is None and first in self.choices:
-                choice = self.choices[first]
-                write_rule(choice.rule, rule)
-                whose = f"{choice.best.title} by {choice.metric}"
-            else:
-                write_rule(self.trace.rule.named(self.inputs.batch.names), rule)
-            wrote["rule"] = f"Saved the rule of {whose} to {rule}"
-        return wrote
-
-    def _draw(self, path: Path) -> None:
-        """One picture: above, rules on new rows; below, policies as they go on."""
-        from omma.plots.choice import above
-
-        comparison = self.comparison
-        assert comparison is not None  # --plot needs --labels
-        cells = [
-            comparison.cell(policy, metric)
-            for policy in comparison.policies
-            for metric in comparison.metrics
-        ]
-        if not any(cell.supported for cell in cells):
-            policy, metric, reason = cells[0].policy, cells[0].metric, cells[0].reason
-            raise ValueError(
-                f"--plot has nothing to draw: no policy ran; {policy} by {metric}: {reason}"
-            )
-        if not self.choices:
-            omma.plots.save(comparison.plot(everything=True), path)
-            return
-        star = " (*: chosen with hindsight)" if hindsight(comparison) else ""
-        running = comparison.plot(title=f"Policies online{star}. ", everything=True)
-        panels = {
-            f"{name} on new rows, %": (choice.bars, choice.best.title)
-            for name, choice in self.choices.items()
-        }
-        omma.plots.save(above(running, panels), path)
-
-    def _write_decisions(self, path: Path, raw_cells: bool) -> None:
-        """Names of columns and rows go along where the format has a place for them."""
-        ending, compressed = file_ending(path)
-        batch, predictions = self.inputs.batch, self.trace.predictions
-        names = batch.names if ending in (*TABLES, ".parquet", ".npz") else None
-        rows = self.inputs.rows if ending in (*TABLES, ".parquet") else None
-        if ending in TABLES and not raw_cells:
-            names = None if names is None else tuple(map(spreadsheet_text, names))
-            rows = rows and (spreadsheet_text(rows[0]), tuple(map(spreadsheet_text, rows[1])))
-        if ending in TABLES and batch.class_ids and names and self.targets[0][1] == 1:
-            # One column with the name of each row's class, as labels are given.
-            classes = [names[place] for place in np.ravel(predictions.argmax(axis=1))]
-            columns = [("class", *classes)]
-            if rows is not None:
-                columns.insert(0, (rows[0], *rows[1]))
-            with replacing(path) as file, compressing(file, compressed) as text:
-                lines = zip(*columns, strict=True)
-                text.writelines(csv_line(cells, TABLES[ending]) for cells in lines)
-            return
-        write_matrix(path, predictions, names, rows)
+    wrote = {}  # a sentence about each file
+    if options.plot is not None:
+        _draw(results, options.plot)
+        content = "rules on unseen rows and policies online" if choices else "running values"
+        wrote["plot"] = f"Saved a picture of {content} to {options.plot}"
+    whose = f"{decider} by {first.name}"
+    if options.predictions is not None:
+        _write_decisions(options.predictions, trace, inputs, options.raw_cells)
+        wrote["predictions"] = f"Saved the decisions of {whose} to {options.predictions}"
+    if options.rule is not None:
+        rule = None if trace is None else trace.rule
+        if recommended is not None:
+            rule, whose = recommended.rule, f"{recommended.best.title} by {recommended.metric}"
+        write_rule(rule, options.rule)
+        wrote["rule"] = f"Saved the rule of {whose} to {options.rule}"
+    if options.as_json:
+        click.echo(json.dumps(finite(_data(results, wrote))))
+        return
+    _show(results, Console(highlight=False))
+    for sentence in wrote.values():
+        click.echo(sentence)
 
 
 def recommend(
-    inputs: Scored,
-    target: MetricAndBudget,
-    at_most: int | None,
-    subject_to: tuple[str, ...] = (),
+    batch: omma.Batch, target: BudgetedMetric, at_most: int | None, subject_to: Any = ()
 ) -> omma.Choice:
     """The rule to deploy by one metric, as ``omma.choose`` has it."""
-    metric, k = target
-    budget, folds = None if metric.multiclass else k, min(FOLDS, inputs.batch.n)
     # Why labels are unknown was looked at when the files were read.
-    options: dict[str, Any] = {"subject_to": [*subject_to] or None, "seen": "random"}
-    return omma.choose(inputs.batch, None, metric, budget, at_most, folds=folds, **options)
+    return omma.choose(
+        batch,
+        None,
+        target.name,
+        at_most=at_most,
+        subject_to=[*subject_to] or None,
+        folds=min(FOLDS, batch.n),
+        seen="random",
+    )
 
 
-def hindsight(comparison: omma.Comparison) -> list[str]:
-    """Policies that were tuned on the rows that they are judged on."""
-    return [name for name in comparison.policies if comparison.titles[name].endswith("*")]
+def _baseline_title(targets: list[BudgetedMetric], at_most: int | None) -> str:
+    """What the baseline is called, which depends on the budgets."""
+    budgets = {target.k for target in targets}
+    if budgets == {None}:
+        return "Threshold 0.5" if at_most is None else f"0.5, at most {at_most}"
+    return f"Top-{budgets.pop()}" if len(budgets) == 1 else "Top-k / 0.5"
+
+
+def run_limited(options: Any, target: BudgetedMetric, policy: omma.Auto, inputs: Scored) -> None:
+    """Judge rules that are made under limits on unseen rows, run Auto online, and show both."""
+    batch = inputs.batch
+    if batch.n < 2:
+        raise ValueError("--subject-to needs at least two rows, some to judge rules of the others")
+    # The choice judges fixed rules on unseen rows; the trace shows how Auto keeps limits online.
+    choice = recommend(batch, target, options.at_most, options.subject_to)
+    trace = omma.replay(policy, batch, seed=options.seed)
+    rule, maker = choice.rule, choice.best.title
+    if options.decide == "auto":
+        rule, maker = trace.rule, "Auto after all rows"
+    elif options.decide == TUNED:
+        # Thresholds are tuned label by label, which needs a metric that is a mean over labels.
+        if TUNED not in [candidate.name for candidate in choice.candidates]:
+            raise ValueError(
+                "--decide tuned needs a macro_ metric or one of one label, and no budget, got "
+                f"{target.name}"
+            )
+        tuner = omma.TunedThresholds(target.metric, policy.limits)
+        rule, maker = tuner.fit(batch).decision.named(batch.names), "tuned thresholds"
+    # Files are written first, so that an error there is not lost below the tables.
+    if options.plot is not None:
+        omma.plots.save(omma.plots.plot_limits({"Auto": trace}), options.plot)
+    if options.rule is not None:
+        write_rule(rule, options.rule)
+    if options.as_json:
+        limits = [
+            {
+                "limit": str(status.limit),
+                "value": status.value,
+                "interval": list(status.interval),
+                "holds": status.holds,
+                "error": status.error,
+            }
+            for status in trace.limits
+        ]
+        content = {
+            "metric": trace.metric.name,
+            "notes": list(inputs.notes),
+            "online": {"value": trace.value, "limits": limits},
+            "choice": _choice_data(choice),
+        }
+        click.echo(json.dumps(finite(content), indent=2))
+        return
+    console = Console(highlight=False)
+    _show_inputs(inputs, console)
+    _show_choice(choice, console, with_labels=True)
+    value = 100 * (trace.value or 0.0)
+    console.print(f"Auto online over all rows: {trace.metric.name} {value:.2f} %.")
+    for status in trace.limits:
+        console.print(f"{status}.", soft_wrap=True, markup=False)
+    if options.plot is not None:
+        click.echo(f"Saved a picture of the metric and the limits so far to {options.plot}")
+    if options.rule is not None:
+        click.echo(f"Saved the rule of {maker} to {options.rule}")
+
+
+def run_frontier(options: Any, target: BudgetedMetric, inputs: Scored) -> None:
+    """Show what each bound of a limit costs."""
+    metric = target.metric
+    costs = omma.frontier(inputs.batch, None, metric, options.frontier, k=target.k)
+    if options.plot is not None:
+        omma.plots.save(omma.plots.plot_frontier(costs).figure, options.plot)  # type: ignore[arg-type]
+    if options.as_json:
+        content = {
+            "metric": metric.name,
+            "limit": costs.limit.name,
+            "how": costs.how,
+            "bounds": costs.bounds.tolist(),
+            "reached": costs.reached.tolist(),
+            "values": costs.values.tolist(),
+            "met": costs.met.tolist(),
+            "without": {"limit": costs.free[0], "value": costs.free[1]},
+        }
+        click.echo(json.dumps(finite(content), indent=2))
+        return
+
+    def reached(row: Any) -> str:
+        return MISSING if np.isnan(row[1]) else f"{row[1]:.4f}{'' if row[3] else ' (missed)'}"
+
+    rows = zip(costs.bounds, costs.reached, costs.values, costs.met, strict=True)
+    sign = "at least" if costs.limit.sign > 0 else "at most"
+    bound = {f"{costs.limit.name} {sign}": lambda row: f"{row[0]:.4f}"}
+    numbers = {"reached": reached, f"{metric.name}, %": lambda row: f"{100 * row[2]:.2f}"}
+    console = Console(highlight=False)
+    console.print(texts("", list(rows), bound, numbers))
+    console.print(f"{costs.how}.", soft_wrap=True)
+
+
+# Files.
 
 
 def write_rule(rule: omma.Rule, path: Path) -> None:
     """Write a rule as JSON."""
     with replacing(path) as file:
         file.write(rule.to_json().encode() + b"\n")
+
+
+def _draw(results: Results, path: Path) -> None:
+    """One picture: above, rules on new rows; below, policies as they go on."""
+    comparison = results.comparison
+    assert comparison is not None  # --plot needs --labels
+    cells = [comparison.cell(*names) for names in product(results.titles, comparison.metrics)]
+    if not any(cell.supported for cell in cells):
+        policy, metric, reason = cells[0].policy, cells[0].metric, cells[0].reason
+        raise ValueError(
+            f"--plot has nothing to draw: no policy ran; {policy} by {metric}: {reason}"
+        )
+    if not results.choices:
+        omma.plots.save(comparison.plot(everything=True), path)
+        return
+    star = " (*: chosen with hindsight)" if results.hindsight else ""
+    running = comparison.plot(title=f"Policies online{star}. ", everything=True)
+    panels = {
+        f"{name} on new rows, %": (choice.bars, choice.best.title)
+        for name, choice in results.choices.items()
+    }
+    omma.plots.save(above(running, panels), path)
+
+
+def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) -> None:
+    """Names of columns and rows go along where the format has a place for them."""
+    ending, compressed = file_ending(path)
+    names = inputs.batch.names if ending in (*TABLES, ".parquet", ".npz") else None
+    rows = inputs.rows if ending in (*TABLES, ".parquet") else None
+    if ending in TABLES and not raw_cells:
+        names = None if names is None else tuple(map(spreadsheet_text, names))
+        rows = rows and (spreadsheet_text(rows[0]), tuple(map(spreadsheet_text, rows[1])))
+    if ending in TABLES and inputs.batch.class_ids and names and trace.policy.budget == 1:
+        # One column with the name of each row's class, as labels are given.
+        classes = [names[place] for place in np.ravel(trace.predictions.argmax(axis=1))]
+        columns = [("class", *classes)]
+        if rows is not None:
+            columns.insert(0, (rows[0], *rows[1]))
+        with replacing(path) as file, compressing(file, compressed) as text:
+            lines = zip(*columns, strict=True)
+            text.writelines(csv_line(cells, TABLES[ending]) for cells in lines)
+        return
+    write_matrix(path, trace.predictions, names, rows)
+
+
+# Sentences, tables and JSON.
+
+
+def _show(results: Results, console: Console) -> None:
+    """Print the data in a sentence, the tables, and what a reader has to know."""
+    _show_inputs(results.inputs, console)
+    for choice in results.choices.values():
+        _show_choice(choice, console, with_labels=len(results.choices) == 1)
+    if results.choices:
+        console.print("Policies online, each row decided before its labels are seen:")
+    if results.comparison is not None:
+        grid = results.comparison.grid(True)
+    else:
+        columns, nothing = (
+            tuple(target.name for target in results.targets),
+            GridEntry(instead=UNSUPPORTED),
+        )
+        entries = tuple(
+            tuple(
+                GridEntry(results.expected[name, column])
+                if (name, column) in results.expected
+                else nothing
+                for column in columns
+            )
+            for name in results.titles
+        )
+        note = "No labels: values are expected values, in %, if the probabilities are right."
+        grid = Grid(columns, tuple(results.titles.values()), entries, (note,))
+    for table in fitting(grid, console):
+        console.print(table)
+    console.print(" ".join(grid.notes))  # under the table it would be as narrow as that
+    if results.hindsight:
+        console.print("* Tuned on the rows it is judged on: an upper bound, not a fair comparison.")
+    for remark in _remarks(results):
+        console.print(remark)
+
+
+def _data(results: Results, wrote: dict[str, str]) -> dict[str, Any]:
+    """Everything as JSON."""
+    inputs, comparison = results.inputs, results.comparison
+    content: dict[str, Any] = {
+        "rows": inputs.batch.n,
+        "labels": inputs.batch.m,
+        "notes": list(inputs.notes),
+    }
+    if comparison is None:
+        content["expected"] = [
+            {"policy": name, "metric": metric, "value": value}
+            for (name, metric), value in results.expected.items()
+        ]
+    else:
+        content["results"] = comparison.rows
+        content["runs"] = comparison.runs
+        check = _calibration(results)
+        if check is not None:
+            content["calibration_error"] = check.error
+            content["calibration"] = asdict(check)
+        content["hindsight"] = results.hindsight
+        content["choices"] = [*map(_choice_data, results.choices.values())]
+    content["remarks"] = list(_remarks(results))
+    content["wrote"] = sorted(wrote)
+    return content
+
+
+def _show_inputs(inputs: Scored, console: Console) -> None:
+    """The data in a few words."""
+    for note in inputs.notes:
+        console.print(note, soft_wrap=True)
+    batch, m = inputs.batch, inputs.batch.m
+    rows = f"{batch.n:,} row{'s' * (batch.n != 1)}"
+    title = "classes, one a row" if batch.class_ids else "labels"
+    kind = "sparse probabilities" if batch.is_sparse else "probabilities"
+    data = f"{rows}, one binary label;" if m == 1 else f"{rows}, {m:,} {title}; {kind},"
+    labels = "no labels."
+    if batch.labels is not None:
+        positive, known = _occurrences(batch)
+        rarest, share = int(positive.min()), known.sum() / (batch.n * m)
+        per_row = float((positive / np.maximum(known, 1.0)).sum())
+        partial_labels = "" if share == 1.0 else f", {100 * share:.3g} % of all are known"
+        labels = f"{per_row:.3g} labels a row, the rarest in {rarest:,} rows{partial_labels}."
+        if batch.class_ids:
+            labels = f"the rarest class is in {rarest:,} rows."
+        elif m == 1:
+            labels = f"{100 * per_row:.3g} % are positive."
+    console.print(f"{data} {labels}", soft_wrap=True)
+
+
+def _show_choice(choice: omma.Choice, console: Console, *, with_labels: bool) -> None:
+    """What to deploy, in words; the candidates; and what the best does for each label."""
+    console.print()
+    console.print(choice.verdict, style="bold", markup=False)
+    if choice.as_good:
+        titles = ", ".join(candidate.title for candidate in choice.as_good)
+        console.print(f"Not distinguishable on this data: {titles}.")
+    # Values and limits side by side are too wide for a terminal. Values online, the column between
+    # both, are in a table of their own.
+    parts = [slice(VALUES), slice(VALUES + 1, None)]
+    for columns in parts if choice.best.limits else parts[:1]:
+        entries = tuple(line[columns] for line in choice.table.entries)
+        part = choice.table.columns[columns]
+        console.print(replace(choice.table, columns=part, entries=entries, notes=()))
+    console.print(f"{choice.metric} in %, {choice.how}: {CROSS_FITTED}")
+    for note in choice.notes:
+        console.print(note, soft_wrap=True)
+    gains = choice.best.name != SIMPLE  # the simple rule gains nothing over itself
+    if with_labels and gains and choice.labels is not None and choice.rule.m > 1:
+        console.print()
+        # All labels, or of many those that gain and lose most.
+        table, order = choice.label_table, np.argsort(-choice.labels.gains, kind="stable")
+        left_out = max(0, len(order) - MOST - LEAST)
+        if left_out:
+            order = np.delete(order, slice(MOST, -LEAST))
+        names = tuple(table.names[place] for place in order)
+        entries = tuple(table.entries[place] for place in order)
+        console.print(replace(table, names=names, entries=entries, notes=()))
+        more = f" {left_out:,} labels between these are left out; --json has them."
+        console.print(f"{table.notes[0]}{more if left_out else ''}")
+    console.print()
+
+
+def _choice_data(choice: omma.Choice) -> dict[str, Any]:
+    """A recommendation as data."""
+    return {
+        "metric": choice.metric,
+        "verdict": choice.verdict,
+        "best": choice.best.name,
+        "notes": list(choice.notes),
+        "as_good": [candidate.name for candidate in choice.as_good],
+        "rules": choice.data,
+        "labels": [] if choice.labels is None else choice.label_data,
+    }
+
+
+def _remarks(results: Results) -> Iterator[str]:
+    """What a reader of the table has to know, a sentence each."""
+    batch = results.inputs.batch
+    positive, known = _occurrences(batch)
+    # Labels that are known in some of the rows count in proportion.
+    positive = positive * batch.n / np.maximum(known, 1.0)
+    for name, metric, k in results.targets:
+        is_noted = name in results.choices  # which has it among its notes
+        if k is None and not is_noted and everything_is_best(metric, positive, float(batch.n)):
+            title = metric.name if metric.binary else f"{metric.name} without a budget"
+            advice = "choose another metric, such as f1" if metric.binary else "pass -k"
+            yield f"{title} is maximal when everything is predicted: {advice}."
+    check = _calibration(results)
+    if check is not None:
+        yield str(check)
+
+
+def _calibration(results: Results) -> CalibrationCheck | None:
+    """Whether the probabilities look calibrated, with the gain by the first metric if known."""
+    batch = results.inputs.batch
+    if batch.labels is None or batch.class_ids:
+        return None
+    for choice in results.choices.values():
+        if choice.calibration is not None:
+            return choice.calibration
+    return CalibrationCheck.of(batch)
+
+
+def _occurrences(batch: omma.Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How often each label occurs, by probabilities where there are no labels, and is known."""
+    known = np.full(batch.m, float(batch.n))
+    if batch.labels is None:
+        return np.asarray(batch.values.sum(axis=0, dtype=np.float64)).reshape(-1), known
+    if batch.labels.missing is not None:
+        known -= np.bincount(batch.labels.missing.indices, minlength=batch.m)
+    ids = batch.labels.block(np.arange(batch.n))[2]
+    return np.bincount(ids, minlength=batch.m).astype(np.float64), known

@@ -319,7 +319,7 @@ def _policy_of(options: Any) -> tuple[Any, Any]:
     """
     if options.metric is None:
         return None, None
-    metric, k = read_metric(options.metric, options.k, options.at_most)
+    _, metric, k = read_metric(options.metric, options.k, options.at_most)
     limits, at_most = options.subject_to, options.at_most
     with usage("--metric"):
         policy: Any = make_policy(options.policy, metric, k, options.prior, None, limits, at_most)

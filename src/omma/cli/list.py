@@ -7,6 +7,7 @@ import click
 
 import omma
 from omma.cli.learners import streaming_policies
+from omma.cli.options import policy_names
 
 MOVED = ("datasets", "suites")
 Rows = list[dict[str, Any]]
@@ -67,7 +68,7 @@ def metrics() -> Rows:
 
 def policies() -> Rows:
     """Every policy that commands know by name: whether it needs labels, whether it streams."""
-    from omma.policies.registry import NAMES, REGISTRY
+    from omma.policies.registry import REGISTRY
 
     return [
         {
@@ -76,6 +77,5 @@ def policies() -> Rows:
             "stream": name in streaming_policies(),
             "decides by": REGISTRY[name].about,
         }
-        for name in NAMES
-        if name != "top_k_or_half"  # another name of baseline
+        for name in policy_names()
     ]

@@ -23,6 +23,8 @@ from omma._validate import nearest
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from omma.comparison.arguments import BudgetedMetric
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # Messages of the library speak of Python's parameters; here they become options.
@@ -222,8 +224,11 @@ def read_token(path: Path | None) -> str:
 # Metrics and policies as the command line names them.
 
 
-def read_metric(text: str, k: int | None, at_most: int | None) -> tuple[omma.Metric, int | None]:
+def read_metric(text: str, k: int | None, at_most: int | None) -> BudgetedMetric:
     """A metric with its budget: the number after an @, else ``k``, else the metric's own."""
+    from omma.comparison.arguments import BudgetedMetric
+    from omma.metrics.target import Target
+
     with usage("--metric"):
         metric, own = omma.metrics.read_target(text)
     budget = k if own is None else own
@@ -232,13 +237,11 @@ def read_metric(text: str, k: int | None, at_most: int | None) -> tuple[omma.Met
             f"{metric.name} is a metric of one label and takes no budget: {metric.over_many()}.",
             param_hint="-k",
         )
-    if metric.multiclass:  # one class a row is a budget of 1
-        if budget not in (None, 1):
-            raise click.BadParameter(
-                f"{metric.name} is for one class a row, so k must be 1, got {budget}.",
-                param_hint="-k",
-            )
-        budget = 1
+    if metric.multiclass and budget not in (None, 1):
+        raise click.BadParameter(
+            f"{metric.name} is for one class a row, so k must be 1, got {budget}.",
+            param_hint="-k",
+        )
     if at_most is not None:
         if metric.multiclass or metric.binary or metric.needs_matrix:
             kind = "one label" if metric.binary else "one class a row"
@@ -249,7 +252,17 @@ def read_metric(text: str, k: int | None, at_most: int | None) -> tuple[omma.Met
             raise click.UsageError(
                 "Pass -k (exactly N labels) or --at-most (up to N labels), not both."
             )
-    return metric, budget
+    # One class a row is a budget of 1, which names of such metrics do not tell.
+    if metric.multiclass:
+        return BudgetedMetric(metric.name, metric, 1)
+    return BudgetedMetric(str(Target(metric.name, budget)), metric, budget)
+
+
+def policy_names() -> tuple[str, ...]:
+    """Names of all policies that commands list."""
+    from omma.policies.registry import NAMES
+
+    return tuple(name for name in NAMES if name != "top_k_or_half")  # another name of baseline
 
 
 def check_policies(names: Iterable[str], known: tuple[str, ...]) -> None:
