@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omma
-from omma import demo as job
+from omma.cli.demo import run
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -21,11 +21,13 @@ PAGES = [
 
 
 def test_the_table_is_what_the_demo_prints():
-    lines = [line.split() for line in README.splitlines()]
-    for comparison in job.run().comparisons:
-        shown = [f"{100 * trace.value:.2f}" for trace in comparison.traces.values()]
-        (cells,) = [line for line in lines if line and line[0] == comparison.title]
-        assert [cell for cell in cells[1:] if cell != "×"] == shown
+    text = " ".join(README.split())
+    _, comparison = run()
+    for metrics in (comparison.metrics[:4], comparison.metrics[4:]):
+        for policy, title in comparison.titles.items():
+            cells = [comparison.cell(policy, metric) for metric in metrics]
+            shown = [f"{100 * cell.mean:.2f}" if cell.supported else "×" for cell in cells]
+            assert " ".join([title, *shown]) in text
 
 
 @pytest.mark.parametrize("page", PAGES)
