@@ -34,7 +34,7 @@ BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so 
 
 @click.command("evaluate")
 @click.argument("file", metavar="[FILE]", required=False)
-@click.option("--eta", metavar="FILE", help="Probabilities, where labels are in another file.")
+@click.option("--eta", metavar="FILE", help="Probabilities, if labels are in another file.")
 @click.option(
     "--labels",
     metavar="FILE",
@@ -46,18 +46,16 @@ BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so 
     multiple=True,
     metavar="NAME",
     help="A column of probabilities, by name or number, or the start of several names, such as "
-    "p_; may be repeated.  [default: all that hold no ids or labels]",
+    "p_; may be repeated.  [default: all columns but ids and labels]",
 )
 @click.option(
     "--label",
     multiple=True,
     metavar="NAME",
-    help="A column of true labels, as --probability.  [default in FILE: y_NAME for each NAME, or "
-    "one of y, label, class, target]",
+    help="A column of true labels, selected like --probability.  [default in FILE: y_NAME for each "
+    "NAME, or one of y, label, class, target]",
 )
-@click.option(
-    "--positive", metavar="CLASS", help="The class that is predicted, where labels are two classes."
-)
+@click.option("--positive", metavar="CLASS", help="The positive class, if labels are two classes.")
 @click.option("--percent", is_flag=True, help="Probabilities are percent: divide them by 100.")
 @click.option(
     "--metric",
@@ -93,11 +91,11 @@ BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so 
     "--id",
     "id_column",
     metavar="NAME",
-    help="The column that names rows; where two files have it, they are joined by it.  [default: "
-    "id, if there is such a column]",
+    help="The column of row ids. Two files that have it are joined by it.  [default: id, if there "
+    "is such a column]",
 )
 @click.option(
-    "--skip-unmatched", is_flag=True, help="Skip rows whose id only one of the two files has."
+    "--skip-unmatched", is_flag=True, help="Skip rows whose id is in only one of the two files."
 )
 @click.option("--column", metavar="NAME", help="Take one column of --eta, by name or number.")
 @click.option(
@@ -105,8 +103,8 @@ BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so 
     is_flag=True,
     help="Pair columns of --eta and --labels by position, whatever their names.",
 )
-@click.option("--train-eta", metavar="FILE", help="Other rows, to tune thresholds on,")
-@click.option("--train-labels", metavar="FILE", help="and their labels.")
+@click.option("--train-eta", metavar="FILE", help="Separate probabilities to tune thresholds on.")
+@click.option("--train-labels", metavar="FILE", help="The labels of --train-eta.")
 @file_option("--plot", "FILE.png", "Plot the rules with their intervals, and policies online.")
 @file_option("--predictions", "FILE", "Save the decisions: .csv, .npz, .npy, .parquet, .txt.")
 @raw_cells_option
@@ -130,28 +128,28 @@ BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so 
 @click.option(
     "--seen",
     type=click.Choice(["predicted", "random"]),
-    help="Why labels are unknown, where some are: they were seen only where something was "
-    "predicted, or they are missing by chance. The former refuses metrics that need the others, "
-    "such as f1.  [default: look whether labels follow probabilities]",
+    help="Why some labels are unknown. predicted: labels were seen only where something was "
+    "predicted; metrics that need the others, such as f1, are refused. random: labels are missing "
+    "at random.  [default: checked by the probabilities]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**parameters: Any) -> None:
     """Recommend a rule for your own probabilities and labels, and estimate its score.
 
-    FILE is a table with both, .csv, .tsv or .parquet, or .jsonl with the lines of omma stream. With
-    --eta and --labels there are two files, which may also be .npz (SciPy or NumPy), .npy, or .txt
-    of the Extreme Classification Repository; text may be compressed. Of several arrays in one
-    archive, file.npz:name is one. Columns with names are paired by them (p_sport goes with sport),
-    others by position.
+    FILE is a table with both: .csv, .tsv, .parquet, or .jsonl with the lines of omma stream. Or
+    pass two files, --eta and --labels, which may also be .npz (SciPy or NumPy), .npy, or .txt of
+    the Extreme Classification Repository. Text may be compressed. file.npz:name selects one array
+    of an archive. Named columns are paired by name (p_sport goes with sport), others by position.
 
-    First, fixed rules, as by omma.choose: the 0.5 threshold or the top k, tuned thresholds, and the
-    last rules of Auto and OMMA after one pass. Each row is decided by rules made without it, so
-    scores are estimates for new rows. --rule saves the best. Then, policies online: each row is
-    decided before its labels are seen.
+    First, it compares fixed rules, as omma.choose does: the 0.5 threshold or the top k, tuned
+    thresholds, and the final rules of Auto and OMMA after one pass. Each row is decided by rules
+    that were learned on other rows, so scores are estimates for new rows. --rule saves the best.
 
-    Without labels, only policies that learn from probabilities run. Online, thresholds are tuned on
-    --train-eta and --train-labels. Without these they are tuned on the rows they are judged on, and
-    shown for comparison only.
+    Then, it compares policies online: each row is decided before its labels are seen. Thresholds
+    are tuned on --train-eta and --train-labels. Without these, they are tuned on the rows on which
+    they are scored, and are shown for comparison only.
+
+    Without labels, only policies that learn from probabilities run.
 
     \b
     Examples:

@@ -14,7 +14,9 @@ Rows = list[dict[str, Any]]
 
 
 @click.command("list")
-@click.argument("kind", type=click.Choice(("metrics", "policies", *MOVED)))
+@click.argument(
+    "kind", type=click.Choice(("metrics", "policies", *MOVED)), metavar="{metrics|policies}"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(kind: str, as_json: bool) -> None:
     """List metrics or policies.

@@ -33,8 +33,8 @@ BACKLOG = 128  # connections that wait to be accepted
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on. Put any other address behind a proxy with TLS, or pass "
-    "--token-file.",
+    help="Address to listen on. For addresses that other machines can reach, use a proxy with TLS "
+    "or --token-file.",
 )
 @whole_number("--port", 8765, "Port to listen on; 0 picks a free one and prints it.", 0, 65_535)
 @click.option(

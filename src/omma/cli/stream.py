@@ -38,27 +38,25 @@ from omma.cli.options import raw_cells_option, say
     multiple=True,
     metavar="NAME",
     help="A column of probabilities in CSV, or the start of several names, such as p_; may be "
-    "repeated.  [default: all that hold no ids or labels]",
+    "repeated.  [default: all columns but ids and labels]",
 )
 @click.option(
     "--label",
     multiple=True,
     metavar="NAME",
-    help="A column of true labels in CSV, as --probability.  [default: y_NAME for each NAME, or "
-    "one of y, label, class, target]",
+    help="A column of true labels in CSV, selected like --probability.  [default: y_NAME for each "
+    "NAME, or one of y, label, class, target]",
 )
-@click.option(
-    "--positive", metavar="CLASS", help="The class that is predicted, where labels are two classes."
-)
+@click.option("--positive", metavar="CLASS", help="The positive class, if labels are two classes.")
 @click.option(
     "--percent", is_flag=True, help="Probabilities in CSV are percent: divide them by 100."
 )
 @click.option(
     "--seen",
     type=click.Choice(["predicted"]),
-    help="Labels are seen only where they were predicted, as clicks are of what was shown: what "
-    "needs the others is estimated. A column audited (CSV) or a key (JSON) has 1 for rows, chosen "
-    "at random, of which all labels were looked up.",
+    help="Labels are seen only where they were predicted, as clicks are of what was shown. Counts "
+    "that need the other labels are estimated. A column audited (CSV) or a key (JSON) has 1 for "
+    "rows that were chosen at random and labelled completely.",
 )
 @click.option("--strict", is_flag=True, help="Stop at a line that cannot be read.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
@@ -75,7 +73,7 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     by name: {"eta": {"sport": 0.9, "art": 0.2}, "y": ["sport"]}; then --json lists the predicted
     labels by name.
 
-    Labels that come later: send the row without y first, later its id with y (in CSV, leave the
+    Delayed labels: send the row without y first, and its id with y later (in CSV, leave the
     probabilities empty). Waiting rows are part of --state. A line may also bring its own decision,
     as --json wrote it: {"y": [1, 0], "decision": [1, 1]}. Only one process at a time may use a
     --state or a --journal. With --journal nothing is lost if the process is killed.
