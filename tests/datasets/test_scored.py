@@ -298,3 +298,9 @@ def test_rows_that_were_left_out_are_still_known(tmp_path):
     assert (scored.batch.n, scored.logged.n) == (3, 4)
     fewer = scored.without(np.array([False, True, False]), "lack a label")
     assert (fewer.batch.n, fewer.logged.n) == (2, 4)
+
+
+def test_labels_alone_need_the_id_of_their_row():
+    Path("rows.jsonl").write_text('{"eta": [0.5, 0.25]}\n{"y": [1, 0]}\n')
+    with pytest.raises(ValueError, match="line 2: expected an id with labels alone"):
+        read_scored("rows.jsonl", "rows.jsonl")

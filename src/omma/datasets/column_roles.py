@@ -10,6 +10,8 @@ Names = tuple[str, ...]
 
 # What people call the column of the true class.
 CLASS_NAMES = ("y", "y_true", "label", "class", "target")
+# What programs call a column that numbers the rows; pandas leaves the name of its own empty.
+ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "__index_level_0__")
 SHOWN = 9  # names that an error lists
 
 
@@ -76,6 +78,57 @@ def find_roles(
     if both:
         raise ValueError(f"{path}: {both[0]!r} cannot be a probability and a label")
     return Roles(id_place, eta, eta_names, labels, label_names)
+
+
+def matrix_roles(
+    path: str,
+    names: Names | None,
+    width: int,
+    id_column: str | None,
+    chosen: Sequence[str] = (),
+    parameter: str = "probability",
+) -> Roles:
+    """The roles in a table of probabilities or labels alone: all columns beside that of ids.
+
+    >>> matrix_roles("eta.csv", ("id", "p_red", "p_blue"), 3, "id", ["p_"])
+    Roles(id=0, eta=[1, 2], names=('red', 'blue'), labels=[], label_names=())
+    """
+    titles = names or tuple(map(str, range(width)))
+    id_place = titles.index(id_column) if names and id_column in names else None
+    if chosen:
+        places, titles = find_columns(path, titles, chosen, parameter)
+    else:
+        if names is not None:
+            check_names(path, names, id_column)
+        places = [place for place in range(width) if place != id_place]
+        titles = tuple(titles[place] for place in places)
+    columns = (places, titles if names else ())
+    if parameter == "label":
+        return Roles(id_place, [], (), *columns)
+    return Roles(id_place, *columns, [], ())
+
+
+def check_names(path: str, names: Names, id_column: str | None) -> None:
+    """Refuse names that come twice, that seem to name rows, or are not there."""
+    if id_column is not None:
+        if id_column not in names:
+            hint = nearest(id_column, names) or f"; it has {shown(list(names))}"
+            raise ValueError(f"{path} has no column {id_column!r}{hint}")
+    elif not names[0] and len(names) > 1:  # the index of a pandas frame
+        raise ValueError(
+            f"{path}, line 1: expected labels only, got the unnamed first column, which seems to "
+            "number rows (write the CSV with index=False, or pass id_column='')"
+        )
+    elif names[0].lower() in ID_NAMES and len(names) > 1:
+        raise ValueError(
+            f"{path}, line 1: expected labels only, got the column {names[0]!r}, which seems to "
+            f"name rows: pass id_column={names[0]!r}, or leave it out"
+        )
+    twice = repeated(names)
+    if twice is not None:
+        raise ValueError(f"{path}, line 1: expected distinct names, got {shown(twice)} twice")
+    if id_column is not None and len(names) == 1:
+        raise ValueError(f"{path} must have columns of numbers beside {id_column!r}, got none")
 
 
 def untold_columns(

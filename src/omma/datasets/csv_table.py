@@ -64,7 +64,7 @@ def read_csv(
             table = CsvTable(
                 file, lines, separator=delimiter, default=default, header=header is not False
             )
-            delimiter, table.ids_by = table.separator, None
+            delimiter = table.separator
             part, names = _part(table, labels, header)
         parts.append(part)
     return assemble(paths[0], parts, name=name, labels=names, task=task)

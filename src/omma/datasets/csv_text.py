@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from omma._validate import nearest, repeated, shown
+from omma._validate import shown
 from omma.datasets.text import OPENERS, opened_bytes
 
 # Words for a label that is true, and one that is not. Each pair goes together: a column of "y" and
@@ -33,8 +33,6 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 QUOTED = re.compile(r'"[^"]*"')
 # The end of a line on old Macs, about which readers of CSV disagree.
 LONE_RETURN = re.compile(rb"\r(?!\n)")
-# What programs call a column that numbers the rows; pandas leaves the name of its own empty.
-ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "__index_level_0__")
 # How formulas begin in spreadsheets (OWASP, "CSV Injection"), the wide signs of East Asia included.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 SAMPLE = 50  # rows that tell what a column holds
@@ -207,30 +205,6 @@ def _fractions(cells: list[str]) -> list[str]:
     return [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
 
 
-def check_names(path: Path | str, names: Sequence[str], id_column: str | None) -> int | None:
-    """Refuse names that come twice, or that seem to name rows; the place of the ``id_column``."""
-    if id_column is not None:
-        if id_column not in names:
-            hint = nearest(id_column, names) or f"; it has {shown(list(names))}"
-            raise ValueError(f"{path} has no column {id_column!r}{hint}")
-    elif not names[0] and len(names) > 1:  # the index of a pandas frame
-        raise ValueError(
-            f"{path}, line 1: expected labels only, got the unnamed first column, which seems to "
-            "number rows (write the CSV with index=False, or pass id_column='')"
-        )
-    elif names[0].lower() in ID_NAMES and len(names) > 1:
-        raise ValueError(
-            f"{path}, line 1: expected labels only, got the column {names[0]!r}, which seems to "
-            f"name rows: pass id_column={names[0]!r}, or leave it out"
-        )
-    twice = repeated(names)
-    if twice is not None:
-        raise ValueError(f"{path}, line 1: expected distinct names, got {shown(twice)} twice")
-    if id_column is not None and len(names) == 1:
-        raise ValueError(f"{path} must have columns of numbers beside {id_column!r}, got none")
-    return None if id_column is None else list(names).index(id_column)
-
-
 def no_number(where: str, column: str | int, cell: Any, ids_by: str | None) -> ValueError:
     """The error of a cell that is no number: what it, or its column by name or place, may mean.
 
@@ -252,10 +226,9 @@ class CsvTable:
     """The rows of a file, of which the first have been looked at.
 
     ``header`` says whether the first row has names; by default its cells tell. Without a
-    ``separator`` the first lines tell it, or else the ``default``.
+    ``separator`` the first lines tell it, or else the ``default``. Errors call the parameter that
+    takes the name of a column of ids ``ids_by``.
     """
-
-    ids_by: str | None = "id_column"  # what errors call the parameter for a column of ids
 
     def __init__(
         self,
@@ -265,7 +238,9 @@ class CsvTable:
         separator: str | None = None,
         default: str | None = ",",
         header: bool | None = None,
+        ids_by: str | None = None,
     ) -> None:
+        self.ids_by = ids_by
         lines = iter(lines)
         start: list[str] = []
         for line in lines:

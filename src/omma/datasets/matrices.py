@@ -1,8 +1,10 @@
 """Probabilities and labels in files: one function to read any of them, one to write."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ from omma import npz
 from omma._atomic import replacing
 from omma._validate import nearest
 from omma.datasets import csv_text, svmlight
-from omma.datasets.csv_text import CsvTable, check_names
+from omma.datasets.column_roles import Roles, matrix_roles
+from omma.datasets.csv_text import CsvTable
 from omma.datasets.parquet import ParquetTable, write_parquet
 from omma.datasets.text import OPENERS, compressing, ending, opened_text
 
 TABLES = {".csv": ",", ".tsv": "\t"}  # with the separator that is written
+NAMED_COLUMNS = (*TABLES, ".parquet")
 ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".txt")
 NAMES = "names"  # the array with them in an .npz file
 
@@ -35,11 +39,50 @@ class Matrix:
         Of the columns, where the file has them.
     ids : tuple of str, or None
         Of the rows, where a column with them was asked for.
+    path : str
+        The file.
+    lines : sequence of int, or None
+        The line of each row, where the file has lines.
     """
 
     values: Any
     names: tuple[str, ...] | None = None
     ids: tuple[str, ...] | None = None
+    path: str = ""
+    lines: Sequence[int] | None = None
+
+    @property
+    def width(self) -> int:
+        """How many columns there are; a vector is one."""
+        return 1 if self.values.ndim == 1 else int(self.values.shape[1])
+
+    @property
+    def stored(self) -> Any:
+        """All numbers; of a sparse matrix, those that are stored."""
+        return np.ravel(self.values.data if sparse.issparse(self.values) else self.values)
+
+    def columns(self, places: Sequence[int], names: tuple[str, ...] | None = None) -> Matrix:
+        """Some columns, in that order; by default they keep their names."""
+        if names is None and self.names is not None:
+            names = tuple(self.names[place] for place in places)
+        values = self.values
+        if values.ndim == 2:
+            values = values[:, places]
+            if len(places) == 1:  # a single column is dense
+                values = np.ascontiguousarray(dense(values))
+        return replace(self, values=values, names=names)
+
+    def take(self, rows: Sequence[int]) -> Matrix:
+        """Some rows, in that order."""
+        ids = None if self.ids is None else tuple(self.ids[row] for row in rows)
+        lines = None if self.lines is None else [self.lines[row] for row in rows]
+        return replace(self, values=self.values[rows], ids=ids, lines=lines)
+
+    def where(self, row: int) -> str:
+        """The file, and the line or row in it."""
+        return f"{self.path}, " + (
+            f"row {row}" if self.lines is None else f"line {self.lines[row]}"
+        )
 
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.values) else str(self.values.dtype)
@@ -85,22 +128,14 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     [[1, 0, 0, 1], [0, 1, 0, 0]]
     """
     file, member = split_address(path)
-    kind, _ = file_ending(file)
-    if kind in (*TABLES, ".parquet"):
+    if file_ending(file)[0] in NAMED_COLUMNS:
         with opened_table(file) as table:
-            names = table.names
-            if names is None and id_column is not None:
+            if table.names is None and id_column is not None:
                 raise ValueError(
                     f"{file}, line 1: expected names of columns, {id_column!r} among them, got none"
                 )
-            id_place = None if names is None else check_names(file, names, id_column)
-            places = [place for place in range(table.width) if place != id_place]
-            columns = table.read(places, () if id_place is None else (id_place,))
-        if not len(columns.numbers):
-            raise ValueError(f"{file} must have rows of numbers, got none")
-        ids = None if id_place is None else tuple(columns.texts[0])
-        names = None if names is None else tuple(names[place] for place in places)
-        return Matrix(columns.numbers, names, ids)
+            roles = matrix_roles(str(file), table.names, table.width, id_column)
+            return read_roles(table, roles)[0]
     if id_column is not None:
         raise ValueError(f"{file} has no columns with names, so none of them is {id_column!r}")
     matrix = read_array(file, member)
@@ -113,14 +148,42 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
 
 
 @contextmanager
-def opened_table(path: Path) -> Iterator[CsvTable | ParquetTable]:
-    """The columns of a CSV, TSV or Parquet file, which are read while it is open."""
+def opened_table(path: Path, ids_by: str = "id_column") -> Iterator[CsvTable | ParquetTable]:
+    """The columns of a CSV, TSV or Parquet file, which are read while it is open.
+
+    Errors call the parameter that takes the name of a column of ids ``ids_by``.
+    """
     kind, _ = file_ending(path)
     if kind == ".parquet":
-        yield ParquetTable(path)
+        yield ParquetTable(path, ids_by)
         return
     with opened_text(path) as file:
-        yield CsvTable(path, file, default=TABLES[kind])
+        yield CsvTable(path, file, default=TABLES[kind], ids_by=ids_by)
+
+
+def read_roles(
+    table: CsvTable | ParquetTable, roles: Roles, *, percent: bool = False
+) -> tuple[Matrix, Matrix]:
+    """Probabilities and labels of a table; a single column of labels may be of words."""
+    is_words = len(roles.labels) == 1 and table.is_text(roles.labels[0])
+    id_places = [] if roles.id is None else [roles.id]
+    # A row without probabilities may have the labels of an earlier one, which its id tells.
+    may_lack = bool(id_places and roles.eta and roles.labels)
+    labels = [] if is_words else roles.labels
+    texts = [*id_places, *roles.labels] if is_words else id_places
+    numbers, words, lines = table.read(
+        [*roles.eta, *labels], texts, labels, may_lack=may_lack, percent=percent
+    )
+    if not len(lines):
+        raise ValueError(f"{table.path} must have rows of numbers, got none")
+    eta, y = np.split(numbers, [len(roles.eta)], axis=1)
+    values = np.array(words[-1], dtype=object) if is_words else np.ascontiguousarray(y)
+    ids = tuple(words[0]) if id_places else None
+    path = str(table.path)
+    return (
+        Matrix(np.ascontiguousarray(eta), roles.names or None, ids, path, lines),
+        Matrix(values, roles.label_names or None, ids, path, lines),
+    )
 
 
 def read_array(path: Path, member: str | None) -> Matrix:
@@ -129,18 +192,14 @@ def read_array(path: Path, member: str | None) -> Matrix:
     if kind == ".npz":
         return _from_npz(path, member)
     if kind == ".npy":
-        return Matrix(npz.mapped(path))
+        return Matrix(npz.mapped(path), path=str(path))
     with opened_text(path) as file:
         lines = file.read().splitlines()
     # Text of the repository starts with its size; any other .txt is a table with blanks.
     if svmlight.is_sized(lines):
-        return Matrix(svmlight.read_sized(path, lines))
+        return Matrix(svmlight.read_sized(path, lines), path=str(path))
     table = CsvTable(path, lines, default=None)
-    names = table.names
-    columns = table.read(range(table.width))
-    if not len(columns.numbers):
-        raise ValueError(f"{path} must have rows of numbers, got none")
-    return Matrix(columns.numbers, names)
+    return read_roles(table, Roles(None, [*range(table.width)], table.names or (), [], ()))[0]
 
 
 def _from_npz(path: Path, member: str | None) -> Matrix:
@@ -165,7 +224,7 @@ def _from_npz(path: Path, member: str | None) -> Matrix:
             values = archive.array(arrays[0] if member is None else member, kinds="fiubSU")
     if names is not None and len(names) != (values.shape[1] if values.ndim == 2 else 1):
         raise ValueError(f"{path}: expected a name for each column, got {len(names)}")
-    return Matrix(values, names)
+    return Matrix(values, names, path=str(path))
 
 
 def write_matrix(
@@ -208,7 +267,7 @@ def write_matrix(
             f"names of write_matrix must be {columns}, one for each column, got {len(names)}"
         )
     if rows is not None:
-        if kind not in (*TABLES, ".parquet"):
+        if kind not in NAMED_COLUMNS:
             raise ValueError(
                 f"{path} has no place for names of rows: let it end in .csv, .tsv or .parquet"
             )
@@ -259,6 +318,11 @@ def file_ending(path: Path) -> tuple[str, str]:
             f"{', '.join(OPENERS)} after that{hint}"
         )
     return kind, compressed
+
+
+def dense(values: Any) -> Any:
+    """An array, also of a sparse matrix."""
+    return values.toarray() if sparse.issparse(values) else values
 
 
 def _writable(values: Any) -> Any:

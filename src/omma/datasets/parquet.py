@@ -33,10 +33,8 @@ def _told(path: Path) -> Iterator[None]:
 class ParquetTable:
     """The columns of a Parquet file, with the methods of a ``CsvTable``."""
 
-    ids_by: str | None = "id_column"
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, ids_by: str) -> None:
+        self.path, self.ids_by = path, ids_by
         parquet = _pyarrow("pyarrow.parquet", path)
         self._arrow_types = _pyarrow("pyarrow.types", path)
         with path.open("rb") as file:

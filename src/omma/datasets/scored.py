@@ -16,29 +16,21 @@ from omma.datasets.column_roles import (
     Names,
     find_columns,
     find_roles,
+    matrix_roles,
     some_names,
     untold_columns,
 )
-from omma.datasets.csv_text import CsvTable, check_names
 from omma.datasets.json_lines import JsonLines
-from omma.datasets.label_values import (
-    Truth,
-    are_truths,
-    columns_of,
-    join_rows,
-    paired_labels,
-    place_of,
-    stored_values,
-    width_of,
-    with_late_labels,
-)
+from omma.datasets.label_values import are_truths, join_rows, paired_labels, with_late_labels
 from omma.datasets.matrices import (
+    NAMED_COLUMNS,
     TABLES,
     Matrix,
     file_ending,
     opened_table,
     read_array,
     read_matrix,
+    read_roles,
     split_address,
 )
 from omma.datasets.text import ending, numbered_lines
@@ -141,43 +133,45 @@ def read_scored(
     (<batch of 2 rows, 1 labels>, [[0.9], [0.2]], ('tx', ('a', 'b')))
     """
     eta, labels = str(eta), None if labels is None else str(labels)
-    chosen_eta, chosen_labels, id_column = _listed(probability), _listed(label), id
+    chosen_eta, chosen_labels = _listed(probability), _listed(label)
     if labels is None and chosen_labels:
         labels = eta
+    truth: Matrix | None = None
     if scored_ending(eta) == JSON_LINES:
         if labels not in (None, eta):
             raise ValueError(f"{eta} has its labels with it: leave {labels} out")
-        probabilities, truth, id_column = _from_json_lines(eta, id)
+        if id not in (None, "id"):
+            raise ValueError(f'{eta} has ids as "id": leave id={id!r} out')
+        probabilities, truth = _from_json_lines(eta)
     elif labels == eta and _is_table(eta):
-        probabilities, truth, id_column = _from_one_table(
-            eta, id, chosen_eta, chosen_labels, percent
-        )
+        probabilities, truth = _from_one_table(eta, id, chosen_eta, chosen_labels, percent)
     else:
         if id is not None:
             _check_id([path for path in (eta, labels) if path is not None], id)
-        probabilities = _read_probabilities(eta, id, chosen_eta, percent)
-        names = probabilities.names
-        truth = None if labels is None else _read_truth(labels, id, chosen_labels, names)
-        id_column = id or "id"
+        probabilities = _read_columns(eta, id, chosen_eta, "probability", percent)
+        if labels is not None:
+            truth = _read_columns(labels, id, chosen_labels, "label", False, probabilities.names)
     if not probabilities.values.size:
         raise ValueError(f"{eta} must have at least one row and label, got none")
     if percent:
         probabilities = replace(probabilities, values=probabilities.values / 100.0)
     notes: list[str] = []
     if truth is not None and probabilities.ids is not None and truth.ids is not None:
-        probabilities, truth, notes = join_rows(eta, probabilities, truth, skip_unmatched)
+        probabilities, truth, notes = join_rows(probabilities, truth, skip_unmatched)
     # One column may be chosen of the probabilities; labels are paired with all of them first.
-    place = None if column is None else place_of(eta, probabilities, column)
-    chosen = probabilities if place is None else columns_of(probabilities, [place])
-    batch = checked_batch(eta, chosen, labels in (None, eta))
-    rows = None if probabilities.ids is None else (id_column or "", probabilities.ids)
+    place = None if column is None else _place_of(probabilities, column)
+    chosen = probabilities if place is None else probabilities.columns([place])
+    batch = checked_batch(chosen, labels in (None, eta))
+    rows = None
+    if probabilities.ids is not None:
+        rows = ("id" if id is None else id, probabilities.ids)
     if truth is None:
         return Scored(batch, tuple(notes), rows)
-    y = paired_labels(eta, probabilities, chosen, truth, place, positive, by_position, notes)
+    y = paired_labels(probabilities, truth, place, positive, by_position, notes)
     if order is not None and chosen.names is not None and chosen.names != order:
-        chosen, y = reordered(eta, chosen, y, order)
-        batch = checked_batch(eta, chosen, labels in (None, eta))
-    is_partial = y.dtype.kind == "f" and np.isnan(stored_values(y)).any()
+        chosen, y = reordered(chosen, y, order)
+        batch = checked_batch(chosen, labels in (None, eta))
+    is_partial = y.dtype.kind == "f" and np.isnan(y.data if sparse.issparse(y) else y).any()
     # Whole numbers are what kernels read; NaN, a label that is not known, needs floats.
     if not is_partial:
         y = y.astype(np.int64 if y.ndim == 1 and batch.m > 1 else np.int8)
@@ -186,9 +180,11 @@ def read_scored(
     if known is not None:
         if not known.any():
             raise ValueError(f"{truth.path} must have labels to judge by, got empty cells alone")
+        logged = scored.batch
         scored = scored.without(
             ~known, "have no labels and were skipped (omma stream can use them)"
         )
+        scored = replace(scored, logged=logged)
     return replace(scored, batch=scored.batch.ready())
 
 
@@ -200,7 +196,7 @@ def _listed(columns: Columns) -> list[str]:
 
 
 def _is_table(path: str) -> bool:
-    return scored_ending(path) in (*TABLES, ".parquet")
+    return scored_ending(path) in NAMED_COLUMNS
 
 
 def scored_ending(path: str) -> str:
@@ -221,145 +217,69 @@ def _check_id(files: list[str], id_column: str) -> None:
         raise ValueError(f"no file has a column {id_column!r}, which id asks for{hint}")
 
 
-def _read_probabilities(
-    path: str, id_column: str | None, chosen: list[str], percent: bool
+def _read_columns(
+    path: str,
+    id_column: str | None,
+    chosen: list[str],
+    parameter: str,
+    percent: bool,
+    classes: Names | None = None,
 ) -> Matrix:
-    """Columns of numbers, all or those that were asked for."""
+    """Probabilities or labels of a file of their own, all columns or those that were chosen.
+
+    ``classes`` are the names of probabilities: a single cell of words in the first line may be one.
+    """
+    is_label = parameter == "label"
     if not _is_table(path):
-        matrix = read_matrix(path)
-        if not chosen:
-            return matrix
-        names = matrix.names or tuple(map(str, range(width_of(matrix.values))))
-        places, names = find_columns(path, names, chosen, "probability")
-        return replace(columns_of(matrix, places), names=names if matrix.names else None)
-    with opened_table(Path(path)) as table:
-        table.ids_by = "id"
-        id_place = _place_of_id(path, table.names, id_column, chosen)
-        if chosen:
-            names = table.names or tuple(map(str, range(table.width)))
-            places, names = find_columns(path, names, chosen, "probability")
-        else:
-            if table.names is not None:
-                check_names(path, table.names, None if id_place is None else table.names[id_place])
-            places = [place for place in range(table.width) if place != id_place]
-            names = tuple((table.names or ())[place] for place in places if table.names)
-        columns = table.read(places, _ids(id_place), percent=percent)
-    ids = None if id_place is None else tuple(columns.texts[0])
-    return Matrix(columns.numbers, names if table.names else None, ids)
-
-
-def _place_of_id(
-    path: str, names: Names | None, id_column: str | None, chosen: Sequence[str]
-) -> int | None:
-    """Where the ids are, by default in a column called id; a file need not have them."""
-    if id_column is None and names is not None and len(names) > 1 and "id" not in chosen:
-        id_column = "id"
-    if names is None or id_column is None or id_column not in names:
-        return None
-    if names.count(id_column) > 1:
-        raise ValueError(f"{path}, line 1: expected distinct names, got {id_column!r} twice")
-    return names.index(id_column)
-
-
-def _ids(place: int | None) -> list[int]:
-    return [] if place is None else [place]
-
-
-def _read_truth(
-    path: str, id_column: str | None, chosen: list[str], classes: Names | None
-) -> Truth:
-    """Labels of a file of their own: numbers in columns, or one column of words."""
-    if not _is_table(path):
-        matrix = read_array(*split_address(path))
+        matrix = read_array(*split_address(path)) if is_label else read_matrix(path)
         if matrix.values.dtype.kind == "S":
             matrix = replace(matrix, values=np.char.decode(matrix.values, "utf-8"))
         if chosen:
-            numbers = tuple(map(str, range(width_of(matrix.values))))
-            places, _ = find_columns(path, matrix.names or numbers, chosen, "label")
-            matrix = columns_of(matrix, places)
-        return Truth(path, matrix.values, matrix.names)
-    with opened_table(Path(path)) as table:
-        table.ids_by = "id"
-        id_place = _place_of_id(path, table.names, id_column, chosen)
-        places = [place for place in range(table.width) if place != id_place]
-        names: Names | None = None
-        if table.names is not None:
-            names = tuple(table.names[place] for place in places)
-        if chosen:
-            known = table.names or tuple(map(str, range(table.width)))
-            places, names = find_columns(path, known, chosen, "label")
-        elif table.names is not None and len(places) > 1:
-            check_names(path, table.names, None if id_place is None else table.names[id_place])
-        truth = _truth(path, table, places, names, _ids(id_place))
-        is_words = truth.values.dtype.kind == "O"
-        if isinstance(table, CsvTable) and table.has_header and table.width == 1 and is_words:
+            names = matrix.names or tuple(map(str, range(matrix.width)))
+            places, names = find_columns(path, names, chosen, parameter)
+            matrix = matrix.columns(places, names if matrix.names else None)
+        return replace(matrix, path=path)
+    with opened_table(Path(path), ids_by="id") as table:
+        names = table.names or ()
+        if id_column is None and len(names) > 1 and "id" not in chosen:
+            id_column = "id"
+        if id_column is not None and names.count(id_column) > 1:
+            raise ValueError(f"{path}, line 1: expected distinct names, got {id_column!r} twice")
+        id_column = id_column if id_column in names else None  # a file need not have ids
+        roles = matrix_roles(path, table.names, table.width, id_column, chosen, parameter)
+        matrix = read_roles(table, roles, percent=percent)[is_label]
+        is_words = matrix.values.dtype.kind == "O"
+        if names and table.width == 1 and is_words and ending(Path(path)) in TABLES:
             # The only cell of the first line is a name if it is no class: neither the name of a
             # column of probabilities nor the class of a later row.
-            first, *_ = table.first
-            is_class = first in (classes or ()) and not are_truths({*truth.values})
-            if first in truth.values or is_class:
-                values = np.concatenate([np.array([first], dtype=object), truth.values])
-                truth = Truth(path, values, None, None, [1, *(truth.lines or ())])
-        return truth
-
-
-def _truth(
-    path: str, table: Any, places: list[int], names: Names | None, id_places: list[int]
-) -> Truth:
-    """Read labels of a table: the only column may be of words, several are numbers."""
-    if len(places) == 1 and table.is_text(places[0]):
-        columns = table.read([], [*id_places, *places])
-        values: Any = np.array(columns.texts[-1], dtype=object)
-    else:
-        columns = table.read(places, id_places, places)
-        values = columns.numbers
-    if not len(values):
-        raise ValueError(f"{path} must have rows of numbers, got none")
-    ids = tuple(columns.texts[0]) if id_places else None
-    return Truth(path, values, names, ids, columns.lines)
+            is_class = names[0] in (classes or ()) and not are_truths({*matrix.values})
+            if names[0] in matrix.values or is_class:
+                values = np.concatenate([np.array(names, dtype=object), matrix.values])
+                matrix = Matrix(values, path=path, lines=[1, *(matrix.lines or ())])
+        return matrix
 
 
 def _from_one_table(
     path: str, id_column: str | None, chosen: list[str], labels: list[str], percent: bool
-) -> tuple[Matrix, Truth, str | None]:
+) -> tuple[Matrix, Matrix]:
     """Probabilities and labels of one table, whose names tell which is which."""
-    with opened_table(Path(path)) as table:
-        table.ids_by = "id"
+    with opened_table(Path(path), ids_by="id") as table:
         if table.names is None:
             raise ValueError(
                 f"{path}, line 1: expected names of columns, which tell probabilities from labels, "
                 "got none"
             )
         roles = find_roles(path, table.names, id_column, chosen, labels)
-        is_words = len(roles.labels) == 1 and table.is_text(roles.labels[0])
         for place in roles.eta if not chosen else ():
             if table.is_text(place) and not percent:
                 taken = (roles.id, *roles.labels)
                 raise untold_columns(path, "probability", table.names, taken, table.names[place])
-        texts = [*_ids(roles.id), *(roles.labels if is_words else ())]
-        numbers = [*roles.eta, *(() if is_words else roles.labels)]
-        has_ids = roles.id is not None
-        columns = table.read(
-            numbers, texts, () if is_words else roles.labels, may_lack=has_ids, percent=percent
-        )
-    eta, y = np.split(columns.numbers, [len(roles.eta)], axis=1)
-    values = np.array(columns.texts[-1], dtype=object) if is_words else y
-    ids = tuple(columns.texts[0]) if has_ids else None
-    truth = Truth(path, values, roles.label_names, ids, columns.lines)
-    matrix = Matrix(np.ascontiguousarray(eta), roles.names, ids)
-    name = None if roles.id is None else table.names[roles.id]
-    # As in a stream, a row without probabilities has the labels of an earlier row.
-    later: Any = np.isnan(eta).all(axis=1)
-    if has_ids and later.any():
-        return *with_late_labels(path, matrix, truth, later), name
-    return matrix, truth._replace(ids=None), name
+        return with_late_labels(*read_roles(table, roles, percent=percent))
 
 
-def _from_json_lines(path: str, id_column: str | None) -> tuple[Matrix, Truth | None, str | None]:
+def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
     """The lines of a stream: rows with labels, or rows and later their labels by id."""
-    if id_column not in (None, "id"):
-        raise ValueError(f'{path} has ids as "id": leave id={id_column!r} out')
-    reader, eta, y, ids, numbers = JsonLines(None), [], [], [], []
+    reader, numbers, eta, y, ids = JsonLines(None), [], [], [], []
     for number, text in numbered_lines(Path(path)):
         try:
             line = reader.read(text)
@@ -368,66 +288,77 @@ def _from_json_lines(path: str, id_column: str | None) -> tuple[Matrix, Truth | 
             reader.n_labels = reader.n_labels or (None if line.eta is None else len(line.eta))
             if reader.n_labels is None:
                 raise ValueError("expected probabilities before labels")
+            if line.eta is None and line.id is None:
+                raise ValueError("expected an id with labels alone")
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
+        numbers.append(number)
         eta.append(np.full(reader.n_labels, np.nan) if line.eta is None else line.eta)
         y.append(line.y)
         ids.append("" if line.id is None else str(line.id))
-        numbers.append(number)
     if not eta:
         raise ValueError(f"{path} must have lines with probabilities, got none")
-    has_ids = any(ids)
-    m = len(eta[0])
-    matrix = Matrix(np.array(eta), reader.names, tuple(ids) if has_ids else None)
+    row_ids = tuple(ids) if any(ids) else None
+    matrix = Matrix(np.array(eta), reader.names, row_ids, path, numbers)
     if all(labels is None for labels in y):
-        return matrix, None, "id" if has_ids else None
-    is_class = any(isinstance(labels, int) for labels in y) and m > 1
+        return matrix, None
+    m = matrix.width
+    is_class = m > 1 and any(isinstance(labels, int) for labels in y)
     values = np.full(len(y) if is_class else (len(y), m), np.nan)
     for row, labels in enumerate(y):
         if labels is None:
             continue
         if isinstance(labels, int) != is_class and m > 1:
             raise ValueError(
-                f"{path}, line {numbers[row]}: expected labels of one kind, class ids or lists"
+                f"{matrix.where(row)}: expected labels of one kind, class ids or lists"
             )
         if not is_class and np.size(labels) != m:
-            raise ValueError(f"{path}, line {numbers[row]}: expected {m} labels")
+            raise ValueError(f"{matrix.where(row)}: expected {m} labels")
         values[row] = labels
-    truth = Truth(path, values, reader.names, matrix.ids, numbers)
-    later = np.isnan(matrix.values).all(axis=1)
-    if later.any():
-        matrix, truth = with_late_labels(path, matrix, truth, later)
-    return matrix, truth._replace(ids=None), "id" if has_ids else None
+    return with_late_labels(matrix, replace(matrix, values=values))
 
 
-def reordered(path: str, chosen: Matrix, y: Any, order: Names) -> tuple[Matrix, Any]:
+def _place_of(probabilities: Matrix, column: str) -> int:
+    """Where a column is that is asked for by its name or its number."""
+    names, m = probabilities.names or (), probabilities.width
+    if column in names:
+        return names.index(column)
+    if column.isdecimal() and int(column) < m:
+        return int(column)
+    hint = nearest(column, names) or f"; it has {m}"
+    raise ValueError(f"{probabilities.path} has no column {column!r}{hint}")
+
+
+def reordered(chosen: Matrix, y: Any, order: Names) -> tuple[Matrix, Any]:
     """Columns of probabilities and labels in another order."""
     names = chosen.names or ()
     if set(names) != set(order):
         raise ValueError(
-            f"{path} must have the columns of eta, {some_names(order)}, got {some_names(names)}"
+            f"{chosen.path} must have the columns of eta, {some_names(order)}, got "
+            f"{some_names(names)}"
         )
     places = [names.index(name) for name in order]
     # Of classes, the new place of each, where it is known; of indicators, the columns.
     new_ids = np.append(np.argsort(places), np.nan)
     y = y[:, places] if y.ndim == 2 else new_ids[np.nan_to_num(y, nan=-1).astype(np.int64)]
-    return columns_of(chosen, places), y
+    return chosen.columns(places), y
 
 
-def checked_batch(path: str, matrix: Matrix, may_have_labels: bool) -> Batch:
+def checked_batch(matrix: Matrix, may_have_labels: bool) -> Batch:
     """Refuse what is no probability; a column with a name may be there by mistake."""
     try:
-        return replace(Batch.read(path, matrix.values).check(path), names=matrix.names)
+        batch = Batch.read(matrix.path, matrix.values).check(matrix.path)
+        return replace(batch, names=matrix.names)
     except ValueError as error:
         # What the numbers may mean is the end of the sentence; here a parameter helps.
-        hint = meaning(stored_values(matrix.values)) or _odd_column(matrix, may_have_labels)
+        hint = meaning(matrix.stored) or _odd_column(matrix, may_have_labels)
         fix = ": pass percent=True" if "percent, divide" in hint else ""
         raise ValueError(f"{str(error).removesuffix(hint)}{hint}{fix}") from error
 
 
 def _odd_column(matrix: Matrix, may_have_labels: bool) -> str:
     """What a column that holds no probabilities may be, as the end of a sentence."""
-    stored = stored_values(matrix.values)
+    stored = matrix.stored
     is_whole = np.isfinite(stored).all() and (stored == np.floor(stored)).all()
     if len(stored) and is_whole and stored.min() >= 0:
         swapped = "; whole numbers look like labels: are eta and labels swapped?"
