@@ -7,7 +7,9 @@ from scipy import sparse
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss as sklearn_log_loss
 
-from omma.calibration import brier, expected_error, log_loss, reliability
+import omma
+from omma.calibration import Reliability, brier, expected_error, log_loss, reliability
+from omma.calibration.reliability import CalibrationCheck
 from omma.rows import arrays
 
 
@@ -132,3 +134,58 @@ def test_blocks_do_not_matter(monkeypatch):
 def test_bad_input_is_refused(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+# A forest on a rare event: what it said, and what was true, by deciles; the base rate is 5 %.
+SAID = np.array([0.0014, 0.004, 0.008, 0.013, 0.019, 0.027, 0.037, 0.050, 0.085, 0.26])
+TRUE = np.array([0.0124, 0.010, 0.010, 0.012, 0.014, 0.017, 0.020, 0.023, 0.070, 0.32])
+
+
+def forest(n, rng, true=TRUE):
+    """Rows of the forest, or of one whose words were true."""
+    decile = np.arange(n) % 10
+    y = (rng.random(n) < true[decile]).astype(int)
+    return omma.Batch.of(SAID[decile] * rng.uniform(0.99, 1.01, n), y)
+
+
+@pytest.mark.parametrize(("n", "least"), [(2000, 0.4), (5000, 0.95), (10_000, 1.0)])
+def test_a_forest_that_is_off_where_rates_are_small_does_not_look_calibrated(n, least):
+    rng = np.random.default_rng(0)
+    found = [CalibrationCheck.of(forest(n, rng)).is_off for _ in range(40)]
+    assert np.mean(found) >= least
+    by_mistake = [CalibrationCheck.of(forest(n, rng, SAID)).is_off for _ in range(200)]
+    assert np.mean(by_mistake) <= 0.035  # two tests at 1 %, and three standard errors
+
+
+def test_all_bins_together_find_what_no_bin_shows():
+    """Each bin is off by a little more than a standard error, and all to the same side."""
+    count, share = np.full(10, 400), np.linspace(0.1, 0.9, 10)
+    off = share + 1.6 * np.sqrt(share * (1 - share) / count)
+    curve = Reliability(np.linspace(0, 1, 11), share, off, count)
+    assert not curve.beyond_chance.any()
+    assert curve.p_value < 0.01
+    right = Reliability(np.linspace(0, 1, 11), share, share, count)
+    assert right.p_value > 0.99
+
+
+def test_of_few_rows_nothing_is_said():
+    for eta, y in (([0.1, 0.4, 0.8], [0, 1, 1]), ([0.02] * 50, [0] * 50), ([0.7], [1])):
+        check = CalibrationCheck.of(omma.Batch.of(eta, y))
+        assert check.is_thin
+        assert not check.is_off
+        assert not check.looks_calibrated
+        assert str(check).startswith("Too few labels to say whether")
+    # Few rows are enough for what is far off.
+    check = CalibrationCheck.of(omma.Batch.of([0.001] * 20, [1] * 5 + [0] * 15))
+    assert check.is_off
+    assert str(check).startswith("The probabilities do not look calibrated")
+
+
+def test_a_larger_unit_of_weights_is_no_more_evidence():
+    rng = np.random.default_rng(1)
+    eta = rng.uniform(0.2, 0.4, 300)
+    y = (rng.random(300) < eta).astype(int)
+    plain = CalibrationCheck.of(omma.Batch.of(eta, y))
+    heavy = CalibrationCheck.of(omma.Batch.of(eta, y, np.full(300, 1000.0)))
+    assert heavy.looks_calibrated == plain.looks_calibrated
+    assert heavy.chance_error == pytest.approx(plain.chance_error, rel=0.05)

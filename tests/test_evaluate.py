@@ -494,6 +494,14 @@ def test_says_whether_probabilities_look_calibrated(run):
     assert gap == omma.calibration.expected_error(ETA**0.5, Y, bins=20)
 
 
+def test_three_rows_say_nothing_about_calibration(run):
+    Path("three.csv").write_text("p,y\n0.1,0\n0.4,1\n0.8,1\n")
+    options = ("three.csv", "--probability", "p", "--label", "y", "--metric", "f1")
+    said = " ".join(run(*options, "--policy", "omma").stdout.split())
+    assert "Too few labels to say whether the probabilities are calibrated" in said
+    assert "look calibrated" not in said
+
+
 def test_classes_have_no_remark_on_calibration(run):
     done = run("--eta", "eta.csv", "--labels", "classes.csv", "--metric", "multiclass_gmean")
     assert done.exit_code == 0, done.stderr

@@ -8,12 +8,12 @@ is a label of its own, except for ``log_loss`` and ``brier``, which follow the u
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc
+from scipy.special import betainc, chdtrc
 
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.rows.arrays import DenseProbabilities, blocks, entries_of
@@ -23,6 +23,10 @@ from omma.rows.labels import TrueLabels
 LEAST = 1e-15  # a probability of zero or one is not taken as certain
 TEST_BINS = 10  # of equal mass: bins of equal width leave most of rare labels in a single one
 ERROR_BINS = 20  # of equal width, as the expected calibration error is usually taken
+SIGNIFICANCE = 0.01  # of the tests: calibrated probabilities fail one of them as often by chance
+# Where chance alone makes an error of more than this share of the base rate, no test would find one
+# that matters.
+MOST_CHANCE = 0.5
 Floats = NDArray[np.float64]
 
 
@@ -69,23 +73,58 @@ class Reliability:
         test is on the safe side. Exact tails matter where rates are small: 2 hits where 0.1 were
         expected are many standard errors off and not rare. 1 where a bin is empty.
         """
+        return np.minimum(2 * np.minimum(*self._tails), 1.0)
+
+    @property
+    def p_value(self) -> float:
+        """How likely chance alone makes all bins together as far off, by Fisher's method.
+
+        Several bins that are each a little off count here, and a single one counts less.
+        """
+        at_least, at_most = self._tails
+        # Mid-p values, which count the observed number of hits by half: tails of few hits are
+        # coarse, and whole ones would add up to a test that hardly ever finds anything.
+        observed = at_least + at_most - 1.0
+        mid = np.clip(2 * np.minimum(at_least, at_most) - observed, LEAST, 1.0)
+        filled = int((self.count > 0).sum())
+        return float(chdtrc(2 * filled, -2 * np.log(mid).sum()))
+
+    @property
+    def _tails(self) -> tuple[Floats, Floats]:
+        """The chances of at least, and of at most, as many hits in each bin; 1 where it is empty.
+
+        Both are of a binomial distribution, by the incomplete beta function.
+        """
         filled = self.count > 0
         # Soft labels and weights may make fractions of hits.
         hits = np.round(np.where(filled, self.observed, 0.0) * self.count)
         share = np.clip(np.where(filled, self.predicted, 0.5), LEAST, 1 - LEAST)
-        # P(X >= h) and P(X <= h) of a binomial, by the incomplete beta function.
         misses = np.maximum(self.count - hits, 0.0)
         at_least = np.where(hits > 0, betainc(np.maximum(hits, 1e-9), misses + 1, share), 1.0)
         at_most = np.where(misses > 0, betainc(np.maximum(misses, 1e-9), hits + 1, 1 - share), 1.0)
-        both_tails = np.minimum(2 * np.minimum(at_least, at_most), 1.0)
-        return np.where(filled, both_tails, 1.0)
+        return at_least, at_most
 
     @property
     def beyond_chance(self) -> NDArray[np.bool_]:
         """Bins that are off by more than chance, at 1 % for all bins together (Bonferroni)."""
         # Bonferroni: one bin of many is far off now and then by chance alone.
         filled = max(int((self.count > 0).sum()), 1)
-        return self.p_values < 0.01 / filled
+        return self.p_values < SIGNIFICANCE / filled
+
+    @property
+    def chance_error(self) -> float:
+        """The expected error that calibrated probabilities would show here, by chance alone.
+
+        >>> few = reliability([0.5, 0.5, 0.5, 0.5], [0, 1, 1, 0])
+        >>> round(few.chance_error, 2)
+        0.2
+        """
+        filled = self.count > 0
+        share, count = self.predicted[filled], self.count[filled]
+        variance = share * (1 - share)
+        # The mean absolute deviation of a normal, or of so few cases that hardly any is a hit.
+        deviations = np.minimum(np.sqrt(2 / np.pi * variance / count), 2 * variance)
+        return float(deviations @ count / count.sum())
 
 
 def reliability(
@@ -319,8 +358,14 @@ class CalibrationCheck:
     bins_off, bins : int
         In how many bins of probability the observed rate differs from the predicted one by more
         than chance, and of how many.
+    p_value : float
+        How likely chance alone makes all bins together as far off.
     worst : tuple of float
         Predicted and observed rate of the bin that is least likely by chance.
+    chance_error : float
+        The mean distance that calibrated probabilities would show in these bins by chance.
+    is_thin : bool
+        Whether there are too few labels to call any probabilities calibrated.
     metric : str
     gain : float or None
         What calibrating the probabilities adds to the metric of OMMA(η̂), which trusts them, on
@@ -331,50 +376,74 @@ class CalibrationCheck:
     base_rate: float
     bins_off: int
     bins: int
+    p_value: float
     worst: tuple[float, float]
+    chance_error: float
+    is_thin: bool
     metric: str = ""
     gain: float | None = None
 
     @classmethod
-    def of(cls, data: Any) -> CalibrationCheck:
+    def of(cls, data: Batch) -> CalibrationCheck:
         """Test a batch with labels.
 
         >>> import omma
         >>> eta, y = omma.datasets.long_tail(n=2000, m=20, seed=0)
         >>> CalibrationCheck.of(omma.Batch.of(eta, y)).looks_calibrated
         True
-        >>> CalibrationCheck.of(omma.Batch.of(eta**1.2, y)).looks_calibrated
-        False
+        >>> CalibrationCheck.of(omma.Batch.of(eta**1.2, y)).is_off
+        True
+        >>> print(CalibrationCheck.of(omma.Batch.of([0.1, 0.4, 0.8], [0, 1, 1])))
+        Too few labels to say whether the probabilities are calibrated: calibrated ones would be
+        off by about 30 points by chance alone (mean calibration error 30 points, base rate 67 %).
         """
         curve = reliability(data, bins=TEST_BINS, strategy="mass")
-        off, filled = curve.beyond_chance, curve.count > 0
+        weights = np.asarray(data.weights)
+        if len(weights):
+            # Rows of weights tell as much as Kish's effective number of equal ones.
+            curve = replace(curve, count=curve.count * weights.sum() / (weights**2).sum())
+        filled = curve.count > 0
+        share = curve.count[filled] / curve.count.sum()
         worst = int(np.argmin(np.where(filled, curve.p_values, np.inf)))
-        rate = float(curve.observed[filled] @ curve.count[filled] / curve.count.sum())
+        predicted = float(curve.predicted[filled] @ share)
         return cls(
             reliability(data, bins=ERROR_BINS).expected_error,
-            rate,
-            int(off.sum()),
+            float(curve.observed[filled] @ share),
+            int(curve.beyond_chance.sum()),
             int(filled.sum()),
+            curve.p_value,
             (float(curve.predicted[worst]), float(curve.observed[worst])),
+            curve.chance_error,
+            curve.chance_error > MOST_CHANCE * min(predicted, 1.0 - predicted),
         )
 
     @property
+    def is_off(self) -> bool:
+        """Whether a bin, or all bins together, are off by more than chance."""
+        return self.bins_off > 0 or self.p_value < SIGNIFICANCE
+
+    @property
     def looks_calibrated(self) -> bool:
-        """Whether chance explains how far every bin is off."""
-        return self.bins_off == 0
+        """Whether chance explains how far bins are off, and there are labels enough to tell."""
+        return not self.is_off and not self.is_thin
 
     def __str__(self) -> str:
         error, rate = f"{100 * self.error:.2g} points", f"{100 * self.base_rate:.2g} %"
         size = f"mean calibration error {error}, base rate {rate}"
-        if self.looks_calibrated:
-            text = f"The probabilities look calibrated: no bin is off by more than chance ({size})."
-        else:
-            predicted, observed = (f"{100 * share:.2g} %" for share in self.worst)
-            text = (
-                f"The probabilities do not look calibrated: {self.bins_off} of {self.bins} bins "
-                f"are off by more than chance, as where {predicted} was predicted and {observed} "
-                f"observed ({size})."
+        if not self.is_off and self.is_thin:
+            return (
+                "Too few labels to say whether the probabilities are calibrated: calibrated ones "
+                f"would be off by about {100 * self.chance_error:.2g} points by chance alone "
+                f"({size})."
             )
+        if self.looks_calibrated:
+            return f"The probabilities look calibrated: no bin is off by more than chance ({size})."
+        predicted, observed = (f"{100 * share:.2g} %" for share in self.worst)
+        where = f"as where {predicted} was predicted and {observed} observed ({size})."
+        how = f"{self.bins_off} of {self.bins} bins are off by more than chance, {where}"
+        if not self.bins_off:
+            how = f"all bins together are off by more than chance, {where}"
+        text = f"The probabilities do not look calibrated: {how}"
         if self.gain is None:
             return text
         effect = "adds" if self.gain >= 0 else "takes"

@@ -361,7 +361,7 @@ def _calibration(data: Batch, goal: Auto, folds: Folds, trusting: Any) -> Calibr
     if data.class_ids:  # bins of single classes say little about rows whose shares add up to one
         return None
     metric, check = goal.objective, CalibrationCheck.of(data)
-    if check.looks_calibrated or trusting is None or metric.needs_matrix:
+    if not check.is_off or trusting is None or metric.needs_matrix:
         return check
     options: dict[str, Any] = {"at_most": goal.at_most, "subject_to": goal.limits or None}
     policy = OMMA(metric, goal.budget, feedback="estimates", calibration="online", **options)
