@@ -20,7 +20,7 @@ from omma.comparison.resampling import Resampler
 from omma.counts import Counts
 from omma.evaluation import replay
 from omma.limits import Limit, LimitStatus, read_limits
-from omma.metrics import LabelMetric, Macro, Metric, OverClasses, metric as find_metric
+from omma.metrics import Macro, Metric, OverClasses, metric as find_metric
 from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
 from omma.policies.base import check_task
 from omma.rows.arrays import SparseProbabilities
@@ -314,11 +314,10 @@ def _status(limit: Limit, data: Batch, sample: Resampler, rule: int, decided: An
 
 def _per_label(sample: Resampler, best: int) -> PerLabel | None:
     """The metric of each label by the simple rule and by the best, if labels have a metric."""
-    metric = sample.metric
-    of = metric if isinstance(metric, LabelMetric) else getattr(metric, "of", None)
-    if isinstance(metric, OverClasses):  # all of them are made of the recalls of classes
+    of: Any = sample.metric.per_label
+    if isinstance(sample.metric, OverClasses):  # all of them are made of the recalls of classes
         of = find_metric("recall")
-    if not isinstance(of, LabelMetric):
+    if of is None:
         return None
     simple, chosen = (sample.known(rule) for rule in (0, best))  # the simple rule comes first
     return PerLabel(of.name, simple[2], of.of_cells(*simple), of.of_cells(*chosen))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri, stdtrit
 
-from omma.comparison.resampling import Resampler, structure, terms
+from omma.comparison.resampling import Resampler, structure
 from omma.metrics import Binary, Costs, Metric, Minimum, OverClasses, Sum
 
 TWO_SIDED = 0.975  # 95 % on both sides
@@ -46,12 +46,11 @@ def estimates(
     metric, values = sample.metric, sample.values
     ends = value_range(metric)
     widest = ends[1] - ends[0]
-    drawn = sample.draw(draws)
+    raw, smooth, apart = sample.draw(draws)
     quantile = _quantile(sample.left_out(best))
-    smooth = drawn.smoothed
     expected = smooth[best].mean() - optimism(smooth, best, eligible)
-    means = [structure(term)[1:] for _, term in terms(metric)]
-    compared, compared_draws = values, drawn.raw
+    means = [structure(term)[1:] for _, term in metric.parts]
+    compared, compared_draws = values, raw
     if any(mean in COLLAPSING for pair in means for mean in pair):
         # The plain value tells little where hits are missing by chance.
         compared, compared_draws = smooth.mean(axis=1), smooth
@@ -61,15 +60,14 @@ def estimates(
         gap = compared[best] - compared[rule]
         # A rule that is behind stays so; one that is ahead, and breaks a limit, is taken as it is.
         lead = 0.0 if rule == best else float(max(gap - luck, min(gap, 0.0)))
-        apart = drawn.apart[best] - drawn.apart[rule]
-        least, most = _around(lead, apart, quantile, (-widest, widest))
+        least, most = _around(lead, apart[best] - apart[rule], quantile, (-widest, widest))
         # So the table adds up: no other rule is shown above the best because luck left it alone.
         centre = expected - lead
         low, high = _around(centre, smooth[rule], quantile, ends)
         if any(outer in LEVEL for _, outer in means):
             # The plain value errs to the other side: labels without positives count as 0 in it.
-            spread = quantile * drawn.raw[rule].std(ddof=1)
-            curse = optimism(drawn.raw, best, eligible) if rule == best else 0.0
+            spread = quantile * raw[rule].std(ddof=1)
+            curse = optimism(raw, best, eligible) if rule == best else 0.0
             low, high = min(low, value - curse - spread), max(high, value + spread)
         if value <= ends[0]:
             low = ends[0]  # nothing was right, and perhaps nothing is
@@ -143,7 +141,7 @@ def value_range(metric: Metric) -> Range:
     (-1.0, 2.0)
     """
     if isinstance(metric, Sum):
-        parts = [sorted(weight * end for end in value_range(part)) for weight, part in metric.terms]
+        parts = [sorted(weight * end for end in value_range(part)) for weight, part in metric.parts]
         return sum(part[0] for part in parts), sum(part[1] for part in parts)
     if isinstance(metric, Costs):
         return float(metric.worth.min()), float(metric.worth.max())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from omma._pool import run_all
 from omma._validate import check_positive_int, shown
 from omma.comparison.arguments import (
     BudgetedMetric,
-    Entrant,
     read_entrants,
     read_metrics,
     read_priors,
@@ -31,19 +30,10 @@ from omma.rows.batch import Batch
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
 METRICS = ("micro_f1", "macro_f1")
 POLICIES = ("baseline", "ofo", "greedy", "omma", "omma_eta", "auto")
+CellName = tuple[str, str]  # policy and metric
+Task = tuple[CellName, float | None, int | None]  # a cell, its prior, and the seed of a sequence
 # Of a run: its value, its seconds, and rows and values of its curve.
 Outcome = tuple[float, float, NDArray[np.int64], Vector]
-
-
-@dataclass(frozen=True, eq=False)
-class CellPlan:
-    """The policies of a cell by prior, or why there are none; and outcomes by prior and seed."""
-
-    name: str
-    target: BudgetedMetric
-    policies: dict[float | None, Policy]
-    reason: str = ""
-    outcomes: dict[tuple[float | None, int | None], Outcome] = field(default_factory=dict)
 
 
 def compare(
@@ -119,34 +109,67 @@ def compare(
     """
     check_positive_int("compare", "n_jobs", n_jobs, optional=True)
     data = read_rows("compare", eta, y, weights=weights)
-    targets = read_metrics("compare", metrics, data)
+    targets = {target.name: target for target in read_metrics("compare", metrics, data)}
     tried, sequences = read_priors(priors), read_seeds(seeds)
     entrants = read_entrants(policies, read_train(train, data), tried)
-    plans = [_plan(entrant, target, data) for entrant in entrants for target in targets]
+    # The policies of each cell by prior, and why a cell has none.
+    cell_policies: dict[CellName, dict[float | None, Policy]] = {}
+    reasons: dict[CellName, str] = {}
+    for entrant, target in product(entrants, targets.values()):
+        name = entrant.name, target.name
+        try:
+            cell_policies[name] = entrant.policies(target.metric, target.k)
+            for policy in cell_policies[name].values():
+                _check_comparable(entrant.name, policy, target, data)
+        except UnsupportedMetricError as error:
+            cell_policies[name], reasons[name] = {}, str(error)
 
-    def run(task: tuple[CellPlan, float | None, int | None]) -> Outcome:
-        plan, prior, seed = task
-        policy, metric = plan.policies[prior], plan.target.metric
+    def run(task: Task) -> Outcome:
+        name, prior, seed = task
+        metric = targets[name[1]].metric
         options: dict[str, Any] = {"predictions": False, "checkpoints": checkpoints}
-        trace = replay(policy, data, metric=metric, seed=seed, **options)
+        trace = replay(cell_policies[name][prior], data, metric=metric, seed=seed, **options)
         value, history = trace.value, trace.history
         assert value is not None
         assert history is not None
         return value, trace.seconds, history.rows, history.values
 
-    def keep(task: tuple[CellPlan, float | None, int | None], outcome: Outcome) -> None:
-        plan, prior, seed = task
-        plan.outcomes[prior, seed] = outcome
-
     # Seeds come outermost: stopped early, a comparison has all policies on some sequences.
-    tasks = [(plan, prior, seed) for seed in sequences for plan in plans for prior in plan.policies]
-    complete = run_all(tasks, run, keep, n_jobs=n_jobs or _cores(), progress=progress)
-    if not complete and not any(plan.outcomes for plan in plans):
+    tasks = [
+        (name, prior, seed)
+        for seed in sequences
+        for name, by_prior in cell_policies.items()
+        for prior in by_prior
+    ]
+    outcomes: dict[Task, Outcome] = {}
+    jobs = n_jobs or _cores()
+    complete = run_all(tasks, run, outcomes.__setitem__, n_jobs=jobs, progress=progress)
+    if not complete and not outcomes:
         raise KeyboardInterrupt
+
+    cells = {}
+    for name, by_prior in cell_policies.items():
+        runs: dict[float | None, Runs] = {}
+        for prior in by_prior:
+            finished = tuple(seed for seed in sequences if (name, prior, seed) in outcomes)
+            if finished:
+                of_prior = (outcomes[name, prior, seed] for seed in finished)
+                values, seconds, rows, curves = zip(*of_prior, strict=True)
+                numbers = (np.array(values), rows[0], np.array(seconds), np.array(curves))
+                runs[prior] = Runs(prior, finished, *numbers)
+        cells[name] = Cell.of(
+            runs,
+            policy=name[0],
+            metric=name[1],
+            k=targets[name[1]].k,
+            reason=reasons.get(name, ""),
+            complete=all(task in outcomes for task in product([name], by_prior, sequences)),
+            fixed=all(isinstance(policy, FixedPolicy) for policy in by_prior.values()),
+        )
     return Comparison(
         policies=tuple(entrant.name for entrant in entrants),
-        metrics=tuple(target.name for target in targets),
-        cells={(plan.name, plan.target.name): _cell(plan, sequences) for plan in plans},
+        metrics=tuple(targets),
+        cells=cells,
         seeds=sequences,
         priors=tried,
         complete=complete,
@@ -159,17 +182,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # in a container, fewer than the machine has
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _plan(entrant: Entrant, target: BudgetedMetric, data: Batch) -> CellPlan:
-    """Make the policies of a cell, fitting those that learn beforehand."""
-    try:
-        policies = entrant.policies(target.metric, target.k)
-        for policy in policies.values():
-            _check_comparable(entrant.name, policy, target, data)
-    except UnsupportedMetricError as error:
-        return CellPlan(entrant.name, target, {}, str(error))
-    return CellPlan(entrant.name, target, policies)
 
 
 def _check_comparable(name: str, policy: Policy, target: BudgetedMetric, data: Batch) -> None:
@@ -192,24 +204,3 @@ def _check_comparable(name: str, policy: Policy, target: BudgetedMetric, data: B
         raise UnsupportedMetricError(f"it needs all labels of a row or none{why}")
     if labels.known is not None and policy.needs_labels:
         raise UnsupportedMetricError("it learns from labels alone, and of some rows none is known")
-
-
-def _cell(plan: CellPlan, seeds: tuple[int | None, ...]) -> Cell:
-    """The results of a cell; stopped early, those of the runs that finished."""
-    by_prior: dict[float | None, Runs] = {}
-    for prior in plan.policies:
-        finished = tuple(seed for seed in seeds if (prior, seed) in plan.outcomes)
-        if finished:
-            outcomes = (plan.outcomes[prior, seed] for seed in finished)
-            values, seconds, rows, curves = zip(*outcomes, strict=True)
-            numbers = (np.array(values), rows[0], np.array(seconds), np.array(curves))
-            by_prior[prior] = Runs(prior, finished, *numbers)
-    return Cell.of(
-        by_prior,
-        policy=plan.name,
-        metric=plan.target.name,
-        k=plan.target.k,
-        reason=plan.reason,
-        complete=len(plan.outcomes) == len(seeds) * len(plan.policies),
-        fixed=all(isinstance(policy, FixedPolicy) for policy in plan.policies.values()),
-    )

@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 from omma.counts import Counts
-from omma.metrics import Binary, LabelMetric, Macro, Metric, Micro, OverClasses, Sum
+from omma.metrics import Binary, LabelMetric, Macro, Metric, Micro, OverClasses
 from omma.metrics.averages import KINDS
 from omma.metrics.binary import RECALL, SPECIFICITY, Minimum, Rate, mean_of
 from omma.rows.batch import Batch
@@ -44,18 +44,6 @@ class Cells(NamedTuple):
         return metric.values(*self[:4]) + self.gains / self.n
 
 
-class Draws(NamedTuple):
-    """The metric of every rule and draw, each of shape (rules, draws).
-
-    ``raw`` is the plain value. ``smoothed`` has pseudo-counts that keep a few rows from claiming
-    certainty. ``apart`` is smoothed with levels that differ more between rules, for differences.
-    """
-
-    raw: Array
-    smoothed: Array
-    apart: Array
-
-
 class Resampler:
     """Judges the decisions of several rules on the same resamples of the rows.
 
@@ -78,7 +66,12 @@ class Resampler:
 
     def __init__(self, data: Batch, decisions: list[Any], metric: Metric, seed: int) -> None:
         self.metric, self.n, self.m, self.rules = metric, data.n, data.m, len(decisions)
-        self.labels, self.missing = _true_labels(data)
+        assert data.labels is not None
+        starts, ends, ids = data.labels.block(np.arange(data.n, dtype=np.int64))
+        entries = (np.ones(len(ids)), ids, np.append(starts, ends[-1:]))
+        self.labels = sparse.csr_array(entries, shape=(data.n, data.m))
+        missing = data.labels.missing
+        self.missing = None if missing is None else sparse.csr_array(missing)
         self.rng = np.random.default_rng(seed)
         weight = np.asarray(data.weights) if len(data.weights) else np.ones(data.n)
         # Smoothing adds parts of a row, so rows must weigh what they are worth: their number is
@@ -143,8 +136,13 @@ class Resampler:
         for start in range(0, draws, step):
             yield slice(start, min(start + step, draws))
 
-    def draw(self, draws: int) -> Draws:
-        """The metric of every rule on so many resamples of the rows."""
+    def draw(self, draws: int) -> tuple[Array, Array, Array]:
+        """The metric of every rule on so many resamples of the rows, each of shape (rules, draws).
+
+        The first are plain values. The second have pseudo-counts that keep a few rows from claiming
+        certainty. The third are smoothed with levels that differ more between rules, for the
+        differences of rules.
+        """
         groups = len(self.rows)
         weights = self.rng.standard_exponential((draws, groups))
         weights *= groups / weights.sum(axis=1, keepdims=True)  # as many rows in every draw
@@ -156,7 +154,8 @@ class Resampler:
             # Without levels there is nothing to draw apart.
             apart = smoothing.values(cells, correlation=0.5) if smoothing.levels else smooth
             results.append((cells.values(self.metric), smooth, apart))
-        return Draws(*(np.concatenate(part).T for part in zip(*results, strict=True)))
+        raw, smooth, apart = (np.concatenate(part).T for part in zip(*results, strict=True))
+        return raw, smooth, apart
 
     def left_out(self, rule: int) -> Array:
         """The metric of one rule without each of the groups: the jackknife."""
@@ -167,18 +166,6 @@ class Resampler:
             cells = self._unpacked(others, self.rows.sum() - self.rows[block])
             values.append(cells.values(self.metric)[:, rule])
         return np.concatenate(values)
-
-
-def _true_labels(data: Batch) -> tuple[Any, Any]:
-    """The labels of a batch as a CSR matrix, and which of them are unknown, if any are."""
-    assert data.labels is not None
-    if data.class_ids:
-        starts, ends, ids = data.labels.block(np.arange(data.n, dtype=np.int64))
-        entries = (np.ones(data.n), ids, np.append(starts, ends[-1:]))
-        return sparse.csr_array(entries, shape=(data.n, data.m)), None
-    missing = data.labels.missing
-    labels = sparse.csr_array(data.labels.values, dtype=np.float64)
-    return labels, None if missing is None else sparse.csr_array(missing)
 
 
 class Smoother:
@@ -192,7 +179,7 @@ class Smoother:
 
     def __init__(self, whole: Cells, metric: Metric, rng: np.random.Generator) -> None:
         self.rng = rng
-        self.terms = [(weight, part, structure(part)) for weight, part in terms(metric)]
+        self.terms = [(weight, part, structure(part)) for weight, part in metric.parts]
         self.levels = {
             rate: _level(rate, whole) for *_, made_of in self.terms for rate in made_of.rates
         }
@@ -273,11 +260,6 @@ def structure(metric: Metric) -> Structure:
     # G-mean and its kin are means of two rates, F1 and others a single one.
     rates = (RECALL, SPECIFICITY) if of.rate is None else (of.rate,)
     return Structure(rates, of.mean, "arithmetic")
-
-
-def terms(metric: Metric) -> tuple[tuple[float, Metric], ...]:
-    """Metrics that a metric is a sum of, with their weights."""
-    return metric.terms if isinstance(metric, Sum) else ((1.0, metric),)
 
 
 def _fraction(rate: Rate, cells: Cells) -> list[Array]:
