@@ -6,11 +6,9 @@ commands.
 """
 
 import csv
-import mmap
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.datasets.text import OPENERS, opened_bytes
+from omma.datasets.text import opened_bytes
 
 # Words for a label that is true, and one that is not. Each pair goes together: a column of "y" and
 # "no" is a column of classes.
@@ -35,7 +33,7 @@ QUOTED = re.compile(r'"[^"]*"')
 LONE_RETURN = re.compile(rb"\r(?!\n)")
 # How formulas begin in spreadsheets (OWASP, "CSV Injection"), the wide signs of East Asia included.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-SAMPLE = 50  # rows that tell what a column holds
+SAMPLE = 50  # lines that tell the separator, and rows that tell what a column holds
 LARGE = 1 << 20  # bytes: below it, importing pyarrow takes longer than reading
 WIDEST = 4096  # columns: above, a table of pyarrow costs more than it saves
 BLOCK = 1 << 20  # numbers written at a time: 8 MB where a sparse matrix becomes dense
@@ -205,18 +203,30 @@ def _fractions(cells: list[str]) -> list[str]:
     return [cell for cell in cells if is_number(cell) and not cell.isdecimal()]
 
 
-def no_number(where: str, column: str | int, cell: Any, ids_by: str | None) -> ValueError:
-    """The error of a cell that is no number: what it, or its column by name or place, may mean.
+def parse_cell(
+    where: str,
+    column: str | int,
+    cell: str,
+    *,
+    separator: str | None = ",",
+    is_label: bool = False,
+    percent: bool = False,
+    ids_by: str | None = None,
+) -> float:
+    """The number in a cell; the error says what the cell, or its column by name or place, may mean.
 
     ``ids_by`` is the parameter that takes the name of a column of ids, where there is one.
     """
-    title = f"the column {shown(column)}" if isinstance(column, str) else f"column {column + 1}"
-    if isinstance(cell, str) and not cell:
-        return ValueError(f"{where}: expected a number in {title}, got nothing")
-    hint = meant(cell) if isinstance(cell, str) else ""
-    if not hint and isinstance(column, str) and ids_by is not None:
-        hint = f"; if it names rows, pass {ids_by}={shown(column)}"
-    return ValueError(f"{where}: expected a number in {title}, got {shown(cell)}{hint}")
+    text = cell.rstrip("% ") if percent else cell
+    try:
+        return to_label(text, separator) if is_label else to_number(text, separator)
+    except ValueError as error:
+        title = f"the column {shown(column)}" if isinstance(column, str) else f"column {column + 1}"
+        hint = meant(text)
+        if not hint and isinstance(column, str) and ids_by is not None:
+            hint = f"; if it names rows, pass {ids_by}={shown(column)}"
+        got = f"{shown(text)}{hint}" if text else "nothing"
+        raise ValueError(f"{where}: expected a number in {title}, got {got}") from error
 
 
 # Whole files.
@@ -240,40 +250,27 @@ class CsvTable:
         header: bool | None = None,
         ids_by: str | None = None,
     ) -> None:
-        self.ids_by = ids_by
         lines = iter(lines)
-        start: list[str] = []
-        for line in lines:
-            start.append(line)
-            if sum(map(bool, map(str.strip, start))) == 2:  # blank lines tell nothing
-                break
-        self.path, self.separator = path, separator or separator_of(start, default)
+        start = list(islice(lines, SAMPLE))
+        self.path, self.ids_by = path, ids_by
+        self.separator = separator or separator_of(start, default)
         self._rows = rows(chain(start, lines), self.separator, path)
         self._start = list(islice(self._rows, SAMPLE + 1))
         if not self._start:
             raise ValueError(f"{path}, line 1: expected names of columns or numbers, got nothing")
         self.first = self._start[0][1]
         self.width = len(self.first)
-        self._header = header
-
-    @cached_property
-    def has_header(self) -> bool:
-        """Whether the first row has names of columns."""
-        if self._header is not None:
-            return self._header
-        try:
-            return is_header(self.first, [cells for _, cells in self._start[1:]])
-        except ValueError as error:
-            raise ValueError(f"{self.path}, line 1: {error}") from error
-
-    @cached_property
-    def names(self) -> Names:
-        """What the first row calls the columns, if it has names."""
-        return tuple(self.first) if self.has_header else None
+        if header is None:
+            try:
+                header = is_header(self.first, [cells for _, cells in self._start[1:]])
+            except ValueError as error:
+                raise ValueError(f"{path}, line 1: {error}") from error
+        self.names: Names = tuple(self.first) if header else None
 
     def is_text(self, place: int) -> bool:
         """Whether the first value of a column that is known is a word."""
-        cells = (row[place] for _, row in self._start[self.has_header :] if place < len(row))
+        below = self._start[self.names is not None :]
+        cells = (row[place] for _, row in below if place < len(row))
         first = next((cell for cell in cells if not is_missing(cell)), "0")
         return not is_number(first.rstrip("% "))
 
@@ -299,47 +296,31 @@ class CsvTable:
         values, lines = array("d"), array("q")  # a quarter of what lists of floats take
         words: list[list[str]] = [[] for _ in texts]
         label_places = frozenset(labels)
-        for number, cells in chain(self._start[self.has_header :], self._rows):
-            try:
-                if len(cells) != self.width:
-                    raise ValueError("too few or too many")
-                picked = [cells[place] for place in numbers]
-                values.extend(list(map(float, picked)))
-            except ValueError:
-                values.extend(
-                    self._careful(number, cells, numbers, label_places, may_lack, percent)
+        for number, cells in chain(self._start[self.names is not None :], self._rows):
+            if len(cells) != self.width:
+                raise ValueError(
+                    f"{self.path}, line {number}: expected {self.width} cells, as in line 1, got "
+                    f"{len(cells)}"
                 )
+            try:
+                values.extend(list(map(float, [cells[place] for place in numbers])))
+            except ValueError:  # some cell is no plain number
+                for place in numbers:
+                    value = parse_cell(
+                        f"{self.path}, line {number}",
+                        place if self.names is None else self.names[place],
+                        cells[place],
+                        separator=self.separator,
+                        is_label=place in label_places or (may_lack and not cells[place]),
+                        percent=percent,
+                        ids_by=self.ids_by,
+                    )
+                    values.append(value)
             for column, place in zip(words, texts, strict=True):
                 column.append(cells[place])
             lines.append(number)
         table = np.frombuffer(values, np.float64).reshape(len(lines), len(numbers))
         return TableColumns(table, words, lines)
-
-    def _careful(
-        self,
-        number: int,
-        cells: list[str],
-        places: Sequence[int],
-        labels: frozenset[int],
-        may_lack: bool,
-        percent: bool,
-    ) -> list[float]:
-        """The numbers of a row that are not all plain; of a wrong one, what it may mean."""
-        where = f"{self.path}, line {number}"
-        if len(cells) != self.width:
-            raise ValueError(
-                f"{where}: expected {self.width} cells, as in line 1, got {len(cells)}"
-            )
-        values = []
-        for place in places:
-            cell = cells[place].rstrip("% ") if percent else cells[place]
-            convert = to_label if place in labels or (may_lack and not cell) else to_number
-            try:
-                values.append(convert(cell, self.separator))
-            except ValueError as error:
-                column = self.first[place] if self.has_header else place
-                raise no_number(where, column, cell, self.ids_by) from error
-        return values
 
 
 def _by_pyarrow(
@@ -350,21 +331,21 @@ def _by_pyarrow(
     None where the file is small, unusual or wrong, or pyarrow is not installed: then rows are read
     one by one, and what is wrong is said.
     """
-    path, separator, header, width = table.path, table.separator, table.has_header, table.width
-    small = path.stat().st_size < LARGE or width > WIDEST
-    if small or separator is None or len(separator.encode()) > 1:
+    is_small = table.path.stat().st_size < LARGE or table.width > WIDEST or not numbers
+    separator = table.separator or ""
+    if is_small or len(separator.encode()) != 1:
         return None
     try:
         arrow, library = import_module("pyarrow"), import_module("pyarrow.csv")
     except ImportError:
         return None
-    with opened_bytes(path) as file:
-        packed = path.suffix.lower() in OPENERS
-        data: Any = file.read() if packed else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    start = data.find(b"\n") + 1 if header else 3 * (data[:3] == b"\xef\xbb\xbf")
+    with opened_bytes(table.path) as file:
+        data = file.read()
+    has_header = table.names is not None
+    start = data.find(b"\n") + 1 if has_header else 3 * (data[:3] == b"\xef\xbb\xbf")
     # Quotes, bytes that are no text, and ends of lines as nobody writes them.
-    unusual = any(data.find(sign, start) >= 0 for sign in (b'"', b"\0"))
-    if unusual or LONE_RETURN.search(data, start):
+    is_unusual = any(data.find(sign, start) >= 0 for sign in (b'"', b"\0"))
+    if is_unusual or LONE_RETURN.search(data, start):
         return None
     kinds = {str(place): arrow.float64() for place in numbers}
     kinds |= {str(place): arrow.string() for place in texts}
@@ -372,8 +353,9 @@ def _by_pyarrow(
     try:
         content = library.read_csv(
             arrow.BufferReader(arrow.py_buffer(memoryview(data)[start:])),
-            library.ReadOptions(column_names=[str(place) for place in range(width)]),
-            library.ParseOptions(delimiter=separator, quote_char=False),
+            library.ReadOptions(column_names=[str(place) for place in range(table.width)]),
+            # A blank line has no number, which is an error, and so rows are lines.
+            library.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=False),
             library.ConvertOptions(
                 column_types=kinds,
                 include_columns=list(kinds),
@@ -385,21 +367,12 @@ def _by_pyarrow(
         words = [
             [cell.strip() for cell in content.column(str(place)).to_pylist()] for place in texts
         ]
+        # A batch fits into the cache, a column may not.
+        batches = content.select([str(place) for place in numbers]).to_batches()
+        values = np.concatenate([np.column_stack(batch.columns) for batch in batches])
     except (ValueError, OverflowError, MemoryError):  # as it says that something is wrong
         return None
-    # It does not mind a cell too few in a row, and skips blank lines, so that lines are not rows.
-    letters, n = np.frombuffer(data, np.uint8, offset=start), content.num_rows
-    cells = np.count_nonzero(letters == ord(separator)) + n
-    ends = np.count_nonzero(letters == ord("\n")) + (data[-1:] != b"\n")
-    if cells != n * width or ends != n:
-        return None
-    values, row = np.empty((n, len(numbers))), 0
-    # A batch fits into the cache, a column may not.
-    for batch in content.select([str(place) for place in numbers]).to_batches():
-        for place, column in enumerate(batch.columns):
-            values[row : row + batch.num_rows, place] = column.to_numpy(zero_copy_only=False)
-        row += batch.num_rows
-    return TableColumns(values, words, range(1 + header, 1 + header + n))
+    return TableColumns(values, words, range(1 + has_header, 1 + has_header + len(values)))
 
 
 # Writing.

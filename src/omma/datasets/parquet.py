@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import require
-from omma.datasets.csv_text import Names, TableColumns, no_number, to_label
+from omma.datasets.csv_text import Names, TableColumns, parse_cell
 from omma.npz import largest
 
 TIMES = 1000  # equal values of a column take next to no room, so files may be far smaller
@@ -47,7 +47,7 @@ class ParquetTable:
                 raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
             with _told(path):
                 self._table = opened.read()
-        self.names: Names = tuple(self._table.column_names)
+        self.names: tuple[str, ...] = tuple(self._table.column_names)
         self.width = len(self.names)
 
     def is_text(self, place: int) -> bool:
@@ -66,39 +66,35 @@ class ParquetTable:
         percent: bool = False,
     ) -> TableColumns:
         """Columns of numbers and columns of text, by their places, as of a ``CsvTable``."""
-        columns, label_places = [], frozenset(labels)
-        for place in numbers:
-            with _told(self.path):
-                column = self._table.column(place).to_numpy()
-            if column.dtype.kind not in "fiub":
-                column = self._converted(place, percent, place in label_places)
-            columns.append(column)
-        with _told(self.path):
-            words = [
-                [
-                    "" if cell is None else str(cell)
-                    for cell in self._table.column(place).to_pylist()
-                ]
-                for place in texts
-            ]
+        label_places = frozenset(labels)
+        columns = [self._numbers(place, place in label_places, percent) for place in numbers]
+        words = [self._texts(place) for place in texts]
         n = self._table.num_rows
         return TableColumns(np.column_stack(columns or [np.empty((n, 0))]), words, range(1, n + 1))
 
-    def _converted(self, place: int, percent: bool, is_label: bool) -> Any:
-        """A column of texts or of bools with nulls as numbers."""
-        name = (self.names or ())[place]
+    def _numbers(self, place: int, is_label: bool, percent: bool) -> Any:
+        with _told(self.path):
+            column = self._table.column(place).to_numpy()
+        if column.dtype.kind in "fiub":
+            return column
+        # Texts, or truths of which some are null.
+        cells = [
+            parse_cell(
+                str(self.path),
+                self.names[place],
+                text,
+                is_label=is_label,
+                percent=percent,
+                ids_by=self.ids_by,
+            )
+            for text in self._texts(place)
+        ]
+        return np.array(cells)
+
+    def _texts(self, place: int) -> list[str]:
         with _told(self.path):
             cells = self._table.column(place).to_pylist()
-        values = np.full(len(cells), np.nan)
-        for row, cell in enumerate(cells):
-            text = str("" if cell is None else cell)
-            try:
-                if not is_label and not percent:
-                    raise ValueError("a column of text holds no probabilities")
-                values[row] = to_label(text.rstrip("% ") if percent else text)
-            except ValueError as error:
-                raise no_number(str(self.path), name, cell, self.ids_by) from error
-        return values
+            return ["" if cell is None else str(cell) for cell in cells]
 
 
 def write_parquet(
