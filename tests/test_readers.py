@@ -445,7 +445,7 @@ def test_csv_indicators(folder, data):
             r", line 1: expected columns of features beside .*, got 'a b'",
         ),
         ("a,b\n1,0\n", {"labels": ["a", "b"]}, r", line 1: expected columns of features"),
-        ("a,b,c\n1,0,1\n1,0,2\n", {"labels": [1, 2]}, r", line 3: expected 0 or 1 .*got '2'"),
+        ("a,b,c\n1,0,1\n1,0,2\n", {"labels": [1, 2]}, r", line 3: expected 0 or 1 .*got 2"),
     ],
 )
 def test_csv_says_what_is_wrong(folder, text, options, sentence):

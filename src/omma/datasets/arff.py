@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest, shown
-from omma.datasets.dataset import Dataset, Part, SparseRows, assemble, is_finite
+from omma.datasets.dataset import LARGEST, Dataset, Part, SparseRows, assemble, is_finite
 from omma.datasets.text import bare_name, numbered_lines, wrong
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -21,8 +21,6 @@ PAIR = re.compile(rf"\s*(\d{{1,18}})\s+({QUOTED}|[^,\s]+)\s*(?:,|$)")
 # How MEKA says in the name of the relation that the first n, or the last n, columns are labels.
 MEKA = re.compile(r"-C\s+(-?\d{1,9})(?!\d)", re.IGNORECASE)
 NUMERIC = ("numeric", "real", "integer")
-# Features are float32.
-LARGEST = float(np.finfo(np.float32).max)
 
 
 class Attribute(NamedTuple):

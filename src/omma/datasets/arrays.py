@@ -11,11 +11,10 @@ from omma import npz
 from omma._atomic import replacing
 from omma._json import parse_json
 from omma._validate import shown
-from omma.datasets.dataset import TASKS, Dataset
+from omma.datasets.dataset import LARGEST, TASKS, Dataset
 from omma.datasets.matrices import read_matrix
 
 FILES = ("X.npz", "Y.npz", "meta.json")
-HIGHEST_FEATURE = float(np.finfo(np.float32).max)
 
 
 def read_arrays(
@@ -92,7 +91,7 @@ def _features(path: Path) -> Any:
     """Features that float32 can hold."""
     features = _matrix(path, ("X",))
     values = features.data if sparse.issparse(features) else features
-    bad = ~(np.abs(values) <= HIGHEST_FEATURE)
+    bad = ~(np.abs(values) <= LARGEST)
     if bad.any():
         raise ValueError(
             f"{path}: expected features of finite numbers, got {values[bad].ravel()[0]}"

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from omma._validate import nearest
 from omma.datasets.csv_text import CsvTable
-from omma.datasets.dataset import Dataset, Part, assemble, is_finite
+from omma.datasets.dataset import LARGEST, Dataset, Part, assemble, is_finite
 from omma.datasets.text import ending, opened_text, wrong
 
 Column = int | str
@@ -89,27 +89,25 @@ def _part(
         expected = "names of columns (pass header=False if this is a row, or header=True)"
         raise wrong(path, 1, expected, text)
     numbers, texts, lines = table.read(
-        features if has_class else range(table.width), places if has_class else ()
+        features if has_class else [*features, *places], places if has_class else ()
     )
-    values = numbers if has_class else numbers[:, features]
-    # Features are float32: what it cannot hold would become infinite.
-    infinite = ~(np.abs(values) <= np.finfo(np.float32).max)
-    if infinite.any():
-        row = int(infinite.any(axis=1).argmax())
-        raise wrong(path, lines[row], "finite numbers", values[row][infinite[row]][0].item())
+    values, target = np.split(numbers, [len(features)], axis=1)
+    for block, is_right, expected in (
+        # Features are float32: what it cannot hold would become infinite.
+        (values, np.abs(values) <= LARGEST, "finite numbers"),
+        (target, (target == 0) | (target == 1), "0 or 1 in a column of a label"),
+    ):
+        if not is_right.all():
+            row, column = np.argwhere(~is_right)[0]
+            got = f"{block[row, column]:g}"
+            raise ValueError(f"{path}, line {lines[row]}: expected {expected}, got {got}")
     values = values.astype(np.float32)
-    if has_class:
-        if "" in texts[0]:
-            raise wrong(path, lines[texts[0].index("")], "a class", "")
-        return Part(values, texts[0]), None
-    target = numbers[:, places]
-    odd = ~np.isin(target, (0.0, 1.0))
-    if odd.any():
-        row = int(odd.any(axis=1).argmax())
-        got = f"{target[row][odd[row]][0]:g}"
-        raise wrong(path, lines[row], "0 or 1 in a column of a label", got)
-    titles = None if names is None else [names[place] for place in places]
-    return Part(values, sparse.csr_array(target.astype(np.int8))), titles
+    if not has_class:
+        titles = None if names is None else [names[place] for place in places]
+        return Part(values, sparse.csr_array(target.astype(np.int8))), titles
+    if "" in texts[0]:
+        raise wrong(path, lines[texts[0].index("")], "a class", "")
+    return Part(values, texts[0]), None
 
 
 def _place(path: Path, column: Column, names: list[str] | None, width: int) -> int:

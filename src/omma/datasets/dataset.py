@@ -19,6 +19,7 @@ from omma.datasets.text import bare_name
 from omma.npz import HIGHEST
 from omma.rows.arrays import sound_csr
 
+LARGEST = float(np.finfo(np.float32).max)  # of features, which are float32
 TASKS = ("binary", "multiclass", "multilabel")
 
 

@@ -12,11 +12,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
 from scipy import sparse
 
 from omma._validate import check_choice, repeated
-from omma.datasets.dataset import TASKS, Dataset, Part, SparseRows, assemble
+from omma.datasets.dataset import LARGEST, TASKS, Dataset, Part, SparseRows, assemble
 from omma.datasets.text import numbered_lines, wrong
 from omma.npz import HIGHEST
 
@@ -25,8 +24,8 @@ LABELS = "labels as whole numbers of at least 0 with commas between"
 HEADER = "a header of three whole numbers: rows, features, labels"
 # Groups of ranking problems, as SVMrank writes them: rows are decided one by one here.
 QUERY = re.compile(r"(?:^|\s)qid:\S*")
-LARGEST = float(np.finfo(np.float32).max)
 
+NumberedText = tuple[int, str]
 Line = tuple[int, str, str]  # number of the line, its labels, its features
 Entries = tuple[list[int], list[float]]  # columns of a row, and their values
 
@@ -77,13 +76,18 @@ def read_svmlight(
         if value not in (None, 0, 1):
             raise ValueError(f"{option} of read_svmlight must be 0, 1 or None, got {value!r}")
     paths = [Path(file) for file in (path, test) if file is not None]
-    lists = task == "multilabel" or (task is None and any(map(_has_lists, paths)))
+    needs_label = task in ("binary", "multiclass")
+    parts = [_features(file, _lines(file, needs_label)) for file in paths]
     # Both parts must agree on the first number and on the width, so they are shifted together.
-    parts = [_part(file, _lines(file, lists), lists) for file in paths]
     features = _from_first("feature", [part.X for part in parts], first, n_features)
-    targets = [part.y for part in parts]
-    if lists:
-        targets = _from_first("label", targets, first_label, n_labels)
+    heads = [head for part in parts for _, head in part.y]
+    if task == "multilabel" or (
+        task is None and not all(head and "," not in head for head in heads)
+    ):
+        blocks = [_indicators(file, part.y) for file, part in zip(paths, parts, strict=True)]
+        targets = _from_first("label", blocks, first_label, n_labels)
+    else:
+        targets = [[head for _, head in part.y] for part in parts]
     parts = [Part(*pair) for pair in zip(features, targets, strict=True)]
     return assemble(paths[0], parts, name=name, task=task)
 
@@ -124,8 +128,9 @@ def read_xc(
         if header is None:
             raise wrong(file, 1, f"{HEADER} (without one, read it as svmlight)", line)
         n, d, m = header
-        part = _part(file, (divide(*row) for row in _counted(file, lines, n)), lists=True)
-        parts.append(Part(_widen(file, part.X, d, "feature"), _widen(file, part.y, m, "label")))
+        features, heads = _features(file, (divide(*row) for row in _counted(file, lines, n)))
+        labels = _widen(file, _indicators(file, heads), m, "label")
+        parts.append(Part(_widen(file, features, d, "feature"), labels))
     return assemble(paths[0], parts, name=name)
 
 
@@ -147,35 +152,70 @@ def divide(number: int, line: str) -> Line:
     return (number, "", line) if ":" in head else (number, head, tail[0] if tail else "")
 
 
-def _lines(path: Path, lists: bool) -> Iterator[Line]:
+def _lines(path: Path, needs_label: bool) -> Iterator[Line]:
     """Rows without comments; a line with nothing else is none."""
     for number, line in numbered_lines(path):
         bare = line.partition("#")[0].rstrip()
         if not bare:
             continue
         row = divide(number, QUERY.sub("", bare) if "qid:" in bare else bare)
-        if not lists and not row[1]:
+        if needs_label and not row[1]:
             raise wrong(path, number, "a label before the features", line)
         yield row
 
 
-def _has_lists(path: Path) -> bool:
-    """Whether some row has a list of labels, or none."""
-    return any(not head or "," in head for _, head, _ in _lines(path, True))
+def _features(path: Path, lines: Iterable[Line]) -> Part:
+    """Features, and the number and the labels of each line: all of them tell what labels are."""
+    heads: list[NumberedText] = []
+
+    def tails() -> Iterator[NumberedText]:
+        for number, head, tail in lines:
+            heads.append((number, head))
+            yield number, tail
+
+    return Part(_matrix(path, tails(), PAIR, parse_pairs), heads)
 
 
-def _part(path: Path, lines: Iterator[Line], lists: bool) -> Part:
-    """Features, and indicators of lists of labels or else the text before the features."""
-    features, labels, texts = SparseRows(), SparseRows("b"), []
-    for number, head, tail in lines:
-        features.add(*_parsed(path, number, tail, PAIR, parse_pairs))
-        if lists:
-            labels.add(*_parsed(path, number, head, LABELS, parse_labels, "\n"))
-        else:
-            texts.append(head)
-    indicators = labels.matrix()
+def _indicators(path: Path, heads: Iterable[NumberedText]) -> sparse.csr_array:
+    """Indicators of lists of labels."""
+    indicators = _matrix(path, heads, LABELS, parse_labels, "\n", kind="b")
     indicators.data[:] = 1  # a label named twice is there once
-    return Part(features.matrix(), indicators if lists else texts)
+    return indicators
+
+
+def _matrix(
+    path: Path,
+    rows: Iterable[NumberedText],
+    expected: str,
+    parse: Callable[[str], Entries],
+    cut: str | None = None,
+    *,
+    kind: str = "f",
+    once: bool = False,
+) -> sparse.csr_array:
+    """Numbered lines as rows; of a wrong one, cut to pieces, the first wrong piece is named."""
+    matrix = SparseRows(kind)
+    for number, text in rows:
+        try:
+            columns, values = parse(text)
+        except (ValueError, OverflowError) as error:
+            raise wrong(path, number, expected, _wrong_piece(text, parse, cut)) from error
+        twice = repeated(columns) if once else None
+        if twice is not None:
+            raise ValueError(f"{path}, line {number}: expected each label once, got {twice} twice")
+        matrix.add(columns, values)
+    return matrix.matrix()
+
+
+def _wrong_piece(text: str, parse: Callable[[str], Entries], cut: str | None) -> str:
+    for piece in text.split(cut):
+        try:
+            columns, _ = parse(piece)
+        except (ValueError, OverflowError):
+            return piece
+        if not columns:
+            return piece
+    return text
 
 
 def parse_pairs(text: str, largest: float = LARGEST) -> Entries:
@@ -201,28 +241,6 @@ def _in_range(columns: list[int]) -> list[int]:
     if columns and not 0 <= min(columns) <= max(columns) < HIGHEST:
         raise ValueError("out of range")
     return columns
-
-
-def _parsed(
-    path: Path,
-    number: int,
-    text: str,
-    expected: str,
-    parse: Callable[[str], Entries],
-    cut: str | None = None,
-) -> Entries:
-    """Entries of a row; of a wrong one the first piece that is none is named."""
-    try:
-        return parse(text)
-    except (ValueError, OverflowError) as error:
-        for piece in text.split(cut):
-            try:
-                fits = bool(piece and parse(piece))
-            except (ValueError, OverflowError):
-                fits = False
-            if not fits:
-                raise wrong(path, number, expected, piece) from error
-        raise wrong(path, number, f"a row of {expected}", text) from error
 
 
 def _from_first(noun: str, blocks: list[Any], first: int | None, width: int | None) -> list[Any]:
@@ -290,20 +308,13 @@ def read_sized(path: Path, lines: list[str]) -> sparse.csr_array:
         (number, (divide(number, line)[1] if len(size) == 3 else line).strip())
         for number, line in _counted(path, enumerate(lines[1:], start=2), size[0])
     ]
-    has_values = any(":" in text for _, text in body)
-    rows = SparseRows("d" if has_values else "b")
-    # Values of matrices are float64; those of features above must fit into float32.
-    wide_pairs = partial(parse_pairs, largest=sys.float_info.max)
-    for number, text in body:
-        if has_values:
-            entries = _parsed(path, number, text, "label:value", wide_pairs)
-        else:
-            entries = _parsed(path, number, text, "a label", parse_labels, ",")
-        twice = repeated(entries[0])
-        if twice is not None:
-            raise ValueError(f"{path}, line {number}: expected each label once, got {twice} twice")
-        rows.add(*entries)
-    return _widen(path, rows.matrix(), size[-1], "label")
+    if any(":" in text for _, text in body):
+        # Values of matrices are float64; those of features above must fit into float32.
+        wide_pairs = partial(parse_pairs, largest=sys.float_info.max)
+        matrix = _matrix(path, body, "label:value", wide_pairs, kind="d", once=True)
+    else:
+        matrix = _matrix(path, body, "a label", parse_labels, ",", kind="b", once=True)
+    return _widen(path, matrix, size[-1], "label")
 
 
 def write_sized(file: TextIO, matrix: Any) -> None:
