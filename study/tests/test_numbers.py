@@ -16,7 +16,7 @@ MEASURED = re.compile(
 )
 SOURCE = re.compile(
     r"python -m benchmarks|omma-study run|make_\w+\.py|tests/|omma demo|omma evaluate"
-    r"|benchmark `\w+` of version"
+    r"|benchmark\s`\w+` of version"
 )
 SKIPPED = (
     r"```.*?```",  # code, which tests run
@@ -29,11 +29,9 @@ SKIPPED = (
 MADE = ("study.md", "likeness.md", "auto.md", "reference/", "gallery/")
 # Sections that name no command, by page: where their numbers come from.
 EXPLAINED = {
-    "drift.md": "1 / ln 2, a mean age, and the tables above, by python -m benchmarks drift",
     "faq.md": "the table of index.md",
     "how.md": "read off the pictures that docs/make_idea.py draws",
     "index.md": "docs/make_thresholds.py",
-    "limits.md": "examples of limits; python -m benchmarks limits and limits_real",
     "options.md": "the table of prior.md",
     "prior.md": "settings, thresholds computed in the text; docs/make_prior.py writes the table",
     "recipes/exporting.md": "a version",
