@@ -79,7 +79,7 @@ def ways(z, y):
     for method, title in (("sigmoid", "Platt"), ("isotonic", "isotonic")):
         found[title] = offline(method, first, y[:half], second)
     found["temperature"] = offline("temperature", first, y[:half], second)
-    found["online, then kept"] = frozen
+    found["online, then fixed"] = frozen
     found["online"] = online.replay(expit(second), y[half:]).probabilities
     return found, y[half:]
 

@@ -34,10 +34,6 @@ EXPLAINED = {
     "index.md": "docs/make_thresholds.py",
     "options.md": "the table of prior.md",
     "prior.md": "settings, thresholds computed in the text; docs/make_prior.py writes the table",
-    "recipes/exporting.md": "a version",
-    "recipes/fraud.md": "an example of costs",
-    "recipes/serving.md": "settings",
-    "tutorial.md": "what the code of the section prints",
 }
 
 
