@@ -118,6 +118,12 @@ def test_one_yes_or_no(stream):
         assert decisions(done).ravel().tolist() == trace.predictions.tolist(), done.stderr
 
 
+def test_without_labels_the_summary_says_what_probabilities_expect(stream):
+    trace = omma.replay(omma.OMMA("macro_f1", feedback="estimates"), ETA)
+    done = stream(json_lines(eta=ETA), "--metric", "macro_f1", "--policy", "omma_eta")
+    assert f"macro_f1 {100 * trace.expected_value:.2f} % expected by probabilities" in done.stderr
+
+
 @pytest.mark.parametrize("labels", ["indicators", "classes", "none"])
 def test_columns_without_names(stream, labels):
     y = {"indicators": Y, "classes": ETA.argmax(axis=1)[:, None], "none": Y[:, :0]}[labels]

@@ -181,9 +181,9 @@ class Trace:
     def value(self) -> float | None:
         """The metric of true labels against predictions, over the whole sequence.
 
-        None where labels were not given, NaN where all rows weigh nothing. Where labels were seen
-        only where predicted, a value that needs the others is an ``EstimatedValue``: a float that
-        says what it rests on.
+        None where labels were not given (``expected_value`` needs none), NaN where all rows weigh
+        nothing. Where labels were seen only where predicted, a value that needs the others is an
+        ``EstimatedValue``: a float that says what it rests on.
         """
         if self.counts is None:
             return None

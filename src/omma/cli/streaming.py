@@ -277,6 +277,11 @@ class Stream:
             value = learner.value
             rests_on = f" (estimated: {value.rests_on})" if hasattr(value, "rests_on") else ""
             words.append(f"{learner.metric.name} {100 * value:.2f} %{rests_on}")
+        elif learner is not None and learner.metric is not None:
+            expected = learner.expected_value  # no label came, but probabilities tell something
+            if expected is not None:
+                name = learner.metric.name
+                words.append(f"{name} {100 * expected:.2f} % expected by probabilities")
         if skipped:
             words.append(f"{skipped:,} line{'s' * (skipped != 1)} skipped")
         if learner is not None and len(learner.waiting):
