@@ -188,9 +188,9 @@ def test_draws_are_values_of_weighted_rows():
     sample = Resampler(omma.Batch.of(eta, y), rules, omma.metric("macro_f1"), 1)
     expected = [omma.metric("macro_f1").score(y, rule) for rule in rules]
     np.testing.assert_allclose(sample.values, expected, atol=1e-12)
-    drawn = sample.draw(300)
-    assert drawn.raw.shape == drawn.smoothed.shape == (2, 300)
-    np.testing.assert_allclose(drawn.raw.mean(axis=1), expected, atol=0.03)
+    raw, smoothed, _ = sample.draw(300)
+    assert raw.shape == smoothed.shape == (2, 300)
+    np.testing.assert_allclose(raw.mean(axis=1), expected, atol=0.03)
     without = [
         omma.metric("macro_f1").score(y[rows], rules[1][rows])
         for rows in (np.arange(50) != row for row in range(50))
