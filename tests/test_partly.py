@@ -311,8 +311,8 @@ def test_empty_cells_of_a_stream_are_unknown():
     keeper = LearnerKeeper(lambda m, names: omma.OnlineClassifier(omma.Auto("macro_f1"), m))
     made = Stream(said, keeper, True, said.write)
     made.take(line, ("a", "b"))
-    assert made.learner.counts.n == 1
-    assert made.learner.state.labels.missed.tolist() == [0, 1]
+    assert made.keeper.learner.counts.n == 1
+    assert made.keeper.learner.state.labels.missed.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -539,10 +539,10 @@ def test_nothing_but_sentences_comes_of_any_line(lines, metric, feedback):
             said.append(str(error))
     assert max(map(len, said), default=0) < 400
     assert len(out.getvalue().splitlines()) == stream.decided
-    if stream.learner is None:
+    if stream.keeper.learner is None:
         assert stream.decided == stream.learned == 0
     else:
-        assert stream.learner.counts.n == stream.learned
+        assert stream.keeper.learner.counts.n == stream.learned
 
 
 def test_a_line_without_end_is_discarded_as_it_comes(stream, monkeypatch):

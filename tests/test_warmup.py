@@ -35,7 +35,7 @@ def test_no_kind_comes_twice_and_budgets_come_too():
     assert {one.budget for one in known} >= {None, 1, 2}
 
 
-@pytest.mark.parametrize("policy", ALL, ids=warmup.name_of)
+@pytest.mark.parametrize("policy", ALL, ids=repr)
 def test_every_policy_has_a_sample_that_it_accepts(policy):
     eta, y = warmup.sample(policy, "dense")
     policy.check_labels(eta.shape[1])
@@ -49,10 +49,10 @@ def test_the_command_says_what_was_done_and_where_it_lies(monkeypatch):
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("Compiled 2 policies in ")
     assert str(CACHE) in done.stdout
-    assert warmup.name_of(COMMON[0]) in done.stderr
+    assert repr(COMMON[0]) in done.stderr
 
 
-@pytest.mark.parametrize("policy", [*COMMON, omma.Auto("macro_f1")], ids=warmup.name_of)
+@pytest.mark.parametrize("policy", [*COMMON, omma.Auto("macro_f1")], ids=repr)
 def test_batches_of_every_policy_are_run(policy, monkeypatch):
     seen, step = [], omma.step
 

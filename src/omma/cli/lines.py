@@ -108,7 +108,9 @@ class CsvLines:
             return None
         if not self._titles and self.options.audited in cells:
             self._audited = cells.index(self.options.audited)
-        audited = "" if self._audited is None else self._take_audited(cells)
+        audited = ""
+        if self._audited is not None and self._audited < len(cells):
+            audited = cells.pop(self._audited)  # so that all others are as without it
         if not self._titles:
             longest = max(map(len, cells))
             if longest > LONGEST_NAME:
@@ -128,11 +130,6 @@ class CsvLines:
         if audited not in ("", "0", "1"):
             raise ValueError(f"expected 0 or 1 as {self.options.audited}, got {shown(audited)}")
         return Line(row_id, eta, labels, audited=audited == "1")
-
-    def _take_audited(self, cells: list[str]) -> str:
-        """Take the cell of audits out of a line, so that all others are as without it."""
-        place = self._audited
-        return "" if place is None or place >= len(cells) else cells.pop(place)
 
     def gives_way(self, text: str, form: str | None) -> bool:
         """A line of JSON tells that what came before was no line of names, or one of more names."""
@@ -250,10 +247,9 @@ class CsvLines:
 
     def _paired_labels(self, names: Names, labels: Names, places: list[int]) -> list[int]:
         """The column of labels of each column of probabilities that is taken."""
-        by_name = dict(zip(labels, self._y, strict=True))
         if len(labels) == len(names) and set(labels) != set(names):
             names, labels = stems(names), stems(labels)  # p_sport goes with y_sport
-            by_name = dict(zip(labels, self._y, strict=True))
+        by_name = dict(zip(labels, self._y, strict=True))
         wanted = [names[place] for place in places]
         extra = set(labels) - set(names) if self.options.column is None else set()
         odd = sorted({*wanted} - {*labels} | extra)

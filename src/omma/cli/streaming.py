@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from types import FrameType
 from typing import Any, BinaryIO, TextIO
 
@@ -35,46 +36,38 @@ class StoppedError(Exception):
         self.code = 128 + number  # as shells have it for a process that a signal ended
 
 
-class Interrupts:
-    """While it is entered, signals stop the loop over ``between`` only while it waits.
+def until_stopped(lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
+    """The lines; SIGINT and SIGTERM raise ``StoppedError``, but only while one is waited for.
 
     So whatever is saved afterwards has each row wholly or not at all.
     """
+    numbers: list[int] = []  # of the signals that came
+    is_waiting = False
 
-    def __init__(self) -> None:
-        self._handlers: dict[int, Any] = {}  # those that were there before
-        self._number: int | None = None
-        self._waits = False
-
-    def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            # Python lets only the main thread handle signals.
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._handlers[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._number = number
-        if self._waits:
+    def note(number: int, frame: FrameType | None) -> None:
+        numbers.append(number)
+        if is_waiting:
             raise StoppedError(number)
 
-    def between(self, lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
-        """The lines, unless somebody asked to stop before the next one."""
+    handlers = {}  # those that were there before
+    if threading.current_thread() is threading.main_thread():
+        # Python lets only the main thread handle signals.
+        handlers = {name: signal.signal(name, note) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
         while True:
-            self._waits = True
-            if self._number is not None:
-                raise StoppedError(self._number)
+            is_waiting = True
+            if numbers:
+                raise StoppedError(numbers[0])
             try:
                 line = next(lines)
             except StopIteration:
                 return
             finally:
-                self._waits = False
+                is_waiting = False
             yield line
+    finally:
+        for name, handler in handlers.items():
+            signal.signal(name, handler)
 
 
 class Stream:
@@ -102,11 +95,6 @@ class Stream:
         self._told_forgotten = False  # that rows are forgotten
         self._told_formula = False  # that a cell begins as a formula does
         self._with_id: bool | None = None  # whether decisions have ids is seen at the first
-
-    @property
-    def learner(self) -> omma.OnlineClassifier | None:
-        """The learner, once a good row has begun it."""
-        return self.keeper.learner
 
     def take(self, line: Line, names: Names | None) -> None:
         """Decide a row, learn labels, or both; nothing is changed where it raises."""
@@ -150,8 +138,8 @@ class Stream:
 
     def _begun(self, m: int, names: Names | None = None) -> omma.OnlineClassifier:
         """The learner; one that is new is kept only when its first line turns out to be good."""
-        if self.learner is not None:
-            return self.learner
+        if self.keeper.learner is not None:
+            return self.keeper.learner
         try:
             return self.keeper.make(m, names)
         except ValueError as error:  # such as a budget that is larger: no line will do
@@ -162,7 +150,7 @@ class Stream:
         if line.y is None:
             raise ValueError("expected probabilities, labels or both, got neither")
         key = None if line.id is None else check_id(line.id)
-        learner = self.learner
+        learner = self.keeper.learner
         waits = learner is not None and key is not None and key in learner.waiting
         if line.decision is not None and not waits:
             self._learn_earlier(self._begun(len(line.decision)), line, line.decision)
@@ -256,9 +244,9 @@ class Stream:
     @property
     def unlearned(self) -> str | None:
         """What to do, where a policy that learns from labels gets none."""
-        if self.learner is None or self.learned or not self.decided:
+        if self.keeper.learner is None or self.learned or not self.decided:
             return None
-        policy = self.learner.policy
+        policy = self.keeper.learner.policy
         # A baseline learns nothing anyway; "both" learns from probabilities where no labels come,
         # unless rows have ids and so wait for them.
         learns_without = policy.feedback == "both" and self._with_id is not True
@@ -272,7 +260,8 @@ class Stream:
 
     def summary(self, skipped: int) -> str:
         """What was done, in a sentence."""
-        words, learner = [f"{self.decided:,} decided", f"{self.learned:,} learned"], self.learner
+        learner = self.keeper.learner
+        words = [f"{self.decided:,} decided", f"{self.learned:,} learned"]
         if learner is not None and learner.metric is not None and learner.value is not None:
             value = learner.value
             rests_on = f" (estimated: {value.rests_on})" if hasattr(value, "rests_on") else ""
@@ -295,8 +284,7 @@ def run(stream: Stream, source: BinaryIO, reader: LineReader, strict: bool) -> i
     """Take every line; whatever ends it, the learner is saved. The exit code is returned."""
     skipped, is_read = 0, True
     try:
-        with Interrupts() as interrupts:
-            lines = interrupts.between(bounded_lines(source))
+        with closing(until_stopped(bounded_lines(source))) as lines:  # type: ignore[type-var]
             for complaint in _complaints(stream, lines, reader):
                 say(complaint)
                 skipped += 1
@@ -315,7 +303,7 @@ def run(stream: Stream, source: BinaryIO, reader: LineReader, strict: bool) -> i
         stream.keeper.save()
         if is_read:
             say(stream.summary(skipped))
-            for limit in () if stream.learner is None else stream.learner.limits:
+            for limit in () if stream.keeper.learner is None else stream.keeper.learner.limits:
                 say(f"{limit}.")
             if stream.unlearned is not None:
                 say(stream.unlearned)

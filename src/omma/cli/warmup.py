@@ -43,7 +43,7 @@ def command(everything: bool) -> None:
         todo = [*policies(everything), omma.Auto("macro_f1")]
         with progress_bar(Console(stderr=True), len(todo)) as report:
             for policy in todo:
-                report(name_of(policy))
+                report(repr(policy))
                 run_all_ways(policy, with_certificate=everything)
     seconds = time.perf_counter() - started
     where = f"cached in {CACHE}" if CACHE else "not cached: no folder can be written to"
@@ -105,16 +105,6 @@ def kind_of(policy: Any) -> Any:
 
     plan = policy.plan(1 if policy.objective.binary else LABELS)
     return types(plan.deciding_term), plan.budget == 0, plan.soft
-
-
-def name_of(policy: Any) -> str:
-    """A policy in few words."""
-    from omma.metrics.target import Target
-
-    objective, name = policy.objective, type(policy).__name__
-    target = Target(name if objective is None else objective.name, policy.budget)
-    text = str(target) if objective is None else f"{name} for {target}"
-    return f"{text}{' from estimates' if policy.feedback == 'estimates' else ''}"
 
 
 def sample(policy: Any, layout: str, kind: str = "float64") -> tuple[Any, Any]:

@@ -3,8 +3,9 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,7 @@ FEW_ROWS = 20  # intervals of so few rows were never measured
 Folds = list[NDArray[np.int64]]
 
 
-@dataclass(frozen=True)
-class Maker:
+class Maker(NamedTuple):
     """A way to make a rule of rows, as ``make`` does.
 
     ``policy`` is what runs online, where the rule is what a policy has learned after one pass.
@@ -46,14 +46,10 @@ class Maker:
     make: Callable[[Batch], Rule]
     policy: Policy | None = None
 
-    @classmethod
-    def online(cls, name: str, title: str, policy: Policy) -> "Maker":
-        """The last rule of a policy."""
 
-        def last_rule(batch: Batch) -> Rule:
-            return replay(policy, batch, predictions=False, checkpoints=0).rule
-
-        return cls(name, title, last_rule, policy)
+def last_rule(policy: Policy, batch: Batch) -> Rule:
+    """The rule of a policy after one pass."""
+    return replay(policy, batch, predictions=False, checkpoints=0).rule
 
 
 def choose(
@@ -257,10 +253,13 @@ def _makers(goal: Auto, m: int, frank_wolfe: bool) -> Iterator[Maker]:
             tuned = TunedThresholds(metric, limits)
             yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
     options: dict[str, Any] = {"at_most": at_most, "subject_to": limits}
-    yield Maker.online("auto", "Auto", goal)
     trusting = OMMA(metric, k, feedback="estimates", **options)
-    yield Maker.online(TRUSTING, f"OMMA({HAT_ETA})", trusting)
-    yield Maker.online("omma", "OMMA", OMMA(metric, k, **options))
+    for name, title, policy in (
+        ("auto", "Auto", goal),
+        (TRUSTING, f"OMMA({HAT_ETA})", trusting),
+        ("omma", "OMMA", OMMA(metric, k, **options)),
+    ):
+        yield Maker(name, title, partial(last_rule, policy), policy)
     if not frank_wolfe:
         return
     if at_most is not None:
@@ -364,6 +363,6 @@ def _calibration(data: Batch, goal: Auto, folds: Folds, trusting: Any) -> Calibr
         return check
     options: dict[str, Any] = {"at_most": goal.at_most, "subject_to": goal.limits or None}
     policy = OMMA(metric, goal.budget, feedback="estimates", calibration="online", **options)
-    calibrated = _out_of_fold(data, folds, Maker.online("calibrated", "", policy).make)
+    calibrated = _out_of_fold(data, folds, partial(last_rule, policy))
     before, after = Resampler(data, [trusting, calibrated], metric, 0).values
     return replace(check, metric=metric.name, gain=float(after - before))

@@ -8,8 +8,6 @@ where a few groups of rows carry most of the value.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri, stdtrit
@@ -26,19 +24,10 @@ Array = NDArray[np.float64]
 Range = tuple[float, float]
 
 
-class Estimate(NamedTuple):
-    """A rule on new rows: its value, how far it is behind the best, and 95 % intervals of both."""
-
-    value: float
-    interval: Range
-    behind: float
-    behind_interval: Range
-
-
 def estimates(
     sample: Resampler, draws: int, best: int, eligible: NDArray[np.bool_]
-) -> list[Estimate]:
-    """What to expect of each rule on new rows.
+) -> list[tuple[float, Range, float, Range]]:
+    """What to expect of each rule on new rows: value, interval, lag behind the best, interval.
 
     ``best`` was picked by its value on the rows, among the rules that are ``eligible``: with
     limits, those that hold them.
@@ -73,7 +62,7 @@ def estimates(
             low = ends[0]  # nothing was right, and perhaps nothing is
         low, high = (float(np.clip(end, *ends)) for end in (low, high))
         centre = float(np.clip(centre, low, high))
-        result.append(Estimate(centre, (low, high), 0.0 - lead, (0.0 - most, 0.0 - least)))
+        result.append((centre, (low, high), 0.0 - lead, (0.0 - most, 0.0 - least)))
     return result
 
 
