@@ -43,11 +43,11 @@ def verdict(n_good, cells):
 def thresholds():
     """What the words of the page mean."""
     return (
-        f'A claim "holds" if it does in at least {NEARLY_ALL:.0%} of the cells, and "holds in most '
-        f'cells" in more than {MOST:.0%}. Two values are close if they are within '
-        f"{100 * CLOSE:g} points. A label is rare if it occurs under {RARE} times in the "
-        "sequence; a "
-        f"set has rare labels if more than {MANY_RARE:.0%} of its labels are rare."
+        f'A claim "holds" if it is true in at least {NEARLY_ALL:.0%} of the cells, and "holds in '
+        f'most cells" if it is true in more than {MOST:.0%}. Two values are close if they differ '
+        f"by at most {100 * CLOSE:g} points. A label is rare if it occurs fewer than {RARE} times "
+        f"in the sequence; a set has rare labels if more than {MANY_RARE:.0%} of its labels are "
+        "rare."
     ).replace("%", " %")
 
 
@@ -142,11 +142,11 @@ def greedy(study):
     largest = exact.abs().idxmax()
     head = ["dataset", "metric", "OMMA", "Greedy", "difference"]
     text = (
-        f"Cells in which the two are within half a point; the median distance is "
-        f"{100 * lead.abs().median():.2f} points. **It fails mostly on macro precision@3**: of the "
-        f"{len(apart)} cells further apart, {of_precision} are of that metric:\n\n"
+        f"A cell counts if the two differ by at most half a point. The median difference is "
+        f"{100 * lead.abs().median():.2f} points. **It fails mostly on macro precision@3**: "
+        f"{of_precision} of the {len(apart)} other cells are of that metric:\n\n"
         f"{table(head, rows)}\n\n"
-        f"The paper's appendix defines Greedy by the expected metric; its code takes the metric at "
+        f"The paper's appendix defines Greedy by the expected metric. Its code uses the metric at "
         f"the expected counts (plug-in). With the best λ of each, the two are close in "
         f"{(exact.abs() <= CLOSE).sum()} of {len(exact)} cells; the largest difference, plug-in "
         f"minus exact, is {points(exact[largest])} points {at(largest)}."
@@ -163,12 +163,12 @@ def precision(study):
         f"{points(lead[place])} points {at(place)}" for place in (lead.idxmin(), lead.idxmax())
     )
     text = (
-        f"OMMA against Online-FW from the top k, its better start, on macro precision@3: better by "
-        f"{100 * top.median():.1f} points in the median, and by {100 * random.median():.1f} "
-        "against "
-        f"random starts, which the paper has. On the other metrics, of {len(lead)} cells, OMMA is "
-        f"better by more than half a point in {(lead > CLOSE).sum()}, Online-FW in "
-        f"{(lead < -CLOSE).sum()}; the others are closer. The extremes are {extremes}."
+        f"On macro precision@3, OMMA is better than Online-FW by {100 * top.median():.1f} points "
+        "in the median if Online-FW starts from the top k, its better start, and by "
+        f"{100 * random.median():.1f} points with random starts, as in the paper. On the other "
+        f"metrics ({len(lead)} cells), OMMA is better by more than half a point in "
+        f"{(lead > CLOSE).sum()} cells and Online-FW in {(lead < -CLOSE).sum()}. The extreme "
+        f"differences are {extremes}."
     )
     return (top >= 0).sum(), len(top), text
 
@@ -195,9 +195,9 @@ def rare(study):
             without += better
     head = ["dataset", "labels", f"under {RARE} times", *heads(MACRO)]
     text = (
-        f"OMMA(η̂) against OMMA by macro F1, F1@3 and recall@3 on sets with rare labels; on sets "
-        f"without, it is better in {sum(without)} of {len(without)} cells. Differences in points, "
-        f"each with its best λ:\n\n{table(head, rows)}"
+        "The cells are macro F1, F1@3 and recall@3 on sets with rare labels. On sets without, "
+        f"OMMA(η̂) is better in {sum(without)} of {len(without)} cells. OMMA(η̂) minus OMMA in "
+        f"points, each with its best λ:\n\n{table(head, rows)}"
     )
     return good, cells, text
 
@@ -212,7 +212,7 @@ def sensitivity(study):
         is_less += [estimates <= labels for labels, estimates in spreads]
         rows.append([section.dataset, *(f"{100 * a:.2f} / {100 * b:.2f}" for a, b in spreads)])
     text = (
-        "Points between the means with the best and the worst of the five λ, OMMA / OMMA(η̂):\n\n"
+        "Difference in points between the best and the worst of the five λ, OMMA / OMMA(η̂):\n\n"
         f"{table(['dataset', *heads(MACRO)], rows)}"
     )
     return sum(is_less), len(is_less), text
@@ -225,14 +225,14 @@ def means_above_top(study):
     absent = [place[1] for place in rows.index[(rows.fillna(0) == 0).all(axis=1)]]
     both = pd.concat([gaps(rows[rows[name] > 0], name, "baseline") for name in OURS])
     text = (
-        f"OMMA and OMMA(η̂), each against Top-1; from {points(both.min())} to {points(both.max())} "
-        "points (values in the table of our own sets, below)."
+        "OMMA and OMMA(η̂) are compared with Top-1 each. Differences are from "
+        f"{points(both.min())} to {points(both.max())} points (values are in the table of our own "
+        "data sets, below)."
     )
     if absent:
         text += (
             f" Not counted: G- and H-mean of {', '.join(f'`{name}`' for name in set(absent))}, "
-            "whose "
-            "test part lacks some class, so that they are 0 whatever is predicted."
+            "whose test part lacks some class, so they are 0 whatever is predicted."
         )
     return (both > 0).sum(), len(both), text
 
@@ -244,10 +244,10 @@ def lower_online(study):
     fixed = study.means.loc[[(LABELS, *place[1:]) for place in online.index]]
     differences = (online[OURS].to_numpy() - fixed[OURS].to_numpy()).ravel()
     text = (
-        f"OMMA and OMMA(η̂) on five metrics; the median difference is "
+        f"The cells are OMMA and OMMA(η̂) on five metrics. The median difference is "
         f"{points(median(differences))} points, from {points(differences.min())} to "
-        f"{points(differences.max())}. The fixed estimator is judged on the test part alone, the "
-        "online one on all rows, from the first."
+        f"{points(differences.max())}. The fixed estimator is scored on the test part alone, the "
+        "online one on all rows from the first."
     )
     return (differences < 0).sum(), differences.size, text
 
@@ -260,10 +260,10 @@ def on_par(study):
     good = rows[OURS].max(axis=1) >= rivals - CLOSE
     ahead = gaps(rows, "omma_eta", "omma")
     text = (
-        f"The better of OMMA and OMMA(η̂) against the best of the paper's other algorithms, each "
-        f"with its best λ: no more than {100 * CLOSE:g} points below it. OMMA(η̂) is better than "
-        f"OMMA in {(ahead > 0).sum()} of {len(ahead)} cells, by {points(ahead.median())} points in "
-        "the median."
+        "A cell counts if the better of OMMA and OMMA(η̂) is at most "
+        f"{100 * CLOSE:g} points below the best of the paper's other algorithms, each with its "
+        f"best λ. OMMA(η̂) is better than OMMA in {(ahead > 0).sum()} of {len(ahead)} cells; "
+        f"the median difference is {points(ahead.median())} points."
     )
     return good.sum(), len(good), text
 
@@ -278,12 +278,11 @@ def auto(study):
     lines = [[*line, points(gap)] for line, gap in zip(lines, ends, strict=True)]
     head = ["dataset", "metric", *titles([*OURS, "auto"]), "points"]
     text = (
-        "This claim is ours. `Auto` chooses nothing with hindsight; OMMA and OMMA(η̂) have the "
-        "best "
-        f"of five λ, and the better of the two is taken. Auto is at most {100 * CLOSE:g} points "
-        "below "
-        f"it in so many cells, and better by more than that in {(gap > CLOSE).sum()}; the median "
-        f"difference is {points(gap.median())} points. The five worst and the five best cells:\n\n"
+        "This claim is ours. `Auto` has no options to choose in hindsight. OMMA and OMMA(η̂) have "
+        "the best of five λ, and `Auto` is compared with the better of the two. A cell counts if "
+        f"`Auto` is at most {100 * CLOSE:g} points below it. `Auto` is better by more than that in "
+        f"{(gap > CLOSE).sum()} cells; the median difference is {points(gap.median())} points. The "
+        "five worst and the five best cells:\n\n"
         f"{table(head, lines)}"
     )
     return (gap >= -CLOSE).sum(), len(gap), text
@@ -295,8 +294,8 @@ CLAIMS = {
     "OMMA(η̂) is better than OMMA where many labels are rare": rare,
     "OMMA(η̂) depends less on λ": sensitivity,
     "Multi-class means are above those of the most probable class": means_above_top,
-    "With an online estimator values are lower": lower_online,
-    "With an online estimator OMMA is on par or better": on_par,
+    "Values are lower with an online estimator": lower_online,
+    "OMMA is on par or better with an online estimator": on_par,
     "Auto is as good as the better of OMMA and OMMA(η̂)": auto,
 }
 
@@ -322,21 +321,21 @@ def starts(study):
     section = study.sections[CLASSES, "news20"]
     place = (CLASSES, "news20", PRECISION)
     text = (
-        "The code behind the paper's tables starts every run of Frank-Wolfe from a classifier "
-        "drawn "
-        f"at random; `omma` starts from the top k. With a budget that decides the outcome of "
+        "The code behind the paper's tables starts every run of Frank-Wolfe from a random "
+        f"classifier; `omma` starts from the top k. With a budget, this matters much for "
         f"Online-FW: on news20, macro precision@3 is {study.cell(place, 'online_fw')} from the top "
         f"k, {study.cell(place, 'online_fw_random')} from random starts, and "
         f"{100 * section.figure('online_fw', PRECISION):.2f} in the paper. The top k is the better "
         f"start on that metric in {(online > 0).sum()} of {len(online)} cells, by "
         f"{100 * online.median():.1f} points in the median.\n\n"
-        f"Offline, Frank-Wolfe from the top k ends where it began in {(top.abs() < 1e-9).sum()} of "
-        f"{len(top)} cells: it is fitted to probabilities of rows whose labels the estimator has "
-        f"seen, which are too good. `omma` keeps the better of both starts *by the sample*; in "
-        f"{(best < pd.concat([top, random], axis=1).max(axis=1) - CLOSE).sum()} cells that one is "
-        f"worse on the test part by more than {100 * CLOSE:g} points. The cure is "
-        "[probabilities out of fold](differences.md#frank-wolfe-where-it-starts)."
+        "Offline Frank-Wolfe from the top k does not leave its start in "
+        f"{(top.abs() < 1e-9).sum()} of {len(top)} cells. It is fitted to probabilities of the "
+        "estimator's own training rows, which are overconfident. `omma` keeps the better of both "
+        "starts *on the sample*; in "
+        f"{(best < pd.concat([top, random], axis=1).max(axis=1) - CLOSE).sum()} cells, this one is "
+        f"worse on the test part by more than {100 * CLOSE:g} points. The remedy is "
+        "[out-of-fold probabilities](differences.md#frank-wolfe-where-it-starts)."
     )
     head = ["dataset", "metric", "online, top", "online, random", "offline, top", "offline, random",
-            "offline, better by the sample"]  # fmt: skip
+            "offline, better on the sample"]  # fmt: skip
     return f"{text}\n\n{table(head, study.cell_rows(examples.index, names, name_of))}"

@@ -209,8 +209,8 @@ def headline(frames):
         f"({percent(whole['is_below'].mean())}).** With logistic regression, whose probabilities "
         f"are nearly right, it differs by {100 * logistic['gain'].mean():+.2f} points and loses "
         f"{percent(logistic['is_lost'].mean())} of the cells. There were three goals: lose at most "
-        "10 % of the cells, at most 2 % below the simple rule, and no loss on average with logistic "
-        f"models. {sum(reached)} of 3 are reached."
+        "10 % of the cells, at most 2 % below the simple rule, and no loss on average with "
+        f"logistic models. {sum(reached)} of 3 are reached."
     )
 
 

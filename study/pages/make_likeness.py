@@ -39,27 +39,29 @@ NEARER = {
     "online_fw_random_eta": "online_fw_paper_eta",
 }
 
-PAGE = """# Do differences between methods follow the paper's?
+PAGE = """# Synthetic data against the paper
+
+Do differences between methods on our synthetic streams follow those of the paper?
 
 {answer}
 
-A test makes this page anew from `study/records`; `omma-study run paper_synthetic` and `omma-study
-run paper_synthetic_classes` make the records.
+A test rebuilds this page from `study/records`; `omma-study run paper_synthetic` and `omma-study run
+paper_synthetic_classes` make the records.
 
 ## What is compared
 
-Of the paper's nine sets eight cannot be had here in the form that it uses. Streams of
-`omma_study.datasets.like` have their number of rows and labels, their label frequencies and their
-labels a row, and are as hard: deciding at 0.5 or by the top k is near the first row of the paper's
-Tables 2 and 3. That much was fitted. What was **not** fitted is how much better than that first row
-each *method* is. So take a cell of the paper's tables, subtract its first row, and do the same on
-our stream.
+Eight of the paper's nine data sets are not available in the form that it uses. Streams of
+`omma_study.datasets.like` take their place. They have the same number of rows and labels, the same
+base rates and the same number of labels per row. They are also as hard: the 0.5 threshold or the
+top k scores about as much as in the first row of the paper's Tables 2 and 3. All of this was
+fitted. How much better than that first row each *method* is was **not** fitted. This page compares
+that difference, the paper's and ours, cell by cell.
 
-## Within a set and a metric
+## Within one data set and metric
 
-Differences vary far more between metrics than between methods: G- and H-mean of rare labels rise by
-tens of points whatever the method. A correlation over all cells mostly shows that. This table
-compares methods within one set and one metric:
+Differences vary more between metrics than between methods: G- and H-mean of rare labels gain tens
+of points with every method. A correlation over all cells mostly shows that. This table compares
+methods within one data set and one metric:
 
 {within}
 
@@ -77,7 +79,7 @@ By set:
 
 {by_set}
 
-## The first row, which was fitted
+## The first row (fitted)
 
 {match_words}
 
@@ -85,24 +87,24 @@ By set:
 
 {match_classes}
 
-## What this can show, and what it cannot
+## What this can and cannot show
 
-- **It can** show that a difference is explained by the shape of a set alone (how many labels, how
-  rare, how hard), with nothing of its features.
-- **It cannot** show what wrong probabilities do. On these streams η is known exactly. That favours
-  methods that count probabilities, OMMA(η̂) among them.
-- The two sets with thousands of labels agree least. Most of their labels have a handful of rows. A
-  trained model knows little of these labels, and exact probabilities tell all there is to know, so
-  that methods find far more rare labels here (macro-recall@3, G- and H-mean).
-- Given η, labels are independent here. In real sets they are not.
+- **It can** show that a difference depends only on the shape of a data set: how many labels, how
+  rare, how hard.
+- **It cannot** show the effect of wrong probabilities. On these streams, η is exact. That favours
+  methods that count probabilities, such as OMMA(η̂).
+- The two data sets with thousands of labels agree least. Most of their labels have only a few rows,
+  so a trained model knows little about them. Exact probabilities know everything, and methods find
+  far more rare labels here (macro recall@3, G- and H-mean).
+- Given η, labels are independent here. In real data they are not.
 - Greedy and Offline-FW decide as the code behind the paper's tables (expected counts; random
   starts). {history}
 - Left out: the paper's Greedy(η̂) on recall@3 and precision@3, whose figures are those of Greedy
   with labels ([why](differences.md#greedy-two-meanings-of-expected)).
 
-## How much was run
+## Number of runs
 
-Sequences × λ. The paper has five sequences and five λ; a dash says that a method was not run.
+Sequences × λ. The paper has five sequences and five λ. A dash means that a method was not run.
 
 {amounts}
 
@@ -150,8 +152,8 @@ def match_words(rows):
     words = f"{len(rows) - len(off)} of {len(rows)} cells are within 2 points"
     names = ", ".join(off["dataset"] + " " + off["target"])
     others = (
-        f"; the others are {names}. On Ledgar the paper's G- and H-mean are 0: some class is never "
-        "the likeliest of its rows, which a stream of independent observations does not give"
+        f"; the others are {names}. On Ledgar, the paper's G- and H-mean are 0, because some class "
+        "is never the most probable one. A stream of independent rows does not reproduce that"
     )
     return f"{words}{others if names else ''}."
 
@@ -324,8 +326,8 @@ def history(pairs):
     latest = [name for name in online["dataset"].unique() if name not in all_rows]
     return (
         f"Online-FW runs as the authors' code on {', '.join(all_rows)}: all rows so far, 25 "
-        f"iterations, floored intervals. On {', '.join(latest)} it looks at the latest 5,000 rows: "
-        "all of them would take hours."
+        f"iterations, floored intervals. On {', '.join(latest)}, it uses the latest 5,000 rows, "
+        "because all rows would take hours."
     )
 
 

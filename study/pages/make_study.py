@@ -56,37 +56,39 @@ PAGE = """# The study: which claims of the paper hold
 
 {claims}
 
-The table counts cells of sets of our own: a cell is a metric on a set. {thresholds} Each claim has
-[a section](#the-claims-one-by-one). A test makes this page anew from the records in
-`study/records`; `omma-study run paper` makes the records.
+The table counts cells: a cell is a metric on one of our own data sets. {thresholds} Each claim has
+[a section](#the-claims-one-by-one). A test rebuilds this page from the records in `study/records`;
+`omma-study run paper` makes the records.
 
 ## Table 2: multi-label problems
 
-Mean ± standard deviation over five shuffled sequences, in %; λ is the best of five for each entry,
-chosen with hindsight, as in the paper. **Bold** is best, *italic* second best. Below each of our
-values, in brackets, is the paper's. The data of this table cannot be had, so our values are of
-[streams made to be like them](likeness.md): compare differences between methods, not values.
-× says that a method does not take the metric, – that it was not run, † that it was run on fewer
-sequences or with fewer λ. ‡ marks figures of the paper's
-Greedy(η̂) that are those of Greedy, value and deviation
-([why](differences.md#greedy-two-meanings-of-expected)).
+Mean ± standard deviation over five shuffled sequences, in %. As in the paper, λ is the best of five
+for each entry, chosen in hindsight. **Bold** is best, *italic* second best. The paper's value is in
+brackets below ours. The data of this table are not available, so our values are from [synthetic
+streams of the same shape](likeness.md): compare differences between methods, not values.
+
+- × means that a method does not support the metric, – that it was not run.
+- † means fewer sequences or fewer λ.
+- ‡ marks figures of the paper's Greedy(η̂) that are identical to those of Greedy
+  ([why](differences.md#greedy-two-meanings-of-expected)).
+
 {one_sequence}
 
 {table_2}
 
 ## Table 3: multi-class problems
 
-News20 is the paper's own set, with tf-idf features of ours; its first block has the estimator that
-the paper states. The other two are streams.
+News20 is the paper's own data set, with our tf-idf features. Its first block has the estimator that
+the paper names. The other two are synthetic streams.
 
 {table_3}
 
-## The paper's two figures, on one set
+## The paper's two figures, on one data set
 
 ![Seven panels, one for each metric, with the running value of nine methods on
 {drawn}](images/study/running.png)
 
-*Value so far along the sequence, mean and deviation over five sequences.*
+*Running value along the sequence, mean and deviation over five sequences.*
 
 ![Seven panels, one for each metric, with the final value of six methods against λ on
 {drawn}](images/study/priors.png)
@@ -95,8 +97,8 @@ the paper states. The other two are streams.
 
 ## The claims, one by one
 
-Sets of this section are our own; except for news20 the paper does not have them, so that none of
-its figures stands beside them.
+This section uses our own data sets. Except for news20, the paper does not have them, so there is no
+figure of the paper to compare with.
 
 {parts}
 
@@ -104,36 +106,35 @@ its figures stands beside them.
 
 {starts}
 
-## Sets of our own in the paper's layout
+## Our data sets in the paper's layout
 
-Rows are the methods as the paper's code runs them, and `Auto`, which the paper does not have.
+Rows are the methods as the paper's code runs them, and `Auto`, which is not in the paper.
 
-### Multi-label, estimator fitted beforehand
+### Multi-label, fixed estimator
 
 {own_labels}
 
-### Multi-class, estimator fitted beforehand
+### Multi-class, fixed estimator
 
 {own_classes}
 
-### Multi-label, estimator that learns along the sequence
+### Multi-label, online estimator
 
 {own_online}
 
 ## The paper's settings of the online estimator
 
-On sparse sets our online estimator is a lazy Adam: a row moves only the weights of the features
-that it stores, intercepts are not regularized, rate and l2 are chosen by the log-loss of a prefix.
-The paper's code moves all weights at each row, with rate 0.005 and weight decay 1e-5, intercepts
-included. On two sets that are small enough for it, over one sequence (`omma-study run
-online_paper`), the first value is with our settings on the same sequence, the second with the
-paper's:
+On sparse data, our online estimator is a lazy Adam: a row updates only the weights of its stored
+features, intercepts are not regularized, and the learning rate and l2 are chosen by the log-loss on
+a prefix. The paper's code updates all weights at each row, with learning rate 0.005 and weight
+decay 1e-5, including intercepts. The table compares both on two data sets that are small enough,
+over one sequence (`omma-study run online_paper`): our settings / the paper's.
 
 {settings}
 
 {settings_text}
 
-## Digits that another machine may not show
+## Reproducibility of digits on other machines
 
 {rounding}
 
@@ -141,31 +142,36 @@ paper's:
 
 {data}
 
-*Fixed estimators* are fitted to the training part and estimate the test part: multi-label sets by
-one logistic regression a label (LIBLINEAR), multi-class sets by a multinomial one and, in
-`multiclass_adam`, by Adam, as the paper states. C is chosen by cross-validated log-loss on the
-training part. `eurlex4k` drops weights under 0.01 and keeps the 100 largest probabilities of each
-row, as the paper does for its large sets. *Online*, a linear model learns by Adam along training
-and test part as one sequence, and estimates each row before it learns from it; rate, l2 and whether
-features are standardised are chosen together, by the log-loss of predicting the first 20,000 rows
-one by one (the table shows the choice of the first sequence). Offline-FW is fitted to the
-probabilities of the training part, by the estimator that was fitted to the same rows, as in the
-paper. All policies run on the same sequences; one that has fewer, on the first of them.{missing}
+- **Fixed estimators** are trained on the training part and predict the test part. Multi-label sets
+  have one logistic regression per label (LIBLINEAR). Multi-class sets have a multinomial one and,
+  in `multiclass_adam`, one trained by Adam, as in the paper. C is chosen by cross-validated
+  log-loss. `eurlex4k` drops weights under 0.01 and keeps the 100 largest probabilities of each row,
+  as the paper does for its large sets.
+- **Online estimators** are linear models trained by Adam, on training and test part as one
+  sequence. Each row is predicted before it is learned. The learning rate, l2 and whether features
+  are standardised are chosen together, by the progressive log-loss of the first 20,000 rows. The
+  table shows the choice of the first sequence. `eurlex4k` has none, because choosing its settings
+  takes too long.
+- **Offline-FW** is fitted to probabilities of the training part, by the estimator that was trained
+  on the same rows, as in the paper.
+- All policies run on the same sequences. A policy with fewer sequences has the first of
+  them.{missing}
 
-`eurlex4k` has no online estimator here: choosing its settings takes too long.
+Some records are older than the code and were not run again:
 
-Some records are older than the code, and were not run again. The multinomial estimator of
-`multiclass_fixed` stopped at a gradient of 1e-4; it now goes on to 1e-8, which moves single
-probabilities of `news20` by up to 0.38. The plug-in Greedy divided by the rows so far
-([what that changes](differences.md#greedy-with-n)) on all sets but `yeast`, `youtube_deepwalk` and
-the streams like YouTube, Eurlex-LexGlue, Mediamill, Flickr, News20, Ledgar-LexGlue and Caltech-256.
+- The multinomial estimator of `multiclass_fixed` stopped at a gradient of 1e-4. It now continues to
+  1e-8, which changes single probabilities of `news20` by up to 0.38.
+- The plug-in Greedy divided by the number of rows so far
+  ([what that changes](differences.md#greedy-with-n)), on all sets but `yeast`, `youtube_deepwalk`
+  and the streams like YouTube, Eurlex-LexGlue, Mediamill, Flickr, News20, Ledgar-LexGlue and
+  Caltech-256.
 
 ## Time
 
-Median over metrics of the time of one replay with λ = 1e-6, without compilation, one after another
-on an idle machine (`omma-study run SUITE --quick`). {times}
+Median over metrics of the time of one replay with λ = 1e-6, without compilation, on an idle machine
+(`omma-study run SUITE --quick`). {times}
 
-## To redo it
+## Reproduce it
 
 ```sh
 omma-study run paper --data DATA --out RECORDS
@@ -174,8 +180,8 @@ python study/pages/make_study.py RECORDS
 omma-study report study/records --extended --format html --output tables.html
 ```
 
-Finished runs are skipped, so that a run can be stopped and go on, and sequences and policies can be
-added later. The last line makes tables of all policies (`--format latex` for a paper).
+Finished runs are skipped, so you can stop and resume a run, and add sequences and policies later.
+The last command makes tables of all policies (`--format latex` for a paper).
 """
 
 
@@ -248,10 +254,9 @@ def paper_settings(study):
     change = (paper - tuned).drop(columns="baseline").stack()
     better = [(values["omma_eta"] > values["omma"]).sum() for values in (tuned, paper)]
     text = (
-        f"Without the first column, the paper's settings change values by {change.mean():+.2f} "
-        "points in "
-        f"the mean, from {change.min():+.2f} to {change.max():+.2f}. OMMA(η̂) is better than OMMA "
-        "in "
+        f"Apart from the first column, the paper's settings change values by {change.mean():+.2f} "
+        f"points on average, from {change.min():+.2f} to {change.max():+.2f}. OMMA(η̂) is better "
+        "than OMMA in "
         f"{better[0]} of {len(paper)} cells with our settings and in {better[1]} with the paper's."
     )
     return table(["dataset", "metric", *titles(names)], rows), text
@@ -328,20 +333,17 @@ def rounding():
         for cell in worst.itertuples()
     )
     return (
-        "Processors add in different orders, so that estimates differ in their last bits. "
-        "Frank-Wolfe "
-        f"may then end in another mixture. Estimates of three sets were altered by at most "
-        f"{ALTERED:g} of their value, and each policy was run on one sequence with both "
-        "(`python study/pages/make_study.py --rounding DATA`). The table has the cells that move "
-        "by "
-        f"more than {100 * FRAGILE:g} points, and the largest move in points:\n\n"
-        f"{table(['method', 'cells that move', 'largest'], rows)}\n\n"
-        + (f"The cells that moved most: {named}. " if named else "")
-        + "Take all digits of Frank-Wolfe with that in mind; the deviation over sequences is "
-        "larger "
-        "in most cells. A test runs one small set again and compares every printed digit of the "
-        "other "
-        "methods (`study/tests/test_digits.py`)."
+        "Processors add numbers in different orders, so estimates differ in their last bits. "
+        "Frank-Wolfe may then end at another mixture. To measure this, estimates of three sets "
+        f"were changed by at most {ALTERED:g} of their value, and each policy was run on one "
+        "sequence with both (`python study/pages/make_study.py --rounding DATA`). The table has "
+        f"the number of cells that change by more than {100 * FRAGILE:g} points, and the largest "
+        "change in points:\n\n"
+        f"{table(['method', 'changed cells', 'largest'], rows)}\n\n"
+        + (f"The cells that changed most: {named}. " if named else "")
+        + "So the last digits of Frank-Wolfe are not reproducible; in most cells, the deviation "
+        "over sequences is larger. A test runs one small set again and compares every printed "
+        "digit of the other methods (`study/tests/test_digits.py`)."
     )
 
 
@@ -381,8 +383,8 @@ def times(study):
     slower, auto = ratios.median()
     head = ["dataset", "rows × labels", *titles(TIMED), "Online-FW / OMMA", "Auto / OMMA"]
     return (
-        f"In the median Online-FW takes {slower:,.0f} times as long as OMMA, and Auto, which also "
-        f"calibrates, {auto:.1f} times.\n\n{table(head, rows)}"
+        f"Online-FW takes {slower:,.0f} times as long as OMMA (median over data sets), and Auto, "
+        f"which also calibrates, {auto:.1f} times.\n\n{table(head, rows)}"
     )
 
 
