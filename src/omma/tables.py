@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from omma._html import html_table
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -216,6 +218,16 @@ def to_markdown(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
     rule = [*(f":{line}" for line in dashes[:left]), *(f"{line}:" for line in dashes[left:])]
     table = "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
     return "\n\n".join([table, " ".join(grid.notes)] if grid.notes else [table])
+
+
+def to_html(grid: Grid, title: str) -> str:
+    """A table for notebooks, under its title; the notes are below."""
+    rows = (
+        (name, *(content(entry, std=True, seconds=False) for entry in entries))
+        for name, entries in zip(grid.names, grid.entries, strict=True)
+    )
+    head, notes, count = (grid.head, *grid.columns), " ".join(grid.notes), len(grid.names)
+    return html_table(title, head, rows, count, notes, most=count)
 
 
 def to_latex(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:

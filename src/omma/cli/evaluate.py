@@ -177,7 +177,7 @@ def command(**parameters: Any) -> None:
         limits = options.subject_to
         limited = make_policy("auto", metric, k, subject_to=limits, at_most=options.at_most)
     from omma.cli.evaluation import check_task, fully_labelled, run, run_frontier, run_limited
-    from omma.datasets import read_scored
+    from omma.datasets.scored import read_scored
     from omma.unseen import check_logged_labels
 
     # Training rows are read as the others are, and their columns put in the same order.

@@ -24,9 +24,9 @@ from omma.cli.options import make_policy, say
 from omma.comparison.arguments import BudgetedMetric
 from omma.comparison.choice import SIMPLE
 from omma.comparison.cross_fitting import TUNED, simple_rule
-from omma.datasets import Scored, write_matrix
 from omma.datasets.csv_text import csv_line, spreadsheet_text
-from omma.datasets.matrices import TABLES, file_ending
+from omma.datasets.matrices import TABLES, file_ending, write_matrix
+from omma.datasets.scored import Scored
 from omma.datasets.text import compressing
 from omma.plots.choice import above
 from omma.policies import UnsupportedMetricError
@@ -190,7 +190,7 @@ def run(
     elif decider is None:
         decider = "auto" if has_labels else "omma_eta"
     recommended = None if options.decide else choices.get(first.name)
-    trace = None
+    trace: Any = None
     if options.predictions is not None or (options.rule is not None and recommended is None):
         prior = priors[0]
         if comparison is not None and (decider, first.name) in comparison.cells:
@@ -201,21 +201,7 @@ def run(
         except UnsupportedMetricError as error:
             raise ValueError(f"{decider} cannot decide by {first.name}: {error}") from error
 
-    wrote = {}  # a sentence about each file
-    if options.plot is not None:
-        _draw(results, options.plot)
-        content = "rules on unseen rows and policies online" if choices else "running values"
-        wrote["plot"] = f"Saved a picture of {content} to {options.plot}"
-    whose = f"{decider} by {first.name}"
-    if options.predictions is not None:
-        _write_decisions(options.predictions, trace, inputs, options.raw_cells)
-        wrote["predictions"] = f"Saved the decisions of {whose} to {options.predictions}"
-    if options.rule is not None:
-        rule = None if trace is None else trace.rule
-        if recommended is not None:
-            rule, whose = recommended.rule, f"{recommended.best.title} by {recommended.metric}"
-        write_rule(rule, options.rule)
-        wrote["rule"] = f"Saved the rule of {whose} to {options.rule}"
+    wrote = _write(options, results, f"{decider} by {first.name}", trace, recommended)
     if options.as_json:
         click.echo(json.dumps(finite(_data(results, wrote))))
         return
@@ -338,6 +324,29 @@ def run_frontier(options: Any, target: BudgetedMetric, inputs: Scored) -> None:
 
 
 # Files.
+
+
+def _write(
+    options: Any, results: Results, whose: str, trace: Any, recommended: omma.Choice | None
+) -> dict[str, str]:
+    """Write the files that were asked for; a sentence about each."""
+    wrote = {}
+    if options.plot is not None:
+        _draw(results, options.plot)
+        content = "running values"
+        if results.choices:
+            content = "rules on unseen rows and policies online"
+        wrote["plot"] = f"Saved a picture of {content} to {options.plot}"
+    if options.predictions is not None:
+        _write_decisions(options.predictions, trace, results.inputs, options.raw_cells)
+        wrote["predictions"] = f"Saved the decisions of {whose} to {options.predictions}"
+    if options.rule is not None:
+        rule = trace.rule if recommended is None else recommended.rule
+        if recommended is not None:
+            whose = f"{recommended.best.title} by {recommended.metric}"
+        write_rule(rule, options.rule)
+        wrote["rule"] = f"Saved the rule of {whose} to {options.rule}"
+    return wrote
 
 
 def write_rule(rule: omma.Rule, path: Path) -> None:

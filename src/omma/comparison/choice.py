@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omma._html import html_table
 from omma._validate import nearest
 from omma.calibration.reliability import CalibrationCheck
 from omma.comparison.intervals import Range
 from omma.limits import LimitStatus
 from omma.rule import Rule
-from omma.tables import MISSING, Grid, GridEntry
+from omma.tables import MISSING, Grid, GridEntry, to_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -302,12 +301,7 @@ class Choice:
         return self.table.__rich__()
 
     def _repr_html_(self) -> str:
-        table = self.table
-        lines = zip(table.names, table.entries, strict=True)
-        rows = [(name, *(entry.instead for entry in entries)) for name, entries in lines]
-        notes = " ".join((self.note, *self.notes))
-        head = (table.head, *table.columns)
-        return html_table(self.verdict, head, rows, len(rows), notes, most=len(rows))
+        return to_html(replace(self.table, notes=(self.note, *self.notes)), self.verdict)
 
     def __str__(self) -> str:
         calibration = () if self.calibration is None else (str(self.calibration),)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma import tables
-from omma._html import html_table
 from omma._validate import nearest, require
 from omma.tables import MISSING, PARTIAL, UNSUPPORTED, Grid, GridEntry
 
@@ -356,14 +355,7 @@ class Comparison:
         return self.to_markdown()
 
     def _repr_html_(self) -> str:
-        grid = self.grid(std=True)
-        rows = (
-            (name, *(tables.content(entry, std=True, seconds=False) for entry in entries))
-            for name, entries in zip(grid.names, grid.entries, strict=True)
-        )
-        head, notes = (grid.head, *grid.columns), " ".join(grid.notes)
-        count = len(grid.names)
-        return html_table(repr(self).strip("<>"), head, rows, count, notes, most=count)
+        return tables.to_html(self.grid(std=True), repr(self).strip("<>"))
 
     def __str__(self) -> str:
         return tables.to_text(self.grid())
