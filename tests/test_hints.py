@@ -56,7 +56,7 @@ def test_tables(written, text, sentence):
 LABELS = [
     (
         {"eta": Y, "y": ETA},
-        "must hold only 0 and 1, got 0.9; are eta and labels swapped?",
+        "must hold only 0 and 1, got 0.9 in row 0; are eta and labels swapped?",
     ),
     ({"eta": "p\n3\n1\n", "y": ETA}, "whole numbers look like labels: are eta and labels swap"),
     ({"eta": "p\n1\n0\n", "y": ETA}, "are eta and labels swapped?"),
@@ -67,7 +67,7 @@ LABELS = [
     ({"eta": "a,b\n-1.5,-0.25\n-10,0.5\n"}, "if these are log-odds"),
     ({"y": "1,0\n0,1\n1,1\n"}, "which has 2, got 3; perhaps the first line of one"),
     ({"y": Y + "0,1\n" * 9}, "which has 2, got 11; they must be of the same rows"),
-    ({"y": "y\n1\n2\n"}, "class ids from 0 to 1, got 2 in row 1; if the first class is 1"),
+    ({"y": "y\n1\n2\n"}, "must be whole numbers from 0 to 1, got 2 in row 1; if the first class is 1"),
 ]
 
 

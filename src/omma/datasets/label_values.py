@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from omma._validate import nearest, repeated, shown
 from omma.datasets.column_roles import Names, bare, some_names, stems
@@ -85,17 +86,29 @@ def paired_labels(
 ) -> Any:
     """Labels that go with all probabilities, or those at one place; what was reordered is noted."""
     chosen = probabilities if place is None else probabilities.columns([place])
+    n, n_labelled = len(probabilities.values), truth.values.shape[0]
     if truth.width == 1:  # one label, or class ids
         values = _class_values(probabilities, chosen, truth, positive, notes)
-        return _checked_labels(chosen, replace(truth, values=values))
-    if truth.names and chosen.names and len(chosen.names) == 1 and chosen.names[0] in truth.names:
+        truth = replace(truth, values=np.ravel(dense(values)))
+    elif truth.names and chosen.names and len(chosen.names) == 1 and chosen.names[0] in truth.names:
         # A file of all labels, of which one is judged.
         truth = truth.columns([truth.names.index(chosen.names[0])])
-        return _checked_labels(chosen, truth)
-    _check_width(probabilities, truth)
-    if truth.names and probabilities.names and not by_position:
-        truth = _paired_columns(probabilities, probabilities.names, truth, truth.names, notes)
-    return _checked_labels(chosen, truth if place is None else truth.columns([place]))
+    else:
+        _check_width(probabilities, truth)
+        if truth.names and probabilities.names and not by_position:
+            truth = _paired_columns(probabilities, probabilities.names, truth, truth.names, notes)
+        truth = truth if place is None else truth.columns([place])
+    if n_labelled != n:
+        hint = "they must be of the same rows"
+        if abs(n_labelled - n) == 1:
+            hint = "perhaps the first line of one of them has names, and that of the other has not"
+        elif truth.width == 1 and n_labelled < n:
+            hint = "a line with nothing in it is no row: write nan where a label is unknown"
+        raise ValueError(
+            f"{truth.path} must have as many rows as {probabilities.path}, which has {n:,}, got "
+            f"{n_labelled:,}; {hint}"
+        )
+    return truth.values
 
 
 def _class_values(
@@ -234,37 +247,18 @@ def _paired_columns(
     return truth.columns([places[name] for name in titles])
 
 
-def _checked_labels(probabilities: Matrix, truth: Matrix) -> Any:
-    """Class ids or indicators, of as many rows as the probabilities."""
-    n, m, y = probabilities.values.shape[0], probabilities.width, truth.values
-    if y.shape[0] != n:
-        hint = "they must be of the same rows"
-        if abs(y.shape[0] - n) == 1:
-            hint = "perhaps the first line of one of them has names, and that of the other has not"
-        elif truth.width == 1 and y.shape[0] < n:
-            hint = "a line with nothing in it is no row: write nan where a label is unknown"
-        raise ValueError(
-            f"{truth.path} must have as many rows as {probabilities.path}, which has {n:,}, got "
-            f"{y.shape[0]:,}; {hint}"
-        )
+def labels_hint(probabilities: Matrix, truth: Matrix, y: Any) -> str:
+    """What labels that were refused may be, as the end of a sentence; or nothing."""
+    stored = np.ravel(y.data if sparse.issparse(y) else y)
     hint = _swapped(probabilities, truth)
+    if y.ndim == 1 and probabilities.width > 1:
+        is_from_one = (stored == probabilities.width).any()
+        return "; if the first class is 1, write numbers from 0" if is_from_one else hint
     # NaN is not equal to itself: a label that is not known is not wrong.
-    if truth.width == 1 and m > 1:
-        ids = np.ravel(dense(y))
-        wrong = np.flatnonzero(~((ids >= 0) & (ids < m) & (ids == np.floor(ids))) & (ids == ids))
-        if len(wrong):
-            hint = "; if the first class is 1, write numbers from 0" if (ids == m).any() else hint
-            raise ValueError(
-                f"{truth.path} must hold class ids from 0 to {m - 1}, got {ids[wrong[0]]:g} in row "
-                f"{wrong[0]}{hint}"
-            )
-        return ids
-    stored = truth.stored
     wrong = stored[(stored != 0) & (stored != 1) & (stored == stored)]
-    if len(wrong):
-        hint = hint or f"; if {wrong[0]:g} is the positive class, pass positive='{wrong[0]:g}'"
-        raise ValueError(f"{truth.path} must hold only 0 and 1, got {wrong[0]:g}{hint}")
-    return y
+    if len(wrong) and not hint:
+        hint = f"; if {wrong[0]:g} is the positive class, pass positive='{wrong[0]:g}'"
+    return hint
 
 
 def _swapped(probabilities: Matrix, truth: Matrix) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,13 @@ from omma.datasets.column_roles import (
     untold_columns,
 )
 from omma.datasets.json_lines import JsonLines
-from omma.datasets.label_values import are_truths, join_rows, paired_labels, with_late_labels
+from omma.datasets.label_values import (
+    are_truths,
+    join_rows,
+    labels_hint,
+    paired_labels,
+    with_late_labels,
+)
 from omma.datasets.matrices import (
     NAMED_COLUMNS,
     TABLES,
@@ -69,8 +76,7 @@ class Scored:
         note = f"{int(rows.sum()):,} of {self.batch.n:,} rows {why}"
         names = self.rows
         if names is not None:
-            cells = zip(names[1], rows, strict=True)
-            names = (names[0], tuple(cell for cell, is_left_out in cells if not is_left_out))
+            names = (names[0], tuple(compress(names[1], ~rows)))
         logged = self.batch if self.logged is None else self.logged
         return Scored(self.batch.take(~rows), (*self.notes, note), names, logged)
 
@@ -168,24 +174,20 @@ def read_scored(
     if truth is None:
         return Scored(batch, tuple(notes), rows)
     y = paired_labels(probabilities, truth, place, positive, by_position, notes)
+    try:
+        batch = batch.labelled(truth.path, y)
+    except ValueError as error:
+        raise ValueError(f"{error}{labels_hint(chosen, truth, y)}") from error
     if order is not None and chosen.names is not None and chosen.names != order:
         chosen, y = reordered(chosen, y, order)
-        batch = checked_batch(chosen, labels in (None, eta))
-    is_partial = y.dtype.kind == "f" and np.isnan(y.data if sparse.issparse(y) else y).any()
-    # Whole numbers are what kernels read; NaN, a label that is not known, needs floats.
-    if not is_partial:
-        y = y.astype(np.int64 if y.ndim == 1 and batch.m > 1 else np.int8)
-    scored = Scored(batch.labelled(truth.path, y), tuple(notes), rows)
-    known = scored.batch.labels.known if is_partial else None  # type: ignore[union-attr]
-    if known is not None:
-        if not known.any():
-            raise ValueError(f"{truth.path} must have labels to judge by, got empty cells alone")
-        logged = scored.batch
-        scored = scored.without(
-            ~known, "have no labels and were skipped (omma stream can use them)"
-        )
-        scored = replace(scored, logged=logged)
-    return replace(scored, batch=scored.batch.ready())
+        batch = checked_batch(chosen, labels in (None, eta)).labelled(truth.path, y)
+    scored = Scored(batch.ready(), tuple(notes), rows)
+    known = None if batch.labels is None else batch.labels.known
+    if known is None:
+        return scored
+    if not known.any():
+        raise ValueError(f"{truth.path} must have labels to judge by, got empty cells alone")
+    return scored.without(~known, "have no labels and were skipped (omma stream can use them)")
 
 
 # Reading files.

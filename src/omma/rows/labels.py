@@ -224,7 +224,7 @@ def _class_ids(owner: str, parameter: str, ids: NDArray[Any], m: int) -> NDArray
     if len(wrong):
         raise ValueError(
             f"class ids in {parameter} of {owner} must be whole numbers from 0 to {m - 1}, got "
-            f"{ids[wrong[0]]} in row {wrong[0]}"
+            f"{ids[wrong[0]]:g} in row {wrong[0]}"
         )
     return ids.astype(np.int32, copy=False)
 
