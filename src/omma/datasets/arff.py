@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest, shown
-from omma.datasets.dataset import LARGEST, Dataset, Part, SparseRows, assemble, is_finite
+from omma.datasets.dataset import LARGEST, Dataset, Part, SparseRows, assemble, dense, is_finite
 from omma.datasets.text import bare_name, numbered_lines, wrong
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -38,10 +38,16 @@ class Attribute(NamedTuple):
         return {value: float(place) for place, value in enumerate(values)}
 
     @property
-    def expected(self) -> str:
-        """What a cell of the column may hold."""
-        words = "a finite number" if self.values is None else " or ".join(self.values)
-        return words if len(words) <= 100 else words[:99] + "…"
+    def converter(self) -> Callable[[str], float]:
+        """From a cell to its number; ValueError or KeyError for what the column does not hold."""
+        return _finite if self.values is None else self.codes.__getitem__
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not abs(value) <= LARGEST:
+        raise ValueError("not finite")
+    return value
 
 
 def unquoted(text: str) -> str:
@@ -93,39 +99,23 @@ def read_header(
 
 def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence[Attribute]) -> Any:
     """All columns as numbers: CSR if some row is sparse, else an array."""
-    # From the text of a cell to its number; KeyError or ValueError for what does not fit.
-    converters: list[Callable[[str], float]] = [
-        _finite if attribute.values is None else attribute.codes.__getitem__
-        for attribute in attributes
-    ]
+    converters = [attribute.converter for attribute in attributes]
     width = len(attributes)
     rows, is_sparse, everywhere = SparseRows(), False, range(width)
     for number, text in lines:
+        has_pairs = text.startswith("{")
+        if has_pairs and not is_sparse:
+            _check_zeros(path, attributes)
+        is_sparse = is_sparse or has_pairs
         columns: Sequence[int] = everywhere
-        if text.startswith("{"):
-            if not is_sparse:
-                _check_zeros(path, attributes)
-            is_sparse = True
-            inside = text[1:-1].strip()
-            pairs = list(PAIR.finditer(inside))
-            columns, cells = [int(pair[1]) for pair in pairs], [unquoted(pair[2]) for pair in pairs]
-            is_whole = text.endswith("}") and sum(len(pair[0]) for pair in pairs) == len(inside)
-            if not is_whole or max(columns, default=0) >= width:
-                raise _wrong_pairs(path, number, text, width)
-        else:
-            cells = cells_of(text)
-            if len(cells) != width:
-                raise wrong(path, number, f"{width} cells", f"{len(cells)} cells")
-        values = []
-        for column, cell in zip(columns, cells, strict=True):
-            try:
-                values.append(converters[column](cell))
-            except (ValueError, KeyError):
-                if columns is not everywhere:
-                    raise _wrong_pairs(path, number, text, width) from None
-                attribute = attributes[column]
-                expected = f"{attribute.expected} in {shown(attribute.name)}"
-                raise wrong(path, number, expected, cell) from None
+        try:
+            if has_pairs:
+                columns, cells = _pairs_of(text)
+            else:
+                cells = cells_of(text)
+            values = [converters[j](cell) for j, cell in zip(columns, cells, strict=True)]
+        except (ValueError, KeyError, IndexError) as error:
+            raise _wrong_row(path, number, text, attributes) from error
         rows.add(columns, values)
     if not is_sparse:
         return np.array(rows.values).reshape(len(rows), width)
@@ -134,9 +124,31 @@ def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence
     return matrix
 
 
-def _wrong_pairs(path: Path, number: int, text: str, width: int) -> ValueError:
-    expected = f"{{column value, …}} with columns from 0 to {width - 1} and values as declared"
-    return wrong(path, number, expected, text)
+def _pairs_of(text: str) -> tuple[list[int], list[str]]:
+    """Columns and cells of a sparse row; ValueError if it is none."""
+    inside = text[1:-1].strip()
+    pairs = list(PAIR.finditer(inside))
+    if not text.endswith("}") or sum(len(pair[0]) for pair in pairs) != len(inside):
+        raise ValueError("not made of pairs")
+    return [int(pair[1]) for pair in pairs], [unquoted(pair[2]) for pair in pairs]
+
+
+def _wrong_row(path: Path, number: int, text: str, attributes: Sequence[Attribute]) -> ValueError:
+    """The error of a row: its first wrong cell, or what it should look like."""
+    width, cells = len(attributes), cells_of(text)
+    if text.startswith("{"):
+        expected = f"{{column value, …}} with columns from 0 to {width - 1} and values as declared"
+        return wrong(path, number, expected, text)
+    if len(cells) != width:
+        return wrong(path, number, f"{width} cells", f"{len(cells)} cells")
+    for attribute, cell in zip(attributes, cells, strict=True):
+        try:
+            attribute.converter(cell)
+        except (ValueError, KeyError):
+            words = "a finite number" if attribute.values is None else " or ".join(attribute.values)
+            words = words if len(words) <= 100 else words[:99] + "…"
+            return wrong(path, number, f"{words} in {shown(attribute.name)}", cell)
+    return wrong(path, number, "a row", text)
 
 
 def _check_zeros(path: Path, attributes: Sequence[Attribute]) -> None:
@@ -147,13 +159,6 @@ def _check_zeros(path: Path, attributes: Sequence[Attribute]) -> None:
                 f"{path}: expected 0 as the first value of {attribute.name!r} in a file of "
                 f"sparse rows, got {attribute.values[0]!r}"
             )
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not abs(value) <= LARGEST:
-        raise ValueError("not finite")
-    return value
 
 
 def read_arff(
@@ -220,8 +225,19 @@ def read_arff(
         tables.append(read_rows(file, lines, attributes))
     columns = _label_columns(paths[0], attributes, meka if labels is None else labels)
     if columns is None:
-        parts, titles = _with_class(paths[0], attributes[-1], tables)
-        return assemble(paths[0], parts, name=name, labels=titles, task=task)
+        last = attributes[-1]
+        if last.values is None:
+            raise ValueError(
+                f"{paths[0]}: expected labels= or -C in the relation, or a last attribute that is "
+                f"nominal, got the number {last.name!r}"
+            )
+        # Columns went through float32, and so must the codes.
+        classes = {float(np.float32(code)): value for value, code in last.codes.items()}
+        parts = [
+            Part(table[:, :-1], [classes[code] for code in dense(table[:, [-1]]).ravel().tolist()])
+            for table in tables
+        ]
+        return assemble(paths[0], parts, name=name, labels=last.values, task=task)
     features = np.setdiff1d(np.arange(len(attributes)), columns)
     parts = []
     for file, table in zip(paths, tables, strict=True):
@@ -232,25 +248,6 @@ def read_arff(
             raise ValueError(f"{file}: expected labels to be 0 or 1, got {odd:g}")
         parts.append(Part(table[:, features], target.astype(np.int8)))
     return assemble(paths[0], parts, name=name, labels=[attributes[j].name for j in columns])
-
-
-def _with_class(
-    path: Path, last: Attribute, tables: Sequence[Any]
-) -> tuple[list[Part], tuple[str, ...]]:
-    """The last column as the class, ids in the order of its declaration."""
-    if last.values is None:
-        raise ValueError(
-            f"{path}: expected labels= or -C in the relation, or a last attribute that is nominal, "
-            f"got the number {last.name!r}"
-        )
-    # Columns went through float32, and so must the codes.
-    named = {float(np.float32(code)): value for value, code in last.codes.items()}
-    parts = []
-    for table in tables:
-        column = table[:, [-1]]
-        dense = column.toarray() if sparse.issparse(column) else column
-        parts.append(Part(table[:, :-1], [named[code] for code in dense.ravel().tolist()]))
-    return parts, last.values
 
 
 def _label_columns(path: Path, attributes: Sequence[Attribute], labels: Any) -> list[int] | None:

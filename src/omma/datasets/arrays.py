@@ -11,7 +11,7 @@ from omma import npz
 from omma._atomic import replacing
 from omma._json import parse_json
 from omma._validate import shown
-from omma.datasets.dataset import LARGEST, TASKS, Dataset
+from omma.datasets.dataset import LARGEST, TASKS, Dataset, dense
 from omma.datasets.matrices import read_matrix
 
 FILES = ("X.npz", "Y.npz", "meta.json")
@@ -62,7 +62,7 @@ def read_arrays(
     target = _matrix(file if labels is None else Path(labels), ("y", "Y"))
     # A column of class ids, as pandas hands it over, is no matrix of one label.
     if target.ndim == 2 and target.shape[1] == 1 and task != "multilabel":
-        target = target.toarray().ravel() if sparse.issparse(target) else target.ravel()
+        target = dense(target).ravel()
     two = target.ndim == 1 and set(np.unique(target).tolist()) == {0, 1}
     guess = "multilabel" if target.ndim == 2 else "binary" if two else "multiclass"
     return Dataset(name or file.stem, task or guess, features, target, split)

@@ -230,6 +230,11 @@ def assemble(
     return Dataset(called, task or guess, features, ids, split, classes)
 
 
+def dense(values: Any) -> Any:
+    """An array, also of a sparse matrix."""
+    return values.toarray() if sparse.issparse(values) else values
+
+
 def stack(blocks: Sequence[Any]) -> Any:
     """Blocks of rows as one, sparse if one of them is; sparse ones may differ in width."""
     if not any(map(sparse.issparse, blocks)):

@@ -12,7 +12,8 @@ from scipy import sparse
 from omma._validate import nearest, repeated, shown
 from omma.datasets.column_roles import Names, bare, some_names, stems
 from omma.datasets.csv_text import TRUTH_PAIRS, is_missing, is_number, to_label
-from omma.datasets.matrices import Matrix, dense
+from omma.datasets.dataset import dense
+from omma.datasets.matrices import Matrix
 
 
 def with_late_labels(probabilities: Matrix, truth: Matrix) -> tuple[Matrix, Matrix]:

@@ -18,6 +18,7 @@ from omma._validate import nearest
 from omma.datasets import csv_text, svmlight
 from omma.datasets.column_roles import Roles, matrix_roles
 from omma.datasets.csv_text import CsvTable
+from omma.datasets.dataset import dense
 from omma.datasets.parquet import ParquetTable, write_parquet
 from omma.datasets.text import OPENERS, compressing, ending, opened_text
 
@@ -318,11 +319,6 @@ def file_ending(path: Path) -> tuple[str, str]:
             f"{', '.join(OPENERS)} after that{hint}"
         )
     return kind, compressed
-
-
-def dense(values: Any) -> Any:
-    """An array, also of a sparse matrix."""
-    return values.toarray() if sparse.issparse(values) else values
 
 
 def _writable(values: Any) -> Any:
