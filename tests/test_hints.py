@@ -67,7 +67,7 @@ LABELS = [
     ({"eta": "a,b\n-1.5,-0.25\n-10,0.5\n"}, "if these are log-odds"),
     ({"y": "1,0\n0,1\n1,1\n"}, "which has 2, got 3; perhaps the first line of one"),
     ({"y": Y + "0,1\n" * 9}, "which has 2, got 11; they must be of the same rows"),
-    ({"y": "y\n1\n2\n"}, "must be whole numbers from 0 to 1, got 2 in row 1; if the first class is 1"),
+    ({"y": "y\n1\n2\n"}, "whole numbers from 0 to 1, got 2 in row 1; if the first class is 1"),
 ]
 
 
