@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from omma.datasets import csv_text, read_csv, read_matrix
+from omma.datasets import read_csv, read_matrix, tables
 
 NUMBERS = st.floats(width=64).map(repr) | st.integers(-(10**25), 10**25).map(str)
 ODD = st.sampled_from(
@@ -41,7 +41,7 @@ def ways(read, path, **options):
         raise ImportError(name)
 
     for find in (nothing, only):
-        with mock.patch.multiple(csv_text, LARGE=0, import_module=find):
+        with mock.patch.multiple(tables, LARGE=0, import_module=find):
             try:
                 results.append(read(path, **options))
             except ValueError as error:
@@ -123,10 +123,10 @@ def test_pyarrow_is_used(tmp_path, ending):
 
 
 def test_small_files_and_wide_ones_do_without(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_text, "import_module", None)
+    monkeypatch.setattr(tables, "import_module", None)
     (tmp_path / "a.csv").write_text("1,0\n0,1\n")
     assert read_matrix(tmp_path / "a.csv").values.shape == (2, 2)
-    monkeypatch.setattr(csv_text, "LARGE", 0)
+    monkeypatch.setattr(tables, "LARGE", 0)
     (tmp_path / "a.csv").write_text(",".join(["0.5"] * 5000))
     assert read_matrix(tmp_path / "a.csv").values.shape == (1, 5000)
 
@@ -136,7 +136,7 @@ def test_real_size(tmp_path):
     values = np.random.default_rng(0).random((30_000, 5))
     path = tmp_path / "a.csv"
     np.savetxt(path, values, fmt="%.17g", delimiter=",", header="a,b,c,d,e", comments="")
-    assert path.stat().st_size > csv_text.LARGE
+    assert path.stat().st_size > tables.LARGE
     assert_array_equal(read_matrix(path).values, values)
     assert "pyarrow.csv" in sys.modules
 

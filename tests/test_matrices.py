@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from omma.datasets import read_csv, read_matrix, write_matrix
-from omma.datasets.matrices import opened_table
+from omma.datasets.tables import opened_table
 
 ETA = np.array([[0.1, 0.0, 0.75], [1.0, 0.25, 0.0], [0.0, 0.0, 0.0], [0.3, 1e-300, 1 / 3]])
 Y = (ETA > 0.2).astype(np.int8)

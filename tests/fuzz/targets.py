@@ -241,9 +241,9 @@ def csv_ids(path: Path) -> None:
 
 @target(".csv", texts(TABLE + "0.5,1,0\n" * 100), safe=False)
 def csv_fast(path: Path) -> None:
-    from omma.datasets import csv_text
+    from omma.datasets import tables
 
-    with mock.patch.object(csv_text, "LARGE", 0):
+    with mock.patch.object(tables, "LARGE", 0):
         use(datasets.read_matrix(path).values)
 
 

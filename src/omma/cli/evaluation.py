@@ -25,8 +25,9 @@ from omma.comparison.arguments import BudgetedMetric
 from omma.comparison.choice import SIMPLE
 from omma.comparison.cross_fitting import TUNED, simple_rule
 from omma.datasets.csv_text import csv_line, spreadsheet_text
-from omma.datasets.matrices import TABLES, file_ending, write_matrix
+from omma.datasets.matrices import file_ending, write_matrix
 from omma.datasets.scored import Scored
+from omma.datasets.tables import NAMED_COLUMNS, SEPARATORS
 from omma.datasets.text import compressing
 from omma.plots.choice import above
 from omma.policies import UnsupportedMetricError
@@ -380,12 +381,12 @@ def _draw(results: Results, path: Path) -> None:
 def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) -> None:
     """Names of columns and rows go along where the format has a place for them."""
     ending, compressed = file_ending(path)
-    names = inputs.batch.names if ending in (*TABLES, ".parquet", ".npz") else None
-    rows = inputs.rows if ending in (*TABLES, ".parquet") else None
-    if ending in TABLES and not raw_cells:
+    names = inputs.batch.names if ending in (*NAMED_COLUMNS, ".npz") else None
+    rows = inputs.rows if ending in NAMED_COLUMNS else None
+    if ending in SEPARATORS and not raw_cells:
         names = None if names is None else tuple(map(spreadsheet_text, names))
         rows = rows and (spreadsheet_text(rows[0]), tuple(map(spreadsheet_text, rows[1])))
-    if ending in TABLES and inputs.batch.class_ids and names and trace.policy.budget == 1:
+    if ending in SEPARATORS and inputs.batch.class_ids and names and trace.policy.budget == 1:
         # One column with the name of each row's class, as labels are given.
         classes = [names[place] for place in np.ravel(trace.predictions.argmax(axis=1))]
         columns = [("class", *classes)]
@@ -393,7 +394,7 @@ def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) ->
             columns.insert(0, (rows[0], *rows[1]))
         with replacing(path) as file, compressing(file, compressed) as text:
             lines = zip(*columns, strict=True)
-            text.writelines(csv_line(cells, TABLES[ending]) for cells in lines)
+            text.writelines(csv_line(cells, SEPARATORS[ending]) for cells in lines)
         return
     write_matrix(path, trace.predictions, names, rows)
 

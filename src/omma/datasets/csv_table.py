@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest
-from omma.datasets.csv_text import CsvTable
 from omma.datasets.dataset import LARGEST, Dataset, Part, assemble, is_finite
+from omma.datasets.tables import CsvTable
 from omma.datasets.text import ending, opened_text, wrong
 
 Column = int | str

@@ -7,19 +7,10 @@ commands.
 
 import csv
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from omma._validate import shown
-from omma.datasets.text import opened_bytes
 
 # Words for a label that is true, and one that is not. Each pair goes together: a column of "y" and
 # "no" is a column of classes.
@@ -29,25 +20,11 @@ MISSING = ("", "nan", "na", "n/a", "null", "<na>")  # as pandas, R and SQL write
 SEPARATORS = ("\t", ";", "|", ",")
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 QUOTED = re.compile(r'"[^"]*"')
-# The end of a line on old Macs, about which readers of CSV disagree.
-LONE_RETURN = re.compile(rb"\r(?!\n)")
 # How formulas begin in spreadsheets (OWASP, "CSV Injection"), the wide signs of East Asia included.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-SAMPLE = 50  # lines that tell the separator, and rows that tell what a column holds
-LARGE = 1 << 20  # bytes: below it, importing pyarrow takes longer than reading
-WIDEST = 4096  # columns: above, a table of pyarrow costs more than it saves
-BLOCK = 1 << 20  # numbers written at a time: 8 MB where a sparse matrix becomes dense
 
 Names = tuple[str, ...] | None
 Row = tuple[int, list[str]]  # the number of the line, and its cells
-
-
-class TableColumns(NamedTuple):
-    """Columns of numbers, columns of text, and the number of each row's line."""
-
-    numbers: NDArray[np.float64]
-    texts: list[list[str]]
-    lines: Sequence[int]
 
 
 # Lines to cells.
@@ -229,177 +206,7 @@ def parse_cell(
         raise ValueError(f"{where}: expected a number in {title}, got {got}") from error
 
 
-# Whole files.
-
-
-class CsvTable:
-    """The rows of a file, of which the first have been looked at.
-
-    ``header`` says whether the first row has names; by default its cells tell. Without a
-    ``separator`` the first lines tell it, or else the ``default``. Errors call the parameter that
-    takes the name of a column of ids ``ids_by``.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        lines: Iterable[str],
-        *,
-        separator: str | None = None,
-        default: str | None = ",",
-        header: bool | None = None,
-        ids_by: str | None = None,
-    ) -> None:
-        lines = iter(lines)
-        start = list(islice(lines, SAMPLE))
-        self.path, self.ids_by = path, ids_by
-        self.separator = separator or separator_of(start, default)
-        self._rows = rows(chain(start, lines), self.separator, path)
-        self._start = list(islice(self._rows, SAMPLE + 1))
-        if not self._start:
-            raise ValueError(f"{path}, line 1: expected names of columns or numbers, got nothing")
-        self.first = self._start[0][1]
-        self.width = len(self.first)
-        if header is None:
-            try:
-                header = is_header(self.first, [cells for _, cells in self._start[1:]])
-            except ValueError as error:
-                raise ValueError(f"{path}, line 1: {error}") from error
-        self.names: Names = tuple(self.first) if header else None
-
-    def is_text(self, place: int) -> bool:
-        """Whether the first value of a column that is known is a word."""
-        below = self._start[self.names is not None :]
-        cells = (row[place] for _, row in below if place < len(row))
-        first = next((cell for cell in cells if not is_missing(cell)), "0")
-        return not is_number(first.rstrip("% "))
-
-    def read(
-        self,
-        numbers: Sequence[int],
-        texts: Sequence[int] = (),
-        labels: Sequence[int] = (),
-        *,
-        may_lack: bool = False,
-        percent: bool = False,
-    ) -> TableColumns:
-        """Columns of numbers and columns of text, by their places; others are passed over.
-
-        Of the ``numbers``, those at ``labels`` may be words such as yes and no, or missing; with
-        ``may_lack`` any may be missing. With ``percent`` a sign % after a number is left out.
-        """
-        # Lines above the first row would shift the numbers of all others.
-        if self._start[0][0] == 1:
-            columns = _by_pyarrow(self, numbers, texts)
-            if columns is not None:
-                return columns
-        values, lines = array("d"), array("q")  # a quarter of what lists of floats take
-        words: list[list[str]] = [[] for _ in texts]
-        label_places = frozenset(labels)
-        for number, cells in chain(self._start[self.names is not None :], self._rows):
-            if len(cells) != self.width:
-                raise ValueError(
-                    f"{self.path}, line {number}: expected {self.width} cells, as in line 1, got "
-                    f"{len(cells)}"
-                )
-            try:
-                values.extend(list(map(float, [cells[place] for place in numbers])))
-            except ValueError:  # some cell is no plain number
-                for place in numbers:
-                    value = parse_cell(
-                        f"{self.path}, line {number}",
-                        place if self.names is None else self.names[place],
-                        cells[place],
-                        separator=self.separator,
-                        is_label=place in label_places or (may_lack and not cells[place]),
-                        percent=percent,
-                        ids_by=self.ids_by,
-                    )
-                    values.append(value)
-            for column, place in zip(words, texts, strict=True):
-                column.append(cells[place])
-            lines.append(number)
-        table = np.frombuffer(values, np.float64).reshape(len(lines), len(numbers))
-        return TableColumns(table, words, lines)
-
-
-def _by_pyarrow(
-    table: CsvTable, numbers: Sequence[int], texts: Sequence[int]
-) -> TableColumns | None:
-    """The columns of a large file, several times as fast as row by row, to the same bits.
-
-    None where the file is small, unusual or wrong, or pyarrow is not installed: then rows are read
-    one by one, and what is wrong is said.
-    """
-    is_small = table.path.stat().st_size < LARGE or table.width > WIDEST or not numbers
-    separator = table.separator or ""
-    if is_small or len(separator.encode()) != 1:
-        return None
-    try:
-        arrow, library = import_module("pyarrow"), import_module("pyarrow.csv")
-    except ImportError:
-        return None
-    with opened_bytes(table.path) as file:
-        data = file.read()
-    has_header = table.names is not None
-    start = data.find(b"\n") + 1 if has_header else 3 * (data[:3] == b"\xef\xbb\xbf")
-    # Quotes, bytes that are no text, and ends of lines as nobody writes them.
-    is_unusual = any(data.find(sign, start) >= 0 for sign in (b'"', b"\0"))
-    if is_unusual or LONE_RETURN.search(data, start):
-        return None
-    kinds = {str(place): arrow.float64() for place in numbers}
-    kinds |= {str(place): arrow.string() for place in texts}
-    is_decimal = separator != "," and data.find(b",", start) >= 0
-    try:
-        content = library.read_csv(
-            arrow.BufferReader(arrow.py_buffer(memoryview(data)[start:])),
-            library.ReadOptions(column_names=[str(place) for place in range(table.width)]),
-            # A blank line has no number, which is an error, and so rows are lines.
-            library.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=False),
-            library.ConvertOptions(
-                column_types=kinds,
-                include_columns=list(kinds),
-                null_values=[],
-                strings_can_be_null=False,
-                decimal_point="," if is_decimal else ".",
-            ),
-        )
-        words = [
-            [cell.strip() for cell in content.column(str(place)).to_pylist()] for place in texts
-        ]
-        # A batch fits into the cache, a column may not.
-        batches = content.select([str(place) for place in numbers]).to_batches()
-        values = np.concatenate([np.column_stack(batch.columns) for batch in batches])
-    except (ValueError, OverflowError, MemoryError):  # as it says that something is wrong
-        return None
-    return TableColumns(values, words, range(1 + has_header, 1 + has_header + len(values)))
-
-
 # Writing.
-
-
-def write(
-    file: TextIO,
-    matrix: Any,
-    names: Names,
-    separator: str,
-    ids: tuple[str, tuple[str, ...]] | None,
-) -> None:
-    """A line for each row, some rows at a time where the matrix is sparse."""
-    if names is not None:
-        file.write(csv_line(names if ids is None else (ids[0], *names), separator))
-    digits = "%d" if matrix.dtype.kind in "iub" else "%.17g"  # so many read back the same
-    columns = 1 if matrix.ndim == 1 else max(1, matrix.shape[1])
-    step = max(1, BLOCK // columns)
-    for start in range(0, matrix.shape[0], step):
-        block = matrix[start : start + step]
-        dense = block.toarray() if sparse.issparse(block) else block
-        if ids is None:
-            np.savetxt(file, dense, fmt=digits, delimiter=separator)
-            continue
-        for name, row in zip(ids[1][start : start + step], dense, strict=True):
-            numbers = (digits % number for number in np.ravel(row).tolist())
-            file.write(separator.join((csv_cell(name, separator), *numbers)) + "\n")
 
 
 def csv_line(cells: Iterable[str], separator: str = ",") -> str:

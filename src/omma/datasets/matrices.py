@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,20 @@ from scipy import sparse
 from omma import npz
 from omma._atomic import replacing
 from omma._validate import nearest
-from omma.datasets import csv_text, svmlight
+from omma.datasets import svmlight
 from omma.datasets.column_roles import Roles, matrix_roles
-from omma.datasets.csv_text import CsvTable
 from omma.datasets.dataset import dense
-from omma.datasets.parquet import ParquetTable, write_parquet
+from omma.datasets.tables import (
+    NAMED_COLUMNS,
+    SEPARATORS,
+    CsvTable,
+    ParquetTable,
+    opened_table,
+    write_csv,
+    write_parquet,
+)
 from omma.datasets.text import OPENERS, compressing, ending, opened_text
 
-TABLES = {".csv": ",", ".tsv": "\t"}  # with the separator that is written
-NAMED_COLUMNS = (*TABLES, ".parquet")
 ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".txt")
 NAMES = "names"  # the array with them in an .npz file
 
@@ -146,20 +150,6 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
             f"{matrix.values.dtype} and shape {tuple(matrix.values.shape)}"
         )
     return matrix
-
-
-@contextmanager
-def opened_table(path: Path, ids_by: str = "id_column") -> Iterator[CsvTable | ParquetTable]:
-    """The columns of a CSV, TSV or Parquet file, which are read while it is open.
-
-    Errors call the parameter that takes the name of a column of ids ``ids_by``.
-    """
-    kind, _ = file_ending(path)
-    if kind == ".parquet":
-        yield ParquetTable(path, ids_by)
-        return
-    with opened_text(path) as file:
-        yield CsvTable(path, file, default=TABLES[kind], ids_by=ids_by)
 
 
 def read_roles(
@@ -293,8 +283,8 @@ def write_matrix(
             write_parquet(file, matrix, names, rows)
         else:
             with compressing(file, compressed) as text:
-                if kind in TABLES:
-                    csv_text.write(text, matrix, names, TABLES[kind], rows)
+                if kind in SEPARATORS:
+                    write_csv(text, matrix, names, SEPARATORS[kind], rows)
                 else:
                     svmlight.write_sized(text, matrix)
 
@@ -312,7 +302,7 @@ def file_ending(path: Path) -> tuple[str, str]:
     """What a file is by its name, and how it is compressed; refuses a name that says nothing."""
     kind, last = ending(path), path.suffix.lower()
     compressed = last if last in OPENERS else ""
-    if kind not in ENDINGS or (compressed and kind not in (*TABLES, ".txt")):
+    if kind not in ENDINGS or (compressed and kind not in (*SEPARATORS, ".txt")):
         hint = nearest(kind, ENDINGS, count=1) if kind else ""
         raise ValueError(
             f"{path} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, text also in "

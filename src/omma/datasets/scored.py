@@ -30,16 +30,14 @@ from omma.datasets.label_values import (
     with_late_labels,
 )
 from omma.datasets.matrices import (
-    NAMED_COLUMNS,
-    TABLES,
     Matrix,
     file_ending,
-    opened_table,
     read_array,
     read_matrix,
     read_roles,
     split_address,
 )
+from omma.datasets.tables import NAMED_COLUMNS, SEPARATORS, opened_table
 from omma.datasets.text import ending, numbered_lines
 from omma.rows.arrays import meaning
 from omma.rows.batch import Batch
@@ -251,7 +249,7 @@ def _read_columns(
         roles = matrix_roles(path, table.names, table.width, id_column, chosen, parameter)
         matrix = read_roles(table, roles, percent=percent)[is_label]
         is_words = matrix.values.dtype.kind == "O"
-        if names and table.width == 1 and is_words and ending(Path(path)) in TABLES:
+        if names and table.width == 1 and is_words and ending(Path(path)) in SEPARATORS:
             # The only cell of the first line is a name if it is no class: neither the name of a
             # column of probabilities nor the class of a later row.
             is_class = names[0] in (classes or ()) and not are_truths({*matrix.values})
