@@ -19,7 +19,7 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_task, fit_first
-from omma.replaying import NO_ROWS, Run, Sequence
+from omma.replaying import NO_ROWS, Sequence
 from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rows.labels import TrueLabels
@@ -126,31 +126,46 @@ def replay(
             raise ValueError(f"seen='predicted' of replay needs {missing}")
         flags = read_audited("replay", audited, batch.n)
     order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
-    sequence = Sequence(
-        batch,
-        order,
-        _places(checkpoints, batch) if batch.labels is not None else NO_ROWS,
-        keep=predictions or judged_by.needs_matrix,
-        audited=flags,
-    )
+    places = NO_ROWS if batch.labels is None else _places(checkpoints, batch)
     # Values of limits are taken at the checkpoints, too.
     limits = tuple(limit.named(None, batch.m, "replay") for limit in policy.limits)
     values = Values(judged_by, limits)
     # Where labels are unknown in some rows, and where copies of all counts would take much memory,
     # values are worked out at their checkpoint.
     partly = batch.labels is not None and batch.labels.missing is not None
-    if partly or seen is not None or 3 * batch.m * len(sequence.checkpoints) > COPIED:
-        sequence = replace(sequence, look=values.look)
-    # A second pass: it decides for itself, and must not be timed with the policy.
+    look = None
+    if partly or seen is not None or 3 * batch.m * len(places) > COPIED:
+        look = values.look
+    # Pairs of classes are counted afterwards: then the policy takes no other counts on its way.
+    pairs = judged_by.needs_matrix
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
-    done = _run(policy, sequence, pairs=judged_by.needs_matrix, progress=progress)
+    with progress_bar(batch.n, policy, progress) as advance:
+        sequence = Sequence(
+            batch,
+            order,
+            NO_ROWS if pairs else places,
+            keep=predictions or pairs,
+            progress=advance,
+            look=None if pairs else look,
+            audited=flags,
+        )
+        done = policy.replay(sequence)
     # With a matrix of costs labels of probability zero are candidates, too.
     if done.filled and (policy.objective is None or not policy.objective.needs_matrix):
         warn_of_rows("replay", batch.eta, policy.budget, done.filled)
-    counts, history = _measured(judged_by, sequence, done, values)
-    if certificate is not None:
-        looks = _certified(certificate, sequence)
-        history = None if history is None else replace(history, _looks=looks)
+    stretches = np.split(sequence.rows, places) if pairs or gap else []  # up to each checkpoint
+    # A second pass: it decides for itself, and must not be timed with the policy.
+    looks = () if certificate is None else _certified(certificate, batch, stretches)
+    counts = history = None
+    if batch.labels is not None:
+        if pairs:
+            *snapshots, counts = _pair_counts(batch, batch.labels, stretches, done.predictions)
+            values = replace(values, later=tuple(snapshots))
+        else:
+            counts = counts_of(done.state)
+            if look is None:
+                values = replace(values, later=Snapshots(done.snapshots, done.snapshot_rows))
+        history = History(places, values, looks)
     trace = Trace(
         policy,
         judged_by,
@@ -166,30 +181,17 @@ def replay(
     return trace if certificate is None else replace(trace, gap=certificate.gap(trace.value))
 
 
-def _run(policy: Policy, sequence: Sequence, *, pairs: bool, progress: bool) -> Run:
-    """Run the policy; where pairs of classes are counted afterwards, it keeps no other counts."""
-    with progress_bar(sequence.batch.n, policy, progress) as advance:
-        if pairs or advance is not None:
-            checkpoints = NO_ROWS if pairs else sequence.checkpoints
-            look = None if pairs else sequence.look
-            sequence = replace(sequence, checkpoints=checkpoints, progress=advance, look=look)
-        return policy.replay(sequence)
-
-
-def _certified(certificate: Certificate, sequence: Sequence) -> tuple[Look, ...]:
-    """Run a certificate over a sequence; what it saw at each checkpoint, and at the end."""
+def _certified(
+    certificate: Certificate, batch: Batch, stretches: list[NDArray[np.int64]]
+) -> tuple[Look, ...]:
+    """Run a certificate over stretches of rows; what it saw after each of them."""
     looks = []
-    step = sequence.batch.eta.rows_per_block
-    for rows in _stretches(sequence):
+    step = batch.eta.rows_per_block
+    for rows in stretches:
         for begin in range(0, len(rows), step):
-            certificate.replay(sequence.batch, rows[begin : begin + step])
+            certificate.replay(batch, rows[begin : begin + step])
         looks.append(certificate.look())
     return tuple(looks)
-
-
-def _stretches(sequence: Sequence) -> list[NDArray[np.int64]]:
-    """The rows of a sequence up to each checkpoint, and after the last."""
-    return np.split(sequence.rows, sequence.checkpoints)
 
 
 def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
@@ -252,24 +254,12 @@ def _evenly(number: int, n: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(n / number, n, number).round().astype(np.int64))
 
 
-def _measured(
-    judged_by: Metric, sequence: Sequence, done: Run, values: Values
-) -> tuple[Counts | None, History | None]:
-    if sequence.batch.labels is None:
-        return None, None
-    if judged_by.needs_matrix:
-        *snapshots, last = _pair_counts(sequence, sequence.batch.labels, done)
-        return last, History(sequence.checkpoints, replace(values, later=tuple(snapshots)))
-    if sequence.look is None:
-        values = replace(values, later=Snapshots(done.snapshots, done.snapshot_rows))
-    return counts_of(done.state), History(sequence.checkpoints, values)
-
-
-def _pair_counts(sequence: Sequence, labels: TrueLabels, done: Run) -> Iterator[Counts]:
-    """Counts of class pairs after each checkpoint and at the end, for metrics that need them."""
-    batch, weights = sequence.batch, sequence.batch.weights
-    total = Counts.zeros(batch.m, matrix=True)
-    for part in _stretches(sequence):
+def _pair_counts(
+    batch: Batch, labels: TrueLabels, stretches: list[NDArray[np.int64]], predictions: Any
+) -> Iterator[Counts]:
+    """Counts of class pairs after each stretch of rows, for metrics that need them."""
+    weights, total = batch.weights, Counts.zeros(batch.m, matrix=True)
+    for part in stretches:
         if len(part):
             # Rows whose class is unknown are in no pair.
             known = labels.known_of(part)
@@ -277,7 +267,7 @@ def _pair_counts(sequence: Sequence, labels: TrueLabels, done: Run) -> Iterator[
             starts, _, ids = labels.block(part)
             total = total + Counts.from_labels(
                 ids[starts],
-                done.predictions[part],
+                predictions[part],
                 sample_weight=weights[part] if len(weights) else None,
                 n_labels=batch.m,
                 matrix=True,
