@@ -152,6 +152,16 @@ def test_other_formats_with_wrong_sides(tmp_path, form, side):
         refusal(path, lambda file: file.matrix())
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_pointers_that_end_at_zero(tmp_path, form):
+    """SciPy's own check passes over them, and its compiled code crashes."""
+    sparse.save_npz(tmp_path / "a.npz", sparse.csr_array(np.eye(3)).asformat(form))
+    with np.load(tmp_path / "a.npz") as file:
+        members = dict(file)
+    path = archive(tmp_path / "b.npz", **{**members, "indptr": np.array([0, 2, 3, 0])})
+    assert "start at 0 and never go down" in refusal(path, lambda file: file.matrix())
+
+
 def test_the_caller_says_what_is_right(tmp_path):
     odd = np.array([np.nan, -1.0, 2.0])
     path = archive(tmp_path / "a.npz", odd=odd, **parts(before="eta_"))

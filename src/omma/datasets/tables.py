@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from omma._validate import require
 from omma.datasets.csv_text import (
@@ -25,6 +24,7 @@ from omma.datasets.csv_text import (
     rows,
     separator_of,
 )
+from omma.datasets.dataset import dense
 from omma.datasets.text import ending, opened_bytes, opened_text
 from omma.npz import largest
 
@@ -290,9 +290,9 @@ def write_parquet(
 ) -> None:
     """A column for each label, after the one that names rows."""
     arrow, parquet = _pyarrow("pyarrow", "Parquet"), _pyarrow("pyarrow.parquet", "Parquet")
-    dense = matrix.toarray() if sparse.issparse(matrix) else matrix.reshape(len(matrix), -1)
-    names = tuple(str(j) for j in range(dense.shape[1])) if names is None else names
-    table = arrow.table(list(dense.T), names=list(names))
+    columns = 1 if matrix.ndim == 1 else matrix.shape[1]
+    names = tuple(map(str, range(columns))) if names is None else names
+    table = arrow.table(list(dense(matrix).reshape(-1, columns).T), names=list(names))
     if rows is not None:
         table = table.add_column(0, rows[0], [arrow.array(rows[1], arrow.string())])
     parquet.write_table(table, file)
@@ -309,14 +309,12 @@ def write_csv(
     if names is not None:
         file.write(csv_line(names if ids is None else (ids[0], *names), separator))
     digits = "%d" if matrix.dtype.kind in "iub" else "%.17g"  # so many read back the same
-    columns = 1 if matrix.ndim == 1 else max(1, matrix.shape[1])
-    step = max(1, BLOCK // columns)
+    columns = 1 if matrix.ndim == 1 else matrix.shape[1]
+    line = separator.join([digits] * columns) + "\n"
+    step = max(1, BLOCK // max(1, columns))
     for start in range(0, matrix.shape[0], step):
-        block = matrix[start : start + step]
-        dense = block.toarray() if sparse.issparse(block) else block
-        if ids is None:
-            np.savetxt(file, dense, fmt=digits, delimiter=separator)
-            continue
-        for name, row in zip(ids[1][start : start + step], dense, strict=True):
-            numbers = (digits % number for number in np.ravel(row).tolist())
-            file.write(separator.join((csv_cell(name, separator), *numbers)) + "\n")
+        block = dense(matrix[start : start + step])
+        for row, cells in enumerate(block.reshape(len(block), columns).tolist(), start):
+            if ids is not None:
+                file.write(csv_cell(ids[1][row], separator) + separator)
+            file.write(line % tuple(cells))
