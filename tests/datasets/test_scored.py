@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_array_equal
+from scipy import sparse
 
 import omma
 from omma.cli import main
@@ -304,3 +305,20 @@ def test_labels_alone_need_the_id_of_their_row():
     Path("rows.jsonl").write_text('{"eta": [0.5, 0.25]}\n{"y": [1, 0]}\n')
     with pytest.raises(ValueError, match="line 2: expected an id with labels alone"):
         read_scored("rows.jsonl", "rows.jsonl")
+
+
+def test_sparse_probabilities_with_labels_of_any_kind():
+    eta = sparse.csr_array(np.where(ETA > 0.4, ETA, 0))
+    y = np.eye(3, dtype=np.int8)[CLASSES]
+    sparse.save_npz("eta.npz", eta)
+    sparse.save_npz("y.npz", sparse.csr_array(y))
+    np.save("y.npy", y)
+    np.save("classes.npy", CLASSES)
+    for path in ("y.npz", "y.npy"):
+        assert labels(read_scored("eta.npz", path)) == y.ravel().tolist()
+    scored = read_scored("eta.npz", "classes.npy")
+    assert labels(scored) == CLASSES.tolist()
+    assert_array_equal(scored.batch.values.toarray(), eta.toarray())
+    np.save("short.npy", y[:3])
+    with pytest.raises(ValueError, match=r"short.npy must have as many rows as eta.npz, which has"):
+        read_scored("eta.npz", "short.npy")

@@ -87,7 +87,7 @@ def paired_labels(
 ) -> Any:
     """Labels that go with all probabilities, or those at one place; what was reordered is noted."""
     chosen = probabilities if place is None else probabilities.columns([place])
-    n, n_labelled = len(probabilities.values), truth.values.shape[0]
+    n, n_labelled = probabilities.values.shape[0], truth.values.shape[0]
     if truth.width == 1:  # one label, or class ids
         values = _class_values(probabilities, chosen, truth, positive, notes)
         truth = replace(truth, values=np.ravel(dense(values)))
