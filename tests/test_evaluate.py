@@ -416,7 +416,7 @@ WORK = [
     (("--labels", "eta.csv", "--metric", "macro_f1"), "eta.csv does not tell which columns hold"),
     (
         ("--labels", "many.csv", "--metric", "multiclass_gmean"),
-        "class ids from 0 to 5, got 9 in row 0",
+        "whole numbers from 0 to 5, got 9 in row 0",
     ),
     (
         ("--labels", "word.csv", "--metric", "macro_f1"),
