@@ -26,6 +26,7 @@ from omma.state import State, aligned, padded
 
 NO_IDS = np.empty(0, dtype=np.int32)
 NO_NUMBERS = np.empty(0)
+INDICATORS = np.dtype(np.int8)
 
 
 class UnsortedError(ValueError):
@@ -37,7 +38,9 @@ class Scratch(threading.local):
 
     version = 0  # of the engine's arrays that these are of
     dense: Memory | None = None
-    arrays: tuple[Any, ...] = ()  # of dense rows, as the kernels of single rows take them
+    # What kernels of single dense rows take behind the row: to hand it over is half of a call.
+    deciding: tuple[Any, ...] = ()
+    learning: tuple[Any, ...] = ()
     sparse: tuple[Memory, Sparse] | None = None
 
 
@@ -93,7 +96,7 @@ class Engine:
         space = self._scratch
         if space.version != self._version:
             space.dense = space.sparse = None
-            space.arrays = ()
+            space.deciding = space.learning = ()
             space.version = self._version
         return space
 
@@ -121,13 +124,15 @@ class Engine:
             space.dense = self._memory(self._columns, self._columns)
         return space.dense
 
-    def _arrays(self) -> tuple[Any, ...]:
-        """The arrays of dense rows one by one: a table of all labels would be the columns again."""
+    def _dense_scratch(self) -> Scratch:
+        """The scratch space of single dense rows."""
         space = self._space()
-        if not space.arrays:
+        if not space.deciding:
+            # Without their table: that of all labels would be the columns again.
             columns, _, *others = self.memory()
-            space.arrays = (columns, *others)
-        return space.arrays
+            space.deciding = (*self.spec, columns, *others)
+            space.learning = (*self.learning, columns, *others)
+        return space
 
     def sparse_memory(self, longest: int, table: Any = None) -> tuple[Memory, Sparse]:
         """The arrays of sparse rows of so many labels at most, whose numbers ``table`` has."""
@@ -152,10 +157,12 @@ class Engine:
         """
         if isinstance(eta, tuple):
             return self._decide_sparse(eta, pick, spec)
-        arrays = self._arrays()
-        out = np.empty(self.m, dtype=np.int8)
+        arguments = self._dense_scratch().deciding
+        if spec is not None:
+            arguments = (*spec, *arguments[len(spec) :])
+        out = np.empty(self.m, INDICATORS)
         # The kernel looks at each probability while it reads it; only what it refuses is explained.
-        if not single.decide_dense(eta, pick, out, *(spec or self.spec), *arrays):
+        if not single.decide_dense(eta, pick, out, *arguments):
             refuse_row("predict", eta)
         return out
 
@@ -194,10 +201,9 @@ class Engine:
         without its labels when it was decided. ``audit`` is not zero where labels were seen because
         of the decision (``omma.kernels.row.Row``).
         """
-        state, unknown = self.state, NO_IDS
-        labelled, true = y is not None, y.true if isinstance(y, PartlyKnown) else y
+        state, true, unknown = self.state, y, NO_IDS
         if isinstance(y, PartlyKnown):
-            unknown = y.unknown
+            true, unknown = y
             state.allow_partial_labels()
         if audit:
             state.allow_unseen()
@@ -205,18 +211,18 @@ class Engine:
         late = late and "labels" in state.sets
         if state.window is not None:
             self._make_room(state.window, eta, true, prediction)
-        options = (unknown, float(weight), labelled, late, float(audit))
-        if prediction.dtype == np.int32:
+        options = (unknown, float(weight), y is not None, late, float(audit))
+        if prediction.itemsize == 4:  # label ids, not int8 indicators
             labels, values = eta if isinstance(eta, tuple) else (NO_IDS, NO_NUMBERS)
             ids: Any = NO_IDS if true is None else true
             memory, sparse = self._sparse_scratch(len(labels) + len(ids) + len(prediction))
             row: tuple[Any, ...] = (labels, float64(values), ids, prediction)
             single.learn_sparse(*row, *options, *sparse, *self.learning, *memory)
             return
-        arrays = self._arrays()
         values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
-        row = (values, NO_NUMBERS if true is None else true, prediction)
-        if not single.learn_dense(*row, *options, *self.learning, *arrays):
+        labels = NO_NUMBERS if true is None else true
+        arguments = self._dense_scratch().learning
+        if not single.learn_dense(values, labels, prediction, *options, *arguments):
             if true is not None:
                 refuse_indicators("update", "y", true)
             refuse_indicators("update", "prediction", prediction)

@@ -360,8 +360,11 @@ class OnlineClassifier:
         >>> pets.predict([0.3, 0.7])
         'dog'
         """
-        decided = self._decide_and_keep(eta, id, ids)
-        return decided if self._class_names is None else self._named_classes(decided)
+        decided = self.decide(eta, id=id, ids=ids)
+        if self._class_names is None or type(decided) is not np.ndarray:
+            return decided
+        classes = self._class_names[decided.argmax(axis=-1)]
+        return str(classes) if decided.ndim == 1 else classes
 
     def decide(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
         """Do as ``predict`` does, and return indicators even where classes have names.
@@ -371,10 +374,6 @@ class OnlineClassifier:
         >>> omma.OnlineClassifier(policy, 2, names=["cat", "dog"]).decide([0.3, 0.7])
         array([0, 1], dtype=int8)
         """
-        return self._decide_and_keep(eta, id, ids)
-
-    def _decide_and_keep(self, eta: Any, id: Id | None, ids: Any) -> Any:  # noqa: A002
-        """Decide rows, and keep the decisions for their labels, with an id or as the last."""
         if type(eta) is list:
             eta = array_of(eta)
         if self._candidate_checks:
@@ -398,13 +397,6 @@ class OnlineClassifier:
             ]
             self._commit(Event(DECIDED, events, self._waiting.now))
         return answer
-
-    def _named_classes(self, decided: Any) -> Any:
-        """The class of each row of indicators by its name; frames and tensors stay as they are."""
-        if type(decided) is not np.ndarray or self._class_names is None:
-            return decided
-        classes = self._class_names[decided.argmax(axis=-1)]
-        return str(classes) if decided.ndim == 1 else classes
 
     def _check_candidates(self, eta: Any) -> None:
         """Say once where a budget exceeds the candidates; only the first rows are looked at."""
