@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from river import base
 
 from omma._types import Feedback
@@ -15,6 +17,7 @@ from omma.counts import Counts
 from omma.limits import LimitStatus
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
+from omma.online.codec import Decision
 from omma.policies import OMMA, Auto
 from omma.policies.base import check_at_most
 from omma.policies.omma import auto_or_omma
@@ -29,7 +32,10 @@ from omma.river.metric import (
     refuse_for_streams,
     value_of,
 )
-from omma.river.waiting import HedgedDecision, WaitingRows
+from omma.river.waiting import WaitingRows
+
+# A decision of the policy; indicators of labels that the model itself predicts; those predicted.
+Hedged = tuple[Decision, NDArray[np.int8], NDArray[np.int8]]
 
 
 class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
@@ -263,26 +269,25 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
             self._waiting.drop(waiting[0])
         if decision is None:
             return
+        tuned, own, predicted = decision
         growing = self._growing
-        growing.count(decision.tuned, true, weight)
+        growing.count(tuned, true, weight)
         if self._hedge is not None:
-            labels, widened = growing.indicators(true), growing.widened
-            own, tuned = widened(decision.own), widened(decision.tuned.prediction)
-            predicted = tuned if decision.follows_tuned else own
-            self._hedge.count((labels, own, tuned, predicted), weight)
+            ways = map(growing.widened, (own, tuned.prediction, predicted))
+            self._hedge.count((growing.indicators(true), *ways), weight)
 
-    def _hedged(self, eta: dict[Hashable, float], own: Iterable[Hashable]) -> HedgedDecision:
+    def _hedged(self, eta: dict[Hashable, float], own: Collection[Hashable]) -> Hedged:
         """Decide a row, of which the model itself predicts ``own``."""
-        tuned = self._growing.decide(eta)
+        tuned, by_model = self._growing.decide(eta), self._growing.indicators(own)
         follows_tuned = self._hedge is None or self._hedge.tuned
-        return HedgedDecision(tuned, self._growing.indicators(tuple(own)), follows_tuned)
+        return tuned, by_model, tuned.prediction if follows_tuned else by_model
 
     @abstractmethod
     def _policy(self) -> OMMA | Auto:
         """The policy that decides; refuses models and options of the other kind."""
 
     @abstractmethod
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision | None]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Hedged | None]:
         """The prediction as river has it, and the decision to count; None without any label."""
 
     @abstractmethod
@@ -320,18 +325,18 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
             )
         return auto_or_omma(self, self.metric, None if self._binary else 1, None)
 
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision | None]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Hedged | None]:
         eta = self.predict_proba_one(x, **kwargs)
         if not eta:
             return None, None
         likeliest = max(eta, key=eta.__getitem__)
         if not self._binary:
             decision = self._hedged(eta, (likeliest,))
-            return self.labels[int(decision.predicted.argmax())], decision
+            return self.labels[int(decision[-1].argmax())], decision
         positive = self.pos_val
         own = (positive,) if likeliest == positive else ()
         decision = self._hedged({positive: eta.get(positive, 0.0)}, own)
-        if decision.predicted.any():
+        if decision[-1].any():
             return positive, decision
         if not own:
             return likeliest, decision
@@ -378,7 +383,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
         check_at_most("MetricClassifier", metric, self.k, self.at_most)
         return auto_or_omma(self, metric, self.k, self.at_most)
 
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision | None]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Hedged | None]:
         eta = {
             label: _probability(label, of_label)
             for label, of_label in self.predict_proba_one(x, **kwargs).items()
@@ -386,7 +391,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
         if not eta:
             return {}, None
         decision = self._hedged(eta, self._own(eta))
-        predicted = decision.predicted.astype(bool).tolist()
+        predicted = decision[-1].astype(bool).tolist()
         return dict(zip(self.labels, predicted, strict=True)), decision
 
     def _own(self, eta: dict[Hashable, float]) -> list[Hashable]:

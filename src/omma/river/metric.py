@@ -84,6 +84,7 @@ class Metric(metrics.base.ClassificationMetric):
         self.metric = metric
         self.pos_val = pos_val
         self.zero_division = check_number("Metric", "zero_division", zero_division)
+        self._own = own.metric(metric)
         refuse_for_streams("Metric", self._own)
         self._rows: int | Fraction = 0
         self._cells: dict[Hashable, list[Any]] = {}
@@ -91,10 +92,6 @@ class Metric(metrics.base.ClassificationMetric):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"metric": "f1"}
-
-    @property
-    def _own(self) -> own.Metric:
-        return own.metric(self.metric)
 
     def update(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
         """Count a row.

@@ -3,30 +3,7 @@
 import copy
 from collections import OrderedDict, deque
 from hashlib import blake2b
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
-from omma.online.codec import Decision
-
-
-class HedgedDecision(NamedTuple):
-    """A decision, and what there was to choose from.
-
-    ``tuned`` is that of the policy, ``own`` has indicators of the labels that the model itself
-    predicts, and ``follows_tuned`` says which of both was predicted.
-    """
-
-    tuned: Decision
-    own: NDArray[np.int8]
-    follows_tuned: bool
-
-    @property
-    def predicted(self) -> NDArray[np.int8]:
-        """Indicators of the labels that were predicted."""
-        chosen: NDArray[np.int8] = self.tuned.prediction if self.follows_tuned else self.own
-        return chosen
+from typing import Any
 
 
 class WaitingRows:
