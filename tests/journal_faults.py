@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import omma
-from omma.online import journal, log
+from omma.online import journal
 
 ETA, Y = omma.datasets.long_tail(n=20, m=3, seed=5)
 POLICY = omma.OMMA("macro_f1", feedback="estimates")
@@ -181,7 +181,7 @@ class Layer:
 TRACED = {
     str(Path(omma.__file__).parent / name)
     for name in ("_lock.py", "_atomic.py", "online/learner.py", "online/waiting.py")
-} | {journal.__file__, log.__file__}  # fmt: skip
+} | {journal.__file__}  # fmt: skip
 
 
 class Lines:

@@ -20,7 +20,7 @@ from tests import journal_child as child, journal_faults as faults
 import omma
 from omma._lock import InUseError
 from omma.cli import main
-from omma.online import journal, log
+from omma.online import journal
 from omma.online.journal import Follower
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as Unix has them")
@@ -111,7 +111,7 @@ def test_an_interrupt_at_every_line(tmp_path, expected):
         faults.Life(tmp_path / "all").go_on()
     assert len(lines.visits) > 300
     for number, (place, visits) in enumerate(lines.visits.items()):
-        first = 1 if place[0] in (journal.__file__, log.__file__) else visits
+        first = 1 if place[0] == journal.__file__ else visits
         for visit in {first, visits}:
             life = faults.Life(tmp_path / f"{number}-{visit}")
             # An interrupt in ``__del__`` ends there.
@@ -231,7 +231,7 @@ def folder(tmp_path, learner):
 
 def places(path):
     """Where events begin, and where the last one ends."""
-    return [*(byte for _, byte in log.Reader(path).events()), path.stat().st_size]
+    return [*(byte for _, byte in journal.Reader(path).events()), path.stat().st_size]
 
 
 def run(*arguments):
@@ -375,7 +375,7 @@ def first_version(folder, learner, calls):
     """Write the journal that the first version wrote."""
     with omma.Journal(folder, learner, snapshot_every=1000):
         calls(learner)
-    reader = log.Reader(folder / "log-0")
+    reader = journal.Reader(folder / "log-0")
     header = {**reader.header, "format": "omma-journal-1"}
     del header["journal"], header["first"]
     records = [json.dumps(header).encode(), *(event for event, _ in reader.events())]

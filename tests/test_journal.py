@@ -14,7 +14,7 @@ from tests import journal_child as child
 
 import omma
 from omma._lock import InUseError
-from omma.online import log
+from omma.online import journal as module
 from omma.online.codec import DECIDED, Decision, Event, EventRow, encode
 
 KILLS = int(os.environ.get("OMMA_KILLS", "24"))
@@ -117,7 +117,7 @@ def learner():
 
 def starts(path):
     """Where events begin, and where the last one ends."""
-    return [*(byte for _, byte in log.Reader(path).events()), path.stat().st_size]
+    return [*(byte for _, byte in module.Reader(path).events()), path.stat().st_size]
 
 
 def test_a_torn_tail_is_cut_off_with_a_sentence(tmp_path, learner):
@@ -244,7 +244,7 @@ def test_a_decision_that_the_learner_cannot_have_made_is_refused(tmp_path, learn
     with omma.Journal(tmp_path, learner):
         pass
     with (tmp_path / "log-0").open("ab") as file:
-        file.write(log.framed(moved, 0, log.Reader(tmp_path / "log-0").salt))
+        file.write(module.framed(moved, 0, module.Reader(tmp_path / "log-0").salt))
     with pytest.raises(ValueError, match=r"log-0 is damaged at byte \d+: .* and no names of"):
         omma.Journal.resume(tmp_path)
 
@@ -276,7 +276,7 @@ def test_the_disk_is_asked_to_keep_it(tmp_path, learner, monkeypatch, every, syn
     """A killed process loses nothing that was written, but a power cut does."""
     found = []
     with omma.Journal(tmp_path, learner, sync=every):
-        monkeypatch.setattr(log.Log, "sync", lambda one: found.append(one.size))
+        monkeypatch.setattr(module.Log, "sync", lambda one: found.append(one.size))
         for i in range(12):
             learner.predict(child.ETA[i], id=i)
         assert len(found) == synced
@@ -285,7 +285,7 @@ def test_the_disk_is_asked_to_keep_it(tmp_path, learner, monkeypatch, every, syn
 
 
 def test_a_cut_that_fails_is_as_if_it_had_not_been_begun(tmp_path, learner, monkeypatch):
-    true = log.begin
+    true = module.begin_log
 
     def begin(path, header):
         raise OSError(28, "No space left on device")
@@ -293,13 +293,13 @@ def test_a_cut_that_fails_is_as_if_it_had_not_been_begun(tmp_path, learner, monk
     with omma.Journal(tmp_path, learner, snapshot_every=3):
         for i in range(3):
             learner.predict(child.ETA[i], id=i)
-        monkeypatch.setattr(log, "begin", begin)
+        monkeypatch.setattr(module, "begin_log", begin)
         with pytest.raises(OSError, match="No space left"):
             learner.predict(child.ETA[3], id=3)
         assert child.whole(tmp_path) == ["journal.lock", "log-0", "snapshot-0.npz"]
         found = omma.Journal.read(tmp_path)
         assert list(found.waiting) == list(learner.waiting) == [0, 1, 2]
-        monkeypatch.setattr(log, "begin", true)
+        monkeypatch.setattr(module, "begin_log", true)
         learner.predict(child.ETA[3], id=3)
         assert child.whole(tmp_path) == ["journal.lock", "log-1", "snapshot-1.npz"]
     with omma.Journal.resume(tmp_path) as journal:

@@ -24,6 +24,18 @@ def test_merging_is_counting_both(metric, feedback):
     assert one.rule.thresholds == pytest.approx(both.rule.thresholds)
 
 
+@pytest.mark.parametrize("feedback", ["labels", "estimates"])
+def test_counts_join_a_learner_that_forgets(feedback):
+    policy = omma.Forgetting(omma.OMMA("macro_f1", feedback=feedback), half_life=5)
+    learner = omma.OnlineClassifier(policy, 2)
+    for _ in range(50):
+        learner.update([1, 0], prediction=[1, 0], eta=[0.9, 0.2])
+    rows, counts = learner.state.rows, omma.Counts([3, 1], [4, 4], [5, 2], 20)
+    learner.merge(counts, None if feedback == "labels" else counts)
+    assert learner.counts == omma.Counts([53, 1], [54, 4], [55, 2], 70)
+    assert learner.state.rows == pytest.approx(rows + 20)
+
+
 def test_what_cannot_be_merged_is_refused():
     counts = omma.Counts.zeros(4)
     soft = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback="estimates"), 4)

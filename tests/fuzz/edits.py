@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from omma.online import log as framing
+from omma.online import journal as framing
 
 Pick = Callable[[int, int], int]
 NUMBERS = [b"0", b"1", b"-1", b"2", b"7", b"1e999", b"-1e999", b"nan", b"inf", b"1e60", b"1e-400"]

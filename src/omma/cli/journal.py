@@ -11,7 +11,7 @@ import omma
 from omma.cli.options import work
 
 if TYPE_CHECKING:
-    from omma.online.log import DamagedError
+    from omma.online.journal import DamagedError
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -36,8 +36,7 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
         omma journal check served/
         omma journal check served/ --salvage saved/
     """  # noqa: D301
-    from omma.online.journal import Follower
-    from omma.online.log import DamagedError
+    from omma.online.journal import DamagedError, Follower
 
     with work():
         follower = Follower(folder)
@@ -73,7 +72,7 @@ def _content(learner: omma.OnlineClassifier) -> str:
 
 def _left_out(damage: DamagedError) -> str:
     """What is lost, and how much of it could be read."""
-    from omma.online.log import DamagedError, Reader
+    from omma.online.journal import DamagedError, Reader
 
     if not damage.path.exists():
         return f"{damage.path} is missing, and whatever it had."

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -24,7 +25,7 @@ from scipy import sparse
 
 from omma import npz
 from omma._json import parse_json
-from omma._validate import check_positive_int
+from omma._validate import check_positive_int, shown
 from omma.metrics import Metric, metric_from_json
 from omma.policies import policy_from_json
 from omma.rows.arrays import HEAVIEST
@@ -36,8 +37,20 @@ if TYPE_CHECKING:
     from omma.online.learner import OnlineClassifier
 
 Id = str | int
-# What reading a spoiled file can raise.
-SPOILED = (KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError)
+SPOILED = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+
+
+@contextmanager
+def told(subject: str, verdict: str) -> Iterator[None]:
+    """Turn whatever a spoiled file makes Python raise into one sentence."""
+    try:
+        yield
+    except SPOILED as error:
+        if isinstance(error, ValueError) and subject in str(error):  # it says so already
+            raise
+        reason = " ".join(str(error).split())[:400]
+        reason = f"it has no {reason}" if isinstance(error, KeyError) else reason
+        raise ValueError(f"{subject} {verdict}: {reason}") from error
 
 
 # Records
@@ -90,48 +103,37 @@ def pack(decision: Decision, m: int, time: float = 0.0, weight: float = 1.0) -> 
     return head + b"".join(written)
 
 
-def unpack(record: bytes, m: int) -> tuple[Decision, float, float]:
-    """The decision of a record, its time and its weight; the values are not looked at."""
+def unpack(record: bytes, m: int, *, check: bool = False) -> tuple[Decision, float, float]:
+    """The decision of a record, its time and its weight.
+
+    ``check`` looks at its values, too, as for a record from a file: anything may stand there.
+    """
     if len(record) < HEAD.size:
         raise ValueError(DAMAGED)
     time, weight, flags, chosen = HEAD.unpack_from(record)
     number = np.dtype("<f4" if flags & SINGLE else "<f8")
     is_sparse, has_eta = bool(flags & SPARSE), bool(flags & ETA)
     end = HEAD.size + (4 * chosen if is_sparse else (m + 7) // 8)
-    if is_sparse:
-        stored, excess = divmod(len(record) - end, 4 + number.itemsize)
-    else:
-        stored, excess = m if has_eta else 0, 0
-        excess = len(record) - end - stored * number.itemsize
-    if flags > SPARSE | ETA | SINGLE | MOVED or len(record) < end or excess:
-        raise ValueError(DAMAGED)
-    if stored and not has_eta:
+    # Each probability of a sparse row has its label id before.
+    stored, excess = divmod(len(record) - end, number.itemsize + (4 if is_sparse else 0))
+    fits = (is_sparse or stored == m) if has_eta else stored == 0
+    if flags > SPARSE | ETA | SINGLE | MOVED or stored < 0 or excess or not fits:
         raise ValueError(DAMAGED)
     # Each is copied, so that compiled code gets aligned arrays of the machine's own kind.
     values = np.frombuffer(record[len(record) - stored * number.itemsize :], number)
-    probabilities = values.astype(np.float64)
+    eta: Any = values.astype(np.float64)
+    if check and not (0.0 <= weight <= HEAVIEST and ((eta >= 0) & (eta <= 1)).all()):
+        raise ValueError(DAMAGED)
     if is_sparse:
         prediction = np.frombuffer(record[HEAD.size : end], "<i4").astype(np.int32)
         ids = np.frombuffer(record[end : end + 4 * stored], "<i4").astype(np.int32)
-        eta: Any = (ids, probabilities)
+        if check and not (are_label_ids(prediction, m) and are_label_ids(ids, m)):
+            raise ValueError(DAMAGED)
+        eta = (ids, eta)
     else:
         bits = np.frombuffer(record[HEAD.size : end], np.uint8)
-        prediction, eta = np.unpackbits(bits, count=m).view(np.int8), probabilities
+        prediction = np.unpackbits(bits, count=m).view(np.int8)
     return Decision(prediction, eta if has_eta else None, bool(flags & MOVED)), time, weight
-
-
-def unpack_checked(record: bytes, m: int) -> tuple[Decision, float, float]:
-    """The same for a record from a file, in which anything may stand."""
-    decision, time, weight = unpack(record, m)
-    ids, values = decision.eta if decision.is_sparse and decision.eta else ((), decision.eta)
-    is_sound = 0.0 <= weight <= HEAVIEST and (
-        values is None or bool(((values >= 0) & (values <= 1)).all())
-    )
-    if decision.is_sparse:
-        is_sound = is_sound and are_label_ids(decision.prediction, m) and are_label_ids(ids, m)
-    if not is_sound:
-        raise ValueError(DAMAGED)
-    return decision, time, weight
 
 
 def are_label_ids(ids: Any, m: int) -> bool:
@@ -241,14 +243,14 @@ def decode(content: bytes, m: int) -> Event:
         key, decision, labels, weight = None, None, None, 1.0
         # Of a row without an id its decision comes first, in place of the id.
         if kind == COUNTED:
-            decision, _, weight = unpack_checked(first, m)
+            decision, _, weight = unpack(first, m, check=True)
         else:
             key = parse_json("an id", first)
         if kind == DECIDED:
-            decision, time, _ = unpack_checked(second, m)
+            decision, time, _ = unpack(second, m, check=True)
         elif second or kind == LABELLED:
             unknown, place = _part(second, 0) if is_partial else (b"", 0)
-            laid_out, time, weight = unpack_checked(second[place:], m)
+            laid_out, time, weight = unpack(second[place:], m, check=True)
             labels = laid_out.prediction
             labels = labels if laid_out.is_sparse else labels.astype(np.float64)
             labels = _known_labels(labels, np.frombuffer(unknown, "<i4").astype(np.int32), m)
@@ -296,7 +298,7 @@ def write(
 ) -> None:
     """Write a learner to a file, whole or not at all.
 
-    ``journal`` says which snapshot of which journal this is; ``journal_of`` reads it again.
+    ``journal`` says which snapshot of which journal this is.
     """
     metric, waiting, last = learner.metric, learner.waiting, learner._last
     content = {
@@ -310,7 +312,7 @@ def write(
         "max_waiting": waiting.limit,
         "max_age": waiting.max_age,
         "max_seconds": waiting.max_seconds,
-        "refused": learner._refusals.counts,
+        "refused": learner._refused,
         "journal": journal,
     }
     # Members of the archive are named by their group: state_cells, waiting_ids, …
@@ -334,8 +336,13 @@ def write(
     npz.write(path, parts)
 
 
-def read(cls: type[OnlineClassifier], path: str | Path, metric: Metric | None) -> OnlineClassifier:
-    """Read what ``write`` wrote; nothing in the file is run, and no more of it read than fits."""
+def read(
+    cls: type[OnlineClassifier], path: str | Path, metric: Metric | None
+) -> tuple[OnlineClassifier, dict[str, Any] | None]:
+    """Read what ``write`` wrote; nothing in the file is run, and no more of it read than fits.
+
+    With the learner comes which snapshot of which journal the file is; None if it does not say.
+    """
     if Path(path).is_dir():
         raise ValueError(f"{path} is not a sound {KIND}: it is a folder")
     with npz.opened(path, KIND) as archive:
@@ -346,25 +353,11 @@ def read(cls: type[OnlineClassifier], path: str | Path, metric: Metric | None) -
         is_known = isinstance(content, dict) and content.get("format") in (FORMAT, FIRST_FORMAT)
         if not is_known or {"policy", "n_labels"} - set(content):
             raise ValueError(f"{path} is not an {KIND} of the format {FORMAT}")
-        try:
-            return _learner(cls, archive, content, metric)
-        except (*SPOILED, AttributeError) as error:
-            # Some sentences name the file already.
-            if isinstance(error, ValueError) and str(path) in str(error):
-                raise
-            reason = " ".join(str(error).split())[:400]
-            reason = f"it has no {reason}" if isinstance(error, KeyError) else reason
-            raise ValueError(f"{path} is not a whole {KIND}: {reason}") from error
-
-
-def journal_of(path: Path) -> dict[str, Any] | None:
-    """Which snapshot of which journal a sound file is; None where it does not say."""
-    with npz.opened(path, KIND) as archive:
-        entry: Any = archive.json("content").get("journal")
-    if entry is not None and (type(entry) is not dict or set(entry) != JOURNAL_FIELDS):
-        fields = sorted(JOURNAL_FIELDS)
-        raise ValueError(f"{path} is not a whole {KIND}: journal must have {fields}")
-    return entry
+        with told(str(path), f"is not a whole {KIND}"):
+            learner, entry = _learner(cls, archive, content, metric), content.get("journal")
+            if entry is not None and (type(entry) is not dict or set(entry) != JOURNAL_FIELDS):
+                raise ValueError(f"journal must have {sorted(JOURNAL_FIELDS)}")
+    return learner, entry
 
 
 def _learner(
@@ -398,10 +391,20 @@ def _learner(
         shapes, needs_eta = dict.fromkeys(learner.waiting.arrays()), learner._keeps_eta_late
         arrays = _arrays(archive, "waiting_", shapes)
         learner.waiting.restore(arrays, lambda row: learner._check_decision(row, needs_eta))
-        learner._refusals.restore(content.get("refused"))
+        learner._refused.update(_refused(content.get("refused"), learner._refused))
     if "prediction" in archive or "prediction_data" in archive:
         learner._last = _last_decision(archive, m, content.get("last") or {})
     return learner
+
+
+def _refused(counts: Any, kinds: Mapping[str, int]) -> dict[str, int]:
+    """How many calls of each kind a learner has refused."""
+    if not isinstance(counts, dict) or set(counts) != set(kinds):
+        raise ValueError(f"refused must count {', '.join(kinds)}, got {shown(counts)}")
+    for number in counts.values():
+        if type(number) is not int or number < 0:
+            raise ValueError(f"refused must hold numbers of at least 0, got {shown(number)}")
+    return counts
 
 
 def _arrays(

@@ -18,8 +18,9 @@ from omma._html import html_table
 from omma._types import Arrays, Decisions, Frame, SparseMatrix
 from omma._validate import check_positive_int, shown
 from omma.certificate import Certificate, Gap
-from omma.counts import Counts, counts_of, estimates_of, state_of
+from omma.counts import Counts, counts_of, state_of
 from omma.engine import UnsortedError
+from omma.kernels.layout import N
 from omma.limits import LimitStatus, limit_statuses
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
@@ -40,8 +41,8 @@ from omma.online.reading import (
     refuse_two_columns,
     weights_of,
 )
-from omma.online.stats import Seen, stats_of
-from omma.online.waiting import Refusals, Waiting, read_ids
+from omma.online.stats import stats_of
+from omma.online.waiting import REFUSALS, Refusals, Waiting, read_ids
 from omma.policies import Policy
 from omma.policies.base import fit_first
 from omma.rows.arrays import HEAVIEST, read_probabilities
@@ -154,8 +155,8 @@ class OnlineClassifier:
         self._waiting = Waiting(
             self.n_labels, limit=max_waiting, max_age=max_age, max_seconds=max_seconds
         )
-        self._refusals = Refusals()
-        self._seen: Seen | None = None  # at the last call of stats
+        self._refused = Refusals(dict.fromkeys(REFUSALS, 0))
+        self._seen: tuple[Counts, Rule] | None = None  # at the last call of stats
         self._prepare()
 
     def _prepare(self) -> None:
@@ -297,14 +298,13 @@ class OnlineClassifier:
         (1.0, 0, 0.5)
         """
         with self._lock:
-            counts, rule = self.counts, self.rule
-            before = self._seen
+            now, before = (self.counts, self.rule), self._seen
             if before is None:
                 fresh = self.policy.init(self.n_labels)
-                before = Seen(Counts.zeros(self.n_labels), self.policy.rule(fresh))
+                before = (Counts.zeros(self.n_labels), self.policy.rule(fresh))
             if not peek:
-                self._seen = Seen(counts, rule)
-            return stats_of(self, counts, rule, before)
+                self._seen = now
+            return stats_of(self, now, before)
 
     # Deciding
 
@@ -382,7 +382,7 @@ class OnlineClassifier:
             self._last, answer = self._decide(eta)
             return answer
         # Under the lock: the row is decided on the counts to which its own are added.
-        with self._lock, self._refusals:
+        with self._lock, self._refused:
             keys = read_ids("predict", id, ids)
             for key in keys:
                 self._waiting.check_free(key)
@@ -390,11 +390,7 @@ class OnlineClassifier:
             rows = self._rows("predict", decision)
             check_as_many("predict", "eta", len(rows), "ids", len(keys))
             self._take_names(decision.names)
-            moved = decision.moved
-            events = [
-                EventRow(key, Decision(row.prediction, row.eta, moved))
-                for key, row in zip(keys, rows, strict=True)
-            ]
+            events = [EventRow(*row) for row in zip(keys, rows, strict=True)]
             self._commit(Event(DECIDED, events, self._waiting.now))
         return answer
 
@@ -454,11 +450,10 @@ class OnlineClassifier:
             is_number = m == 1 and np.ndim(values) == 0
             answer = np.int8(prediction[0]) if is_number else prediction.copy()
             copied = row.copy()
-        decision = Decision(prediction, copied if keeps else None)
-        if values is not eta:
-            # Names that a frame brings are the learner's once a row is learned.
-            names = table.names if table.is_named else None
-            decision = decision._replace(moved=table.is_reordered, names=names, index=table.index)
+        # Names that a frame brings are the learner's once a row is learned.
+        names = table.names if table.is_named else None
+        eta_to_learn = copied if keeps else None
+        decision = Decision(prediction, eta_to_learn, table.is_reordered, names, table.index)
         return decision, table.restore_type(answer)
 
     def _open(self, owner: str, parameter: str, values: Any, row: bool = True) -> InputTable:
@@ -480,7 +475,8 @@ class OnlineClassifier:
         """A decision on a matrix as one on each of its rows."""
         if decision.is_sparse or decision.prediction.shape == self._row_shape:
             return [decision]
-        return decisions_of(owner, decision.prediction, decision.eta, self.n_labels)
+        prediction, eta, moved = decision[:3]
+        return decisions_of(owner, prediction, eta, self.n_labels, moved)
 
     @property
     def waiting(self) -> Waiting:
@@ -561,9 +557,15 @@ class OnlineClassifier:
             check_seen("update", seen, audited)
         with self._lock:
             if id is not None or ids is not None:
-                with self._refusals:
+                with self._refused:
+                    if prediction is not None or eta is not None or (y is None and seen is None):
+                        raise ValueError(
+                            "update with an id must be given y, and neither prediction nor eta, "
+                            "which it knows"
+                        )
                     keys = read_ids("update", id, ids)
-                    self._update_by_id(y, keys, prediction, eta, weight, seen, audited)
+                    rows = [self._waiting.get(key) for key in keys]
+                    self._learn(keys, rows, y, weight, seen, audited)
                 return
             last = self._last
             if (
@@ -582,7 +584,10 @@ class OnlineClassifier:
                     self._engine.learn(last.eta, labels, last.prediction, weight)
                     self._last = None
                     return
-            self._update_last(y, prediction, eta, weight, seen, audited)
+            rows, names = self._decided_rows(prediction, eta, y, weight)
+            self._learn(None, rows, y, weight, seen, audited, names)
+            if prediction is None:
+                self._last = None
 
     def _quick_labels(self, y: Any, prediction: Any) -> NDArray[Any] | None:
         """The labels of one row in a usual form; None leaves any other to ``labels_of``."""
@@ -596,16 +601,19 @@ class OnlineClassifier:
             return class_indicators(y, m) if by_place and 0 <= y < m else None
         return quick_indicators(y, m)
 
-    def _update_last(
-        self, y: Any, prediction: Any, eta: Any, weight: Any, seen: str | None, audited: Any
-    ) -> None:
-        """Learn the labels of what was decided last, or of a prediction that is handed back."""
-        last, m = self._last, self.n_labels
+    def _decided_rows(
+        self, prediction: Any, eta: Any, y: Any, weight: Any
+    ) -> tuple[list[Decision], Names | None]:
+        """What was decided last, or a prediction that is handed back; and the names it came with.
+
+        Labels and weights are looked at only for the index of their rows.
+        """
+        last, m, names = self._last, self.n_labels, None
         if self._class_names is not None and np.asarray(prediction).dtype.kind in "US":
             prediction = indicators_of_names(prediction, self._class_names)
         first = self._open("update", "prediction", prediction)
         second = self._open("update", "eta", eta)
-        moved, names = first.is_reordered or second.is_reordered, None
+        moved = first.is_reordered or second.is_reordered
         if prediction is not None:
             if eta is None and self._keeps_eta:
                 why = "which learns from it" if self.policy.needs_eta else "whose gap needs it"
@@ -613,61 +621,50 @@ class OnlineClassifier:
                     f"eta of update must be given with prediction= for {self.policy!r}, {why}"
                 )
             # Not a decision of ours: every number of it is looked at.
-            rows = decisions_of("update", first.values, second.values, m)
+            rows = decisions_of("update", first.values, second.values, m, moved)
             index = self._rows_index(prediction, len(rows))
         elif last is None:
             raise ValueError(
                 "update of OnlineClassifier must come after predict, or be given prediction="
             )
         else:
-            moved, names, index = moved or last.moved, last.names, last.index
+            names, index, moved = last.names, last.index, moved or last.moved
             rows = self._rows("update", last)
             if eta is not None:  # in place of those that were kept
                 decided = csr_of_ids(last.prediction, m) if last.is_sparse else last.prediction
-                rows = decisions_of("update", decided, second.values, m)
-        indexes = {"prediction": index}
-        for name, values in (("eta", eta), ("y", y), ("weight", weight)):
-            indexes[name] = self._rows_index(values, len(rows))
-        check_same_indexes(
-            "update", {name: index for name, index in indexes.items() if index is not None}
-        )
-        labels, own_names = self._read_labels(y, rows, "predictions", moved, seen)
-        weights = weights_of(weight, len(rows))
-        audits = self._audits(rows, weights, seen, audited)
-        self._take_names(own_names or names)
-        events = [EventRow(None, *row) for row in zip(rows, labels, weights, audits, strict=True)]
-        self._commit(Event(COUNTED, events))
-        if prediction is None:
-            self._last = None
+                rows = decisions_of("update", decided, second.values, m, moved)
+        others = {"eta": eta, "y": y, "weight": weight}
+        indexes = {name: self._rows_index(of_rows, len(rows)) for name, of_rows in others.items()}
+        check_same_indexes("update", {"prediction": index, **indexes})
+        return rows, names
 
-    def _update_by_id(
+    def _learn(
         self,
+        keys: list[Id] | None,
+        rows: list[Decision],
         y: Any,
-        keys: list[Id],
-        prediction: Any,
-        eta: Any,
         weight: Any,
         seen: str | None,
         audited: Any,
+        names: Names | None = None,
     ) -> None:
-        """Count decisions that waited under their ids; all is checked before one is taken."""
-        if prediction is not None or eta is not None or (y is None and seen is None):
-            raise ValueError(
-                "update with an id must be given y, and neither prediction nor eta, which it knows"
-            )
-        rows = [self._waiting.get(key) for key in keys]
-        moved = any(row.moved for row in rows)
-        labels, names = self._read_labels(y, rows, "ids", moved, seen)
+        """Count the labels of decisions, by their ids or without; all is checked before."""
+        others = "predictions" if keys is None else "ids"
+        labels, own_names = self._read_labels(y, rows, others, seen)
         weights = weights_of(weight, len(rows))
-        if self._soft and any(number != 1.0 for number in weights):
+        if keys is not None and self._soft and any(number != 1.0 for number in weights):
             raise ValueError(
                 "weight of update must be 1 with an id and feedback='estimates': the probabilities "
                 f"were counted when the row was decided, got {shown(weight)}"
             )
         audits = self._audits(rows, weights, seen, audited)
-        self._take_names(names)
-        events = [EventRow(*row) for row in zip(keys, rows, labels, weights, audits, strict=True)]
-        self._commit(Event(LABELLED, events, self._waiting.now))
+        self._take_names(own_names or names)
+        parts = (keys or [None] * len(rows), rows, labels, weights, audits)
+        events = [EventRow(*row) for row in zip(*parts, strict=True)]
+        if keys is None:
+            self._commit(Event(COUNTED, events))
+        else:
+            self._commit(Event(LABELLED, events, self._waiting.now))
 
     def _audits(
         self, rows: list[Decision], weights: list[float], seen: str | None, audited: Any
@@ -688,10 +685,10 @@ class OnlineClassifier:
         return list(map(float, audits))
 
     def _read_labels(
-        self, y: Any, rows: list[Decision], others: str, moved: bool, seen: str | None = None
+        self, y: Any, rows: list[Decision], others: str, seen: str | None
     ) -> tuple[list[Any], Names | None]:
         """True labels of each row, laid out as its decision is, and the names they came with."""
-        count, m = len(rows), self.n_labels
+        count, m, moved = len(rows), self.n_labels, any(row.moved for row in rows)
         if count == 1 and self._is_simple and not moved:
             labels = self._quick_labels(y, rows[0].prediction)
             if labels is not None:
@@ -700,11 +697,10 @@ class OnlineClassifier:
                     refuse_indicators("update", "y", labels)
                 return [labels], None
         table = self._open("update", "y", y, row=count == 1)
-        true = table.values
-        if is_label_sets(true):
-            true = indicators_of_sets("update", "y", true, None, m)
-        table = replace(table, values=true)
-        true, _ = read_classes("update", table, moved, are_ids=are_ids(true, count, m))
+        if is_label_sets(table.values):
+            table = replace(table, values=indicators_of_sets("update", "y", table.values, None, m))
+        has_ids = are_ids(table.values, count, m)
+        true, _ = read_classes("update", table, moved, are_ids=has_ids)
         # Decisions that waited by id may be of dense rows and of sparse ones.
         can_miss = seen is not None or (self._soft and not self.policy.needs_labels)
         by_layout = {
@@ -874,19 +870,20 @@ class OnlineClassifier:
             )
         if self._soft and estimates is None:
             raise ValueError("estimates of merge must be given with feedback='estimates'")
-        soft = estimates_of(state)
-        true = counts_of(state) + counts
-        own = true if soft is None else soft + estimates
-        merged: State = state.empty()
-        for counted, added in ((merged.own, own), (merged.labels, true)):
-            if counted is not None:
-                fresh = state_of(added)
-                counted.cells[...], counted.totals[...] = fresh.cells, fresh.totals
-        if state.prices is not None:  # they stay; the rates that they look at are counted anew
-            merged.prices = state.prices * 1.0
+        nothing = Counts.zeros(self.n_labels)  # a sum refuses counts of other labels
+        true = nothing + counts
+        own = nothing + estimates if self._soft else true
+        merged: State = state.copy()
+        # Where the past fades, decisions look at counts in the unit of the present row.
+        sets = ((merged.own, own, state.unit), (merged.labels, true, state.unit))
+        for counted, added, unit in (*sets, (merged.judged, true, 1.0)):
+            # Sums over labels are added up anew, which may change a last digit: not for nothing.
+            if counted is not None and added != nothing:
+                counted.cells[...] += unit * state_of(added).cells
+                rows = counted.totals[N] + unit * added.n
+                counted.totals[...] = (rows, *counted.cells.sum(axis=1))
+        if merged.prices is not None:  # they stay; the rates that they look at are counted anew
             merged.prices.settle(merged.limited.cells)
-        if soft is not None and own == soft:  # added up anew, sums may differ in a last digit
-            merged.cells[...], merged.totals[...] = state.cells, state.totals
         return merged
 
     def save(self, path: str | Path) -> None:
@@ -908,7 +905,7 @@ class OnlineClassifier:
         metric : Metric, optional
             The metric that decides, or judges, where it is a function of your own.
         """
-        return codec.read(cls, path, metric)
+        return codec.read(cls, path, metric)[0]
 
     def __repr__(self) -> str:
         counted = f"{self.state.truth.rows:g} rows counted"

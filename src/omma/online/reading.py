@@ -20,7 +20,6 @@ from omma.policies import Policy
 from omma.rows.arrays import HEAVIEST, read_numbers, read_weights
 from omma.rows.row import (
     PartlyKnown,
-    Row,
     SparseRow,
     are_ids,
     label_rows,
@@ -137,15 +136,17 @@ def indicators_of_names(prediction: Any, names: NDArray[Any]) -> NDArray[np.int8
     return np.asarray(indicators)
 
 
-def decisions_of(owner: str, prediction: Any, eta: Any, m: int) -> list[Decision]:
+def decisions_of(
+    owner: str, prediction: Any, eta: Any, m: int, moved: bool = False
+) -> list[Decision]:
     """A decision for each row of a prediction, and of its probabilities where these are known."""
     is_sparse = sparse.issparse(prediction)
     rows = prediction_rows(owner, prediction, is_sparse, m)
-    if eta is None:
-        return [Decision(row) for row in rows]
-    etas: list[Row] = probability_rows(owner, eta, is_sparse, m)
-    check_as_many(owner, "eta", len(etas), "predictions", len(rows))
-    return [Decision(*row) for row in zip(rows, etas, strict=True)]
+    etas: list[Any] = [None] * len(rows)
+    if eta is not None:
+        etas = probability_rows(owner, eta, is_sparse, m)
+        check_as_many(owner, "eta", len(etas), "predictions", len(rows))
+    return [Decision(*row, moved) for row in zip(rows, etas, strict=True)]
 
 
 def check_as_many(owner: str, parameter: str, rows: int, others: str, count: int) -> None:
@@ -206,10 +207,6 @@ def weights_of(weight: Any, count: int) -> list[float]:
     if type(weight) is float and 0.0 <= weight <= HEAVIEST:
         return [weight] * count
     weights = read_numbers("update", "weight", weight).ravel()
-    if len(weights) == 1:
-        check_number("update", "weight", weights[0].item(), low=0.0, high=HEAVIEST)
-        weights = np.repeat(weights, count)
-    else:
-        weights = read_weights("update", weights, count, "weight")
-    numbers: list[float] = weights.astype(np.float64).tolist()
-    return numbers
+    if len(weights) != 1:
+        return list(map(float, read_weights("update", weights, count, "weight")))
+    return [check_number("update", "weight", weights[0].item(), low=0.0, high=HEAVIEST)] * count

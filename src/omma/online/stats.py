@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,15 +20,11 @@ if TYPE_CHECKING:
 MOST_MOVED = 5  # thresholds that are told
 
 
-class Seen(NamedTuple):
-    """The counts and the rule at some time."""
-
-    counts: Counts
-    rule: Rule
-
-
-def stats_of(learner: OnlineClassifier, counts: Counts, rule: Rule, before: Seen) -> dict[str, Any]:
-    """What ``OnlineClassifier.stats`` tells."""
+def stats_of(
+    learner: OnlineClassifier, now: tuple[Counts, Rule], before: tuple[Counts, Rule]
+) -> dict[str, Any]:
+    """What ``OnlineClassifier.stats`` tells, with counts and rule now and before."""
+    (counts, rule), (counts_before, rule_before) = now, before
     metric, state, waiting = learner.metric, learner.state, learner.waiting
     value = None if metric is None else learner.value
     return {
@@ -38,16 +34,16 @@ def stats_of(learner: OnlineClassifier, counts: Counts, rule: Rule, before: Seen
         "decided": waiting.decided,
         "waiting": len(waiting),
         "dropped": waiting.forgotten,
-        "refused": dict(learner._refusals.counts),
+        "refused": dict(learner._refused),
         "value": value,
         "expected_value": None if metric is None else learner.expected_value,
         # Where the value is an estimate: of how many rows, and how many of them were audited.
         "estimated": {"rows": value.rows, "audited": value.audited}
         if isinstance(value, EstimatedValue)
         else None,
-        "recent_value": recent_value(metric, counts, before.counts),
+        "recent_value": recent_value(metric, counts, counts_before),
         "window_value": window_value(metric, state),
-        "moved": most_moved(rule, before.rule),
+        "moved": most_moved(rule, rule_before),
         "calibration_error": calibration_error(state),
         "limits": [
             {

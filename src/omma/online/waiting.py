@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_number, check_positive_int, repeated, shown
-from omma.online.codec import HEAD, SPOILED, Decision, Id, pack, unpack, unpack_checked
+from omma.online.codec import HEAD, Decision, Id, pack, told, unpack
 
 LONGEST_ID = 1_000  # characters: memory is bounded by the number of rows only if ids are, too
 WIDEST_ID = 2**128  # as large as a UUID
@@ -45,37 +45,27 @@ class ForgottenIdError(UnknownIdError):
     counted_as = "forgotten"
 
 
-class Refusals:
-    """Counts the calls that are refused within a ``with``, by kind, and lets the error pass.
+class Refusals(dict[str, int]):
+    """How many calls were refused within a ``with``, by the kind of their error, which passes.
 
-    >>> refusals = Refusals()
+    >>> refusals = Refusals(dict.fromkeys(REFUSALS, 0))
     >>> try:
     ...     with refusals:
     ...         raise UnknownIdError("who?")
     ... except ValueError:
-    ...     refusals.counts["unknown"]
+    ...     refusals["unknown"]
     1
     """
-
-    def __init__(self) -> None:
-        kinds = ("still_waiting", "labelled_twice", "forgotten", "unknown", "unsound")
-        self.counts = dict.fromkeys(kinds, 0)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, error: type[BaseException] | None, *details: Any) -> None:
         if error is not None and issubclass(error, ValueError | TypeError):
-            self.counts[getattr(error, "counted_as", "unsound")] += 1
+            self[getattr(error, "counted_as", "unsound")] += 1
 
-    def restore(self, counts: Any) -> None:
-        """Go on from the counts of a file."""
-        if not isinstance(counts, dict) or set(counts) != set(self.counts):
-            raise ValueError(f"refused must count {', '.join(self.counts)}, got {shown(counts)}")
-        for number in counts.values():
-            if type(number) is not int or number < 0:
-                raise ValueError(f"refused must hold numbers of at least 0, got {shown(number)}")
-        self.counts = dict(counts)
+
+REFUSALS = ("still_waiting", "labelled_twice", "forgotten", "unknown", "unsound")
 
 
 class Waiting:
@@ -298,51 +288,44 @@ class Waiting:
         >>> again.get(7).eta
         array([0.9, 0.2])
         """
-        try:
-            self._restore(arrays, check)
-        except SPOILED as error:
-            raise ValueError(f"the decisions that wait are damaged: {shown(error)}") from error
+        with told("the decisions that wait", "are damaged"):
+            kinds = {"ids": "u", "gone": "u", "records": "u", "ends": "i", "numbers": "f"}
+            for name, kind in kinds.items():
+                array = arrays[name]
+                if array.ndim != 1 or array.dtype.kind != kind:
+                    got = f"{array.dtype} {array.shape}"
+                    raise ValueError(f"expected a vector of kind {kind!r} in {name!r}, got {got}")
+            texts = {name: arrays[name].astype(np.uint8).tobytes() for name in ("ids", "gone")}
+            ids = [check_id(key) for key in json.loads(texts["ids"])]
+            gone, labelled = json.loads(texts["gone"])
+            self._gone.update(
+                (check_id(key), bool(flag)) for key, flag in zip(gone, labelled, strict=True)
+            )
+            records = arrays["records"].astype(np.uint8).tobytes()
+            ends = [0, *arrays["ends"].tolist()]
+            decided, forgotten, time_now = arrays["numbers"].tolist()
+            fits = len(ends) == len(ids) + 1 and ends[-1] == len(records)
+            fits = fits and len(set(ids)) == len(ids) and not set(ids) & set(self._gone)
+            if not fits or not decided.is_integer() or not forgotten.is_integer():
+                raise ValueError("its parts do not fit together")
+            before = -math.inf
+            # Decisions are in the order in which they were made.
+            self._time = max(0.0, time_now)  # older files begin at minus infinity
+            for key, start, end in zip(ids, ends[:-1], ends[1:], strict=True):
+                self._records[key] = records[start:end]
+                decision, decided_at, _ = unpack(records[start:end], self.n_labels, check=True)
+                if check is not None:
+                    check(decision)
+                if not before <= decided_at <= self._time:
+                    raise ValueError("its times are out of order")
+                before = decided_at
+            self.decided, self.forgotten = int(decided), int(forgotten)
+            # Every decision waits, was labelled or was forgotten; up to 2**53 a float counts them.
+            if not 0 <= forgotten <= decided - len(ids) or decided > 2**53:
+                raise ValueError(f"{decided:g} decisions, of which {forgotten:g} were forgotten")
+            if self._time > decided if self.clock is None else not self._time < math.inf:
+                raise ValueError(f"the time {self._time:g} is none of its clock")
         self.forget_beyond(self.limit)
-
-    def _restore(
-        self, arrays: dict[str, NDArray[Any]], check: Callable[[Decision], None] | None
-    ) -> None:
-        kinds = {"ids": "u", "gone": "u", "records": "u", "ends": "i", "numbers": "f"}
-        for name, kind in kinds.items():
-            array = arrays[name]
-            if array.ndim != 1 or array.dtype.kind != kind:
-                got = f"{array.dtype} {array.shape}"
-                raise ValueError(f"expected a vector of kind {kind!r} in {name!r}, got {got}")
-        texts = {name: arrays[name].astype(np.uint8).tobytes() for name in ("ids", "gone")}
-        ids = [check_id(key) for key in json.loads(texts["ids"])]
-        gone, labelled = json.loads(texts["gone"])
-        self._gone.update(
-            (check_id(key), bool(flag)) for key, flag in zip(gone, labelled, strict=True)
-        )
-        records = arrays["records"].astype(np.uint8).tobytes()
-        ends = [0, *arrays["ends"].tolist()]
-        decided, forgotten, time_now = arrays["numbers"].tolist()
-        fits = len(ends) == len(ids) + 1 and ends[-1] == len(records)
-        fits = fits and len(set(ids)) == len(ids) and not set(ids) & set(self._gone)
-        if not fits or not decided.is_integer() or not forgotten.is_integer():
-            raise ValueError("its parts do not fit together")
-        before = -math.inf
-        # Decisions are in the order in which they were made.
-        self._time = max(0.0, time_now)  # older files begin at minus infinity
-        for key, start, end in zip(ids, ends[:-1], ends[1:], strict=True):
-            self._records[key] = records[start:end]
-            decision, decided_at, _ = unpack_checked(records[start:end], self.n_labels)
-            if check is not None:
-                check(decision)
-            if not before <= decided_at <= self._time:
-                raise ValueError("its times are out of order")
-            before = decided_at
-        self.decided, self.forgotten = int(decided), int(forgotten)
-        # Every decision waits, was labelled or was forgotten. Up to 2**53 whole numbers are floats.
-        if not 0 <= forgotten <= decided - len(ids) or decided > 2**53:
-            raise ValueError(f"{decided:g} decisions, of which {forgotten:g} were forgotten")
-        if self._time > decided if self.clock is None else not self._time < math.inf:
-            raise ValueError(f"the time {self._time:g} is none of its clock")
 
 
 def check_id(key: Any) -> Id:
