@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 import omma
-from omma.plots import plot_frontier, plot_limits, save
+from omma.plots import plot_frontier, plot_limits
 
-IMAGES = Path(__file__).parent / "images"
+FOLDER = Path(__file__).parent / "images"
+DPI = 150
 
 
 def payments(seed=0, n=100_000):
@@ -24,13 +25,21 @@ def payments(seed=0, n=100_000):
     return eta, (rng.random(n) < eta).astype(np.int8)
 
 
-if __name__ == "__main__":
+def frontier():
+    """The best recall at each required precision."""
+    return plot_frontier(omma.frontier(*payments(), "recall", "precision")).figure
+
+
+def limits():
+    """Recall and precision so far, with a limit and without."""
     eta, y = payments()
-    found = omma.frontier(eta, y, "recall", "precision")
-    save(plot_frontier(found).figure, IMAGES / "frontier.png")
     limited = omma.replay(omma.Auto("recall", subject_to="precision >= 0.7"), eta, y)
     free = omma.replay(omma.Auto("f1"), eta, y, metric="recall")
-    save(
-        plot_limits({"with the limit": limited, "F1 without it": free}),
-        IMAGES / "limits.png",
-    )
+    return plot_limits({"with the limit": limited, "F1, no limit": free})
+
+
+PICTURES = {"frontier": frontier, "limits": limits}
+
+if __name__ == "__main__":
+    for name, draw in PICTURES.items():
+        draw().savefig(FOLDER / f"{name}.png", dpi=DPI, facecolor="white")

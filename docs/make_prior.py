@@ -28,7 +28,8 @@ NAMES = {
     "known": "best thresholds\nby the probabilities",
     "hindsight": "best thresholds\nin hindsight",
 }
-PICTURE = Path(__file__).parent / "images" / "prior.png"
+PAGE = Path(__file__).parent / "prior.md"
+FOLDER, DPI = Path(__file__).parent / "images", 150
 COLOR, LINES = color_of("omma"), {"labels": "-", "estimates": DASHES[1]}
 INK, GREY = "#333333", "#666666"
 
@@ -107,19 +108,27 @@ def report_settings():
             click.echo(f"| {tail} | {noise} | {feedback} | {cells} |")
 
 
-def draw(found):
+def macro_f1():
+    """The first column of the table on the page, by feedback and λ, or by name."""
+    lines = PAGE.read_text(encoding="utf-8").partition("| feedback | λ | macro-F1")[2].split("\n")
+    cells = [map(str.strip, line.split("|")[1:4]) for line in lines if " ± " in line]
+    return {(name, prior): float(value.split()[0]) for name, prior, value in cells}
+
+
+def draw():
     """The first column of the table as a picture."""
+    found = macro_f1()
     figure = Figure(figsize=(7.2, 3.7))
     ax = figure.add_axes((0.06, 0.14, 0.66, 0.73))
-    for name, title in NAMES.items():
-        height = 100 * found[name][0].mean()
+    for title in NAMES.values():
+        height = found[title.replace("\n", " "), ""]
         ax.axhline(height, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         ax.annotate(
             f"{height:.1f}  {title}", (1, height), (6, 0), xycoords=("axes fraction", "data"),
             textcoords="offset points", va="center", color=GREY, size=9.5, annotation_clip=False,
         )  # fmt: skip
     for feedback, line in LINES.items():
-        curve = [100 * found[feedback, prior][0].mean() for prior in PRIORS]
+        curve = [found[feedback, f"{prior:g}".replace("e-0", "e-")] for prior in PRIORS]
         ax.plot(curve, marker="o", color=COLOR, linestyle=line, linewidth=2)
         for place, height in enumerate(curve):
             above = (feedback == "estimates") != (place == len(curve) - 1)
@@ -143,11 +152,13 @@ def draw(found):
     title = "macro-F1 over the whole stream, %"
     ax.set_ylabel(title, size=11, color=INK, rotation=0, ha="left", va="bottom")
     ax.yaxis.set_label_coords(0.0, 1.04)
-    figure.savefig(PICTURE, dpi=150, facecolor="white")
+    return figure
 
+
+PICTURES = {"prior": draw}
 
 if __name__ == "__main__":
     measured, occurrences = measure()
     report(measured, occurrences)
     report_settings()
-    draw(measured)
+    draw().savefig(FOLDER / "prior.png", dpi=DPI, facecolor="white")

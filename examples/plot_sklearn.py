@@ -4,7 +4,7 @@ Inside scikit-learn: every metric, not only two classes
 
 ``MetricClassifier`` wraps a classifier, takes its probabilities on rows it has not seen, and keeps
 the rule that is best for a metric. Here five classes, one of them common; each group of bars is one
-aim, each bar what it is worth by one metric on new rows.
+aim, each bar what it is score one metric on new rows.
 """
 
 import numpy as np
@@ -38,6 +38,6 @@ for place, (name, title) in enumerate(metrics.items()):
     axes.bar_label(bars, fmt="%.0f", size=8, padding=1)
 axes.set_xticks(range(len(aims)), aims)
 axes.set_ylabel("%")
-axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, title="worth by")
+axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, title="score")
 axes.spines[["top", "right"]].set_visible(False)
 save(figure, "plot_sklearn.png")

@@ -163,17 +163,18 @@ def test_thresholds_are_compared_as_their_page_says(scripts):
         ), f"run python docs/make_thresholds.py: {name}"
 
 
-def test_pictures_are_up_to_date(scripts, tmp_path):
+@pytest.mark.parametrize("script", ["make_idea", "make_limits", "make_certificate", "make_prior"])
+def test_pictures_are_up_to_date(scripts, script, tmp_path):
     pytest.importorskip("matplotlib")
     from matplotlib.testing.compare import compare_images
 
-    made = scripts("make_idea")
+    made = scripts(script)
     for name, draw in made.PICTURES.items():
         path = tmp_path / f"{name}.png"
         draw().savefig(path, dpi=made.DPI, facecolor="white")
         # Other versions of matplotlib and FreeType draw letters a little differently.
         difference = compare_images(str(made.FOLDER / f"{name}.png"), str(path), tol=8)
-        assert difference is None, f"run python docs/make_idea.py: {difference}"
+        assert difference is None, f"run python docs/{script}.py: {difference}"
 
 
 @pytest.fixture

@@ -269,17 +269,13 @@ def _best_values(section):
     return 100 * best.loc[list(section.targets)]
 
 
-def draw(study):
+def pictures(section):
     """Running values, and values by λ, of all metrics on one set."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    section = study.sections[LABELS, DRAWN]
     learning = ("greedy", "greedy_eta", "omma", "omma_eta", "online_fw", "online_fw_eta")
-    pictures = {
+    return {
         "running": figures.draw(section, policies=("baseline", "ofo", *learning, "offline_fw")),
         "priors": figures.draw(section, True, policies=learning),
     }
-    for name, figure in pictures.items():
-        figure.savefig(PICTURES / f"{name}.png", dpi=100, facecolor="white")
 
 
 # What the last bits of estimates change.
@@ -419,6 +415,8 @@ if __name__ == "__main__":
         for place in sys.argv[1:]:
             pack(merged(place), RECORDS)
     study = load(packed(*SUITES))
-    draw(study)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name, figure in pictures(study.sections[LABELS, DRAWN]).items():
+        figure.savefig(PICTURES / f"{name}.png", dpi=100, facecolor="white")
     (DOCS / "study.md").write_text(page(study, load(packed(*MADE))), encoding="utf-8")
     click.echo(f"Wrote {DOCS / 'study.md'} and its pictures")

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from matplotlib.testing.compare import compare_images
 from pictures import colliding, cut_off
 
 from omma_study import theory
@@ -22,6 +23,23 @@ def script(monkeypatch):
     yield importlib.import_module
     for name in [name for name in sys.modules if name.startswith("make_")]:
         del sys.modules[name]
+
+
+def drawn_as(figure, picture, folder, dpi):
+    """Whether a picture of the repository is this figure."""
+    path = folder / picture.name
+    figure.savefig(path, dpi=dpi, facecolor="white")
+    # Other versions of matplotlib and FreeType draw letters a little differently.
+    return compare_images(str(picture), str(path), tol=8) is None
+
+
+def test_pictures_of_the_theory_come_from_records(script, tmp_path):
+    records = read(sorted((STUDY / "records").glob("theory-*.jsonl.xz")))
+    pictures = script("make_theory").PICTURES
+    figures = theory.figures(records)
+    assert {path.stem for path in pictures.glob("*.png")} == set(figures)
+    for name, figure in figures.items():
+        assert drawn_as(figure, pictures / f"{name}.png", tmp_path, 80), "run make_theory.py"
 
 
 def test_tables_of_the_theory_come_from_records(script):
@@ -114,7 +132,7 @@ def test_claims_are_told_as_their_sections_tell_them(script, monkeypatch):
     assert "It **holds** (9 of 10). More." in parts
 
 
-def test_the_page_of_likeness_comes_from_records(script):
+def test_the_page_of_likeness_comes_from_records(script, tmp_path):
     likeness = script("make_likeness")
     study = likeness.load(likeness.packed(*likeness.MADE))
     assert likeness.page(study) == (DOCS / "likeness.md").read_text(encoding="utf-8")
@@ -123,6 +141,8 @@ def test_the_page_of_likeness_comes_from_records(script):
     fitted = fitted[fitted["paper"] > 0]
     assert ((fitted["ours"] - fitted["paper"]).abs() < 0.02).all()
     pairs = likeness.pairs(study)
+    picture = likeness.draw(pairs)
+    assert drawn_as(picture, likeness.PICTURE, tmp_path, 100), "run make_likeness.py"
     assert set(pairs["dataset"]) >= {"YouTube", "Eurlex-LexGlue"}
     turned = pairs.assign(ours=-pairs["ours"])  # a check that can fail
     assert likeness.agreement(turned)["pearson"] < 0 < likeness.agreement(pairs)["pearson"]
@@ -134,12 +154,13 @@ def test_the_page_of_auto_comes_from_records(script):
     assert made == (DOCS / "auto.md").read_text(encoding="utf-8")
 
 
-def test_pictures_of_the_study_are_whole(script):
+def test_pictures_of_the_study_are_whole_and_come_from_records(script, tmp_path):
     make_study = script("make_study")
     (section,) = sections(
         read(make_study.RECORDS / f"multilabel_fixed-{make_study.DRAWN}.jsonl.xz")
     )
-    for by_prior in (False, True):
-        figure = make_study.figures.draw(section, by_prior, policies=("greedy", "omma", "omma_eta"))
+    for name, figure in make_study.pictures(section).items():
         assert colliding(figure) == []
         assert cut_off(figure) == []
+        picture = make_study.PICTURES / f"{name}.png"
+        assert drawn_as(figure, picture, tmp_path, 100), "run make_study.py"

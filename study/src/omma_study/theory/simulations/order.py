@@ -121,7 +121,7 @@ def _draw_adversary(ax: Any, records: list[Record]) -> None:
     shares = np.linspace(1 / 3, 1.0, 200)
     ax.plot(shares, worst_regret(shares), color=BOUND, linewidth=1.4, label="least possible")
     ax.axhline(1 / 36, color=BOUND, linewidth=1, linestyle=DASHED)
-    ax.text(0.34, 1 / 36 + 0.002, "1/36: nobody is below", size=9, color=BOUND)
+    ax.text(0.34, 1 / 36 + 0.002, "1/36: lower bound", size=9, color=BOUND)
     hedges = [r["result"] for r in records if r["label"] not in COLORS]
     ax.plot(
         [r["share"][-1] for r in hedges], [max(r["regret"][-1]) for r in hedges], "o",
@@ -255,6 +255,7 @@ def _draw_shift(ax: Any, records: list[Record]) -> None:
         look = {"color": color, "linewidth": 1.6, "linestyle": dashes}
         ax.plot(result["rows"], 100 * np.array(result["window"]), label=way, **look)
     ax.set_xlim(0, None)
+    ax.locator_params(axis="x", nbins=4)  # numbers of rows are wide
     ax.xaxis.set_major_formatter("{x:,.0f}")
 
 
