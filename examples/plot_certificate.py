@@ -2,9 +2,9 @@
 How much more is there to gain?
 ===============================
 
-Is 60 % good, or could other decisions by the same probabilities reach 70 %? The certificate
-estimates the best that any decisions could attain on this stream, while it runs, with its error.
-OMMA comes close to it; a threshold of 0.5 does not, and the gap says by how much.
+Is 60 % good, or could other decisions with the same probabilities reach 70 %? The certificate
+estimates the best attainable value while the stream runs, with its standard error. OMMA comes close
+to it. A threshold of 0.5 does not, and the gap says by how much.
 """
 
 import omma

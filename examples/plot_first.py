@@ -3,9 +3,9 @@ A first look: macro-F1 on a long tail
 =====================================
 
 Fifty labels, most of them rare. A threshold of 0.5 never predicts a label whose probability stays
-below 0.5, so rare labels score nothing and the mean over labels suffers. OMMA moves each label's
-threshold to where F1 is largest, while the rows come in. OMMA(η̂) does so without seeing labels;
-Auto counts both, and calibrates probabilities as labels come.
+below 0.5, so rare labels have an F1 of 0, and macro F1 is low. OMMA learns a threshold for each
+label while rows come in. OMMA(η̂) does so without labels. Auto uses labels and probabilities, and
+calibrates the probabilities.
 """
 
 import omma

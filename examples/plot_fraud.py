@@ -1,10 +1,10 @@
 """
-Fraud at 1:500, and the threshold of each metric
-================================================
+Fraud at 1 in 500: the best threshold of each metric
+====================================================
 
-One payment in 500 is fraud. What counts as a good decision depends on the metric: F1 and MCC want
-few false alarms, G-mean wants to catch nearly all fraud and takes many false alarms. Auto finds
-each metric's threshold in one pass. The dots mark the best fixed threshold, known only afterwards.
+One payment in 500 is fraud. The best threshold depends on the metric: F1 and MCC punish false
+alarms, while G-mean accepts many of them to catch nearly all fraud. Auto finds the threshold of
+each metric in one pass. The dots mark the best fixed threshold, which is known only in hindsight.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
 """
-Labels that come late
-=====================
+Delayed labels
+==============
 
-A decision is needed now; whether it was right is known hours later, if at all. A learner counts
-each decision when its label comes. Until the first ones come the prior decides (here by a threshold
-of 0.25 for all labels, no bad guess on this stream); then the counts take over, and need some time.
-With ``feedback="estimates"`` there is no waiting, as long as the probabilities are right.
+A decision is needed now, and its labels are known hours later, if at all. A learner counts each
+decision when its labels come. Until then, the prior decides: here by a threshold of 0.25 for all
+labels, which happens to be a good guess on this stream. Then the counts take over, and need some
+time. With ``feedback="estimates"`` there is no waiting, as long as the probabilities are right.
 """
 
 from collections import deque

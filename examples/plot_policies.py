@@ -1,10 +1,10 @@
 """
-Six ways to decide, compared
-============================
+Six policies compared
+=====================
 
-All policies see the same shuffled sequences. ``omma.compare`` runs them over seeds, and draws the
-mean with its spread. OMMA and Greedy are hard to tell apart; Frank-Wolfe keeps rows, which OMMA
-need not.
+All policies see the same shuffled sequences. ``omma.compare`` runs them over several seeds, and
+plots the mean and standard deviation. OMMA and Greedy are nearly the same. Frank-Wolfe must store
+rows, and OMMA need not.
 """
 
 import omma

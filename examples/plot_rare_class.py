@@ -2,10 +2,10 @@
 Many classes, some of them rare
 ===============================
 
-Ten classes, the rarest a hundred times rarer than the commonest. The most probable class is right
-most often, and hardly ever a rare class. The geometric mean of the recalls asks that no class be
-given up: Auto trades some accuracy on common classes for the rare ones.
-"""
+Ten classes; the rarest is about 40 times rarer than the most common. Predicting the most probable
+class has the best accuracy, and hardly ever predicts a rare class. The geometric mean of the
+recalls is low if any class is lost. Auto gives up some accuracy on common classes for the rare
+ones."""
 
 import numpy as np
 from matplotlib.figure import Figure

@@ -1,10 +1,10 @@
 """
-Inside scikit-learn: every metric, not only two classes
-=======================================================
+Inside scikit-learn: any metric, more than two classes
+======================================================
 
-``MetricClassifier`` wraps a classifier, takes its probabilities on rows it has not seen, and keeps
-the rule that is best for a metric. Here five classes, one of them common; each group of bars is one
-aim, each bar what it is score one metric on new rows.
+``MetricClassifier`` wraps a classifier, computes out-of-fold probabilities, and learns the rule
+that is best for a metric. Here are five classes, one of them common. Each group of bars is a
+classifier that maximizes one metric; each bar is its score by a metric on new rows.
 """
 
 import numpy as np

@@ -2,9 +2,9 @@
 Three slots to fill
 ===================
 
-A page shows three items to each visitor. The three most probable ones are nearly always the same
-popular items. With macro-recall@3 or macro-F1@3 as its aim, Auto gives rare items their turn when
-a visitor is likely to want them: fewer hits in all, many more items that are found.
+A page shows three items to each visitor. The three most probable items are nearly always the same
+popular ones. If Auto maximizes macro-recall@3 or macro-F1@3, it shows rare items to visitors who
+are likely to want them. There are fewer hits in total, but many more items are found.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
 """
-What was learned: a threshold for each label
-============================================
+The learned rule: one threshold per label
+=========================================
 
-After a pass, everything learned is two numbers a label. Without a budget they are thresholds: for
-F1 half of what the label's F1 is, so rare and hard labels get low ones. F0.5, which asks for
-precision, sets them higher; F2, which asks for recall, lower. The rule is plain data; it works
+A learned rule is two numbers per label. Without a budget, these are thresholds. For F1, the
+threshold is half of the label's F1, so rare and hard labels have low ones. F0.5 favours precision
+and has higher thresholds; F2 favours recall and has lower ones. The rule is plain data, and works
 without omma.
 """
 

@@ -1,12 +1,12 @@
 """
-When the probabilities are wrong
-================================
+Miscalibrated probabilities
+===========================
 
-OMMA trusts the probabilities it is given. Here the log-odds of a model are too small or too large
-by a factor; the reliability curve on the left shows it. Labels help where the model is
-overconfident (on the right), since counts then follow what really happens, but they cannot mend a
-wrong scale; where it is underconfident, OMMA(η̂), which stays within the model's own scale, loses
-less. Draw this curve first, and calibrate: the best of all is a factor of 1.
+OMMA trusts the probabilities. Here the log-odds of a model are too small or too large by a factor,
+as the reliability curves on the left show. The right panel has the macro F1. If the model is
+overconfident, labels help, because counts then follow what really happens, but they do not correct
+the scale. If it is underconfident, OMMA(η̂) loses less, because it stays on the model's own scale.
+Draw a reliability curve first, and calibrate: the best factor is 1.
 """
 
 import numpy as np
