@@ -5,7 +5,8 @@ Many classes, some of them rare
 Ten classes; the rarest is about 40 times rarer than the most common. Predicting the most probable
 class has the best accuracy, and hardly ever predicts a rare class. The geometric mean of the
 recalls is low if any class is lost. Auto gives up some accuracy on common classes for the rare
-ones."""
+ones.
+"""
 
 import numpy as np
 from matplotlib.figure import Figure
