@@ -21,7 +21,8 @@ from omma.metrics.base import Metric, divide
 
 Form = tuple[float, float, float, float]
 
-# What compiled code has for a mean of recall and specificity, or of the recalls of classes.
+# The kinds of compiled code for metrics of one label that are no rate: means of recall and
+# specificity, and the correlation. ``Binary.of_cells`` has the exact value of each.
 MEANS: dict[str, Any] = {
     "arithmetic": kinds.Arithmetic,
     "geometric": kinds.Geometric,

@@ -35,7 +35,9 @@ class Policy(ABC):
     ``init(m)`` returns a state, ``predict(state, eta)`` decides a row and changes nothing,
     ``update(state, eta, y, prediction)`` counts the row, ``rule(state)`` returns the present rule.
     A subclass defines its ``plan``, which compiled code reads. Single steps and replays run the
-    same compiled code, so they return the same decisions, bit for bit.
+    same compiled code, so they return the same decisions, bit for bit. A plan is one for all rows:
+    a policy whose rule depends on more than counts, as ``OnlineFrankWolfe`` does, also overrides
+    ``engine``, ``replay`` and ``_rule``.
     """
 
     feedback: Feedback = "labels"
