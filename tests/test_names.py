@@ -1,7 +1,9 @@
 """Names of the package: all are there, and rooms are imported when they are asked for."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +39,15 @@ def test_public_names_without_another_place_are_policies():
     placed = {name for names in omma.PLACES.values() for name in names}
     assert placed <= set(omma.__all__)
     assert all(getattr(omma, name) is not None for name in omma.__all__)
+
+
+def test_every_metric_of_one_label_is_an_attribute():
+    names = [name for name in omma.metrics.NAMES if omma.metric(name).binary]
+    assert [name for name in names if name not in omma.metrics.__all__] == []
+    assert all(getattr(omma.metrics, name) is omma.metric(name) for name in names)
+
+
+def test_every_policy_is_in_the_reference():
+    page = (Path(__file__).parents[1] / "docs/reference/policies.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^::: omma\.(\w+)$", page, re.MULTILINE)
+    assert [name for name in omma.policies.POLICIES if name not in listed] == []

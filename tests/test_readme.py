@@ -53,7 +53,8 @@ def test_it_is_read_in_a_few_minutes():
 
 def test_every_metric_is_named():
     for name in omma.metrics.NAMES:
-        assert f"`{re.sub('^(macro|micro|weighted|multiclass)_', '', name)}`" in README
+        short = re.sub("^(macro|micro|weighted|multiclass)_", "", name)
+        assert f"`{short}`" in README, f"name {short} in the list of metrics of README.md"
 
 
 def test_the_version_is_that_of_the_citation():
