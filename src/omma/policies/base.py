@@ -116,7 +116,20 @@ class Policy(ABC):
         self.engine(state).learn(row, true, chosen, weight)
 
     def rule(self, state: Any) -> Rule:
-        """The rule that decides the next row; under limits, at their mean prices."""
+        """The rule that decides the next row; under limits, at their mean prices.
+
+        Without a budget its thresholds contain the calibration. A policy with ``k`` or ``at_most``
+        keeps slope, offset and calibration apart, which explains a decision.
+
+        >>> import omma
+        >>> eta, y = omma.datasets.long_tail(n=200, m=5, seed=0)
+        >>> state = omma.replay(omma.Auto("macro_f1"), eta, y).state
+        >>> rules = [omma.Auto("macro_f1", at_most=n).rule(state) for n in (None, 5)]
+        >>> [rule.calibration is None for rule in rules]
+        [True, False]
+        >>> bool((rules[0].predict(eta) == rules[1].predict(eta)).all())
+        True
+        """
         return self._rule(state, settled=True).folded()
 
     def expected_value(self, state: Any, metric: Metric | None = None) -> float | None:
