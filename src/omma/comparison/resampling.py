@@ -96,6 +96,10 @@ class Resampler:
         self.cells = cells.toarray() if groups * cells.shape[1] <= ROOM else cells
         self.sums = np.asarray(cells.sum(axis=0)).reshape(1, -1)
         self.whole = self._unpacked(self.sums, self.rows.sum())
+        # What smoothing needs: how the metric is made of rates, and the mean of each rate.
+        self.terms = [(weight, part, structure(part)) for weight, part in metric.parts]
+        rates = [rate for *_, made_of in self.terms for rate in made_of.rates]
+        self.levels = {rate: _level(rate, self.whole) for rate in rates}
 
     def _unpacked(self, sums: Array, n: Any) -> Cells:
         """The sums of groups, as counts; labels that are known in part count in proportion."""
@@ -146,13 +150,12 @@ class Resampler:
         groups = len(self.rows)
         weights = self.rng.standard_exponential((draws, groups))
         weights *= groups / weights.sum(axis=1, keepdims=True)  # as many rows in every draw
-        smoothing = Smoother(self.whole, self.metric, self.rng)
         results = []
         for block in self._blocks(draws):
             cells = self._unpacked(weights[block] @ self.cells, weights[block] @ self.rows)
-            smooth = smoothing.values(cells, correlation=1.0)
+            smooth = self._smoothed(cells, correlation=1.0)
             # Without levels there is nothing to draw apart.
-            apart = smoothing.values(cells, correlation=0.5) if smoothing.levels else smooth
+            apart = self._smoothed(cells, correlation=0.5) if self.levels else smooth
             results.append((cells.values(self.metric), smooth, apart))
         raw, smooth, apart = (np.concatenate(part).T for part in zip(*results, strict=True))
         return raw, smooth, apart
@@ -167,25 +170,15 @@ class Resampler:
             values.append(cells.values(self.metric)[:, rule])
         return np.concatenate(values)
 
+    def _smoothed(self, cells: Cells, correlation: float) -> Array:
+        """Values with random pseudo-counts; levels of two rules are correlated so much.
 
-class Smoother:
-    """Values of a metric with random pseudo-counts, so that few rows do not claim certainty.
-
-    A metric of one 2x2 table (one label, or micro) gets Gamma(1/8) in each cell. A mean of rates
-    o/u over labels or classes becomes a mean of (o + a) / (u + a + b) with a ~ Gamma(l) and
-    b ~ Gamma(1 - l): a label that was never seen is worth l, not 0. The level l is uncertain too,
-    logit l = logit r + N(0, 1) in each draw, where r is the mean rate of labels that occur.
-    """
-
-    def __init__(self, whole: Cells, metric: Metric, rng: np.random.Generator) -> None:
-        self.rng = rng
-        self.terms = [(weight, part, structure(part)) for weight, part in metric.parts]
-        self.levels = {
-            rate: _level(rate, whole) for *_, made_of in self.terms for rate in made_of.rates
-        }
-
-    def values(self, cells: Cells, correlation: float) -> Array:
-        """Smoothed values of every draw and rule; levels of two rules are correlated so much."""
+        A metric of one 2x2 table (one label, or micro) gets Gamma(1/8) in each cell. A mean of
+        rates o/u over labels or classes becomes a mean of (o + a) / (u + a + b) with a ~ Gamma(l)
+        and b ~ Gamma(1 - l): a label that was never seen is worth l, not 0. The level l is
+        uncertain too, logit l = logit r + N(0, 1) in each draw, where r is the mean rate of labels
+        that occur.
+        """
         total = cells.gains / cells.n
         for weight, part, made_of in self.terms:
             if made_of.rates:
