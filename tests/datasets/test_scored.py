@@ -322,3 +322,10 @@ def test_sparse_probabilities_with_labels_of_any_kind():
     np.save("short.npy", y[:3])
     with pytest.raises(ValueError, match=r"short.npy must have as many rows as eta.npz, which has"):
         read_scored("eta.npz", "short.npy")
+
+
+@pytest.mark.parametrize(("column", "got"), [("p_", "got p_a, p_b"), ("", "got none")])
+def test_one_column_is_one(column, got):
+    Path("eta.csv").write_text("p_a,p_b\n0.5,0.25\n")
+    with pytest.raises(ValueError, match=rf"column='{column}' must be one column of .* {got}"):
+        read_scored("eta.csv", column=column)

@@ -50,14 +50,12 @@ def read_arrays(
     Dataset('toy', multiclass, 3 rows, 3 features, 3 classes, no split)
     """
     file = Path(path)
-    if labels is None:
-        stored = _stored_names(file)
-        title = next((title for title in ("y", "Y") if title in stored), None)
-        if "X" not in stored or title is None:
-            raise ValueError(
-                f"{file}: expected arrays X and y, or a second file passed as labels=, "
-                f"got {', '.join(stored) or 'nothing'}"
-            )
+    stored = _stored_names(file)
+    if labels is None and ("X" not in stored or not {"y", "Y"} & {*stored}):
+        raise ValueError(
+            f"{file}: expected arrays X and y, or a second file passed as labels=, "
+            f"got {', '.join(stored) or 'nothing'}"
+        )
     features = _features(file)
     target = _matrix(file if labels is None else Path(labels), ("y", "Y"))
     # A column of class ids, as pandas hands it over, is no matrix of one label.

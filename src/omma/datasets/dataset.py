@@ -85,9 +85,8 @@ class Dataset:
         split = None if self.split is None else int(self.split)
         # Rows that are taken out may lack classes: m is kept beside them.
         count = _count(self.task, target, names, self.m)
-        brought = {"X": features, "y": target, "split": split, "labels": names, "m": count}
-        for attribute, value in brought.items():
-            object.__setattr__(self, attribute, value)  # frozen for everybody else
+        # Frozen for everybody else.
+        self.__dict__.update(X=features, y=target, split=split, labels=names, m=count)
 
     @property
     def n(self) -> int:

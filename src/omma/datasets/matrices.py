@@ -62,6 +62,11 @@ class Matrix:
         return 1 if self.values.ndim == 1 else int(self.values.shape[1])
 
     @property
+    def titles(self) -> tuple[str, ...]:
+        """Names of the columns, or else their numbers."""
+        return self.names or tuple(map(str, range(self.width)))
+
+    @property
     def stored(self) -> Any:
         """All numbers; of a sparse matrix, those that are stored."""
         return np.ravel(self.values.data if sparse.issparse(self.values) else self.values)

@@ -235,8 +235,7 @@ def _read_columns(
         if matrix.values.dtype.kind == "S":
             matrix = replace(matrix, values=np.char.decode(matrix.values, "utf-8"))
         if chosen:
-            names = matrix.names or tuple(map(str, range(matrix.width)))
-            places, names = find_columns(path, names, chosen, parameter)
+            places, names = find_columns(path, matrix.titles, chosen, parameter)
             matrix = matrix.columns(places, names if matrix.names else None)
         return replace(matrix, path=path)
     with opened_table(Path(path), ids_by="id") as table:
@@ -320,13 +319,12 @@ def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
 
 def _place_of(probabilities: Matrix, column: str) -> int:
     """Where a column is that is asked for by its name or its number."""
-    names, m = probabilities.names or (), probabilities.width
-    if column in names:
-        return names.index(column)
-    if column.isdecimal() and int(column) < m:
-        return int(column)
-    hint = nearest(column, names) or f"; it has {m}"
-    raise ValueError(f"{probabilities.path} has no column {column!r}{hint}")
+    path, titles = probabilities.path, probabilities.titles
+    places, _ = find_columns(path, titles, [column], "column")
+    if len(places) != 1:
+        got = some_names(titles[place] for place in places) or "none"
+        raise ValueError(f"column={column!r} must be one column of {path}, got {got}")
+    return places[0]
 
 
 def reordered(chosen: Matrix, y: Any, order: Names) -> tuple[Matrix, Any]:

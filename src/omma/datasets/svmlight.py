@@ -284,8 +284,8 @@ def _widen(path: Path, matrix: Any, width: int, noun: str) -> Any:
         entry = (matrix.indices >= width).argmax()
         line = int(matrix.indptr.searchsorted(entry, side="right")) + 1
         raise wrong(path, line, f"{noun}s from 0 to {width - 1}", int(matrix.indices[entry]))
-    parts = (matrix.data, matrix.indices, matrix.indptr)
-    return sparse.csr_array(parts, shape=(matrix.shape[0], width))
+    matrix.resize(matrix.shape[0], width)
+    return matrix
 
 
 def is_sized(lines: list[str]) -> bool:

@@ -6,7 +6,8 @@ import io
 import lzma
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -14,6 +15,13 @@ from omma._validate import shown
 from omma.npz import largest
 
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+COMPRESSORS: dict[str, Any] = {
+    "": nullcontext,
+    # Without name and time in it, equal content gives equal files.
+    ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
+    ".bz2": partial(bz2.BZ2File, mode="wb"),
+    ".xz": partial(lzma.LZMAFile, mode="wb"),
+}
 # What the standard library raises for text that is cut short, spoiled or not text at all. An
 # OSError without a number comes from bz2; those of the system have one.
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, UnicodeError)
@@ -103,15 +111,8 @@ def wrong(path: Path, line: int, expected: str, got: Any) -> ValueError:
 @contextmanager
 def compressing(file: BinaryIO, compressed: str) -> Iterator[TextIO]:
     """Text that goes into an open file."""
-    inner: Any = file
-    if compressed == ".gz":
-        # Without name and time in it, equal content gives equal files.
-        inner = gzip.GzipFile("", fileobj=file, mode="wb", mtime=0)
-    elif compressed:
-        inner = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}[compressed](file, "wb")
-    text = io.TextIOWrapper(inner, encoding="utf-8", newline="")
-    yield text
-    text.flush()
-    text.detach()  # or closing the text would close the file, which is not ours
-    if compressed:
-        inner.close()
+    with COMPRESSORS[compressed](file) as inner:
+        text = io.TextIOWrapper(inner, encoding="utf-8", newline="")
+        yield text
+        text.flush()
+        text.detach()  # or closing the text would close the file, which is not ours
