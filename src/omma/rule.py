@@ -34,29 +34,30 @@ LEAST_LOGIT = -27.7  # just below that of LEAST
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """Predict label j where ``slope[j] * eta[j] + offset[j] >= 0``, or the k largest of these.
+    """Predict label j if ``slope[j] * eta[j] + offset[j] >= 0``, or the k labels with the largest.
 
-    A rule can be used without this library: it is the formula above with two conventions. A label
-    of probability zero is not a candidate, and ties go to the lowest label. Slope and offset matter
-    up to one positive factor. They are α and −β of the paper, in Eq. (5) for one label and in
-    Eq. (6) for many.
+    A rule is plain data and can be used without this library. Besides the formula there are two
+    conventions: a label of probability zero is not a candidate, and ties go to the lowest label.
+    A common positive factor of slope and offset changes nothing. They are α and −β of the paper, in
+    Eq. (5) for one label and in Eq. (6) for many.
 
     Parameters
     ----------
     slope, offset : array-like of shape (m,)
     k : int, optional
-        Exactly k labels a row; None has no budget.
+        Exactly k labels per row; None has no budget.
     matrix : array-like of shape (m, m), optional
-        With a cost matrix the gains are ``slope * eta + offset + eta @ matrix``, and every label is
-        a candidate.
+        A cost matrix: gains are ``slope * eta + offset + eta @ matrix``, and every label is a
+        candidate.
     names : sequence of str, optional
-        The names of the labels. Columns of a frame are then found by name.
+        The names of the labels. Columns of a frame are then matched by name.
     at_most : int, optional
-        Up to this number of labels a row: the largest gains, of those that are at least 0.
+        Up to this number of labels per row: those with the largest gains that are at least 0.
     calibration : tuple (a, b, b_j) or (a, b, b_j, s), optional
-        Probabilities are calibrated first: ``σ(a·z + b + b_j)`` with z = logit(eta) takes the place
-        of eta where eta is above 0, with eta kept from 1e-12 to 1 - 1e-7; b_j has a number a label.
-        With s, logits beyond s are squashed first: z becomes z·r·(2 - r), r = s / max(abs(z), s).
+        Calibrate probabilities first: replace eta above 0 by ``σ(a·z + b + b_j)`` with
+        z = logit(eta), and eta clipped to the range from 1e-12 to 1 - 1e-7. b_j has one number per
+        label. With s, logits beyond s are compressed first: z becomes z·r·(2 - r),
+        r = s / max(abs(z), s).
 
     Examples
     --------
@@ -126,10 +127,10 @@ class Rule:
 
     @property
     def thresholds(self) -> NDArray[np.float64]:
-        """The probability from which each label is predicted; for rules without a budget.
+        """The probability from which on each label is predicted; for rules without a budget.
 
-        Where the slope is zero the offset alone decides: 0 (always) or infinity (never). Where it
-        is negative the label is predicted *below* a probability, and the threshold is NaN.
+        If the slope is zero, the threshold is 0 (always predicted) or infinity (never). If it is
+        negative, the label is predicted *below* a probability, and the threshold is NaN.
         """
         if self.k is not None:  # whether a label is predicted depends on the others
             raise ValueError(
@@ -171,9 +172,9 @@ class Rule:
         return self if names is None else replace(self, names=tuple(names))
 
     def folded(self) -> Rule:
-        """The same decisions without calibration, where thresholds can take it in.
+        """The same decisions without calibration, if thresholds can express it.
 
-        A rule that ranks labels needs calibrated probabilities, and stays as it is.
+        A rule that ranks labels needs calibrated probabilities, and is not changed.
 
         >>> rule = Rule([1.0], [-0.5], calibration=(2.0, 1.0, [0.0]))
         >>> rule.folded().thresholds.round(4)
@@ -214,9 +215,8 @@ class Rule:
     def predict(self, eta: Any) -> Any:
         """Decide rows of probabilities: (n, m) or one row (m,), or a CSR matrix.
 
-        Returns int8 indicators of the same shape: a sparse matrix where eta is one, a frame with
-        the same columns where eta is a frame. If the rule has names, the columns may come in any
-        order.
+        Returns int8 indicators of the same shape and type: array, sparse matrix or frame. If the
+        rule has names, the columns of a frame may be in any order.
         """
         table = open_table("Rule.predict", "eta", eta, self.names, row=self.m > 1)
         eta = table.values
@@ -256,7 +256,7 @@ class Rule:
         )
 
     def to_json(self) -> str:
-        """The rule as JSON; numbers are written so that they read back the same.
+        """The rule as JSON. Numbers keep their full precision.
 
         >>> print(Rule([1.0], [-0.5]).to_json())
         {"format": "omma-rule-1", "k": null, "slope": [1.0], "offset": [-0.5]}
@@ -315,8 +315,8 @@ class Rule:
     def to_onnx(self, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
         """The rule as an ONNX model: ``eta`` of shape (n, m) in, ``decisions`` (int8) out.
 
-        With k = 1 there is a second output, ``classes``. Gains are computed in double precision
-        with the rule's own conventions on ties, so a runtime decides as ``predict`` does.
+        With k = 1 there is a second output, ``classes``. The model computes gains in double
+        precision and breaks ties like ``predict``, so its decisions are the same.
 
         Parameters
         ----------
@@ -373,7 +373,7 @@ class Rule:
     def to_torch(self) -> Any:
         """The rule as an ``nn.Module``: probabilities in, int8 indicators of their shape out.
 
-        ``torch.jit.script`` takes it, and it goes where the model goes (``.to(device)``).
+        It can be scripted by ``torch.jit.script`` and moved by ``.to(device)``.
 
         >>> import torch  # doctest: +SKIP
         >>> head = Rule([1.0, 2.0], [-0.5, -0.2]).to_torch()  # doctest: +SKIP
@@ -386,10 +386,10 @@ class Rule:
         return RuleHead(self).eval()
 
     def to_sklearn(self, estimator: Any, *, pos_label: Any = None) -> Any:
-        """The rule on top of a classifier of scikit-learn, trained or not.
+        """A scikit-learn classifier that decides by the rule, around an estimator, trained or not.
 
-        A ``FixedThresholdClassifier`` where the rule is one threshold, for two classes; else an
-        ``omma.sklearn.RuledClassifier``.
+        It is a ``FixedThresholdClassifier`` if the rule is one threshold for two classes, and
+        otherwise an ``omma.sklearn.RuledClassifier``.
 
         >>> from sklearn.linear_model import LogisticRegression
         >>> float(Rule([1.0], [-0.2]).to_sklearn(LogisticRegression()).threshold)

@@ -69,52 +69,51 @@ def choose(
 ) -> Choice:
     """Recommend a rule, and estimate its value on new rows.
 
-    Candidates are the 0.5 threshold (or with ``k`` the k most probable labels), thresholds tuned on
-    the rows, and the last rules of ``omma.Auto``, OMMA(η̂) and OMMA after one pass. Rows are split
-    into folds, and each fold is decided by rules made of the others (cross-fitting). The rule with
-    the highest value over all folds is recommended.
+    Candidates are the 0.5 threshold (or with ``k`` the k most probable labels), tuned thresholds,
+    and the final rules of ``omma.Auto``, OMMA(η̂) and OMMA after one pass. Rows are split into
+    folds, and each fold is decided by rules that were learned on the others (cross-fitting). The
+    rule with the highest value over all folds is recommended.
 
-    That value is too high for new rows, because the luckiest of several rules was picked. Values
-    and intervals are from a bootstrap over rows, corrected for the choice and for few rows. They
-    are least sure for macro precision with a budget; a note says so.
+    The highest of several values is too high for new rows. Values and intervals are therefore from
+    a bootstrap over rows, corrected for choosing the best rule and for few rows. They are least
+    reliable for macro precision with a budget; a note says so.
 
     Parameters
     ----------
     eta, y : as for ``omma.replay``
-        Probabilities, and labels. Labels may be unknown (NaN): decisions are judged by those that
-        are known, a label in proportion to its known rows, and rows of which nothing is known are
-        left out. Weights of a ``Batch`` count for rules and for judging them.
+        Probabilities and labels. Labels may be unknown (NaN): each label is scored on the rows in
+        which it is known, and rows without any known label are skipped. Weights of a ``Batch``
+        count for learning and scoring.
     metric : str or Metric
-        A name may have its budget with it, as in ``"macro_f1@3"``.
+        A name may include a budget: ``"macro_f1@3"``.
     k : int, optional
-        Exactly k labels a row.
+        Exactly k labels per row.
     at_most : int, optional
-        At most so many labels a row.
+        At most this number of labels per row.
     subject_to : str, Limit, or list of these, optional
-        Limits, as of ``omma.Auto``: rules are made under them. A rule that misses a limit on unseen
-        rows, or its margin, is recommended only if all others do; then the one that misses the
-        limits least. The simple rule is made without limits.
+        Limits, as in ``omma.Auto``. A rule that violates a limit, or its margin, on unseen rows is
+        recommended only if all rules do; then the one with the smallest violation. The 0.5
+        threshold and the top k ignore limits.
     names : sequence of str, optional
-        The names of the labels, in the order of eta's columns; y may then hold class names.
-        Frames bring their own.
+        The names of the labels, in the order of eta's columns; y may then hold class names. Frames
+        have their own names.
     frank_wolfe : bool
         Add the best rule of the offline Frank-Wolfe algorithm.
     folds : int
-        At least two. More folds judge rules that were made of more rows, and take longer.
+        At least two. With more folds, rules learn from more rows, and it takes longer.
     draws : int
         Number of resamples for values and intervals.
     seed : int
-        Seed of the folds, of the order in which rows are streamed, and of the resamples.
+        Seed of the folds, of the order of rows in the online pass, and of the resamples.
     seen : {None, "predicted", "random"}
-        Why labels are unknown, where some are. "predicted" says that they were seen only where
-        something was predicted, "random" that they are missing by chance. Labels of the first kind
-        tell nothing of positives that were not predicted: metrics that need these are refused.
-        None looks whether labels are known where probabilities are high, and nowhere else.
+        Why some labels are unknown. "predicted": labels were seen only where something was
+        predicted; metrics that need the other labels, such as F1, are refused. "random": labels are
+        missing at random. None checks whether labels are known only where probabilities are high.
 
     Returns
     -------
     Choice
-        ``print`` it; ``.best``, ``.rule``, ``.table`` and ``.plot()`` have the rest.
+        Print it for a summary; see also ``.best``, ``.rule``, ``.table`` and ``.plot()``.
 
     Examples
     --------

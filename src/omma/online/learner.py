@@ -79,29 +79,30 @@ CANDIDATE_CHECKS = 1000  # calls of predict that are looked at for want of candi
 
 
 class OnlineClassifier:
-    """Decides rows as they come, and learns from their labels when these are known.
+    """Decide rows one at a time, and learn from their labels when these are known.
 
     Parameters
     ----------
     policy : Policy
-        For example ``omma.OMMA("macro_f1")``.
+        For example ``omma.Auto("macro_f1")``, the default choice.
     n_labels : int
         Number of labels; 1 for a binary problem.
     metric : str or Metric, optional
-        What ``value`` is measured by; default the policy's own.
+        The metric of ``value``; default the policy's own.
     gap : bool
-        Estimate along the way what could still be gained; see ``OnlineClassifier.gap``.
+        Estimate how much could still be gained; see ``OnlineClassifier.gap``.
     names : sequence of str, optional
-        The names of the labels; default the policy's own, or else the columns of the first frame
-        that is learned from. Columns of frames are found by name, whatever their order. With a
-        metric of one class a row, ``predict`` returns the names of classes.
+        The names of the labels; default those of the policy, or the columns of the first frame that
+        is learned from. Columns of frames are matched by name, in any order. With a metric of one
+        class per row, ``predict`` returns class names.
     max_waiting : int
-        How many decisions wait for labels by id at most; one more, and the oldest is forgotten.
+        The largest number of decisions that wait for labels by id. Beyond it, the oldest is
+        dropped.
     max_age : int, optional
-        Decisions are forgotten, too, when more rows than that were decided by id since.
+        Drop a decision when more than this number of rows were decided by id after it.
     max_seconds : float, optional
-        Or when they have waited for longer than that, not counting the time in which the learner
-        was saved in a file; only one of both ages can be given.
+        Drop a decision that has waited longer than this. Time in which the learner is saved in a
+        file does not count. Pass ``max_age`` or ``max_seconds``, not both.
 
     Examples
     --------
@@ -185,7 +186,7 @@ class OnlineClassifier:
 
     @property
     def state(self) -> Any:
-        """All that the policy has counted; another one of the same policy may be put in."""
+        """Everything that the policy has counted. You may assign a state of the same policy."""
         return self._state
 
     @state.setter
@@ -194,7 +195,7 @@ class OnlineClassifier:
 
     @property
     def counts(self) -> Counts:
-        """True labels against predictions so far, without prior."""
+        """Counts of true labels and predictions so far, without the prior."""
         with self._lock:
             counts = counts_of(self.state)
             counts.matrix = None if self._pairs is None else self._pairs.copy()
@@ -202,10 +203,10 @@ class OnlineClassifier:
 
     @property
     def value(self) -> float | None:
-        """The metric of what was counted so far; None before the first counted row.
+        """The metric over all labelled rows so far; None before the first one.
 
-        Where labels are seen only where predicted, a value that needs the others is an
-        ``EstimatedValue``: a float that says what it rests on. ``expected_value`` needs no labels.
+        With ``seen="predicted"``, a metric that needs unseen labels is an ``EstimatedValue``: a
+        float that says how it was estimated. ``expected_value`` needs no labels.
         """
         if self.metric is None:
             raise ValueError(
@@ -219,10 +220,10 @@ class OnlineClassifier:
 
     @property
     def expected_value(self) -> float | None:
-        """What probabilities expect the metric to be: an estimate, where ``value`` is a count.
+        """The metric that the probabilities expect, without labels.
 
-        It needs no labels, and is as good as the probabilities, which ``omma.Auto`` corrects by
-        the labels that come. None where the policy counts labels alone, and before the first row.
+        The estimate is as good as the probabilities, which ``omma.Auto`` calibrates. None if the
+        policy counts labels only, and before the first row.
 
         >>> import omma
         >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
@@ -238,10 +239,9 @@ class OnlineClassifier:
 
     @property
     def gap(self) -> Gap | None:
-        """What could still be gained, with its standard error; see the page on the certificate.
+        """How much could still be gained, with its standard error; see "The optimality gap".
 
-        None where ``gap=True`` did not ask for it, and before some twenty rows of some
-        weight.
+        None without ``gap=True``, and before about twenty rows with a weight above 0.
 
         >>> import omma
         >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
@@ -259,7 +259,7 @@ class OnlineClassifier:
 
     @property
     def limits(self) -> tuple[LimitStatus, ...]:
-        """How the limits of the policy stand: value so far, price, and whether it holds.
+        """The status of each limit of the policy: value so far, price, and whether it holds.
 
         >>> import omma
         >>> policy = omma.Auto("f1", subject_to="predicted_rate <= 0.02")
@@ -272,22 +272,25 @@ class OnlineClassifier:
 
     @property
     def rule(self) -> Rule:
-        """The rule by which the next row is decided; under limits the one to deploy.
+        """The rule that decides the next row; with limits, the rule to deploy.
 
-        That is at the mean of each price over the rows so far, as prices wander from row to row.
+        With limits, the rule uses the mean of each price over the rows so far, because prices
+        fluctuate from row to row.
         """
         return self.policy.rule(self.state).named(self.names)
 
     def stats(self, *, peek: bool = False) -> dict[str, Any]:
-        """How it goes, as plain data: what was decided, learned, lost and refused, and the value.
+        """Statistics as plain data: rows decided, learned, dropped and refused, and the value.
 
-        ``recent_value`` and ``moved`` look at what came since the last call, or since the last that
-        did not ``peek``. ``rows`` is what decisions look at, ``labels`` what the value is of, both
-        by weight; ``decided``, ``waiting`` and ``dropped`` are rows with ids. ``window_value`` is
-        of what decisions look at, known where that is not all: with ``omma.Window`` and
-        ``omma.Forgetting``. ``calibration_error`` is how far mean probabilities, after
-        calibration, are from frequencies; known where probabilities are counted. ``limits`` say
-        how those of ``subject_to`` stand.
+        - ``rows``: the weight of the rows that decisions depend on; ``labels``: the weight of the
+          labelled rows in ``value``.
+        - ``decided``, ``waiting``, ``dropped``: numbers of rows with ids.
+        - ``recent_value``, ``moved``: changes since the last call without ``peek``.
+        - ``window_value``: the value over the rows that decisions depend on, with ``omma.Window``
+          and ``omma.Forgetting``.
+        - ``calibration_error``: the distance between mean calibrated probabilities and label rates,
+          if probabilities are counted.
+        - ``limits``: the status of ``subject_to``.
 
         >>> import omma
         >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2, names=["a", "b"])
@@ -320,19 +323,20 @@ class OnlineClassifier:
     def predict(self, eta: Frame, *, id: Id | None = ..., ids: Any = ...) -> Frame: ...
 
     def predict(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
-        """Predict the labels of one row, or of each row of a matrix on the present counts.
+        """Predict the labels of one row, or of each row of a matrix, with the present counts.
 
-        Without an id nothing is changed: what is decided waits for its labels until the next is
-        asked for, and a learner may be asked from several threads at once. With an id the decision
-        waits for ``update`` with the same id, whenever that comes; with ``feedback="estimates"``
-        its probabilities are counted at once, and only the judgement waits for labels. Where one
-        of the first 1,000 questions has fewer than k labels of probability above zero, a warning
-        says so once: the lowest others fill up.
+        Without an id, nothing is counted. The learner remembers the decision until the next call,
+        and several threads may call ``predict`` at once. With an id, the decision waits for
+        ``update`` with the same id. With ``feedback="estimates"``, probabilities are counted at
+        once, and labels only serve to compute the value.
+
+        With a budget k, a row with fewer than k probabilities above zero is filled up with the
+        lowest other labels. If this happens in the first 1,000 calls, a warning says so once.
 
         Parameters
         ----------
         eta : array-like of shape (m,) or (n, m), sparse matrix of shape (n, m), frame or tensor
-            A pandas series is one row, indexed by the names of labels.
+            A pandas series is one row, indexed by label names.
         id : str or int, optional
             The id of the row.
         ids : sequence of str or int, optional
@@ -340,9 +344,9 @@ class OnlineClassifier:
 
         Returns
         -------
-        int8 indicators of the same shape: a sparse matrix, frame or tensor where eta is one. Where
-        the learner has ``names`` and a metric of one class a row, arrays give the name of the class
-        instead, or an array of names; ``decide`` gives indicators in all cases.
+        int8 indicators of the same shape and type: array, sparse matrix, frame or tensor. If the
+        learner has ``names`` and a metric of one class per row, arrays give class names instead;
+        ``decide`` always returns indicators.
 
         Examples
         --------
@@ -367,7 +371,7 @@ class OnlineClassifier:
         return str(classes) if decided.ndim == 1 else classes
 
     def decide(self, eta: Any, *, id: Id | None = None, ids: Any = None) -> Any:  # noqa: A002
-        """Do as ``predict`` does, and return indicators even where classes have names.
+        """Predict like ``predict``, but return indicators even if classes have names.
 
         >>> import omma
         >>> policy = omma.Auto("multiclass_gmean")
@@ -480,7 +484,7 @@ class OnlineClassifier:
 
     @property
     def waiting(self) -> Waiting:
-        """The decisions that wait for their labels by id: to be looked at, not to be changed.
+        """The decisions that wait for their labels by id (read only).
 
         >>> import omma
         >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2, max_waiting=2)
@@ -510,16 +514,15 @@ class OnlineClassifier:
         Parameters
         ----------
         y : array-like, sparse matrix, or class id
-            True labels: indicators in the shape of the prediction; or a class id for one row and a
-            vector of class ids for several: places, or the names of labels where these are known
-            and are text or whole numbers. It may be left out where estimates are counted, as
-            ``omma.Auto`` does. NaN is a label, or class, that is not known; the others of its row
-            are counted. Several rows of pandas must have the index of what was predicted, in its
-            order.
+            True labels: indicators in the shape of the prediction, or class ids: one for a row, a
+            vector for several rows. A class id is a position, or a name if the learner has names.
+            NaN is unknown; known labels of the same row are counted. y may be omitted if the policy
+            counts estimates, as ``omma.Auto`` does. Several rows of pandas must have the index of
+            the prediction, in the same order.
         prediction : optional
-            A prediction made earlier, for labels that come late; default the last one.
+            An earlier prediction, for delayed labels; default the last one.
         eta : optional
-            Its probabilities, needed with ``feedback="estimates"`` where ``prediction`` is given.
+            The probabilities of ``prediction``, needed with ``feedback="estimates"``.
         weight : float, or array-like for several rows
             A row of weight w counts as w rows. Weights are not costs: for these, see
             ``omma.metrics.RowCosts``.
@@ -530,13 +533,12 @@ class OnlineClassifier:
         ids : sequence of str or int, optional
             The ids of several rows, in the order of ``y``. If one is refused, none is counted.
         seen : {None, "predicted"}
-            "predicted" says that labels are seen only where they were predicted, as clicks are of
-            what was shown: all others in y are ignored, and y may be left out where nothing was
-            predicted. ``value`` is then an estimate where it needs the others, and says so; see the
-            page on labels seen only where predicted.
+            "predicted": labels are seen only where they were predicted, like clicks on shown items.
+            Other entries of y are ignored, and y may be omitted if nothing was predicted. ``value``
+            is then an estimate if it needs unseen labels; see "Labels seen only where predicted".
         audited : bool, or array-like for several rows
-            With ``seen="predicted"``: all labels of the row were looked up, and all of y counts.
-            Rows to audit must be chosen at random, whatever their probabilities.
+            With ``seen="predicted"``: all labels of the row were checked, so all of y counts.
+            Choose rows to audit at random, independently of their probabilities.
 
         Examples
         --------
@@ -822,9 +824,10 @@ class OnlineClassifier:
                 waiting.max_seconds = waiting.max_seconds if max_seconds is None else max_seconds
 
     def merge(self, counts: Counts | State, estimates: Counts | State | None = None) -> None:
-        """Add what was counted elsewhere, as by a learner on another machine.
+        """Add the counts of another learner, for example from another machine.
 
-        Of ``gap`` only the value changes: what is attainable is estimated on this learner's rows.
+        In ``gap``, only the value changes: ``attainable`` is still estimated on this learner's
+        rows.
 
         Parameters
         ----------
@@ -887,10 +890,9 @@ class OnlineClassifier:
         return merged
 
     def save(self, path: str | Path) -> None:
-        """Write the learner to a file, whole or not at all. It holds no code.
+        """Write the learner to a file, atomically. The file contains no code.
 
-        What was decided and waits for its labels is part of it. A metric of your own cannot be
-        saved: pass it to ``load`` again.
+        Waiting decisions are saved, too. Your own metric cannot be saved: pass it to ``load``.
         """
         with self._lock:
             codec.write(path, self)
@@ -903,7 +905,7 @@ class OnlineClassifier:
         ----------
         path : str or Path
         metric : Metric, optional
-            The metric that decides, or judges, where it is a function of your own.
+            Your own metric, if the policy or ``value`` uses one.
         """
         return codec.read(cls, path, metric)[0]
 

@@ -32,26 +32,25 @@ PREDICTIONS = Shrinkage(1.0, 10.0)
 
 @dataclass(frozen=True, repr=False)
 class Auto(Maximizer):
-    """OMMA that calibrates probabilities as labels come, and needs no choice.
+    """OMMA with online calibration, and without options to tune. The default policy.
 
-    OMMA asks for two choices that nobody can make in advance: labels or estimates as feedback, and
-    the prior. ``Auto`` counts both. Probabilities are calibrated on the labels seen so far, and
-    observed labels correct the expected counts, label by label. Before the first label it decides
-    exactly as ``OMMA(feedback="estimates")`` does. Rows without labels count by their corrected
-    estimates, and so do single labels that are unknown (NaN) in a row; those that are known count
-    as labels.
+    OMMA has two options that are hard to choose in advance: the feedback (labels or estimates) and
+    the prior. ``Auto`` uses labels and estimates. It calibrates probabilities by the labels so far,
+    and observed labels correct the expected counts of each label. Before the first label, it
+    decides exactly like ``OMMA(feedback="estimates")``. Unknown labels (NaN), of whole rows or of
+    single entries, count by their corrected estimates.
 
     Parameters
     ----------
     metric : str or Metric
-        What to maximize: a name (see ``omma.metric``) or a metric.
+        The metric to maximize: a name (see ``omma.metric``) or a metric.
     k : int, optional
-        Predict exactly k labels a row.
+        Predict exactly k labels per row.
     at_most : int, optional
-        Predict the labels that gain, but no more than so many a row.
+        Predict the labels that raise the metric, up to this number per row.
     subject_to : str, Limit, or list of these, optional
-        What must hold meanwhile: ``"micro_precision >= 0.9"``, ``"recall[fraud] >= 0.8"``,
-        ``"labels_per_row <= 2"``, or what ``omma.at_least`` and ``omma.at_most`` make.
+        Constraints: ``"micro_precision >= 0.9"``, ``"recall[fraud] >= 0.8"``,
+        ``"labels_per_row <= 2"``, or limits from ``omma.at_least`` and ``omma.at_most``.
 
     Examples
     --------

@@ -81,92 +81,87 @@ def where_inner_has(name: str) -> Callable[[Method], Method]:
 
 
 class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier with the decisions that maximize a metric, for any kind of problem.
+    """A classifier whose decisions maximize a metric: binary, multiclass or multilabel.
 
-    It is to every metric and task what ``TunedThresholdClassifierCV`` is to binary problems.
-    ``fit`` takes probabilities by cross-validation, runs ``omma.Auto`` over them once, lets the
-    rule settle, and keeps the best it saw; then the estimator is trained on all rows. ``predict``
-    applies the rule and changes nothing. ``partial_fit`` and ``step`` go on learning, row by row.
+    It generalizes ``TunedThresholdClassifierCV`` to all metrics and tasks. ``fit`` computes
+    out-of-fold probabilities by cross-validation, runs ``omma.Auto`` over them, and keeps the best
+    rule; then it trains the estimator on all rows. ``predict`` applies the rule and changes
+    nothing. ``partial_fit`` and ``step`` continue learning, row by row.
 
-    Probabilities that are too bold, too timid or too high are calibrated on the way, and the rule
-    has that in it. Where each label has a threshold of its own (two classes; macro metrics of
-    labels, without a budget), the threshold predicts as many positives as 30 bootstrap-tuned
-    thresholds do on average, moved halfway to the calibrated rule unless out-of-bag rows favour the
-    former.
+    The rule includes a calibration of the probabilities. If each label has its own threshold (two
+    classes; macro metrics of labels without a budget), the threshold predicts as many positives as
+    30 bootstrap-tuned thresholds do on average. It is moved halfway to the calibrated rule, unless
+    out-of-bag rows favour the former.
 
     Parameters
     ----------
     estimator : classifier with ``predict_proba``
-        Trained or not. A ``FrozenEstimator`` is taken as it is.
+        Trained or not. A ``FrozenEstimator`` is not trained again.
     metric : str or omma.Metric, default="macro_f1"
-        What to maximize. Names mean what they mean in scikit-learn: for two classes, ``"f1"`` is
-        that of the positive class, ``pos_label``, and ``"macro_f1"`` the mean over both.
+        The metric to maximize. Names have the meaning of scikit-learn: for two classes, ``"f1"`` is
+        F1 of the positive class, ``pos_label``, and ``"macro_f1"`` the mean over both.
     k : int, optional
-        For multi-label problems, exactly so many labels a row. None has no such budget.
+        For multilabel problems, exactly k labels per row. None has no budget.
     at_most : int, optional
-        For multi-label problems, the labels that gain, but no more than so many a row; without k.
+        For multilabel problems, the labels that raise the metric, up to this number; not with k.
     feedback : {"labels", "estimates", "both"}, optional
-        By default ``omma.Auto`` makes the rule, which needs no choice. Given, ``omma.OMMA`` does,
-        and counts true labels, probabilities in their place, or both.
+        By default, ``omma.Auto`` learns the rule, which has no such option. If given, ``omma.OMMA``
+        learns it, and counts true labels, probabilities in their place, or both.
     prior : float, optional
-        λ of ``omma.OMMA``, added to each cell of each label's counts where the rule is made; 1e-6
-        where only ``feedback`` is given.
+        λ of ``omma.OMMA``, added to each cell of each label's counts; 1e-6 if only ``feedback`` is
+        given.
     subject_to : str, omma.Limit, or list of these, optional
-        What must hold while the metric is maximized: ``"precision >= 0.9"``, ``"recall[spam] >=
-        0.8"``, ``omma.at_most("labels_per_row", 2)``. The rule that is kept meets it on the rows
-        given to ``fit``, and as it was chosen by them, other rows scatter about the bound;
-        ``omma.at_least("precision", 0.9, margin=1.28)`` stays so many standard errors away.
+        Constraints: ``"precision >= 0.9"``, ``"recall[spam] >= 0.8"``,
+        ``omma.at_most("labels_per_row", 2)``. The rule meets them on the rows of ``fit``. On new
+        rows, rates scatter around the bound; ``omma.at_least("precision", 0.9, margin=1.28)`` keeps
+        a distance of 1.28 standard errors.
     cv : int, splitter, iterable or "prefit", optional
-        How rows are split to get probabilities of unseen ones; None is 5 folds, stratified where
-        classes are predicted. ``"prefit"`` takes a trained estimator as it is: give ``fit`` rows
-        that it was not trained on.
+        How rows are split for out-of-fold probabilities. None is 5 folds, stratified if classes are
+        predicted. ``"prefit"`` does not train the estimator: pass rows to ``fit`` that it was not
+        trained on.
     refit : bool, default=True
-        Whether to train the estimator on all rows in the end. False needs ``cv`` of one split, and
+        Whether to train the estimator on all rows at the end. False needs ``cv`` of one split, and
         keeps the estimator trained on it.
     random_state : int, RandomState or None, default=0
-        What ``fit`` draws from: the order of the rows in the online pass, and the bootstrap samples
-        by which thresholds are tuned. With an int every ``fit`` on the same rows is the same; with
-        None, NumPy's global generator is drawn from, and rule and predictions may differ a little
-        from run to run. ``estimator`` and ``cv`` have a ``random_state`` of their own, that this
-        one does not touch; ``partial_fit``, ``step`` and ``predict`` draw nothing.
+        Seed of ``fit``: the order of rows in the online pass, and the bootstrap of thresholds. With
+        None, the rule may differ slightly from run to run. ``estimator`` and ``cv`` have their own
+        ``random_state``. ``partial_fit``, ``step`` and ``predict`` are not random.
     pos_label : int, float, bool or str, optional
-        The positive one of two classes, for metrics of one label such as ``"f1"``. None is 1 where
-        classes are 0 and 1, -1 and 1, or False and True, and is refused for others, such as text.
-        For metrics of both classes it changes nothing.
+        The positive class of two, for metrics of one label such as ``"f1"``. None is 1 if classes
+        are 0 and 1, -1 and 1, or False and True, and is refused for others, such as text. Metrics
+        of both classes ignore it.
     zero_division : float, default=0.0
-        What a rate of 0/0 is worth where rules are compared, and in ``value_``. NaN leaves labels
-        out whose rate is one, as scikit-learn does.
+        The value of a rate of 0/0 where rules are compared, and in ``value_``. With NaN, labels
+        with such a rate are left out, as in scikit-learn.
     n_jobs : int, optional
-        How many folds are trained at a time; -1 is all cores. None is 1, unless in a
+        The number of folds trained in parallel; -1 uses all cores. None is 1, unless in a
         ``joblib.parallel_config``.
     verbose : int, default=0
-        From 1 on joblib reports folds as they are done; the higher, the more often.
+        The verbosity of joblib while folds are trained.
 
     Attributes
     ----------
     estimator_ : estimator
         The trained estimator.
     classes_ : ndarray
-        The classes, or for multi-label problems the numbers of the labels.
+        The classes, or for multilabel problems the numbers of the labels.
     rule_ : omma.Rule
-        What decides. It has the names of classes, or of the columns of a frame of labels.
+        The rule of ``predict``, with the names of classes or of the columns of a frame of labels.
     thresholds_ : ndarray
-        The probability from which each label is predicted, where there is no budget; with
-        ``at_most``, where no others gain more.
+        The probability from which on each label is predicted, without ``k``.
     counts_ : omma.Counts
-        True labels against decisions: of the kept rule on unseen rows, then of every step.
+        Counts of true labels and decisions: of the rule on out-of-fold rows, then of every step.
     value_ : float
         The metric of these counts.
     limits_ : tuple of omma.limits.LimitStatus
-        How the limits of ``subject_to`` stand by these counts.
+        The status of ``subject_to`` by these counts.
     history_ : ScoreHistory
-        ``rows`` and ``values``: the metric so far, in the online pass and after each later step.
+        ``rows`` and ``values``: the running metric, in the online pass and after each later step.
     n_samples_seen_ : int
-        How many rows ``fit`` and ``partial_fit`` have trained ``estimator_`` on: with
-        ``refit=False`` those of its part of the split, and 0 where it came trained. How many the
-        rule has learned from is ``counts_.n``.
+        The number of rows that ``estimator_`` was trained on by ``fit`` and ``partial_fit``; 0 for
+        a prefit estimator. The rule has learned from ``counts_.n`` rows.
     n_features_in_, feature_names_in_
-        Those of the estimator, where it has them.
+        Those of the estimator, if it has them.
 
     See Also
     --------
@@ -174,8 +169,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     Notes
     -----
-    ``score`` is ``metric``, as ``GridSearchCV.score`` is its ``scoring``: not accuracy. A search
-    over settings maximizes it too, unless it has a ``scoring`` of its own.
+    ``score`` returns ``metric`` and not accuracy, as ``GridSearchCV.score`` returns its
+    ``scoring``. A search over hyperparameters maximizes it, too, unless it has its own ``scoring``.
 
     Examples
     --------
@@ -232,17 +227,17 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     # Learning.
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> MetricClassifier:
-        """Train the estimator, and find the rule.
+        """Train the estimator and learn the rule.
 
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), or indicators of shape (n_samples, n_labels)
         sample_weight : array-like of shape (n_samples,), optional
-            A row of weight w counts as w rows; also given to the estimator, if it takes weights.
+            A row of weight w counts as w rows. The estimator gets weights, too, if it takes them.
             Weights are not costs: see ``omma.metrics.RowCosts``.
         **params : dict
-            Passed on as metadata routing says, where that is enabled.
+            Passed on by metadata routing, if that is enabled.
 
         Returns
         -------
@@ -252,7 +247,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Raises
         ------
         ValueError, TypeError
-            Where rows, labels or options do not go together; the sentence says which.
+            If rows, labels or options do not fit together.
         """
         check_zero_division(OWNER, self.zero_division)
         X, y, weights = _check_rows(X, y, sample_weight, "fit")
@@ -287,18 +282,18 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         sample_weight: Any = None,
         **params: Any,
     ) -> MetricClassifier:
-        """Go on learning: first the rule, by deciding these rows, and then the estimator.
+        """Continue learning: first the rule, by deciding these rows, then the estimator.
 
-        The rows are decided one after another by the estimator as it was before it saw them. The
-        very first rows cannot be: they train the estimator alone, and until more come, decisions
-        are the usual ones. Where the estimator refuses the rows, the rule is as it was.
+        The estimator predicts the rows before it is trained on them. The very first rows only train
+        the estimator; until more come, decisions are those of the 0.5 threshold or the top k. If
+        the estimator refuses the rows, the rule does not change.
 
         Parameters
         ----------
         X, y, sample_weight, params
             As of ``fit``.
         classes : array-like, optional
-            All classes that may come; needed in the first call, unless y holds indicators.
+            All classes; needed in the first call, unless y holds indicators.
 
         Returns
         -------
@@ -332,10 +327,10 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return self._publish(learner.counts, learner.rule, _num_samples(X))
 
     def step(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[Any] | sparse.csr_matrix:
-        """Decide rows one after another, learning the labels of each before the next.
+        """Decide rows one after another, and learn the labels of each before the next.
 
-        The rule learns, the estimator does not: ``partial_fit`` does both. What is returned was
-        decided before the labels were looked at, so that it can be judged by them.
+        Only the rule learns; ``partial_fit`` trains the estimator, too. Each row is decided before
+        its labels are seen, so the decisions can be scored by them.
 
         Parameters
         ----------
@@ -432,7 +427,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     # Decisions, which change nothing.
 
     def predict(self, X: Any) -> NDArray[Any] | sparse.csr_matrix:
-        """Decide rows by the rule; nothing changes.
+        """Decide rows by the rule. Nothing is learned.
 
         Parameters
         ----------
@@ -441,7 +436,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Returns
         -------
         ndarray of shape (n_samples,), or indicators of shape (n_samples, n_labels)
-            Classes, or indicators in the type of y: sparse where y was, or where probabilities are.
+            Classes, or indicators in the type of y: sparse if y or the probabilities are.
         """
         check_is_fitted(self)
         eta = self._problem.checked_eta(self.estimator_, X)
@@ -450,8 +445,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score decisions by the metric that the classifier maximizes, not by accuracy.
 
-        ``GridSearchCV.score`` uses its ``scoring`` in the same way. 0/0 is worth ``zero_division``,
-        and columns of a frame of labels are found by name.
+        ``GridSearchCV.score`` uses its ``scoring`` in the same way. A rate of 0/0 has the value
+        ``zero_division``. Columns of a frame of labels are matched by name.
 
         Parameters
         ----------
@@ -501,10 +496,10 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     @where_inner_has("predict_proba")
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """How far probabilities are above what the rule asks for.
+        """Scores of the rule: above zero, ``predict`` predicts the label.
 
-        Where it is above zero, ``predict`` says yes; among several classes the largest is
-        predicted. So what decides by scores, such as ``OneVsRestClassifier``, decides by the rule.
+        Of several classes, ``predict`` returns the one with the largest score. Meta-estimators that
+        decide by scores, such as ``OneVsRestClassifier``, therefore decide by the rule.
 
         Parameters
         ----------
@@ -520,7 +515,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
-        """The probability from which each label is predicted."""
+        """The probability from which on each label is predicted."""
         check_is_fitted(self)
         if self.rule_.k is not None:  # so that ``hasattr`` says no
             raise AttributeError(
